@@ -1,0 +1,34 @@
+package moorage
+
+import "context"
+
+type contextKey uint8
+
+const (
+	requestIDKey contextKey = iota
+	principalKey
+)
+
+// WithRequestID returns a context that carries the id of the request it serves.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey, id)
+}
+
+// RequestID returns the id of the request that ctx serves, "" if there is none.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// WithPrincipal returns a context that carries the name of who asks.
+func WithPrincipal(ctx context.Context, principal string) context.Context {
+	return context.WithValue(ctx, principalKey, principal)
+}
+
+// Principal returns the name of who asks, "anonymous" where nobody was told apart.
+func Principal(ctx context.Context) string {
+	if principal, ok := ctx.Value(principalKey).(string); ok {
+		return principal
+	}
+	return "anonymous"
+}

@@ -1,0 +1,117 @@
+package moorage
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of names. The store keeps a name inside a key, and a key is held in
+// memory by every cache, so both are limited.
+const (
+	// NameBytesMax is the longest table name or namespace level, in bytes of UTF-8.
+	NameBytesMax = 1024
+	// NamespaceLevelsMax is the deepest namespace.
+	NamespaceLevelsMax = 32
+)
+
+// LevelSeparator is the byte that joins namespace levels on the wire unless the
+// server advertises another one. No level or name may contain it.
+// Source: REST specification, parameter "namespace".
+const LevelSeparator = "\x1f"
+
+// Namespace is the path of a namespace, outermost level first. The empty
+// namespace stands for the warehouse itself and holds no tables.
+// A Namespace is never modified after it was made; callers must not write to it.
+type Namespace []string
+
+// String returns the levels joined by dots, for messages only: a level may
+// itself contain a dot.
+func (n Namespace) String() string { return strings.Join(n, ".") }
+
+// Parent returns all levels but the last; the parent of an empty namespace is empty.
+func (n Namespace) Parent() Namespace {
+	if len(n) == 0 {
+		return nil
+	}
+	return n[: len(n)-1 : len(n)-1]
+}
+
+// Child returns the namespace called name directly below n.
+func (n Namespace) Child(name string) Namespace {
+	return append(slices.Clip(slices.Clone(n)), name)
+}
+
+// Name returns the last level, "" for an empty namespace.
+func (n Namespace) Name() string {
+	if len(n) == 0 {
+		return ""
+	}
+	return n[len(n)-1]
+}
+
+// Equal tells whether both have the same levels.
+func (n Namespace) Equal(other Namespace) bool { return slices.Equal(n, other) }
+
+// Validate reports a KindBadRequest error if n is empty, too deep, or has a level that
+// is not a valid name (see ValidateName).
+func (n Namespace) Validate() error {
+	if len(n) == 0 {
+		return Errorf(KindBadRequest, "Invalid namespace: it must have at least one level")
+	}
+	if len(n) > NamespaceLevelsMax {
+		return Errorf(KindBadRequest, "Invalid namespace: %d levels, at most %d are allowed", len(n), NamespaceLevelsMax)
+	}
+	for _, level := range n {
+		if err := ValidateName("namespace level", level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Identifier names one table or view.
+type Identifier struct {
+	Warehouse string    `json:"warehouse"`
+	Namespace Namespace `json:"namespace"`
+	Name      string    `json:"name"`
+}
+
+// String returns namespace and name joined by dots, without the warehouse, as
+// the Iceberg clients print it.
+func (i Identifier) String() string {
+	if len(i.Namespace) == 0 {
+		return i.Name
+	}
+	return i.Namespace.String() + "." + i.Name
+}
+
+// Equal tells whether both name the same thing.
+func (i Identifier) Equal(other Identifier) bool {
+	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)
+}
+
+// Validate reports a KindBadRequest error unless namespace and name are valid.
+func (i Identifier) Validate() error {
+	if err := i.Namespace.Validate(); err != nil {
+		return err
+	}
+	return ValidateName("name", i.Name)
+}
+
+// ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax,
+// not UTF-8, or contains NUL or LevelSeparator. Every other character is legal,
+// slashes, dots and percent signs included. what says in the message which name it is.
+func ValidateName(what, name string) error {
+	switch {
+	case name == "":
+		return Errorf(KindBadRequest, "Invalid %s: it must not be empty", what)
+	case len(name) > NameBytesMax:
+		return Errorf(KindBadRequest, "Invalid %s: %d bytes, at most %d are allowed", what, len(name), NameBytesMax)
+	case !utf8.ValidString(name):
+		return Errorf(KindBadRequest, "Invalid %s: not valid UTF-8", what)
+	case strings.ContainsAny(name, "\x00"+LevelSeparator):
+		return Errorf(KindBadRequest, "Invalid %s: it must not contain NUL or the unit separator 0x1F", what)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Table is the kind of a record; a relational store keeps one table for each.
+// The numbers are part of the layout and never change.
+type Table uint8
+
+// The tables, with what their keys' IDs are made of.
+const (
+	TableWarehouse   Table = 1  // name
+	TableNamespace   Table = 2  // warehouse id / parent id / level; the parent of a top level is the warehouse
+	TableEntry       Table = 3  // namespace id / name
+	TablePointer     Table = 4  // pointer id
+	TableUUID        Table = 5  // table-uuid, lower case
+	TableLocation    Table = 6  // normalised URI
+	TableTransaction Table = 7  // commit id
+	TableIdempotency Table = 8  // hash of principal, warehouse, key
+	TableChange      Table = 9  // commit id
+	TableTask        Table = 10 // task id
+	TableFormat      Table = 11 // "format"
+)
+
+var tableNames = map[Table]string{
+	TableWarehouse: "warehouse", TableNamespace: "namespace", TableEntry: "entry", TablePointer: "pointer",
+	TableUUID: "table-uuid", TableLocation: "location", TableTransaction: "transaction",
+	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
+}
+
+// Tables returns every table, in the order of their numbers.
+func Tables() []Table {
+	tables := make([]Table, 0, len(tableNames))
+	for t := TableWarehouse; t <= TableFormat; t++ {
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// String returns the table's name, as it stands in messages and in SQL.
+func (t Table) String() string {
+	if name, ok := tableNames[t]; ok {
+		return name
+	}
+	return fmt.Sprintf("table %d", uint8(t))
+}
+
+// logged tells whether writes to the table are named in change records.
+func (t Table) logged() bool {
+	switch t {
+	case TableWarehouse, TableNamespace, TableEntry, TablePointer:
+		return true
+	}
+	return false
+}
+
+// Key addresses a record. ID may hold any bytes; keys of one table are ordered by them.
+type Key struct {
+	Table Table  `json:"table"`
+	ID    string `json:"id"`
+}
+
+// String returns table/ID, with unprintable bytes escaped.
+func (k Key) String() string {
+	id := fmt.Sprintf("%+q", k.ID)
+	return k.Table.String() + "/" + id[1:len(id)-1]
+}
+
+func (k Key) check() error {
+	if _, ok := tableNames[k.Table]; !ok {
+		return fmt.Errorf("%w: %s", ErrBadBatch, k)
+	}
+	if k.ID == "" || len(k.ID) > KeyBytesMax {
+		return fmt.Errorf("%w: key of %d bytes, 1 to %d are allowed", ErrBadBatch, len(k.ID), KeyBytesMax)
+	}
+	return nil
+}
+
+// CheckKeys reports ErrBadBatch if one of keys is not a valid key. Every store's Get calls it.
+func CheckKeys(keys []Key) error {
+	for _, k := range keys {
+		if err := k.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckPage reports ErrBadBatch unless limit is between 1 and ListLimitMax.
+func CheckPage(limit int) error {
+	if limit < 1 || limit > ListLimitMax {
+		return fmt.Errorf("%w: limit %d, 1 to %d are allowed", ErrBadBatch, limit, ListLimitMax)
+	}
+	return nil
+}
+
+// ID identifies a warehouse, namespace, pointer, commit or task: 128 random
+// bits drawn by the server. The zero ID identifies nothing.
+type ID [16]byte
+
+// NewID draws an ID from random.
+func NewID(random io.Reader) (ID, error) {
+	etag, err := NewETag(random)
+	return ID(etag), err
+}
+
+// IsZero tells whether id identifies nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String returns id as 32 lower-case hexadecimal digits.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// MarshalText returns the text of String.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads the text of String.
+func (id *ID) UnmarshalText(text []byte) error { return unmarshalHex(id[:], text) }
+
+func unmarshalHex(into []byte, text []byte) error {
+	if hex.DecodedLen(len(text)) != len(into) {
+		return fmt.Errorf("%d hexadecimal digits, want %d", len(text), hex.EncodedLen(len(into)))
+	}
+	_, err := hex.Decode(into, text)
+	return err
+}
+
+// WarehouseKey is the key of the warehouse called name.
+func WarehouseKey(name string) Key { return Key{TableWarehouse, name} }
+
+// NamespaceKey is the key of the namespace called level below parent, which is the
+// id of a namespace or, for a top level, that of the warehouse.
+func NamespaceKey(warehouse, parent ID, level string) Key {
+	return Key{TableNamespace, NamespacePrefix(warehouse, parent) + level}
+}
+
+// NamespacePrefix is what the IDs of all namespaces directly below parent start with.
+func NamespacePrefix(warehouse, parent ID) string {
+	return warehouse.String() + "/" + parent.String() + "/"
+}
+
+// EntryKey is the key of the entry called name in a namespace.
+func EntryKey(namespace ID, name string) Key {
+	return Key{TableEntry, EntryPrefix(namespace) + name}
+}
+
+// EntryPrefix is what the IDs of all entries of a namespace start with.
+func EntryPrefix(namespace ID) string { return namespace.String() + "/" }
+
+// PointerKey is the key of the pointer with this id.
+func PointerKey(id ID) Key { return Key{TablePointer, id.String()} }
+
+// UUIDKey is the key that claims a table-uuid.
+func UUIDKey(tableUUID string) Key { return Key{TableUUID, strings.ToLower(tableUUID)} }
+
+// LocationKey is the key that claims a location, given in its normalised form.
+func LocationKey(normalised string) Key { return Key{TableLocation, normalised} }
+
+// ChangeKey is the key of a commit's change record.
+func ChangeKey(commit ID) Key { return Key{TableChange, commit.String()} }
+
+// TaskKey is the key of a task.
+func TaskKey(id ID) Key { return Key{TableTask, id.String()} }
+
+// FormatKey is the key of the record that says which layout a store has.
+func FormatKey() Key { return Key{TableFormat, "format"} }

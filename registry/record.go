@@ -1,0 +1,190 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"moorage"
+)
+
+// FormatVersion is the version of the layout that this package writes: the keys
+// of key.go, the states and the values below. A store refuses to open a newer one.
+const FormatVersion = 1
+
+// ShardCount is the number of parts of a namespace's registry.
+const ShardCount = 16
+
+// Shard returns the part of a namespace's registry that name belongs to.
+func Shard(name string) uint8 { return uint8(xxhash.Sum64String(name) & (ShardCount - 1)) }
+
+// State is the part of a record that conditions can ask for without its version.
+// The numbers are part of the layout and never change.
+type State uint8
+
+// The states, by table.
+const (
+	StateNone State = 0 // tables without states; a change that happened
+
+	StateLive     State = 1 // warehouse, namespace, pointer
+	StateDropping State = 2 // warehouse, namespace: being looked through for children
+	StateDropped  State = 3 // pointer: no entry names it; it can come back
+	StatePurging  State = 4 // pointer: its files are being deleted; it cannot
+
+	StateTable State = 5 // entry: names a table
+	StateView  State = 6 // entry: names a view
+
+	StateOwner State = 7 // location: a table lives here
+	StateBelow State = 8 // location: tables live beneath
+
+	StateVoid State = 9 // change: fenced, its commit can no longer happen
+
+	StatePending   State = 10 // transaction
+	StateCommitted State = 11
+	StateAborted   State = 12
+
+	StateBlocked State = 13 // task: given up, an operator must look
+)
+
+var stateNames = map[State]string{
+	StateNone: "none", StateLive: "live", StateDropping: "dropping", StateDropped: "dropped", StatePurging: "purging",
+	StateTable: "table", StateView: "view", StateOwner: "owner", StateBelow: "below", StateVoid: "void",
+	StatePending: "pending", StateCommitted: "committed", StateAborted: "aborted", StateBlocked: "blocked",
+}
+
+// String returns the state's name.
+func (s State) String() string {
+	if name, ok := stateNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Warehouse is the value of a warehouse record.
+type Warehouse struct {
+	ID ID `json:"id"`
+	// Location is the URI below which tables are made; no trailing slash.
+	Location string `json:"location"`
+	// AllowedLocations are further URIs below which tables may live.
+	AllowedLocations []string          `json:"allowed-locations,omitempty"`
+	Properties       map[string]string `json:"properties,omitempty"`
+	// Since is when the present state began, by the store's clock.
+	Since time.Time `json:"since"`
+}
+
+// Namespace is the value of a namespace record.
+type Namespace struct {
+	ID         ID                `json:"id"`
+	Properties map[string]string `json:"properties"`
+	// Since is when the present state began, by the store's clock.
+	Since time.Time `json:"since"`
+}
+
+// Entry is the value of an entry record: a name in a namespace. Its record's state says
+// whether it names a table or a view.
+type Entry struct {
+	Pointer ID    `json:"pointer"`
+	Shard   uint8 `json:"shard"`
+}
+
+// Pointer is the value of a pointer record: one table or view, and which metadata
+// file is its current one.
+type Pointer struct {
+	ID               ID                `json:"id"`
+	Warehouse        string            `json:"warehouse"`
+	Namespace        moorage.Namespace `json:"namespace"`
+	Name             string            `json:"name"`
+	NamespaceID      ID                `json:"namespace-id"`
+	View             bool              `json:"view,omitempty"`
+	TableUUID        string            `json:"table-uuid"`
+	MetadataLocation string            `json:"metadata-location"`
+	// Claims are the normalised locations that the table has claimed, its present one last.
+	Claims []string `json:"claims"`
+	// Since is when the present state began, by the store's clock.
+	Since time.Time `json:"since"`
+	// Task is the purge that the drop asked for, zero if none.
+	Task ID `json:"task,omitzero"`
+}
+
+// Identifier returns what the table is, or was last, called.
+func (p Pointer) Identifier() moorage.Identifier {
+	return moorage.Identifier{Warehouse: p.Warehouse, Namespace: p.Namespace, Name: p.Name}
+}
+
+// TableUUIDClaim is the value of a table-uuid record.
+type TableUUIDClaim struct {
+	Pointer ID `json:"pointer"`
+}
+
+// LocationClaim is the value of a location record in state owner.
+type LocationClaim struct {
+	Pointer ID `json:"pointer,omitzero"`
+}
+
+// Version is what a change did to one record. A zero ETag means that there was, or is, none;
+// Old is zero too where the batch did not ask for a version.
+type Version struct {
+	Key Key  `json:"key"`
+	Old ETag `json:"old,omitzero"`
+	New ETag `json:"new,omitzero"`
+}
+
+// Change is the value of a change record: what one Apply did. Its state is StateNone, or
+// StateVoid if the commit was fenced before it happened.
+type Change struct {
+	ID        ID                 `json:"id"` // the commit id
+	Operation string             `json:"operation"`
+	Ident     moorage.Identifier `json:"identifier"` // Name is empty for a namespace
+	Principal string             `json:"principal"`
+	RequestID string             `json:"request-id,omitempty"`
+	Time      time.Time          `json:"time"`
+	// MetadataLocation is the new one, for a change of one table that has one.
+	MetadataLocation string `json:"metadata-location,omitempty"`
+	// Versions are the records written, in the order of the batch; Apply fills it.
+	Versions []Version `json:"versions,omitempty"`
+}
+
+// Task is the value of a task record: work that a past operation left for a worker.
+type Task struct {
+	ID        ID        `json:"id"`
+	Kind      string    `json:"kind"` // "purge"
+	Pointer   ID        `json:"pointer"`
+	Created   time.Time `json:"created"`
+	Attempts  int       `json:"attempts,omitempty"`
+	LastError string    `json:"last-error,omitempty"`
+}
+
+// TaskPurge is the Kind of a task that deletes a dropped table's files.
+const TaskPurge = "purge"
+
+// Format is the value of the format record.
+type Format struct {
+	Version int `json:"version"`
+}
+
+// Encode returns c as a record's value. All values are JSON objects in which
+// members that are not known are ignored, so that a later version may add some.
+func (c Change) Encode() ([]byte, error) { return Encode(c) }
+
+// Encode returns the value of a record; value is one of the structs of this package.
+func Encode(value any) ([]byte, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", value, err)
+	}
+	return encoded, nil
+}
+
+// Decode reads the value of r as a T. It fails on a record that does not exist.
+func Decode[T any](r Record) (T, error) {
+	var value T
+	if !r.Exists() {
+		return value, fmt.Errorf("decode %T: no record", value)
+	}
+	if err := json.Unmarshal(r.Value, &value); err != nil {
+		return value, fmt.Errorf("decode %s as %T: %w", r.Key, value, err)
+	}
+	return value, nil
+}

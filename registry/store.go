@@ -1,0 +1,297 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Bounds that every store keeps to and may rely on.
+const (
+	// KeyBytesMax is the longest Key.ID.
+	KeyBytesMax = 8 << 10
+	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
+	BatchItemsMax = 4096
+	// ListLimitMax is the largest page that List or Changes returns.
+	ListLimitMax = 10_000
+)
+
+// ETag is the version of a record: 128 random bits, drawn anew by each write.
+// The zero ETag belongs to no record.
+type ETag [16]byte
+
+// IsZero tells whether e belongs to no record.
+func (e ETag) IsZero() bool { return e == ETag{} }
+
+// String returns e as 32 lower-case hexadecimal digits.
+func (e ETag) String() string { return hex.EncodeToString(e[:]) }
+
+// MarshalText returns the text of String.
+func (e ETag) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads the text of String.
+func (e *ETag) UnmarshalText(text []byte) error {
+	return unmarshalHex(e[:], text)
+}
+
+// NewETag draws an ETag from random.
+func NewETag(random io.Reader) (ETag, error) {
+	var e ETag
+	for e.IsZero() {
+		if _, err := io.ReadFull(random, e[:]); err != nil {
+			return ETag{}, fmt.Errorf("draw etag: %w", err)
+		}
+	}
+	return e, nil
+}
+
+// Record is one versioned value. The zero Record stands for "there is none".
+type Record struct {
+	Key   Key
+	ETag  ETag
+	State State
+	Value []byte // read-only for whoever got it from a store
+}
+
+// Exists tells whether the record was found.
+func (r Record) Exists() bool { return !r.ETag.IsZero() }
+
+// ConditionKind says what a Condition asks of a record.
+type ConditionKind uint8
+
+// The conditions that exist. There is none on a range of keys.
+const (
+	CondAbsent  ConditionKind = iota + 1 // there is no record
+	CondETagIs                           // the record's version is Condition.ETag
+	CondStateIs                          // there is a record and its state is Condition.State
+)
+
+// Condition is one thing that must hold for a batch to be applied.
+type Condition struct {
+	Kind  ConditionKind
+	Key   Key
+	ETag  ETag  // CondETagIs
+	State State // CondStateIs
+}
+
+// Absent holds if there is no record at key. It may stand only on a key that the
+// same batch writes, because a missing row cannot be held on every engine.
+func Absent(key Key) Condition { return Condition{Kind: CondAbsent, Key: key} }
+
+// ETagIs holds if the record at key has the version etag.
+func ETagIs(key Key, etag ETag) Condition {
+	return Condition{Kind: CondETagIs, Key: key, ETag: etag}
+}
+
+// StateIs holds if there is a record at key with this state.
+func StateIs(key Key, state State) Condition {
+	return Condition{Kind: CondStateIs, Key: key, State: state}
+}
+
+// Met tells whether c holds for the record r found at c.Key.
+func (c Condition) Met(r Record) bool {
+	switch c.Kind {
+	case CondAbsent:
+		return !r.Exists()
+	case CondETagIs:
+		return r.Exists() && r.ETag == c.ETag
+	case CondStateIs:
+		return r.Exists() && r.State == c.State
+	}
+	return false
+}
+
+// String returns the condition in words, for messages.
+func (c Condition) String() string {
+	switch c.Kind {
+	case CondAbsent:
+		return fmt.Sprintf("absent(%s)", c.Key)
+	case CondETagIs:
+		return fmt.Sprintf("etag(%s) = %s", c.Key, c.ETag)
+	case CondStateIs:
+		return fmt.Sprintf("state(%s) = %s", c.Key, c.State)
+	}
+	return fmt.Sprintf("condition %d on %s", c.Kind, c.Key)
+}
+
+// Write puts or deletes one record.
+type Write struct {
+	Key    Key
+	State  State
+	Value  []byte
+	Delete bool // State and Value are ignored
+}
+
+// Put writes value and state at key, whatever was there.
+func Put(key Key, state State, value []byte) Write {
+	return Write{Key: key, State: state, Value: value}
+}
+
+// Delete removes the record at key; that there is none is not an error.
+func Delete(key Key) Write { return Write{Key: key, Delete: true} }
+
+// Batch is what Apply makes true at one moment. Each key is written at most once.
+type Batch struct {
+	Conditions []Condition
+	Writes     []Write
+
+	// Change, if not nil, is written as the record ChangeKey(Change.ID), under the
+	// condition that there is none yet, and takes its place in Changes.
+	Change *Change
+}
+
+// Position is a place in the order of changes. Zero is before the first.
+type Position uint64
+
+// PositionedChange is a change and the place just behind it.
+type PositionedChange struct {
+	Position Position
+	Change   Change
+}
+
+// Store keeps the records. All methods are safe for concurrent use and return
+// when ctx ends; what was flushed by then may still happen (ErrUnknown).
+//
+// Errors other than those named here mean that the store could not be asked, and
+// that nothing was changed.
+type Store interface {
+	// Get returns the records of keys, in their order, in one round trip and as of one
+	// moment. A missing key yields a zero Record. The values are the caller's
+	// to read, not to write.
+	Get(ctx context.Context, keys ...Key) ([]Record, error)
+
+	// List returns the records of table whose ID starts with prefix, in byte order
+	// of their IDs, after the ID after (exclusive; empty: from the start), at most
+	// limit of them (1 to ListLimitMax). A page shorter than limit is the last.
+	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
+
+	// Apply makes all writes durable and visible at one moment if every condition
+	// holds, and returns the new ETags in the order of batch.Writes (zero for a
+	// delete). If one does not hold it changes nothing and returns a *FailedError
+	// that names the first such condition in the order of batch.Conditions; that of
+	// batch.Change comes last. ErrUnknown: it may have happened, now or later.
+	// ErrFailed, ErrUnavailable: it did not and will not. ErrBadBatch: it breaks a rule
+	// of this package.
+	Apply(ctx context.Context, batch Batch) ([]ETag, error)
+
+	// Changes returns the changes behind position after, oldest first, at most limit
+	// (1 to ListLimitMax). Deleting a change's record removes it from this order.
+	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
+
+	// Close ends the store. Calls under way end first; later ones return ErrClosed.
+	Close() error
+}
+
+// HealthChecker is implemented by stores that can fail for good or lose their server.
+type HealthChecker interface {
+	// Healthy returns nil if the store can be written to, and the reason if not.
+	Healthy(ctx context.Context) error
+}
+
+// Errors that a Store returns, told apart with errors.Is.
+var (
+	// ErrUnknown: the outcome of an Apply is not known; it may still come true.
+	ErrUnknown = errors.New("registry: outcome unknown")
+	// ErrFailed: the store met an error that it does not survive and refuses writes.
+	ErrFailed = errors.New("registry: store has failed")
+	// ErrUnavailable: the store cannot be reached now; nothing was or will be applied.
+	ErrUnavailable = errors.New("registry: store unavailable")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("registry: store is closed")
+	// ErrBadBatch: a batch or call breaks a rule that its author should have kept.
+	ErrBadBatch = errors.New("registry: malformed call")
+)
+
+// FailedError says that a batch was not applied because a condition did not hold.
+type FailedError struct {
+	Index     int // in batch.Conditions; len(batch.Conditions) is the one of batch.Change
+	Condition Condition
+}
+
+// Error names the condition.
+func (e *FailedError) Error() string { return "registry: condition failed: " + e.Condition.String() }
+
+// FailedCondition returns the condition that err names, if it names one.
+func FailedCondition(err error) (Condition, bool) {
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		return failed.Condition, true
+	}
+	return Condition{}, false
+}
+
+// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long,
+// Absent on a key that is not written, too many items, an unknown table or condition.
+// Every store calls it first.
+func (b Batch) Check() error {
+	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
+		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions), len(b.Writes), BatchItemsMax)
+	}
+	written := make(map[Key]bool, len(b.Writes))
+	for _, w := range b.Writes {
+		if err := w.Key.check(); err != nil {
+			return err
+		}
+		if written[w.Key] {
+			return fmt.Errorf("%w: %s is written twice", ErrBadBatch, w.Key)
+		}
+		written[w.Key] = true
+	}
+	for _, c := range b.Conditions {
+		if err := c.Key.check(); err != nil {
+			return err
+		}
+		switch c.Kind {
+		case CondAbsent:
+			if !written[c.Key] {
+				return fmt.Errorf("%w: %s on a key that is not written", ErrBadBatch, c)
+			}
+		case CondETagIs, CondStateIs:
+		default:
+			return fmt.Errorf("%w: %s", ErrBadBatch, c)
+		}
+	}
+	if b.Change != nil && written[ChangeKey(b.Change.ID)] {
+		return fmt.Errorf("%w: %s is written twice", ErrBadBatch, ChangeKey(b.Change.ID))
+	}
+	return nil
+}
+
+// Seal returns b with its Change, if it has one, turned into a condition and a write:
+// the form in which a store applies it. etags are the new ETags of b.Writes; they and
+// the ETags that b's own conditions name become the change's versions.
+func (b Batch) Seal(etags []ETag) (Batch, error) {
+	if b.Change == nil {
+		return b, nil
+	}
+	change := *b.Change
+	change.Versions = make([]Version, 0, len(b.Writes))
+	for i, w := range b.Writes {
+		if w.Key.Table.logged() {
+			change.Versions = append(change.Versions, Version{Key: w.Key, Old: b.requiredETag(w.Key), New: etags[i]})
+		}
+	}
+	value, err := change.Encode()
+	if err != nil {
+		return Batch{}, err
+	}
+	key := ChangeKey(change.ID)
+	sealed := Batch{
+		Conditions: append(b.Conditions[:len(b.Conditions):len(b.Conditions)], Absent(key)),
+		Writes:     append(b.Writes[:len(b.Writes):len(b.Writes)], Put(key, StateNone, value)),
+		Change:     &change,
+	}
+	return sealed, nil
+}
+
+// requiredETag returns the version that b requires key to have, zero if none.
+func (b Batch) requiredETag(key Key) ETag {
+	for _, c := range b.Conditions {
+		if c.Kind == CondETagIs && c.Key == key {
+			return c.ETag
+		}
+	}
+	return ETag{}
+}

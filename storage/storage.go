@@ -1,0 +1,73 @@
+// Package storage is the port to the places where files are: metadata files, which the
+// catalog writes once under names never used before, and the files of tables,
+// which it reads and deletes when a table is purged. Its sub-packages file and
+// memory (and s3) keep the contract of Store; storagetest checks that they do.
+//
+// It also owns how a location is spelled (Location): what clients may send, what the server
+// answers, and the normalised form in which locations are compared.
+package storage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// Info describes a file.
+type Info struct {
+	Bytes    int64
+	Modified time.Time
+}
+
+// Store reads and writes files at locations, which are URIs in any spelling that
+// Parse accepts. All methods are safe for concurrent use. A location outside the
+// store's allowed roots is ErrOutside, whatever the method, links in the path included.
+type Store interface {
+	// Create writes body as a new file and makes it durable, with the folders that lead to it,
+	// before it returns. A file that exists is ErrExists and stays as it is. After any
+	// other error the file may be there, whole, or not at all.
+	Create(ctx context.Context, location string, body []byte) error
+
+	// Open returns the content of a file, for the caller to close. ErrNotFound if there is none.
+	Open(ctx context.Context, location string) (io.ReadCloser, Info, error)
+
+	// Stat describes a file without reading it. ErrNotFound if there is none.
+	Stat(ctx context.Context, location string) (Info, error)
+
+	// Delete removes files; those that do not exist are not an error. It goes on
+	// after a failure and returns all failures joined.
+	Delete(ctx context.Context, locations ...string) error
+}
+
+// Folders is implemented by stores in which a folder must exist before an engine can
+// write into it. A store of objects has none.
+type Folders interface {
+	// MakeFolder creates the folder at location, and those that lead to it.
+	MakeFolder(ctx context.Context, location string) error
+	// RemoveEmptyFolder removes the folder at location if it is empty and older than age,
+	// and tells whether it did. One that is not there or not empty is left, without an error.
+	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
+}
+
+// Errors that a Store returns, told apart with errors.Is.
+var (
+	ErrExists   = errors.New("storage: file exists")
+	ErrNotFound = errors.New("storage: no such file")
+	ErrOutside  = errors.New("storage: outside the allowed locations")
+	ErrLocation = errors.New("storage: malformed location")
+)
+
+// ReadAll reads the whole file at location, at most bytesMax of it; a longer file is an error.
+func ReadAll(ctx context.Context, store Store, location string, bytesMax int64) ([]byte, error) {
+	body, info, err := store.Open(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if info.Bytes > bytesMax {
+		return nil, errTooLong(location, info.Bytes, bytesMax)
+	}
+	content := make([]byte, 0, info.Bytes+1)
+	return readInto(content, location, body, bytesMax)
+}
