@@ -90,7 +90,17 @@ func CheckKeys(keys []Key) error {
 	return nil
 }
 
-// CheckPage reports ErrBadBatch unless limit is between 1 and ListLimitMax.
+// CheckList reports ErrBadBatch unless table exists and limit is between 1 and
+// ListLimitMax. Every store's List calls it.
+func CheckList(table Table, limit int) error {
+	if _, ok := tableNames[table]; !ok {
+		return fmt.Errorf("%w: %s", ErrBadBatch, table)
+	}
+	return CheckPage(limit)
+}
+
+// CheckPage reports ErrBadBatch unless limit is between 1 and ListLimitMax. Every
+// store's Changes calls it.
 func CheckPage(limit int) error {
 	if limit < 1 || limit > ListLimitMax {
 		return fmt.Errorf("%w: limit %d, 1 to %d are allowed", ErrBadBatch, limit, ListLimitMax)

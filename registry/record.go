@@ -164,6 +164,14 @@ type Format struct {
 	Version int `json:"version"`
 }
 
+// FormatRecord returns the record that a new store begins with. It is written once, so
+// its ETag is made of the version and not drawn.
+func FormatRecord() Record {
+	// A struct of one integer cannot fail to encode.
+	value, _ := Encode(Format{Version: FormatVersion})
+	return Record{Key: FormatKey(), ETag: ETag{15: FormatVersion}, State: StateNone, Value: value}
+}
+
 // Encode returns c as a record's value. All values are JSON objects in which
 // members that are not known are ignored, so that a later version may add some.
 func (c Change) Encode() ([]byte, error) { return Encode(c) }

@@ -14,6 +14,8 @@ const (
 	KeyBytesMax = 8 << 10
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
+	// ValueBytesMax is the longest value; it lies above every bound on a request's body.
+	ValueBytesMax = 64 << 20
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
 )
@@ -77,7 +79,7 @@ type Condition struct {
 }
 
 // Absent holds if there is no record at key. It may stand only on a key that the
-// same batch writes, because a missing row cannot be held on every engine.
+// same batch puts, because a missing row cannot be held on every engine.
 func Absent(key Key) Condition { return Condition{Kind: CondAbsent, Key: key} }
 
 // ETagIs holds if the record at key has the version etag.
@@ -152,19 +154,21 @@ type PositionedChange struct {
 }
 
 // Store keeps the records. All methods are safe for concurrent use and return
-// when ctx ends; what was flushed by then may still happen (ErrUnknown).
+// when ctx ends: with its error if nothing was changed, and with an error that is both
+// ErrUnknown and the context's where an Apply may still happen.
 //
-// Errors other than those named here mean that the store could not be asked, and
-// that nothing was changed.
+// Every store holds the record FormatKey from its first moment. Errors other than
+// those named here mean that the store could not be asked, and that nothing was changed.
 type Store interface {
 	// Get returns the records of keys, in their order, in one round trip and as of one
-	// moment. A missing key yields a zero Record. The values are the caller's
-	// to read, not to write.
+	// moment. A missing key yields a zero Record. The values are the caller's to read,
+	// not to write; nothing that happens later changes them.
 	Get(ctx context.Context, keys ...Key) ([]Record, error)
 
 	// List returns the records of table whose ID starts with prefix, in byte order
-	// of their IDs, after the ID after (exclusive; empty: from the start), at most
-	// limit of them (1 to ListLimitMax). A page shorter than limit is the last.
+	// of their IDs and as of one moment, after the ID after (exclusive; empty: from the
+	// start), at most limit of them (1 to ListLimitMax). A page shorter than limit is
+	// the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// Apply makes all writes durable and visible at one moment if every condition
@@ -173,14 +177,18 @@ type Store interface {
 	// that names the first such condition in the order of batch.Conditions; that of
 	// batch.Change comes last. ErrUnknown: it may have happened, now or later.
 	// ErrFailed, ErrUnavailable: it did not and will not. ErrBadBatch: it breaks a rule
-	// of this package.
+	// of this package (see Batch.Check). The batch is the caller's again when Apply returns.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 
 	// Changes returns the changes behind position after, oldest first, at most limit
-	// (1 to ListLimitMax). Deleting a change's record removes it from this order.
+	// (1 to ListLimitMax). Each key's changes stand in the order of its versions, and an
+	// Apply that saw another one stands after it. Positions only grow and are never used
+	// twice, but may have gaps. A later write or delete of a change's record removes it
+	// from this order; a record that was not written by Batch.Change was never in it.
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
-	// Close ends the store. Calls under way end first; later ones return ErrClosed.
+	// Close ends the store. Calls under way end first; later ones return ErrClosed,
+	// except Close itself, which may be called again.
 	Close() error
 }
 
@@ -222,46 +230,88 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long,
-// Absent on a key that is not written, too many items, an unknown table or condition.
-// Every store calls it first.
+// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long, a value
+// too long, a write of the format record, Absent on a key that is not put, too many
+// items, an unknown table or condition, a Change without an ID. Every store calls it first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions), len(b.Writes), BatchItemsMax)
 	}
-	written := make(map[Key]bool, len(b.Writes))
+	puts := make(map[Key]bool, len(b.Writes)) // false for a delete
 	for _, w := range b.Writes {
-		if err := w.Key.check(); err != nil {
+		if err := w.check(); err != nil {
 			return err
 		}
-		if written[w.Key] {
+		if _, twice := puts[w.Key]; twice {
 			return fmt.Errorf("%w: %s is written twice", ErrBadBatch, w.Key)
 		}
-		written[w.Key] = true
+		puts[w.Key] = !w.Delete
 	}
 	for _, c := range b.Conditions {
-		if err := c.Key.check(); err != nil {
+		if err := c.check(); err != nil {
 			return err
 		}
-		switch c.Kind {
-		case CondAbsent:
-			if !written[c.Key] {
-				return fmt.Errorf("%w: %s on a key that is not written", ErrBadBatch, c)
-			}
-		case CondETagIs, CondStateIs:
-		default:
-			return fmt.Errorf("%w: %s", ErrBadBatch, c)
+		if c.Kind == CondAbsent && !puts[c.Key] {
+			return fmt.Errorf("%w: %s on a key that the batch does not put", ErrBadBatch, c)
 		}
 	}
-	if b.Change != nil && written[ChangeKey(b.Change.ID)] {
+	if b.Change == nil {
+		return nil
+	}
+	if b.Change.ID.IsZero() {
+		return fmt.Errorf("%w: a change without an id", ErrBadBatch)
+	}
+	if _, twice := puts[ChangeKey(b.Change.ID)]; twice {
 		return fmt.Errorf("%w: %s is written twice", ErrBadBatch, ChangeKey(b.Change.ID))
 	}
 	return nil
 }
 
+func (w Write) check() error {
+	if err := w.Key.check(); err != nil {
+		return err
+	}
+	if w.Key.Table == TableFormat {
+		return fmt.Errorf("%w: only the store writes %s", ErrBadBatch, w.Key)
+	}
+	if !w.Delete && len(w.Value) > ValueBytesMax {
+		return fmt.Errorf("%w: %s has a value of %d bytes, at most %d are allowed", ErrBadBatch, w.Key, len(w.Value), ValueBytesMax)
+	}
+	return nil
+}
+
+func (c Condition) check() error {
+	switch c.Kind {
+	case CondAbsent, CondETagIs, CondStateIs:
+		return c.Key.check()
+	}
+	return fmt.Errorf("%w: %s", ErrBadBatch, c)
+}
+
+// NewETags draws the ETags that b's writes give their records, in their order and
+// zero for a delete, and behind them one for the record of b.Change if there is one:
+// an ETag for each write of the sealed batch.
+func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
+	etags := make([]ETag, len(b.Writes), len(b.Writes)+1)
+	if b.Change != nil {
+		etags = etags[:len(b.Writes)+1]
+	}
+	for i := range etags {
+		if i < len(b.Writes) && b.Writes[i].Delete {
+			continue
+		}
+		etag, err := NewETag(random)
+		if err != nil {
+			return nil, err
+		}
+		etags[i] = etag
+	}
+	return etags, nil
+}
+
 // Seal returns b with its Change, if it has one, turned into a condition and a write:
-// the form in which a store applies it. etags are the new ETags of b.Writes; they and
-// the ETags that b's own conditions name become the change's versions.
+// the form in which a store applies it. etags come from NewETags; they and the ETags
+// that b's own conditions name become the change's versions.
 func (b Batch) Seal(etags []ETag) (Batch, error) {
 	if b.Change == nil {
 		return b, nil

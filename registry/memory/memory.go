@@ -1,0 +1,202 @@
+// Package memory is the store that keeps its records in memory: the reference
+// model of registry.Store, and what `serve --store memory` runs on.
+//
+// It promises the whole contract of registry.Store but for durability: when
+// the process ends, so do the records. One mutex orders all calls, so each of them
+// happens at one moment. It must not know anything that registry does not say.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"moorage/registry"
+)
+
+// Store keeps records in memory. It is safe for concurrent use.
+type Store struct {
+	random io.Reader // read only with mu held for writing
+
+	// mu guards the fields below; leaf; nothing is waited for while it is held.
+	mu      sync.RWMutex
+	closed  bool
+	records map[registry.Key]registry.Record
+	ids     map[registry.Table][]string // the IDs in records, in byte order
+	last    registry.Position           // the position last given away
+	changes []positioned                // by position
+}
+
+// positioned is the place of a change record in the order of changes.
+type positioned struct {
+	position registry.Position
+	key      registry.Key
+}
+
+var _ registry.Store = (*Store)(nil)
+
+// New returns an empty store that draws its ETags from random, which nobody else may
+// read at the same time unless it is safe for concurrent use.
+func New(random io.Reader) *Store {
+	s := &Store{
+		random:  random,
+		records: make(map[registry.Key]registry.Record),
+		ids:     make(map[registry.Table][]string),
+	}
+	s.putLocked(registry.FormatRecord())
+	return s
+}
+
+// Get implements registry.Store.
+func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	if err := registry.CheckKeys(keys); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	records := make([]registry.Record, len(keys))
+	for i, key := range keys {
+		records[i] = s.records[key]
+	}
+	return records, nil
+}
+
+// List implements registry.Store.
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if err := registry.CheckList(table, limit); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	ids := s.ids[table]
+	start, found := slices.BinarySearch(ids, max(prefix, after))
+	if found && ids[start] == after {
+		start++
+	}
+	var records []registry.Record
+	for _, id := range ids[start:] {
+		if len(records) == limit || !strings.HasPrefix(id, prefix) {
+			break
+		}
+		records = append(records, s.records[registry.Key{Table: table, ID: id}])
+	}
+	return records, nil
+}
+
+// Apply implements registry.Store. It never returns ErrUnknown.
+func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if err := batch.Check(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	etags, err := batch.NewETags(s.random)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := batch.Seal(etags)
+	if err != nil {
+		return nil, err
+	}
+	for i, condition := range sealed.Conditions {
+		if !condition.Met(s.records[condition.Key]) {
+			return nil, &registry.FailedError{Index: i, Condition: condition}
+		}
+	}
+	s.writeLocked(sealed, etags)
+	return etags[:len(batch.Writes):len(batch.Writes)], nil
+}
+
+// writeLocked makes the writes of sealed, whose conditions hold. mu must be held.
+func (s *Store) writeLocked(sealed registry.Batch, etags []registry.ETag) {
+	for i, w := range sealed.Writes {
+		if _, exists := s.records[w.Key]; exists && w.Key.Table == registry.TableChange {
+			s.changes = slices.DeleteFunc(s.changes, func(p positioned) bool { return p.key == w.Key })
+		}
+		if w.Delete {
+			s.deleteLocked(w.Key)
+			continue
+		}
+		s.putLocked(registry.Record{Key: w.Key, ETag: etags[i], State: w.State, Value: slices.Clone(w.Value)})
+	}
+	if sealed.Change != nil {
+		s.last++
+		s.changes = append(s.changes, positioned{s.last, registry.ChangeKey(sealed.Change.ID)})
+	}
+}
+
+// Changes implements registry.Store.
+func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	if err := registry.CheckPage(limit); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	start, _ := slices.BinarySearchFunc(s.changes, after, func(p positioned, after registry.Position) int {
+		if p.position <= after {
+			return -1
+		}
+		return 1
+	})
+	var changes []registry.PositionedChange
+	for _, p := range s.changes[start:] {
+		if len(changes) == limit {
+			break
+		}
+		change, err := registry.Decode[registry.Change](s.records[p.key])
+		if err != nil {
+			return nil, fmt.Errorf("read change at position %d: %w", p.position, err)
+		}
+		changes = append(changes, registry.PositionedChange{Position: p.position, Change: change})
+	}
+	return changes, nil
+}
+
+// Close implements registry.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// usableLocked returns why a call may not go on, nil if it may. mu must be held.
+func (s *Store) usableLocked(ctx context.Context) error {
+	if s.closed {
+		return registry.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// putLocked stores record in place of the one at its key. mu must be held.
+func (s *Store) putLocked(record registry.Record) {
+	ids := s.ids[record.Key.Table]
+	if at, found := slices.BinarySearch(ids, record.Key.ID); !found {
+		s.ids[record.Key.Table] = slices.Insert(ids, at, record.Key.ID)
+	}
+	s.records[record.Key] = record
+}
+
+// deleteLocked removes the record at key, if there is one. mu must be held.
+func (s *Store) deleteLocked(key registry.Key) {
+	ids := s.ids[key.Table]
+	if at, found := slices.BinarySearch(ids, key.ID); found {
+		s.ids[key.Table] = slices.Delete(ids, at, at+1)
+	}
+	delete(s.records, key)
+}
