@@ -1,0 +1,251 @@
+package locks
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// nodesKeptMax is how many paths the map of an idle Local may once have held before it is made anew: a Go map keeps the memory
+// of its largest size.
+const nodesKeptMax = 1024
+
+// Local is a Manager for one process. An Acquire costs time in proportion to the depth of its paths, however many locks
+// are held; a path that nobody holds or waits for costs no memory. It never loses a lock. It is
+// safe for concurrent use.
+type Local struct {
+	now      func() time.Time
+	observer Observer
+
+	mu    sync.Mutex // guards the fields below and everything they lead to; leaf; never held over a wait
+	nodes map[Path]*node
+	peak  int   // the most nodes since the map was made
+	steps int64 // nodes and waiters looked at: the work done, which the tests bound
+}
+
+// LocalConfig is what a Local is made of. The zero value is usable.
+type LocalConfig struct {
+	Now      func() time.Time // default time.Now; measures what the Observer is told
+	Observer Observer         // default: nobody is told
+}
+
+// NewLocal returns a Local on which nothing is held.
+func NewLocal(config LocalConfig) *Local {
+	l := &Local{now: config.Now, observer: config.Observer, nodes: make(map[Path]*node)}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	if l.observer == nil {
+		l.observer = noObserver{}
+	}
+	return l
+}
+
+// node is the state of one path. It exists while somebody holds the path or waits for it.
+type node struct {
+	held  [W + 1]int // how many hold it in each mode
+	wants [W + 1]int // how many of queue wait for each mode
+	queue list.List  // of *waiter, who came first in front
+}
+
+// waiter is one Acquire at the one lock that it waits for.
+type waiter struct {
+	mode    Mode
+	element *list.Element // its place in the queue; nil when it was granted
+	granted chan struct{} // closed when it was granted
+}
+
+// Stats says what a Local keeps in memory.
+type Stats struct {
+	Paths   int // paths that are held or waited for
+	Waiters int // Acquires that wait
+}
+
+// Stats returns the state of this moment.
+func (l *Local) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stats := Stats{Paths: len(l.nodes)}
+	for _, n := range l.nodes {
+		stats.Waiters += n.queue.Len()
+	}
+	return stats
+}
+
+// Acquire implements Manager. It takes what is free in one go; what is not is waited for in the order of arrival.
+func (l *Local) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
+	plan := Plan(request)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("locks: acquire: %w", err)
+	}
+	began := l.now()
+	waited := false
+	var expired <-chan time.Time // made at the first wait, for all of them
+
+	for taken := 0; ; taken++ {
+		free, turn := l.take(plan[taken:], options.NonBlocking)
+		if taken += free; taken == len(plan) {
+			break
+		}
+		blocked := plan[taken]
+		l.observer.LockConflicted(blocked.Path.Level())
+		if options.NonBlocking {
+			l.release(plan[:taken])
+			return nil, fmt.Errorf("%w: %s", ErrConflict, blocked)
+		}
+		if !waited {
+			waited, expired = true, time.After(options.Limit())
+		}
+		if err := l.wait(ctx, blocked, turn, expired); err != nil {
+			l.release(plan[:taken])
+			if errors.Is(err, ErrTimeout) && options.Timeout != nil {
+				options.Timeout.TimedOut()
+			}
+			return nil, fmt.Errorf("%w: wait for %s", err, blocked)
+		}
+	}
+
+	granted := l.now()
+	if waited && options.Timeout != nil {
+		options.Timeout.Succeeded(granted.Sub(began))
+	}
+	hold, _ := NewHold(ctx, func() {
+		l.release(plan)
+		l.reportHeld(plan, l.now().Sub(granted))
+	})
+	return hold, nil
+}
+
+func (l *Local) reportHeld(plan []Grant, held time.Duration) {
+	for _, grant := range plan {
+		if grant.Mode.coversSubtree() {
+			l.observer.LockHeld(grant.Path.Level(), held)
+		}
+	}
+}
+
+// take takes the locks of plan until one is not to be had at once. It returns how many it took, and unless
+// nonBlocking a place in the queue of the next.
+func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, grant := range plan {
+		l.steps++
+		n := l.nodes[grant.Path]
+		if n == nil {
+			n = new(node)
+			l.nodes[grant.Path] = n
+			l.peak = max(l.peak, len(l.nodes))
+		}
+		// Whoever would make somebody wait longer who waits already queues behind them.
+		if conflicts[grant.Mode]&(modesIn(&n.held)|modesIn(&n.wants)) == 0 {
+			n.held[grant.Mode]++
+			continue
+		}
+		if !nonBlocking {
+			turn = &waiter{mode: grant.Mode, granted: make(chan struct{})}
+			turn.element = n.queue.PushBack(turn)
+			n.wants[grant.Mode]++
+		}
+		return i, turn
+	}
+	return len(plan), nil
+}
+
+// wait returns nil when turn was granted. Otherwise the lock is neither held nor waited for any longer.
+func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, expired <-chan time.Time) error {
+	began := l.now()
+	var err error
+	select {
+	case <-turn.granted:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-expired:
+		err = ErrTimeout
+	}
+	if err != nil {
+		l.abandon(grant.Path, turn)
+	}
+	l.observer.LockWaited(grant.Path.Level(), l.now().Sub(began), err)
+	return err
+}
+
+// abandon takes turn out of the queue, or gives the lock back that it was granted in the same moment.
+func (l *Local) abandon(path Path, turn *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.nodes[path]
+	if turn.element == nil {
+		n.held[turn.mode]--
+	} else {
+		n.queue.Remove(turn.element)
+		n.wants[turn.mode]--
+	}
+	l.settleLocked(path, n)
+}
+
+// release gives the locks of plan back, the last first.
+func (l *Local) release(plan []Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(plan) - 1; i >= 0; i-- {
+		n := l.nodes[plan[i].Path]
+		n.held[plan[i].Mode]--
+		l.settleLocked(plan[i].Path, n)
+	}
+}
+
+// settleLocked grants what has become free to those who wait, in the order of their arrival, and forgets a
+// node that nobody needs. A waiter that must go on waiting keeps back those behind it that it excludes. mu must be held.
+func (l *Local) settleLocked(path Path, n *node) {
+	l.steps++
+	var passedOver modeSet
+	for element := n.queue.Front(); element != nil && n.canGrant(passedOver); {
+		l.steps++
+		turn := element.Value.(*waiter)
+		element = element.Next()
+		if conflicts[turn.mode]&(modesIn(&n.held)|passedOver) != 0 {
+			passedOver |= setOf(turn.mode)
+			continue
+		}
+		n.queue.Remove(turn.element)
+		turn.element = nil
+		n.wants[turn.mode]--
+		n.held[turn.mode]++
+		close(turn.granted)
+	}
+
+	if modesIn(&n.held)|modesIn(&n.wants) != 0 {
+		return
+	}
+	delete(l.nodes, path)
+	if len(l.nodes) == 0 && l.peak > nodesKeptMax {
+		l.nodes, l.peak = make(map[Path]*node), 0
+	}
+}
+
+// canGrant tells whether any mode that is waited for could still be granted, behind waiters for the modes of
+// passedOver. Without it a release would walk a long queue to no purpose.
+func (n *node) canGrant(passedOver modeSet) bool {
+	excluding := modesIn(&n.held) | passedOver
+	for _, mode := range [...]Mode{RA, R, WA, W} {
+		if n.wants[mode] > 0 && conflicts[mode]&excluding == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// modesIn returns the modes whose count is not zero.
+func modesIn(counts *[W + 1]int) modeSet {
+	var set modeSet
+	for _, mode := range [...]Mode{RA, R, WA, W} {
+		if counts[mode] > 0 {
+			set |= setOf(mode)
+		}
+	}
+	return set
+}

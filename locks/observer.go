@@ -1,0 +1,21 @@
+package locks
+
+import "time"
+
+// Observer is told how locks are used, for metrics. Its methods are called without any internal lock held, possibly
+// from many goroutines at once, and must return quickly.
+type Observer interface {
+	// LockConflicted reports a lock that could not be had at once, whether it was then waited for or not.
+	LockConflicted(level Level)
+	// LockWaited reports the end of a wait for one lock. err is nil, ErrTimeout, or the context's error.
+	LockWaited(level Level, waited time.Duration, err error)
+	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported: they follow from these.
+	LockHeld(level Level, held time.Duration)
+}
+
+// noObserver is the default.
+type noObserver struct{}
+
+func (noObserver) LockConflicted(Level)                   {}
+func (noObserver) LockWaited(Level, time.Duration, error) {}
+func (noObserver) LockHeld(Level, time.Duration)          {}

@@ -1,0 +1,154 @@
+package locks
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"moorage"
+)
+
+// Shards is the number of shards of a namespace's registry.
+const Shards = 16
+
+// Level says what a path stands for.
+type Level uint8
+
+// The levels of the tree, coarsest first. The zero Level is that of the zero Path.
+const (
+	LevelWarehouse Level = iota + 1
+	LevelNamespace
+	LevelShard
+	LevelPointer
+)
+
+// String returns the level in one word, for logs and as a label of metrics.
+func (l Level) String() string {
+	switch l {
+	case LevelWarehouse:
+		return "warehouse"
+	case LevelNamespace:
+		return "namespace"
+	case LevelShard:
+		return "shard"
+	case LevelPointer:
+		return "pointer"
+	}
+	return fmt.Sprintf("level %d", uint8(l))
+}
+
+// Path addresses something that can be locked. Paths are values: they can be compared with ==, be keys of
+// a map, and be ordered with Compare. The zero Path addresses nothing and may not be locked.
+type Path struct {
+	// text is the segments, each after a slash, names escaped: it is at once the identity, the order
+	// (an ancestor is a prefix, hence smaller) and what people read.
+	text string
+}
+
+// Warehouse returns the path of a warehouse. Any name is legal.
+func Warehouse(name string) Path { return Path{}.child("", name) }
+
+// NamespacePath returns the path of a namespace; that of the warehouse if ns is empty.
+func NamespacePath(warehouse string, ns moorage.Namespace) Path {
+	path := Warehouse(warehouse)
+	for _, level := range ns {
+		path = path.Namespace(level)
+	}
+	return path
+}
+
+// Pointer returns the path of a pointer. Pointers stand beside the namespaces, not below them, because a
+// pointer stays itself when its table is renamed.
+func Pointer(warehouse, id string) Path { return Warehouse(warehouse).child("@", id) }
+
+// Namespace returns the path of the namespace called level directly below p, which must be a warehouse or
+// a namespace.
+func (p Path) Namespace(level string) Path {
+	p.mustHaveChildren()
+	return p.child("", level)
+}
+
+// Shard returns the path of shard n of the namespace p; n is less than Shards.
+func (p Path) Shard(n uint8) Path {
+	p.mustHaveChildren()
+	if n >= Shards {
+		panic(fmt.Sprintf("locks: shard %d of %d", n, Shards))
+	}
+	return p.child("#", fmt.Sprintf("%x", n))
+}
+
+// String returns the path with its names percent-encoded as far as it takes to keep different paths different: every
+// byte that is not printable ASCII, and % / # @ and space. The zero Path is the empty string.
+func (p Path) String() string { return p.text }
+
+// IsZero tells whether p addresses nothing.
+func (p Path) IsZero() bool { return p.text == "" }
+
+// Compare orders paths by the bytes of their String, -1, 0 or +1: ancestors come before descendants.
+func (p Path) Compare(other Path) int { return strings.Compare(p.text, other.text) }
+
+// Level says what p stands for.
+func (p Path) Level() Level {
+	switch slash := strings.LastIndexByte(p.text, '/'); {
+	case slash < 0:
+		return 0
+	case slash == 0:
+		return LevelWarehouse
+	case strings.HasPrefix(p.text[slash:], "/#"):
+		return LevelShard
+	case strings.HasPrefix(p.text[slash:], "/@"):
+		return LevelPointer
+	}
+	return LevelNamespace
+}
+
+// Contains tells whether other is p or lies below it.
+func (p Path) Contains(other Path) bool {
+	rest, below := strings.CutPrefix(other.text, p.text)
+	return below && (rest == "" || rest[0] == '/')
+}
+
+// Parent returns the path directly above p; the zero Path above a warehouse.
+func (p Path) Parent() Path {
+	return Path{p.text[:max(0, strings.LastIndexByte(p.text, '/'))]}
+}
+
+// Ancestors returns every path above p, the warehouse first.
+func (p Path) Ancestors() iter.Seq[Path] {
+	return func(yield func(Path) bool) {
+		for i := 1; i < len(p.text); i++ {
+			if p.text[i] == '/' && !yield(Path{p.text[:i]}) {
+				return
+			}
+		}
+	}
+}
+
+func (p Path) mustHaveChildren() {
+	if level := p.Level(); level != LevelWarehouse && level != LevelNamespace {
+		panic(fmt.Sprintf("locks: %s %q has nothing below it", level, p.text))
+	}
+}
+
+func (p Path) child(kind, name string) Path {
+	return Path{p.text + "/" + kind + escape(name)}
+}
+
+// escape keeps a name from being read as more than one segment, or as a segment of another type. It does not depend on
+// Unicode tables, so that two releases of Moorage spell a path alike.
+func escape(name string) string {
+	const hexDigits = "0123456789ABCDEF"
+	plain := func(c byte) bool { return ' ' < c && c < 0x7f && !strings.ContainsRune("%/#@", rune(c)) }
+
+	var escaped strings.Builder
+	escaped.Grow(len(name))
+	for i := range len(name) {
+		c := name[i]
+		if plain(c) {
+			escaped.WriteByte(c)
+			continue
+		}
+		escaped.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&0xf]})
+	}
+	return escaped.String()
+}

@@ -1,0 +1,93 @@
+package locks
+
+import (
+	"sync"
+	"time"
+)
+
+// How a Timeout adapts: after every timeoutWindow waits it looks at how they went.
+const (
+	timeoutWindow = 16
+	// timeoutGrowthMax bounds growth, as a multiple of the initial value: callers do not wait for ever either.
+	timeoutGrowthMax = 4
+)
+
+// Timeout bounds the waits of one class of operations and learns from them: when more than a third of a window of 16 waits
+// timed out it grows by a quarter, to at most four times its initial value; when at most a tenth did it shrinks, halfway
+// towards twice the longest wait that succeeded, never below its floor. Only Acquires that had to wait are
+// counted: the others say nothing about how long waiting takes. It is safe for concurrent use.
+type Timeout struct {
+	floor, ceiling time.Duration
+
+	mu       sync.Mutex // guards the fields below; leaf
+	current  time.Duration
+	waits    int
+	timeouts int
+	longest  time.Duration // of the waits that succeeded
+}
+
+// NewTimeout returns a Timeout that begins at initial and never falls below floor, which is at most initial.
+func NewTimeout(initial, floor time.Duration) *Timeout {
+	return &Timeout{floor: min(floor, initial), ceiling: timeoutGrowthMax * initial, current: initial}
+}
+
+// FixedTimeout returns a Timeout that is always d.
+func FixedTimeout(d time.Duration) *Timeout {
+	return &Timeout{floor: d, ceiling: d, current: d}
+}
+
+// Timeouts are the classes of operations that wait.
+type Timeouts struct {
+	Structural    *Timeout // create, register, drop, rename: 30 s, floor 5 s
+	NamespaceDrop *Timeout // 45 s, floor 30 s
+	Recovery      *Timeout // 5 min, fixed: then it stops, reports, and resumes later
+}
+
+// NewTimeouts returns the classes at their initial values.
+func NewTimeouts() Timeouts {
+	return Timeouts{
+		Structural:    NewTimeout(30*time.Second, 5*time.Second),
+		NamespaceDrop: NewTimeout(45*time.Second, 30*time.Second),
+		Recovery:      FixedTimeout(5 * time.Minute),
+	}
+}
+
+// Duration returns how long the next Acquire may wait.
+func (t *Timeout) Duration() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current
+}
+
+// Succeeded records an Acquire that waited and then got everything.
+func (t *Timeout) Succeeded(waited time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.longest = max(t.longest, waited)
+	t.countLocked()
+}
+
+// TimedOut records an Acquire that waited for the whole Duration in vain. One that was
+// cancelled says nothing, and is not recorded.
+func (t *Timeout) TimedOut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timeouts++
+	t.countLocked()
+}
+
+// countLocked counts a wait and adapts when the window is full; mu must be held.
+func (t *Timeout) countLocked() {
+	if t.waits++; t.waits < timeoutWindow {
+		return
+	}
+	switch {
+	case t.timeouts*3 > t.waits:
+		t.current = min(t.ceiling, t.current+t.current/4)
+	case t.timeouts*10 <= t.waits:
+		if target := max(t.floor, 2*t.longest); target < t.current {
+			t.current -= (t.current - target + 1) / 2
+		}
+	}
+	t.waits, t.timeouts, t.longest = 0, 0, 0
+}
