@@ -121,15 +121,19 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 
 // writeLocked makes the writes of sealed, whose conditions hold. mu must be held.
 func (s *Store) writeLocked(sealed registry.Batch, etags []registry.ETag) {
+	unplaced := make(map[registry.Key]bool) // change records that lose their place
 	for i, w := range sealed.Writes {
-		if _, exists := s.records[w.Key]; exists && w.Key.Table == registry.TableChange {
-			s.changes = slices.DeleteFunc(s.changes, func(p positioned) bool { return p.key == w.Key })
+		if w.Key.Table == registry.TableChange && s.records[w.Key].Exists() {
+			unplaced[w.Key] = true
 		}
 		if w.Delete {
 			s.deleteLocked(w.Key)
 			continue
 		}
 		s.putLocked(registry.Record{Key: w.Key, ETag: etags[i], State: w.State, Value: slices.Clone(w.Value)})
+	}
+	if len(unplaced) > 0 {
+		s.changes = slices.DeleteFunc(s.changes, func(p positioned) bool { return unplaced[p.key] })
 	}
 	if sealed.Change != nil {
 		s.last++

@@ -1,0 +1,209 @@
+package registrytest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	"moorage/registry"
+)
+
+// Sizes of the tests under contention: enough to meet, few enough for a store that syncs
+// a disk for each write.
+const (
+	contenders       = 8
+	contentionRounds = 25
+)
+
+func applyCreateOnce(h *harness) {
+	for round := range contentionRounds {
+		k := key(fmt.Sprint(round))
+		var created atomic.Int64
+		h.together(contenders, func(i int) error {
+			_, err := h.store.Apply(h.ctx, registry.Batch{
+				Conditions: []registry.Condition{registry.Absent(k)},
+				Writes:     []registry.Write{registry.Put(k, registry.StateOwner, fmt.Append(nil, i))},
+			})
+			if err == nil {
+				created.Add(1)
+				return nil
+			}
+			if !isRefused(err) {
+				return fmt.Errorf("create: %w", err)
+			}
+			// Who was refused by a record can read it.
+			records, err := h.store.Get(h.ctx, k)
+			if err != nil || !records[0].Exists() {
+				return fmt.Errorf("refused by a record that cannot be read: %s, %w", describe(records[0]), err)
+			}
+			return nil
+		})
+		if created.Load() != 1 {
+			h.Fatalf("round %d: %d of %d creates were accepted", round, created.Load(), contenders)
+		}
+	}
+}
+
+// increment adds one to the number at k by compare-and-set, until it succeeds.
+func (h *harness) increment(k registry.Key, change *registry.Change) error {
+	for {
+		records, err := h.store.Get(h.ctx, k)
+		if err != nil {
+			return fmt.Errorf("get: %w", err)
+		}
+		number := 0
+		condition := registry.Absent(k)
+		if records[0].Exists() {
+			if number, err = strconv.Atoi(string(records[0].Value)); err != nil {
+				return fmt.Errorf("read counter: %w", err)
+			}
+			condition = registry.ETagIs(k, records[0].ETag)
+		}
+		_, err = h.store.Apply(h.ctx, registry.Batch{
+			Conditions: []registry.Condition{condition},
+			Writes:     []registry.Write{registry.Put(k, registry.StateLive, strconv.AppendInt(nil, int64(number)+1, 10))},
+			Change:     change,
+		})
+		if !isRefused(err) {
+			return err
+		}
+	}
+}
+
+func applyCounters(h *harness) {
+	const counters = 3
+	h.together(contenders, func(i int) error {
+		for round := range contentionRounds {
+			if err := h.increment(key(fmt.Sprint((i+round)%counters)), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	sum := 0
+	for _, r := range h.list(registry.TableLocation, "", "", counters) {
+		number, err := strconv.Atoi(string(r.Value))
+		if err != nil {
+			h.Fatal(err)
+		}
+		sum += number
+	}
+	if want := contenders * contentionRounds; sum != want {
+		h.Errorf("counters add up to %d after %d increments", sum, want)
+	}
+}
+
+// writeSkew lets two batches meet: each closes its own door on condition that the
+// other's is open, and does not write the other's record. Both must never succeed.
+func writeSkew(h *harness, isOpen func(k registry.Key, etag registry.ETag) registry.Condition) {
+	doors := [2]registry.Key{key("a"), key("b")}
+	for round := range contentionRounds {
+		var etags [2]registry.ETag
+		for i, door := range doors {
+			etags[i] = h.put(door, registry.StateLive, "")
+		}
+		var closed [2]bool
+		h.together(2, func(i int) error {
+			_, err := h.store.Apply(h.ctx, registry.Batch{
+				Conditions: []registry.Condition{isOpen(doors[1-i], etags[1-i])},
+				Writes:     []registry.Write{registry.Put(doors[i], registry.StateDropping, nil)},
+			})
+			closed[i] = err == nil
+			if err != nil && !isRefused(err) {
+				return err
+			}
+			return nil
+		})
+		if closed[0] == closed[1] {
+			h.Fatalf("round %d: batch 0 succeeded: %t, batch 1: %t, want exactly one", round, closed[0], closed[1])
+		}
+	}
+}
+
+func applyWriteSkewState(h *harness) {
+	writeSkew(h, func(k registry.Key, _ registry.ETag) registry.Condition {
+		return registry.StateIs(k, registry.StateLive)
+	})
+}
+
+func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
+
+func applyVisible(h *harness) {
+	h.together(contenders, func(i int) error {
+		k := registry.EntryKey(id(i), "name")
+		for round := range contentionRounds {
+			c := change(i*contentionRounds + round)
+			etags, err := h.store.Apply(h.ctx, registry.Batch{
+				Writes: []registry.Write{registry.Put(k, registry.StateTable, fmt.Append(nil, round))}, Change: c,
+			})
+			if err != nil {
+				return err
+			}
+			records, err := h.store.Get(h.ctx, k, registry.ChangeKey(c.ID))
+			if err != nil || records[0].ETag != etags[0] || !records[1].Exists() {
+				return fmt.Errorf("after an Apply: %s and %s, %w", describe(records[0]), describe(records[1]), err)
+			}
+			listed, err := h.store.List(h.ctx, registry.TableEntry, registry.EntryPrefix(id(i)), "", 2)
+			if err != nil || len(listed) != 1 || listed[0].ETag != etags[0] {
+				return fmt.Errorf("after an Apply List answered %v, %w", listed, err)
+			}
+		}
+		return nil
+	})
+}
+
+func closeEnds(h *harness) {
+	h.put(key("a"), registry.StateOwner, "1")
+	for range 2 {
+		if err := h.store.Close(); err != nil {
+			h.Errorf("close: %v", err)
+		}
+		for method, err := range h.callAll() {
+			if !errors.Is(err, registry.ErrClosed) {
+				h.Errorf("%s after close: %v, want ErrClosed", method, err)
+			}
+		}
+	}
+}
+
+// callAll calls each method that takes a context and returns the errors.
+func (h *harness) callAll() map[string]error {
+	errs := make(map[string]error)
+	_, errs["Get"] = h.store.Get(h.ctx, key("a"))
+	_, errs["List"] = h.store.List(h.ctx, registry.TableLocation, "", "", 1)
+	_, errs["Changes"] = h.store.Changes(h.ctx, 0, 1)
+	_, errs["Apply"] = h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key("a"), registry.StateOwner, nil)}})
+	return errs
+}
+
+func closeUnderWay(h *harness) {
+	var first atomic.Bool
+	running := make(chan struct{})
+	h.together(contenders+1, func(i int) error {
+		if i == contenders {
+			<-running
+			return h.store.Close()
+		}
+		for round := 0; ; round++ {
+			_, err := h.store.Apply(h.ctx, registry.Batch{
+				Writes: []registry.Write{registry.Put(key(fmt.Sprint(i)), registry.StateOwner, fmt.Append(nil, round))},
+			})
+			if err == nil {
+				_, err = h.store.Get(h.ctx, key("a"), key("b"))
+			}
+			if err == nil {
+				_, err = h.store.List(h.ctx, registry.TableLocation, "", "", 10)
+			}
+			if errors.Is(err, registry.ErrClosed) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("while the store closes: %w", err)
+			}
+			if first.CompareAndSwap(false, true) {
+				close(running)
+			}
+		}
+	})
+}

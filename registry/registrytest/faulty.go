@@ -1,0 +1,212 @@
+package registrytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"moorage/registry"
+)
+
+// Action is what happens to one call of a FaultyStore.
+type Action uint8
+
+// The actions. A call that fails before it happened, or a read whose answer is lost, is
+// answered with ErrUnavailable; an Apply whose answer is lost with ErrUnknown.
+const (
+	Pass     Action = iota // the call goes through
+	Fail                   // the call fails and nothing happens
+	Lose                   // the call goes through and its answer is lost
+	Delay                  // as Lose, but an Apply happens only when Release is called; a read fails
+	Die                    // the process dies before the call: nothing happens, now or later
+	DieAfter               // the process dies after the call, which goes through
+)
+
+// Names of the methods, as a Plan gets them.
+const (
+	MethodGet     = "Get"
+	MethodList    = "List"
+	MethodApply   = "Apply"
+	MethodChanges = "Changes"
+)
+
+// Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
+// called for one call at a time, and not after the process died. Ports that must be cut off in one
+// sequence with the store's calls can count in a variable that their plans share.
+type Plan func(call int, method string) Action
+
+// Nth is the plan that does action to call k and lets all others pass.
+func Nth(k int, action Action) Plan {
+	return func(call int, _ string) Action {
+		if call == k {
+			return action
+		}
+		return Pass
+	}
+}
+
+// NthApply is the plan that does action to the k-th Apply, counted from 0, and lets all
+// other calls pass.
+func NthApply(k int, action Action) Plan {
+	applies := 0
+	return func(_ int, method string) Action {
+		if method != MethodApply {
+			return Pass
+		}
+		applies++
+		if applies-1 == k {
+			return action
+		}
+		return Pass
+	}
+}
+
+// ErrInjected is in the chain of every error that a FaultyStore made up.
+var ErrInjected = errors.New("registrytest: injected fault")
+
+// FaultyStore is a store that fails as its plan says. Calls from several goroutines
+// are safe, but their order, and so the plan's counting, is theirs.
+type FaultyStore struct {
+	store registry.Store
+
+	// mu guards the fields below; leaf; held while plan is called.
+	mu      sync.Mutex
+	plan    Plan
+	calls   int
+	dead    bool
+	delayed []registry.Batch
+}
+
+var _ registry.Store = (*FaultyStore)(nil)
+
+// Faulty wraps store so that its calls meet the faults of plan.
+func Faulty(store registry.Store, plan Plan) *FaultyStore {
+	return &FaultyStore{store: store, plan: plan}
+}
+
+// Calls returns how many calls were made before the process died, the last included.
+func (f *FaultyStore) Calls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
+// Dead tells whether the process died. A test that simulates its death lets other
+// ports refuse their calls too from then on.
+func (f *FaultyStore) Dead() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dead
+}
+
+// Delayed returns how many Applies wait for Release.
+func (f *FaultyStore) Delayed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.delayed)
+}
+
+// Release lets the delayed Applies happen, in the order in which they were made, and
+// returns for each how the store answered.
+func (f *FaultyStore) Release(ctx context.Context) []error {
+	f.mu.Lock()
+	delayed := f.delayed
+	f.delayed = nil
+	f.mu.Unlock()
+	var errs []error
+	for _, batch := range delayed {
+		_, err := f.store.Apply(ctx, batch)
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// Get implements registry.Store.
+func (f *FaultyStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	return read(f, MethodGet, func() ([]registry.Record, error) { return f.store.Get(ctx, keys...) })
+}
+
+// List implements registry.Store.
+func (f *FaultyStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	return read(f, MethodList, func() ([]registry.Record, error) {
+		return f.store.List(ctx, table, prefix, after, limit)
+	})
+}
+
+// Changes implements registry.Store.
+func (f *FaultyStore) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	return read(f, MethodChanges, func() ([]registry.PositionedChange, error) {
+		return f.store.Changes(ctx, after, limit)
+	})
+}
+
+// Apply implements registry.Store. A lost answer is lost whatever it was: the caller
+// learns nothing of a failed condition either.
+func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	call, action, err := f.next(MethodApply)
+	if err != nil {
+		return nil, err
+	}
+	switch action {
+	case Pass:
+		return f.store.Apply(ctx, batch)
+	case Lose, DieAfter:
+		// What the store answers is what is lost.
+		_, _ = f.store.Apply(ctx, batch)
+		return nil, fault(registry.ErrUnknown, call, MethodApply)
+	case Delay:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.delayed = append(f.delayed, clone(batch))
+		return nil, fault(registry.ErrUnknown, call, MethodApply)
+	}
+	return nil, fault(registry.ErrUnavailable, call, MethodApply)
+}
+
+// Close closes the store that f wraps. It is not counted and has no faults.
+func (f *FaultyStore) Close() error { return f.store.Close() }
+
+// next counts a call and returns its number and what happens to it.
+func (f *FaultyStore) next(method string) (call int, action Action, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		return 0, Fail, fmt.Errorf("%w: %w: %s after the process died", registry.ErrUnavailable, ErrInjected, method)
+	}
+	call = f.calls
+	f.calls++
+	action = f.plan(call, method)
+	f.dead = action == Die || action == DieAfter
+	return call, action, nil
+}
+
+// read makes a call that changes nothing, unless the plan says otherwise.
+func read[T any](f *FaultyStore, method string, do func() ([]T, error)) ([]T, error) {
+	call, action, err := f.next(method)
+	if err != nil {
+		return nil, err
+	}
+	if action != Pass {
+		return nil, fault(registry.ErrUnavailable, call, method)
+	}
+	return do()
+}
+
+func fault(kind error, call int, method string) error {
+	return fmt.Errorf("%w: %w in call %d, %s", kind, ErrInjected, call, method)
+}
+
+// clone returns a copy of batch that shares nothing which its author may write to.
+func clone(batch registry.Batch) registry.Batch {
+	copied := registry.Batch{Conditions: append([]registry.Condition(nil), batch.Conditions...)}
+	for _, w := range batch.Writes {
+		w.Value = append([]byte(nil), w.Value...)
+		copied.Writes = append(copied.Writes, w)
+	}
+	if batch.Change != nil {
+		change := *batch.Change
+		copied.Change = &change
+	}
+	return copied
+}

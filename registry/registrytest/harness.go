@@ -1,0 +1,224 @@
+package registrytest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// harness is one test's store with calls that fail the test where they fail.
+// Its methods must be called from the test's own goroutine unless they say otherwise.
+type harness struct {
+	*testing.T
+	ctx   context.Context
+	store registry.Store
+}
+
+// testTimeout is far beyond what any test here takes: a store that hangs fails.
+const testTimeout = 2 * time.Minute
+
+func newHarness(t *testing.T, store registry.Store) *harness {
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return &harness{T: t, ctx: ctx, store: store}
+}
+
+// apply applies a batch that must be accepted.
+func (h *harness) apply(batch registry.Batch) []registry.ETag {
+	h.Helper()
+	etags, err := h.store.Apply(h.ctx, batch)
+	if err != nil {
+		h.Fatalf("apply: %v", err)
+	}
+	if len(etags) != len(batch.Writes) {
+		h.Fatalf("apply answered %d etags for %d writes", len(etags), len(batch.Writes))
+	}
+	return etags
+}
+
+// put writes one record without a condition and returns its ETag.
+func (h *harness) put(key registry.Key, state registry.State, value string) registry.ETag {
+	h.Helper()
+	return h.apply(registry.Batch{Writes: []registry.Write{registry.Put(key, state, []byte(value))}})[0]
+}
+
+// remove deletes one record without a condition.
+func (h *harness) remove(key registry.Key) {
+	h.Helper()
+	h.apply(registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
+}
+
+// refuse applies a batch whose condition with this index must be the first to fail.
+func (h *harness) refuse(batch registry.Batch, index int) {
+	h.Helper()
+	_, err := h.store.Apply(h.ctx, batch)
+	var failed *registry.FailedError
+	if !errors.As(err, &failed) {
+		h.Fatalf("apply: %v, want a FailedError", err)
+	}
+	want := registry.Condition{}
+	if index < len(batch.Conditions) {
+		want = batch.Conditions[index]
+	} else {
+		want = registry.Absent(registry.ChangeKey(batch.Change.ID))
+	}
+	if failed.Index != index || failed.Condition != want {
+		h.Fatalf("apply was refused by condition %d, %s; want %d, %s", failed.Index, failed.Condition, index, want)
+	}
+}
+
+// get reads one record.
+func (h *harness) get(key registry.Key) registry.Record {
+	h.Helper()
+	records, err := h.store.Get(h.ctx, key)
+	if err != nil {
+		h.Fatalf("get %s: %v", key, err)
+	}
+	if len(records) != 1 {
+		h.Fatalf("get of one key answered %d records", len(records))
+	}
+	return records[0]
+}
+
+// list reads one page.
+func (h *harness) list(table registry.Table, prefix, after string, limit int) []registry.Record {
+	h.Helper()
+	records, err := h.store.List(h.ctx, table, prefix, after, limit)
+	if err != nil {
+		h.Fatalf("list %s %q after %q: %v", table, prefix, after, err)
+	}
+	return records
+}
+
+// changes reads all changes behind a position, a few at a time.
+func (h *harness) changes(after registry.Position) []registry.PositionedChange {
+	h.Helper()
+	const limit = 7
+	var all []registry.PositionedChange
+	for {
+		page, err := h.store.Changes(h.ctx, after, limit)
+		if err != nil {
+			h.Fatalf("changes after %d: %v", after, err)
+		}
+		for _, c := range page {
+			if c.Position <= after {
+				h.Fatalf("changes answered position %d behind %d", c.Position, after)
+			}
+			after = c.Position
+		}
+		all = append(all, page...)
+		if len(page) < limit {
+			return all
+		}
+	}
+}
+
+// wantRecord fails unless got is this record.
+func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registry.ETag, state registry.State, value string) {
+	h.Helper()
+	if got.Key != key || got.ETag != etag || got.State != state || string(got.Value) != value {
+		h.Fatalf("got %s, want %s", describe(got), describe(registry.Record{Key: key, ETag: etag, State: state, Value: []byte(value)}))
+	}
+}
+
+// wantMissing fails unless key has no record and is answered by the zero Record.
+func (h *harness) wantMissing(key registry.Key) {
+	h.Helper()
+	if got := h.get(key); !reflect.DeepEqual(got, registry.Record{}) {
+		h.Fatalf("get %s: %s, want no record", key, describe(got))
+	}
+}
+
+// wantIDs fails unless records have these IDs, in this order.
+func (h *harness) wantIDs(records []registry.Record, want ...string) {
+	h.Helper()
+	got := []string{}
+	for _, r := range records {
+		got = append(got, r.Key.ID)
+	}
+	if len(got) != len(want) || (len(want) > 0 && !reflect.DeepEqual(got, want)) {
+		h.Fatalf("got ids %q, want %q", got, want)
+	}
+}
+
+// random returns the test's source of random choices.
+func (h *harness) random() *rand.Rand {
+	seed := uint64(1)
+	if text := os.Getenv("MOORAGE_SEED"); text != "" {
+		given, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			h.Fatalf("MOORAGE_SEED=%s: %v", text, err)
+		}
+		seed = given
+	}
+	h.Logf("MOORAGE_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// together calls f(0) to f(n-1), each in a goroutine of its own that starts when all
+// are there, waits for them and fails on their errors.
+func (h *harness) together(n int, f func(i int) error) {
+	h.Helper()
+	start := make(chan struct{})
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			errs[i] = f(i)
+		})
+	}
+	close(start)
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// describe returns a record in words.
+func describe(r registry.Record) string {
+	if !r.Exists() {
+		return "no record"
+	}
+	return fmt.Sprintf("%s{etag %s, state %s, value %q}", r.Key, r.ETag, r.State, r.Value)
+}
+
+// id returns the n-th of the ids that a test uses.
+func id(n int) registry.ID {
+	var id registry.ID
+	id[0] = 0xc0
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+// key returns a key of a table whose IDs are free.
+func key(id string) registry.Key { return registry.LocationKey(id) }
+
+// change returns a change record to apply, told apart by n.
+func change(n int) *registry.Change {
+	return &registry.Change{
+		ID:        id(n),
+		Operation: fmt.Sprintf("operation %d", n),
+		Ident:     moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a", "b"}, Name: strconv.Itoa(n)},
+		Principal: "somebody",
+		RequestID: "request",
+		Time:      time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC),
+	}
+}
+
+// isRefused tells whether err says that a condition did not hold.
+func isRefused(err error) bool {
+	_, refused := registry.FailedCondition(err)
+	return refused
+}

@@ -1,0 +1,102 @@
+package registrytest
+
+import (
+	"testing"
+
+	"moorage/registry"
+)
+
+// Open returns a new, empty store for one test, which closes it; open may clean up
+// what is left with t.Cleanup. Tests run in parallel.
+type Open func(t *testing.T) registry.Store
+
+// Run holds the stores that open returns against the contract of registry.Store.
+func Run(t *testing.T, open Open) {
+	tests := []struct {
+		name string
+		test func(*harness)
+	}{
+		{"Get/AnswersInTheOrderOfKeys", getOrder},
+		{"Get/AnswersMissingKeysWithZeroRecords", getMissing},
+		{"Get/AnswersAsOfOneMoment", getOneMoment},
+		{"Get/ValuesNeverChange", getValuesNeverChange},
+		{"Get/RefusesBadKeys", getBadKeys},
+		{"Get/KeepsTablesApart", getTablesApart},
+		{"Get/AnswersTheFormatRecord", getFormat},
+
+		{"List/AnswersInByteOrder", listByteOrder},
+		{"List/KeepsToPrefixAfterAndLimit", listPrefixAfterLimit},
+		{"List/ShorterPageIsTheLast", listPages},
+		{"List/AnswersWholeRecords", listWholeRecords},
+		{"List/AnswersAsOfOneMoment", listOneMoment},
+		{"List/RefusesBadPages", listBadPages},
+
+		{"Apply/PutsWhateverWasThere", applyPut},
+		{"Apply/DeletesAndToleratesMissing", applyDelete},
+		{"Apply/ReturnsETagsInTheOrderOfWrites", applyETags},
+		{"Apply/DrawsANewETagForEachWrite", applyETagsNeverReused},
+		{"Apply/KeepsAnyBytes", applyAnyBytes},
+		{"Apply/GivesTheBatchBack", applyBatchNotAliased},
+		{"Apply/HoldsEachConditionAgainstTheRecord", applyConditions},
+		{"Apply/RefusesAnETagOfAnEarlierLife", applyOldETag},
+		{"Apply/NamesTheFirstFailedCondition", applyFirstFailed},
+		{"Apply/ChangesNothingIfAConditionFails", applyAllOrNothing},
+		{"Apply/TakesConditionsWithoutWrites", applyConditionsOnly},
+		{"Apply/TakesTheLargestBatch", applyLargest},
+		{"Apply/RefusesMalformedBatches", applyMalformed},
+		{"Apply/CreatesOnceUnderContention", applyCreateOnce},
+		{"Apply/LosesNoUpdateUnderContention", applyCounters},
+		{"Apply/HasNoWriteSkewByState", applyWriteSkewState},
+		{"Apply/HasNoWriteSkewByETag", applyWriteSkewETag},
+		{"Apply/IsVisibleWhenItReturns", applyVisible},
+		{"Apply/IsLinearizable", applyLinearizable},
+
+		{"Changes/AnswersInTheOrderOfApplies", changesOrder},
+		{"Changes/KeepsToAfterAndLimit", changesPages},
+		{"Changes/FillsInVersions", changesVersions},
+		{"Changes/RefusesAnIDTwice", changesTwice},
+		{"Changes/LeavesOutRefusedBatches", changesRefused},
+		{"Changes/LeavesOutVoidRecords", changesVoid},
+		{"Changes/FencesACommitByItsVoidRecord", changesFence},
+		{"Changes/ForgetsDeletedRecords", changesDeleted},
+		{"Changes/ForgetsOverwrittenRecords", changesOverwritten},
+		{"Changes/RefusesBadPages", changesBadPages},
+		{"Changes/KeepsKeysInTheOrderOfVersions", changesKeyOrder},
+		{"Changes/PutsWhatSawAnotherAfterIt", changesCausalOrder},
+		{"Changes/HidesNothingFromAReaderThatFollows", changesFollow},
+
+		{"Context/EndedRefusesEveryCall", contextEnded},
+		{"Close/EndsTheStore", closeEnds},
+		{"Close/LetsCallsUnderWayEnd", closeUnderWay},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, open(t))
+			tt.test(h)
+			if err := h.store.Close(); err != nil {
+				t.Errorf("close at the end of the test: %v", err)
+			}
+		})
+	}
+}
+
+// RunDurable holds a store that outlives its process against what that means. place is
+// called once for each test and returns a function that opens the store kept at
+// one place, again and again, each time after the one before was closed.
+func RunDurable(t *testing.T, place func(t *testing.T) Open) {
+	tests := []struct {
+		name string
+		test func(*testing.T, Open)
+	}{
+		{"KeepsRecords", durableRecords},
+		{"KeepsChanges", durableChanges},
+		{"NeverGivesAPositionTwice", durablePositions},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.test(t, place(t))
+		})
+	}
+}
