@@ -1,0 +1,75 @@
+"""Fixtures of the client suites: one server per run, clients that are connected to it."""
+
+import os
+import re
+import tempfile
+
+import pytest
+
+from harness import clients, server
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--server",
+        choices=["moorage", "reference"],
+        default="moorage",
+        help="the server under test: Moorage, or the Iceberg project's own for a baseline",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A skipped test is a failed test: what cannot run must be said in the suite."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which counts as a failure: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def catalog_server(pytestconfig):
+    """The server that all suites of this run share.
+
+    MOORAGE_INTEROP_URI, with MOORAGE_INTEROP_WAREHOUSE, names one that runs already.
+    """
+    uri = os.environ.get("MOORAGE_INTEROP_URI")
+    if uri:
+        running = server.External(uri, os.environ.get("MOORAGE_INTEROP_WAREHOUSE", "default"))
+    elif pytestconfig.getoption("server") == "reference":
+        running = server.Reference()
+    else:
+        running = server.Moorage()
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def iceberg(catalog_server):
+    """A PyIceberg catalog."""
+    return clients.pyiceberg_catalog(catalog_server)
+
+
+@pytest.fixture(scope="session")
+def spark(catalog_server):
+    """A Spark session whose catalog `ice` is the server's."""
+    with tempfile.TemporaryDirectory(prefix="moorage-spark-") as folder:
+        session = clients.spark_session(catalog_server, folder)
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def duck(catalog_server):
+    """A DuckDB connection to which the server is attached as `ice`."""
+    with clients.duckdb_connection(catalog_server) as connection:
+        yield connection
+
+
+@pytest.fixture
+def namespace(request, iceberg):
+    """A namespace of the test's own, empty when it starts."""
+    name = re.sub(r"\W+", "_", request.node.name).strip("_").lower()
+    iceberg.create_namespace(name)
+    return name

@@ -1,0 +1,93 @@
+"""Clients connected to a server, configured as a user would: nothing tuned unless a line says why.
+
+Each client is imported where it is used, so that one suite does not need
+another's packages.
+"""
+
+import contextlib
+import logging
+import os
+import sysconfig
+from pathlib import Path
+
+from harness import paths
+
+# DuckDB's extensions depend on one another in this order.
+DUCKDB_EXTENSIONS = ["parquet", "avro", "httpfs", "iceberg"]
+
+
+def pyiceberg_catalog(server, **properties):
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **properties)
+
+
+def spark_session(server, folder: str):
+    """A local Spark session; folder takes what Spark writes beside the tables."""
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "rest",
+        "spark.sql.catalog.ice.uri": server.uri,
+        "spark.sql.catalog.ice.warehouse": server.warehouse,
+        # Local files; the catalog's default would be picked by their scheme.
+        "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        # Each statement asks the server; a cached table would hide what it answers.
+        "spark.sql.catalog.ice.cache-enabled": "false",
+        "spark.sql.defaultCatalog": "ice",
+        "spark.jars": ",".join(str(jar) for jar in paths.jars("spark")),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        # The data is a handful of rows: more tasks only cost time.
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.local.dir": folder,
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[4]").appName("interop")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def duckdb_connection(server, **attach):
+    """A DuckDB connection with the server attached as `ice`; attach overrides the options."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "allow_unsigned_extensions": "true",
+            # Everything comes from the installed wheels; nothing is fetched.
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+    )
+    try:
+        for name in DUCKDB_EXTENSIONS:
+            connection.execute(f"LOAD '{_duckdb_extension(duckdb.__version__, name)}'")
+        options = {
+            "ENDPOINT": f"'{server.uri}'",
+            "AUTHORIZATION_TYPE": "'none'",
+            "SUPPORT_NESTED_NAMESPACES": "true",
+            "PURGE_REQUESTED": "false",
+            **attach,
+        }
+        spelled = ", ".join(f"{name} {value}" for name, value in options.items())
+        connection.execute(f"ATTACH '{server.warehouse}' AS ice (TYPE ICEBERG, {spelled})")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _duckdb_extension(version: str, name: str) -> Path:
+    packages = Path(sysconfig.get_paths()["purelib"])
+    return packages / f"duckdb_extension_{name}/extensions/v{version}/{name}.duckdb_extension"

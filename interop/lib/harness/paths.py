@@ -1,0 +1,15 @@
+"""Where things are: the repository, its cache, and what interop/setup.sh put there."""
+
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+CACHE = REPOSITORY / ".cache" / "interop"
+JARS = CACHE / "jars"
+
+
+def jars(suite: str) -> list[Path]:
+    """The jars that interop/setup.sh fetched for a suite, in name order."""
+    found = sorted((JARS / suite).glob("*.jar"))
+    if not found:
+        raise FileNotFoundError(f"no jars in {JARS / suite}: run interop/setup.sh {suite}")
+    return found

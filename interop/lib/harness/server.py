@@ -1,0 +1,237 @@
+"""Servers under test: Moorage itself, and the Iceberg project's reference for a baseline.
+
+Both are processes on a loopback port that the system picks, with a fresh folder
+each. Use them as context managers. Leaving the block of a Moorage server stops it
+with SIGTERM, requires exit status 0, and requires `moorage check` to find its
+data clean; the folder is removed when all of that holds and kept otherwise.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+from harness import paths
+
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 30
+CHECK_SECONDS_MAX = 120
+LOG_TAIL_LINES = 40
+
+
+class ServerError(Exception):
+    """A server did not start, did not stop, or left its data in a bad state."""
+
+
+def build() -> Path:
+    """Builds the static binary, as it is released, and returns its path.
+
+    MOORAGE_BINARY names one that is there already.
+    """
+    given = os.environ.get("MOORAGE_BINARY")
+    if given:
+        return Path(given).resolve()
+    binary = paths.REPOSITORY / "bin" / "moorage"
+    subprocess.run(
+        ["go", "build", "-trimpath", "-o", str(binary), "./cmd/moorage"],
+        cwd=paths.REPOSITORY,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        check=True,
+    )
+    return binary
+
+
+class _Process:
+    """A child process whose output goes to a log file, watched for one line."""
+
+    def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None):
+        self.log = log
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+            text=True,
+            errors="replace",
+        )
+        self.pid = self._child.pid
+        self._found: re.Match[str] | None = None
+        self._settled = threading.Event()
+
+    def wait_for(self, pattern: str, seconds: float) -> re.Match[str]:
+        """Waits for a line that matches pattern; raises ServerError if none comes."""
+        reader = threading.Thread(target=self._copy, args=(re.compile(pattern),), daemon=True)
+        reader.start()
+        self._settled.wait(seconds)
+        if self._found is None:
+            self.kill()
+            reader.join(STOP_SECONDS_MAX)
+            raise ServerError(f"no line with /{pattern}/ within {seconds} s; it printed:\n{self.tail()}")
+        return self._found
+
+    def _copy(self, pattern: re.Pattern[str]) -> None:
+        with self.log.open("w") as out:
+            for line in self._child.stdout:
+                out.write(line)
+                out.flush()
+                if self._found is None:
+                    self._found = pattern.search(line)
+                    if self._found:
+                        self._settled.set()
+        self._settled.set()
+
+    def stop(self) -> int:
+        """Sends SIGTERM and returns the exit status."""
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+        try:
+            return self._child.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerError(f"still running {STOP_SECONDS_MAX} s after SIGTERM:\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.wait()
+
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def tail(self) -> str:
+        if not self.log.exists():
+            return "(nothing)"
+        return "\n".join(self.log.read_text().splitlines()[-LOG_TAIL_LINES:])
+
+
+class Moorage:
+    """`moorage serve` on a fresh data folder.
+
+    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"].
+    """
+
+    warehouse = "default"
+    name = "moorage"
+
+    def __init__(self, arguments: list[str] | None = None):
+        self.binary = build()
+        self.folder = Path(tempfile.mkdtemp(prefix="moorage-interop-"))
+        self.data = self.folder / "data"
+        self.log = self.folder / "serve.log"
+        self._arguments = arguments or []
+        self.uri = ""
+
+    def __enter__(self) -> "Moorage":
+        command = [str(self.binary), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        # No MOORAGE_ variable of the caller may change what is tested.
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
+        self._process = _Process(command + self._arguments, self.log, env)
+        found = self._process.wait_for(r"http://127\.0\.0\.1:[1-9]\d*", START_SECONDS_MAX)
+        self.uri = found.group(0)
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        faults = []
+        if not self._process.running():
+            faults.append(f"the server had ended by itself:\n{self._process.tail()}")
+        status = self._process.stop()
+        if status != 0:
+            faults.append(f"exit status {status} after SIGTERM:\n{self._process.tail()}")
+        faults += self._check()
+        if faults:
+            raise ServerError("\n".join(faults + [f"its folder is kept: {self.folder}"]))
+        if kind is None:
+            shutil.rmtree(self.folder)
+        else:
+            print(f"the server's folder is kept: {self.folder}")
+
+    def _check(self) -> list[str]:
+        check = subprocess.run(
+            [str(self.binary), "check", "--data", str(self.data)],
+            capture_output=True,
+            text=True,
+            timeout=CHECK_SECONDS_MAX,
+        )
+        if check.returncode == 0:
+            return []
+        return [f"moorage check --data: exit status {check.returncode}\n{check.stdout}{check.stderr}"]
+
+    def local_path(self, location: str) -> Path:
+        """The path of a `file:` location that this server answered."""
+        return local_path(location)
+
+
+class Reference:
+    """The Iceberg project's own REST server, SQLite in memory, for a baseline.
+
+    It shows whether a failing test is the server's fault or the suite's.
+    """
+
+    name = "reference"
+
+    def __init__(self, arguments: list[str] | None = None):
+        del arguments
+        self.folder = Path(tempfile.mkdtemp(prefix="reference-interop-"))
+        self.log = self.folder / "serve.log"
+        self.warehouse = str(self.folder / "warehouse")
+        self.uri = ""
+
+    def __enter__(self) -> "Reference":
+        port = _free_port()
+        env = {
+            **os.environ,
+            "CATALOG_REST_PORT": str(port),
+            "CATALOG_WAREHOUSE": self.warehouse,
+            "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
+        }
+        classpath = os.pathsep.join(str(jar) for jar in paths.jars("rck"))
+        command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
+        self._process = _Process(command, self.log, env)
+        self._process.wait_for(r"Started oejs\.Server@", START_SECONDS_MAX)
+        self.uri = f"http://127.0.0.1:{port}"
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        self._process.stop()
+        if kind is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def local_path(self, location: str) -> Path:
+        return local_path(location)
+
+
+class External:
+    """A server that somebody else started; nothing is stopped or checked."""
+
+    name = "external"
+
+    def __init__(self, uri: str, warehouse: str):
+        self.uri = uri
+        self.warehouse = warehouse
+
+    def __enter__(self) -> "External":
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def local_path(self, location: str) -> Path:
+        return local_path(location)
+
+
+def local_path(location: str) -> Path:
+    """The local path of file:/x, file:///x or /x."""
+    return Path("/" + re.sub(r"^file:", "", location).lstrip("/"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+

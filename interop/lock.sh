@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Makes requirements.txt from requirements.in: every package that the clients
+# draw in, with its version and hashes, for Python 3.11 and later.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+tool=$(mktemp -d)
+trap 'rm -rf "$tool"' EXIT
+python3 -m venv "$tool"
+"$tool/bin/python" -m pip install --quiet --disable-pip-version-check uv
+"$tool/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command interop/lock.sh \
+  --output-file requirements.txt requirements.in

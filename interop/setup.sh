@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Fetches what the client suites need into .cache/interop, once:
+#
+#   interop/setup.sh [python] [rck] [spark]      all of them if none is named
+#
+# python  a virtual environment with the packages of requirements.txt, by hash
+# rck     the jars of rck/pom.xml
+# spark   the jars of spark/pom.xml
+#
+# A part is fetched again when the file that pins it changed, or when it was not
+# fetched to the end. Needs python3 with venv, and mvn with a JDK.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=$(dirname "$here")/.cache/interop
+mkdir -p "$cache"
+
+# One setup at a time in a work tree: two would write the same folders.
+exec 9>"$cache/lock"
+flock 9
+
+# retry COMMAND... runs a download up to three times.
+retry() {
+  local try
+  for try in 1 2 3; do
+    "$@" && return
+    echo "interop/setup.sh: try $try failed: $*" >&2
+  done
+  return 1
+}
+
+# fresh PART KEY: was PART fetched to the end, for this KEY?
+fresh() {
+  [[ -f "$cache/$1.key" && $(<"$cache/$1.key") == "$2" ]]
+}
+
+python() {
+  local key venv=$cache/venv
+  key=$(python3 --version; sha256sum <"$here/requirements.txt")
+  fresh python "$key" && return
+  rm -rf "$venv" "$cache/python.key"
+  python3 -m venv "$venv"
+  retry "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --require-hashes --requirement "$here/requirements.txt"
+  echo "$key" >"$cache/python.key"
+}
+
+# jars SUITE: copies the dependencies of SUITE/pom.xml.
+jars() {
+  local key folder=$cache/jars/$1
+  key=$(sha256sum <"$here/$1/pom.xml")
+  fresh "$1" "$key" && return
+  rm -rf "$folder" "$cache/$1.key"
+  retry mvn --batch-mode --quiet --no-transfer-progress --file "$here/$1/pom.xml" \
+    dependency:copy-dependencies "-DoutputDirectory=$folder"
+  echo "$key" >"$cache/$1.key"
+}
+
+parts=("$@")
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck spark)
+for part in "${parts[@]}"; do
+  case $part in
+    python) python ;;
+    rck | spark) jars "$part" ;;
+    *)
+      echo "interop/setup.sh: unknown part: $part" >&2
+      exit 2
+      ;;
+  esac
+done
