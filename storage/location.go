@@ -1,0 +1,273 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// LocationBytesMax is the longest location that Parse accepts, in bytes; no file system
+	// or object store in use takes a longer path.
+	LocationBytesMax = 4096
+
+	// escapedBytesMax is the longest result of Escape. File systems end at 255 bytes for one name; the
+	// rest is for a suffix that makes the folder of a table unique.
+	escapedBytesMax = 200
+)
+
+// Location is a parsed URI of a file or folder.
+//
+// Nothing is percent-decoded, in no scheme: Hadoop's Path, PyIceberg, DuckDB and Trino all take the bytes behind
+// the scheme as they stand, so file:///a%20b is the file called "a%20b". Whoever decoded
+// it would look at another file than the engines do.
+type Location struct {
+	Scheme    string // SchemeFile, SchemeMemory or SchemeS3
+	Authority string // the bucket; empty for file, may be empty for memory
+	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". It has no empty
+	// segments either, but for s3, where keys are opaque.
+	Path string
+}
+
+// The schemes that Parse accepts. It takes s3a and s3n, which name the same objects, for s3.
+const (
+	SchemeFile   = "file"
+	SchemeMemory = "memory"
+	SchemeS3     = "s3"
+)
+
+// Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x and
+// the bare path /x; memory://a/x; s3://bucket/key. Anything else is ErrLocation: relative
+// paths, ".." segments, '?' and '#' (some engines end the path there and some do not),
+// control characters, bytes that are not UTF-8.
+func Parse(location string) (Location, error) {
+	if err := checkCharacters(location); err != nil {
+		return Location{}, err
+	}
+	scheme, authority, path, err := split(location)
+	if err != nil {
+		return Location{}, err
+	}
+	parsed := Location{Scheme: scheme, Authority: authority}
+	switch scheme {
+	case SchemeFile:
+		if authority != "" && !strings.EqualFold(authority, "localhost") {
+			return Location{}, malformed(location, "a file location has no host")
+		}
+		parsed.Authority = ""
+	case SchemeMemory:
+	case SchemeS3, "s3a", "s3n":
+		if authority == "" {
+			return Location{}, malformed(location, "the bucket is missing")
+		}
+		parsed.Scheme = SchemeS3
+	default:
+		return Location{}, malformed(location, "the scheme is not supported")
+	}
+	parsed.Path, err = clean(location, path, parsed.Scheme == SchemeS3)
+	return parsed, err
+}
+
+// String returns the one normalised spelling of the place, in which locations are compared. It is for
+// claims and stores; clients are answered their own spelling.
+func (l Location) String() string {
+	return l.Scheme + "://" + l.Authority + l.Path
+}
+
+// Normalise returns the one spelling of the place that location names, whatever
+// spelling location has. ErrLocation if Parse refuses it.
+func Normalise(location string) (string, error) {
+	parsed, err := Parse(location)
+	if err != nil {
+		return "", err
+	}
+	return parsed.String(), nil
+}
+
+// Trim removes the slashes at the end of location, but never those of "scheme://" and
+// never the only character.
+func Trim(location string) string {
+	for len(location) > 1 && strings.HasSuffix(location, "/") && !strings.HasSuffix(location, "://") {
+		location = location[:len(location)-1]
+	}
+	return location
+}
+
+// Join appends segments to location, whose own spelling it keeps, minus trailing slashes.
+func Join(location string, segments ...string) string {
+	var joined strings.Builder
+	if location = Trim(location); location != "/" {
+		joined.WriteString(location)
+	}
+	for _, segment := range segments {
+		joined.WriteByte('/')
+		joined.WriteString(segment)
+	}
+	if joined.Len() == 0 {
+		return location
+	}
+	return joined.String()
+}
+
+// Escape turns any non-empty name into one segment of a location: different names have different segments, and
+// every engine reads every segment back as the same folder. ASCII letters, digits, '-', '_' and '.' stay
+// (but "." and ".." do not); every other byte becomes %XX, non-ASCII ones too, because a JVM in the C
+// locale cannot name them. A name too long for a folder ends in a hash.
+func Escape(name string) string {
+	if name == "." || name == ".." {
+		return strings.Repeat("%2E", len(name))
+	}
+	var escaped strings.Builder
+	cut := 0 // how much stays if the name is too long: whole characters that leave room for the hash
+	for i := range len(name) {
+		if escaped.Len() <= escapedBytesMax-hashBytes-1 {
+			cut = escaped.Len()
+		}
+		if c := name[i]; isPlain(c) {
+			escaped.WriteByte(c)
+		} else {
+			fmt.Fprintf(&escaped, "%%%02X", c)
+		}
+	}
+	if escaped.Len() <= escapedBytesMax {
+		return escaped.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	return escaped.String()[:cut] + "~" + hex.EncodeToString(sum[:hashBytes/2])
+}
+
+// hashBytes is the length of the hexadecimal hash that stands for the rest of a long name.
+const hashBytes = 32
+
+// Within tells whether location is root or lies below it, whatever spelling each has.
+func Within(root, location string) (bool, error) {
+	above, err := Parse(root)
+	if err != nil {
+		return false, err
+	}
+	parsed, err := Parse(location)
+	if err != nil {
+		return false, err
+	}
+	return above.Contains(parsed), nil
+}
+
+// Contains tells whether other is the place l or lies below it. Links are not looked at.
+func (l Location) Contains(other Location) bool {
+	if l.Scheme != other.Scheme || l.Authority != other.Authority {
+		return false
+	}
+	return l.Path == other.Path || strings.HasPrefix(other.Path, strings.TrimSuffix(l.Path, "/")+"/")
+}
+
+// Ancestors returns the normalised form of every folder from the one above location up to
+// and including root; none if location is root. ErrOutside if location is not below root.
+func Ancestors(root, location string) ([]string, error) {
+	top, err := Parse(root)
+	if err != nil {
+		return nil, err
+	}
+	place, err := Parse(location)
+	if err != nil {
+		return nil, err
+	}
+	if !top.Contains(place) {
+		return nil, fmt.Errorf("%w: %s is not below %s", ErrOutside, location, root)
+	}
+	var ancestors []string
+	for place != top {
+		place = place.Parent()
+		ancestors = append(ancestors, place.String())
+	}
+	return ancestors, nil
+}
+
+// Parent returns the folder that holds l; the root is its own.
+func (l Location) Parent() Location {
+	l.Path = strings.TrimRight(l.Path[:strings.LastIndexByte(l.Path, '/')], "/")
+	if l.Path == "" {
+		l.Path = "/"
+	}
+	return l
+}
+
+// split cuts location into its parts. A bare absolute path is a file.
+func split(location string) (scheme, authority, path string, err error) {
+	if strings.HasPrefix(location, "//") {
+		return "", "", "", malformed(location, "a path that starts with // may be taken for a host")
+	}
+	if strings.HasPrefix(location, "/") {
+		return SchemeFile, "", location, nil
+	}
+	scheme, rest, found := strings.Cut(location, ":")
+	if !found || strings.Contains(scheme, "/") {
+		return "", "", "", malformed(location, "it is not absolute")
+	}
+	scheme = strings.ToLower(scheme)
+	rest, hasAuthority := strings.CutPrefix(rest, "//")
+	path = rest
+	if hasAuthority {
+		authority, path, found = strings.Cut(rest, "/")
+		if found {
+			path = "/" + path
+		}
+		if !found && authority != "" && scheme != SchemeFile {
+			path = "/" // a bucket's root
+		}
+	}
+	if !strings.HasPrefix(path, "/") {
+		return "", "", "", malformed(location, "its path is not absolute")
+	}
+	return scheme, authority, path, nil
+}
+
+// clean brings path to the form of Location.Path.
+func clean(location, path string, opaque bool) (string, error) {
+	var cleaned strings.Builder
+	for segment := range strings.SplitSeq(path, "/") {
+		switch {
+		case segment == "..":
+			return "", malformed(location, `".." is not accepted`)
+		case segment == "." && opaque:
+			return "", malformed(location, `"." is not accepted`)
+		case segment == ".", segment == "":
+			continue
+		}
+		cleaned.WriteByte('/')
+		cleaned.WriteString(segment)
+	}
+	switch {
+	case opaque:
+		return "/" + strings.TrimRight(path[1:], "/"), nil
+	case cleaned.Len() == 0:
+		return "/", nil
+	}
+	return cleaned.String(), nil
+}
+
+func checkCharacters(location string) error {
+	switch {
+	case location == "":
+		return malformed(location, "it is empty")
+	case len(location) > LocationBytesMax:
+		return malformed(location[:64]+"…", fmt.Sprintf("it has more than %d bytes", LocationBytesMax))
+	case !utf8.ValidString(location):
+		return malformed(location, "it is not UTF-8")
+	case strings.ContainsFunc(location, unicode.IsControl):
+		return malformed(location, "it has a control character")
+	case strings.ContainsAny(location, "?#"):
+		return malformed(location, "it has a query or fragment")
+	}
+	return nil
+}
+
+func isPlain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.", c) >= 0
+}
+
+func malformed(location, reason string) error {
+	return fmt.Errorf("%w: %q: %s", ErrLocation, location, reason)
+}
