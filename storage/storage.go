@@ -50,6 +50,12 @@ type Folders interface {
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
+// Local is implemented by stores in which looking at a file costs next to nothing.
+type Local interface {
+	// StatIsCheap tells whether each load of a table can afford a Stat of its metadata file.
+	StatIsCheap() bool
+}
+
 // Errors that a Store returns, told apart with errors.Is.
 var (
 	ErrExists   = errors.New("storage: file exists")

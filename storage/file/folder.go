@@ -1,0 +1,172 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"moorage/storage"
+)
+
+const (
+	// triesMax bounds how often a folder is made again that others keep removing.
+	triesMax = 5
+	// knownMax bounds how many folders a root remembers; about 10 MB.
+	knownMax = 1 << 16
+)
+
+// MakeFolder creates the folder at location, and those that lead to it, durably. One that is there
+// becomes as young as a new one.
+func (s *Store) MakeFolder(ctx context.Context, location string) error {
+	root, name, err := s.locate(ctx, location)
+	if err != nil {
+		return err
+	}
+	err = root.inFolder(name, func() error {
+		now := s.now()
+		return root.files.Chtimes(name, now, now)
+	})
+	if isEscape(err) {
+		return translate(location, err)
+	}
+	if err != nil {
+		return fmt.Errorf("make folder %s: %w", location, err)
+	}
+	return nil
+}
+
+// RemoveEmptyFolder removes the folder at location if it is empty and older than age. A root stays.
+func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
+	root, name, err := s.locate(ctx, location)
+	if err != nil || name == "." {
+		return false, err
+	}
+	removed, err := root.removeFolder(name, s.now().Add(-age))
+	if err = translate(location, err); errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return removed, err
+}
+
+// removeFolder removes the folder called name if it is empty and was not changed after limit.
+func (r *root) removeFolder(name string, limit time.Time) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, err := r.files.Lstat(name)
+	if err != nil || !found.IsDir() || found.ModTime().After(limit) {
+		return false, err
+	}
+	r.durable.forget(name)
+	err = r.files.Remove(name)
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// inFolder makes the folder called name, durably, and calls do. If somebody removes the folder
+// meanwhile, it begins again.
+func (r *root) inFolder(name string, do func() error) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var err error
+	for range triesMax {
+		if err = r.ensureFolderLocked(name); err == nil {
+			err = do()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		r.durable.forget(name)
+	}
+	return err
+}
+
+// ensureFolderLocked makes the folder called name and those that lead to it, and makes them durable,
+// whoever made them: a folder that is there, because an engine or a concurrent
+// Create just made it, may still be lost in a power cut. What was made durable is
+// remembered. r.mu is held, shared.
+func (r *root) ensureFolderLocked(name string) error {
+	if name == "." || r.durable.has(name) {
+		return nil
+	}
+	if err := r.ensureFolderLocked(path.Dir(name)); err != nil {
+		return err
+	}
+	if err := makeFolder(r.files, name); err != nil {
+		return err
+	}
+	r.durable.add(name)
+	return nil
+}
+
+// makeFolder makes the folder called name, unless it is there, and syncs the one that holds it.
+func makeFolder(files fileSystem, name string) error {
+	err := files.Mkdir(name, folderMode)
+	if errors.Is(err, fs.ErrExist) {
+		err = mustBeFolder(files, name)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(files, path.Dir(name))
+}
+
+func mustBeFolder(files fileSystem, name string) error {
+	found, err := files.Stat(name)
+	if err == nil && !found.IsDir() {
+		err = &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
+	}
+	return err
+}
+
+// syncFolder makes durable which names are in the folder called name.
+func syncFolder(files fileSystem, name string) error {
+	folder, err := files.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// folders remembers names of folders. It is safe for concurrent use.
+type folders struct {
+	// mu guards names; a leaf.
+	mu    sync.RWMutex
+	names map[string]struct{}
+}
+
+func (f *folders) has(name string) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	_, ok := f.names[name]
+	return ok
+}
+
+// add remembers name, and forgets everything first when that is too much.
+func (f *folders) add(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.names == nil || len(f.names) >= knownMax {
+		f.names = make(map[string]struct{})
+	}
+	f.names[name] = struct{}{}
+}
+
+// forget drops the folder called name, those that lead to it and those below it.
+func (f *folders) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for known := range f.names {
+		if strings.HasPrefix(known+"/", name+"/") || strings.HasPrefix(name+"/", known+"/") {
+			delete(f.names, known)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package file
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// fileSystem is one folder and what is below it: every call of this package on files goes
+// through it. Names are relative, with slashes; "." is the folder. A name whose links lead out of
+// the folder is an error that isEscape knows.
+type fileSystem interface {
+	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
+	Mkdir(name string, mode fs.FileMode) error
+	Link(from, to string) error
+	Remove(name string) error
+	Chtimes(name string, accessed, modified time.Time) error
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	Close() error
+}
+
+// handle is an open file or folder.
+type handle interface {
+	io.ReadWriteCloser
+	Stat() (fs.FileInfo, error)
+	Sync() error
+}
+
+// rootFS is a folder of the operating system.
+type rootFS struct{ *os.Root }
+
+func openRoot(path string) (fileSystem, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return rootFS{root}, nil
+}
+
+// OpenFile implements fileSystem.
+func (r rootFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	file, err := r.Root.OpenFile(name, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// isEscape tells whether err says that a name led out of the folder. The os package has no name for that
+// error, so it is known by its text; TestLinks fails if that ever changes.
+func isEscape(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err.Error() == escapeText
+	case errors.As(err, &link):
+		return link.Err.Error() == escapeText
+	}
+	return false
+}
+
+const escapeText = "path escapes from parent"

@@ -1,0 +1,143 @@
+// Package memory keeps files in memory: the model of the storage port, for tests and for
+// servers that are to forget. It accepts locations of every scheme.
+//
+// It must not know: what is in the files.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"moorage/storage"
+)
+
+// Store is a storage.Store that lives as long as the process. It is safe for concurrent use.
+type Store struct {
+	roots []storage.Location // nil: everywhere
+	files *files
+}
+
+// files is what all stores of one New share.
+type files struct {
+	now func() time.Time
+
+	// mu guards byName; a leaf.
+	mu     sync.RWMutex
+	byName map[storage.Location]file
+}
+
+// file is immutable.
+type file struct {
+	body     []byte
+	modified time.Time
+}
+
+// New returns an empty store in which every location is allowed.
+func New() *Store {
+	return &Store{files: &files{now: time.Now, byName: make(map[storage.Location]file)}}
+}
+
+// Within returns a store of the same files that reaches only those at and below roots, which
+// are locations. ErrLocation if one is malformed.
+func (s *Store) Within(roots []string) (*Store, error) {
+	parsed := make([]storage.Location, len(roots))
+	for i, root := range roots {
+		location, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		parsed[i] = location
+	}
+	return &Store{roots: parsed, files: s.files}, nil
+}
+
+// Create writes a new file.
+func (s *Store) Create(ctx context.Context, location string, body []byte) error {
+	name, err := s.locate(ctx, location)
+	if err != nil {
+		return err
+	}
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	if _, ok := s.files.byName[name]; ok {
+		return fmt.Errorf("%w: %s", storage.ErrExists, location)
+	}
+	s.files.byName[name] = file{bytes.Clone(body), s.files.now()}
+	return nil
+}
+
+// Open returns the content of a file.
+func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	found, err := s.find(ctx, location)
+	if err != nil {
+		return nil, storage.Info{}, err
+	}
+	return io.NopCloser(bytes.NewReader(found.body)), found.info(), nil
+}
+
+// Stat describes a file.
+func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
+	found, err := s.find(ctx, location)
+	return found.info(), err
+}
+
+// Delete removes files.
+func (s *Store) Delete(ctx context.Context, locations ...string) error {
+	var failures []error
+	for _, location := range locations {
+		name, err := s.locate(ctx, location)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		s.files.mu.Lock()
+		delete(s.files.byName, name)
+		s.files.mu.Unlock()
+	}
+	return errors.Join(failures...)
+}
+
+func (s *Store) find(ctx context.Context, location string) (file, error) {
+	name, err := s.locate(ctx, location)
+	if err != nil {
+		return file{}, err
+	}
+	s.files.mu.RLock()
+	defer s.files.mu.RUnlock()
+	found, ok := s.files.byName[name]
+	if !ok {
+		return file{}, fmt.Errorf("%w: %s", storage.ErrNotFound, location)
+	}
+	return found, nil
+}
+
+// locate checks that location is well-formed and allowed.
+func (s *Store) locate(ctx context.Context, location string) (storage.Location, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Location{}, fmt.Errorf("%s: %w", location, context.Cause(ctx))
+	}
+	name, err := storage.Parse(location)
+	if err != nil {
+		return storage.Location{}, err
+	}
+	if s.roots == nil {
+		return name, nil
+	}
+	for _, root := range s.roots {
+		if root.Contains(name) {
+			return name, nil
+		}
+	}
+	return storage.Location{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+}
+
+func (f file) info() storage.Info {
+	return storage.Info{Bytes: int64(len(f.body)), Modified: f.modified}
+}
+
+var _ storage.Store = (*Store)(nil)

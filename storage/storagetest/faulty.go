@@ -1,0 +1,177 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"moorage/storage"
+)
+
+// Action is what happens to one call of a FaultyStore. The values are those of the same
+// names in package registrytest, as far as they are there.
+type Action uint8
+
+// The actions. A read whose answer is lost fails.
+const (
+	Pass     Action = iota // the call goes through
+	Fail                   // the call fails and nothing happens
+	Lose                   // the call goes through and its answer is lost: the caller hears an error
+	_                      // registrytest.Delay: files are not written late
+	Die                    // the process dies before the call: nothing happens, now or later
+	DieAfter               // the process dies after the call, which goes through
+)
+
+// Names of the methods, as a Plan gets them.
+const (
+	MethodCreate            = "Create"
+	MethodOpen              = "Open"
+	MethodStat              = "Stat"
+	MethodDelete            = "Delete"
+	MethodMakeFolder        = "MakeFolder"
+	MethodRemoveEmptyFolder = "RemoveEmptyFolder"
+)
+
+// Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
+// called for one call at a time, and not after the process died. Ports that must be cut off in one
+// sequence with the store's calls can count in a variable that their plans share.
+type Plan func(call int, method string) Action
+
+// Nth is the plan that does action to call k and lets all others pass.
+func Nth(k int, action Action) Plan {
+	return func(call int, _ string) Action {
+		if call == k {
+			return action
+		}
+		return Pass
+	}
+}
+
+// ErrInjected is in the chain of every error that a FaultyStore made up.
+var ErrInjected = errors.New("storagetest: injected fault")
+
+// FaultyStore is a store that fails as its plan says. Calls from several goroutines
+// are safe, but their order, and so the plan's counting, is theirs.
+type FaultyStore struct {
+	store storage.Store
+
+	// mu guards the fields below; leaf; held while plan is called.
+	mu    sync.Mutex
+	plan  Plan
+	calls int
+	dead  bool
+}
+
+var (
+	_ storage.Store   = (*FaultyStore)(nil)
+	_ storage.Folders = (*FaultyStore)(nil)
+)
+
+// Faulty wraps store so that its calls meet the faults of plan. Calls of storage.Folders do
+// nothing, but are counted, if store has no folders.
+func Faulty(store storage.Store, plan Plan) *FaultyStore {
+	return &FaultyStore{store: store, plan: plan}
+}
+
+// Calls returns how many calls were made before the process died, the last included.
+func (f *FaultyStore) Calls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
+// Dead tells whether the process died.
+func (f *FaultyStore) Dead() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dead
+}
+
+// Create implements storage.Store.
+func (f *FaultyStore) Create(ctx context.Context, location string, body []byte) error {
+	return f.do(MethodCreate, func() error { return f.store.Create(ctx, location, body) })
+}
+
+// Open implements storage.Store. Reading from what it returns is not counted and has no faults.
+func (f *FaultyStore) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	var body io.ReadCloser
+	var info storage.Info
+	err := f.do(MethodOpen, func() (err error) {
+		body, info, err = f.store.Open(ctx, location)
+		return err
+	})
+	if err != nil && body != nil {
+		return nil, storage.Info{}, errors.Join(err, body.Close())
+	}
+	return body, info, err
+}
+
+// Stat implements storage.Store.
+func (f *FaultyStore) Stat(ctx context.Context, location string) (storage.Info, error) {
+	var info storage.Info
+	err := f.do(MethodStat, func() (err error) {
+		info, err = f.store.Stat(ctx, location)
+		return err
+	})
+	return info, err
+}
+
+// Delete implements storage.Store.
+func (f *FaultyStore) Delete(ctx context.Context, locations ...string) error {
+	return f.do(MethodDelete, func() error { return f.store.Delete(ctx, locations...) })
+}
+
+// MakeFolder implements storage.Folders.
+func (f *FaultyStore) MakeFolder(ctx context.Context, location string) error {
+	return f.do(MethodMakeFolder, func() error {
+		if folders, ok := f.store.(storage.Folders); ok {
+			return folders.MakeFolder(ctx, location)
+		}
+		return nil
+	})
+}
+
+// RemoveEmptyFolder implements storage.Folders.
+func (f *FaultyStore) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
+	var removed bool
+	err := f.do(MethodRemoveEmptyFolder, func() (err error) {
+		if folders, ok := f.store.(storage.Folders); ok {
+			removed, err = folders.RemoveEmptyFolder(ctx, location, age)
+		}
+		return err
+	})
+	return removed && err == nil, err
+}
+
+// do counts a call and makes it, if the plan lets it.
+func (f *FaultyStore) do(method string, call func() error) error {
+	number, action, err := f.next(method)
+	if err != nil {
+		return err
+	}
+	switch action {
+	case Pass:
+		return call()
+	case Lose, DieAfter:
+		// What the store answers is what is lost.
+		_ = call()
+	}
+	return fmt.Errorf("%w in call %d, %s", ErrInjected, number, method)
+}
+
+// next counts a call and returns its number and what happens to it.
+func (f *FaultyStore) next(method string) (call int, action Action, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		return 0, Fail, fmt.Errorf("%w: %s after the process died", ErrInjected, method)
+	}
+	call = f.calls
+	f.calls++
+	action = f.plan(call, method)
+	f.dead = action == Die || action == DieAfter
+	return call, action, nil
+}

@@ -1,0 +1,222 @@
+package storagetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"moorage/storage"
+)
+
+func testCreateThenRead(t *testing.T, store storage.Store, root string) {
+	location := storage.Join(root, "a", "b", "c.json")
+	mustCreate(t, store, location, "body")
+	mustHold(t, store, location, "body")
+	_, first, err := store.Open(t.Context(), location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.Stat(t.Context(), location)
+	if err != nil || first != second {
+		t.Errorf("Open says %+v, Stat says %+v, %v", first, second, err)
+	}
+	if first.Modified.IsZero() {
+		t.Error("the time of the last change is missing")
+	}
+}
+
+func testCreateOnly(t *testing.T, store storage.Store, root string) {
+	location := storage.Join(root, "a.json")
+	mustCreate(t, store, location, "first")
+	for _, body := range []string{"second", "first", ""} {
+		if err := store.Create(t.Context(), location, []byte(body)); !errors.Is(err, storage.ErrExists) {
+			t.Errorf("Create(%q) over a file = %v, want ErrExists", body, err)
+		}
+	}
+	mustHold(t, store, location, "first")
+}
+
+// testCreateRace lets many create one file: one wins, the others hear ErrExists, and the file is the
+// winner's. Readers see it whole or not at all.
+func testCreateRace(t *testing.T, store storage.Store, root string) {
+	const writers = 16
+	location := storage.Join(root, "raced", "a.json")
+	body := func(writer int) []byte { return bytes.Repeat([]byte{byte('a' + writer)}, 64<<10) }
+
+	done := make(chan struct{})
+	reader := make(chan error, 1)
+	go func() { reader <- readUntil(t.Context(), store, location, 64<<10, done) }()
+
+	errs := make([]error, writers)
+	var group sync.WaitGroup
+	for writer := range writers {
+		group.Go(func() { errs[writer] = store.Create(t.Context(), location, body(writer)) })
+	}
+	group.Wait()
+	close(done)
+	if err := <-reader; err != nil {
+		t.Error(err)
+	}
+	winner := -1
+	for writer, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			t.Errorf("writers %d and %d both created the file", winner, writer)
+		case err == nil:
+			winner = writer
+		case !errors.Is(err, storage.ErrExists):
+			t.Errorf("writer %d: %v", writer, err)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("no writer created the file")
+	}
+	mustHold(t, store, location, string(body(winner)))
+}
+
+// readUntil reads location again and again; what it finds must be size equal bytes.
+func readUntil(ctx context.Context, store storage.Store, location string, size int, done <-chan struct{}) error {
+	for {
+		content, err := storage.ReadAll(ctx, store, location, int64(size))
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			return err
+		case len(content) != size || bytes.Count(content, content[:1]) != size:
+			return fmt.Errorf("a reader saw a torn file of %d bytes", len(content))
+		}
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+	}
+}
+
+func testCreateInOneNewFolder(t *testing.T, store storage.Store, root string) {
+	const writers = 16
+	folder := storage.Join(root, "x", "y", "z")
+	errs := make([]error, writers)
+	var group sync.WaitGroup
+	for writer := range writers {
+		group.Go(func() {
+			errs[writer] = store.Create(t.Context(), storage.Join(folder, fmt.Sprint(writer)), []byte{byte(writer)})
+		})
+	}
+	group.Wait()
+	for writer, err := range errs {
+		if err != nil {
+			t.Errorf("writer %d: %v", writer, err)
+			continue
+		}
+		mustHold(t, store, storage.Join(folder, fmt.Sprint(writer)), string([]byte{byte(writer)}))
+	}
+}
+
+func testCreateKeepsACopy(t *testing.T, store storage.Store, root string) {
+	location := storage.Join(root, "a.json")
+	body := []byte("body")
+	if err := store.Create(t.Context(), location, body); err != nil {
+		t.Fatal(err)
+	}
+	copy(body, "gone")
+	mustHold(t, store, location, "body")
+}
+
+func testBodies(t *testing.T, store storage.Store, root string) {
+	const seed = 7
+	random := rand.NewChaCha8([32]byte{seed})
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 1 << 20, 24 << 20} {
+		body := make([]byte, size)
+		if _, err := io.ReadFull(random, body); err != nil {
+			t.Fatal(err)
+		}
+		location := storage.Join(root, fmt.Sprintf("%d.bin", size))
+		mustCreate(t, store, location, string(body))
+		mustHold(t, store, location, string(body))
+		if size == 0 {
+			continue
+		}
+		if _, err := storage.ReadAll(t.Context(), store, location, int64(size-1)); err == nil {
+			t.Errorf("ReadAll of %d bytes with a limit of %d is no error", size, size-1)
+		}
+	}
+}
+
+// testNames creates files whose names differ only in ways that a store might lose.
+func testNames(t *testing.T, store storage.Store, root string) {
+	names := []string{
+		"a b", "a%20b", "a+b", "a%2Fb", "a%2fb", "100%", "%", "%%", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b", "a&b", "a'b", `a"b`,
+		"a*b", "[a]", "{a}", "a|b", "a~", "~", "-a", "...", ".a", "..a", "a..", `a\b`, "a,b", "a;b", "a@b", "$a", "<a>", "%2E%2E", " a", "a ",
+		storage.Escape("../?#\x00"),
+	}
+	for _, name := range names {
+		mustCreate(t, store, storage.Join(root, "names", name, name), name)
+	}
+	for _, name := range names {
+		mustHold(t, store, storage.Join(root, "names", name, name), name)
+	}
+	if err := store.Delete(t.Context(), storage.Join(root, "names", "a%20b", "a%20b")); err != nil {
+		t.Error(err)
+	}
+	mustHold(t, store, storage.Join(root, "names", "a b", "a b"), "a b")
+	mustMiss(t, store, storage.Join(root, "names", "a%20b", "a%20b"))
+}
+
+// testSpellings reads a file by other spellings of its location.
+func testSpellings(t *testing.T, store storage.Store, root string) {
+	mustCreate(t, store, storage.Join(root, "a", "b"), "body")
+	normal, err := storage.Normalise(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, store, storage.Join(normal, "a", "b"), "body")
+	mustHold(t, store, storage.Join(root, "a", "b")+"/", "body")
+	parsed, err := storage.Parse(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parsed.Scheme == storage.SchemeFile {
+		for _, prefix := range []string{"", "file:", "file://", "file://localhost", "file:///", "FILE:"} {
+			mustHold(t, store, storage.Join(prefix+parsed.Path, "a", ".", "", "b"), "body")
+		}
+	}
+	if err := store.Create(t.Context(), storage.Join(normal, "a", "b")+"/", nil); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create by another spelling = %v, want ErrExists", err)
+	}
+}
+
+func mustCreate(t *testing.T, store storage.Store, location, body string) {
+	t.Helper()
+	if err := store.Create(t.Context(), location, []byte(body)); err != nil {
+		t.Errorf("Create(%q): %v", location, err)
+	}
+}
+
+// mustHold checks the file at location.
+func mustHold(t *testing.T, store storage.Store, location, body string) {
+	t.Helper()
+	content, err := storage.ReadAll(t.Context(), store, location, int64(len(body)))
+	if err != nil || string(content) != body {
+		t.Errorf("%q has %.40q, %v; want %.40q", location, content, err, body)
+	}
+	if info, err := store.Stat(t.Context(), location); err != nil || info.Bytes != int64(len(body)) {
+		t.Errorf("Stat(%q) = %+v, %v; want %d bytes", location, info, err, len(body))
+	}
+}
+
+// mustMiss checks that there is no file at location.
+func mustMiss(t *testing.T, store storage.Store, location string) {
+	t.Helper()
+	if _, _, err := store.Open(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Open(%q) = %v, want ErrNotFound", location, err)
+	}
+	if _, err := store.Stat(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Stat(%q) = %v, want ErrNotFound", location, err)
+	}
+}

@@ -1,0 +1,88 @@
+package storagetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/storage"
+)
+
+func testMakeFolder(t *testing.T, store folderStore, root string) {
+	folder := storage.Join(root, "a", "b", "metadata")
+	for range 2 {
+		if err := store.MakeFolder(t.Context(), folder); err != nil {
+			t.Fatalf("MakeFolder: %v", err)
+		}
+	}
+	mustMiss(t, store, folder)
+	mustCreate(t, store, storage.Join(folder, "a"), "body")
+	mustHold(t, store, storage.Join(folder, "a"), "body")
+	if err := store.MakeFolder(t.Context(), storage.Join(folder, "a")); err == nil {
+		t.Error("MakeFolder over a file is no error")
+	}
+	mustHold(t, store, storage.Join(folder, "a"), "body")
+	if err := store.MakeFolder(t.Context(), root); err != nil {
+		t.Errorf("MakeFolder of the root: %v", err)
+	}
+}
+
+func testRemoveEmptyFolder(t *testing.T, store folderStore, root string) {
+	folder := storage.Join(root, "a", "metadata")
+	remove := func(location string, age time.Duration, want bool) {
+		t.Helper()
+		if got, err := store.RemoveEmptyFolder(t.Context(), location, age); err != nil || got != want {
+			t.Errorf("RemoveEmptyFolder(%q, %v) = %v, %v; want %v", location, age, got, err, want)
+		}
+	}
+	remove(folder, 0, false)
+	if err := store.MakeFolder(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	remove(folder, time.Hour, false)
+	remove(storage.Join(root, "a"), 0, false)
+	mustCreate(t, store, storage.Join(folder, "a"), "body")
+	remove(folder, 0, false)
+	remove(storage.Join(folder, "a"), 0, false)
+	mustHold(t, store, storage.Join(folder, "a"), "body")
+	if err := store.Delete(t.Context(), storage.Join(folder, "a")); err != nil {
+		t.Fatal(err)
+	}
+	remove(folder, 0, true)
+	remove(folder, 0, false)
+	remove(storage.Join(root, "a"), 0, true)
+	remove(root, 0, false)
+	mustCreate(t, store, storage.Join(folder, "a"), "again")
+	mustHold(t, store, storage.Join(folder, "a"), "again")
+}
+
+// testRemoveWhileCreating removes a folder again and again while files are created in it: every Create
+// succeeds and every file is there.
+func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
+	folder, location := storage.Join(root, "a", "b"), storage.Join(root, "a", "b", "c")
+	done := make(chan struct{})
+	var remover sync.WaitGroup
+	remover.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			for _, each := range []string{folder, storage.Join(root, "a")} {
+				if _, err := store.RemoveEmptyFolder(t.Context(), each, 0); err != nil {
+					t.Errorf("RemoveEmptyFolder: %v", err)
+				}
+			}
+		}
+	})
+	for range 50 {
+		mustCreate(t, store, location, "body")
+		mustHold(t, store, location, "body")
+		if err := store.Delete(t.Context(), location); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	remover.Wait()
+}

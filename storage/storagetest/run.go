@@ -1,0 +1,76 @@
+// Package storagetest holds the suite that every storage.Store must pass, and a wrapper that
+// injects faults.
+//
+// It must not know: any particular store.
+package storagetest
+
+import (
+	"testing"
+
+	"moorage/storage"
+)
+
+// Open returns a store for one test, empty below root, the location of a folder that the store is
+// allowed to use; everything that is not at or below root must be outside. Stores of different
+// tests share nothing.
+type Open func(t *testing.T) (store storage.Store, root string)
+
+// Run checks that the stores that open returns keep the contract of storage.Store.
+func Run(t *testing.T, open Open) {
+	t.Helper()
+	run(t, open, []check[storage.Store]{
+		{"CreateThenRead", testCreateThenRead},
+		{"CreateOnly", testCreateOnly},
+		{"CreateRace", testCreateRace},
+		{"CreateInOneNewFolder", testCreateInOneNewFolder},
+		{"CreateKeepsACopy", testCreateKeepsACopy},
+		{"Bodies", testBodies},
+		{"Names", testNames},
+		{"Spellings", testSpellings},
+		{"Missing", testMissing},
+		{"FolderIsNoFile", testFolderIsNoFile},
+		{"Delete", testDelete},
+		{"DeleteGoesOn", testDeleteGoesOn},
+		{"OpenSurvivesDelete", testOpenSurvivesDelete},
+		{"Outside", testOutside},
+		{"Malformed", testMalformed},
+		{"Cancelled", testCancelled},
+	})
+}
+
+// RunFolders checks that the stores that open returns, which must implement storage.Folders,
+// keep its contract.
+func RunFolders(t *testing.T, open Open) {
+	t.Helper()
+	run(t, open, []check[folderStore]{
+		{"MakeFolder", testMakeFolder},
+		{"RemoveEmptyFolder", testRemoveEmptyFolder},
+		{"RemoveWhileCreating", testRemoveWhileCreating},
+	})
+}
+
+type folderStore interface {
+	storage.Store
+	storage.Folders
+}
+
+// check is one test of the suite.
+type check[S any] struct {
+	name string
+	run  func(t *testing.T, store S, root string)
+}
+
+func run[S any](t *testing.T, open Open, checks []check[S]) {
+	t.Helper()
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			opened, root := open(t)
+			store, ok := opened.(S)
+			if !ok {
+				t.Fatalf("%T lacks methods of the port", opened)
+			}
+			c.run(t, store, root)
+		})
+	}
+}
