@@ -1,5 +1,6 @@
 """Fixtures of the client suites: one server per run, clients that are connected to it."""
 
+import itertools
 import os
 import re
 import tempfile
@@ -67,9 +68,16 @@ def duck(catalog_server):
         yield connection
 
 
+@pytest.fixture(scope="session")
+def numbers():
+    """A counter, for names that are used once in a run."""
+    return itertools.count(1)
+
+
 @pytest.fixture
-def namespace(request, iceberg):
-    """A namespace of the test's own, empty when it starts."""
+def namespace(request, iceberg, numbers):
+    """The name of an empty namespace that no other test uses."""
     name = re.sub(r"\W+", "_", request.node.name).strip("_").lower()
+    name = f"{name}_{next(numbers)}"
     iceberg.create_namespace(name)
     return name

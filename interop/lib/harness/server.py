@@ -168,7 +168,7 @@ class Moorage:
 
 
 class Reference:
-    """The Iceberg project's own REST server, SQLite in memory, for a baseline.
+    """The Iceberg project's own REST server over SQLite, for a baseline.
 
     It shows whether a failing test is the server's fault or the suite's.
     """
@@ -187,6 +187,7 @@ class Reference:
         env = {
             **os.environ,
             "CATALOG_REST_PORT": str(port),
+            "CATALOG_URI": f"jdbc:sqlite:{self.folder}/catalog.db",
             "CATALOG_WAREHOUSE": self.warehouse,
             "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
         }

@@ -1,0 +1,24 @@
+"""The life of one table in SQL, as a first user would try it."""
+
+import pytest
+
+pytestmark = pytest.mark.smoke
+
+
+def test_life_of_a_table(sql):
+    sql("CREATE NAMESPACE smoke_spark")
+    sql("CREATE TABLE smoke_spark.events (id BIGINT, place STRING) USING iceberg PARTITIONED BY (place)")
+    sql("INSERT INTO smoke_spark.events VALUES (1, 'oslo'), (2, 'rome')")
+    sql("ALTER TABLE smoke_spark.events ADD COLUMN note STRING")
+    sql("INSERT INTO smoke_spark.events VALUES (3, 'oslo', 'three')")
+    assert sql("SELECT * FROM smoke_spark.events") == [(1, "oslo", None), (2, "rome", None), (3, "oslo", "three")]
+    [(_, start), _] = sql("SELECT committed_at, snapshot_id FROM smoke_spark.events.snapshots")
+    assert sql(f"SELECT * FROM smoke_spark.events VERSION AS OF {start}") == [(1, "oslo"), (2, "rome")]
+    sql("DELETE FROM smoke_spark.events WHERE id = 1")
+    sql("UPDATE smoke_spark.events SET note = 'two' WHERE id = 2")
+    assert sql("SELECT id, note FROM smoke_spark.events") == [(2, "two"), (3, "three")]
+    assert sql("SHOW TABLES IN smoke_spark") == [("smoke_spark", "events", False)]
+    sql("DROP TABLE smoke_spark.events")
+    assert sql("SHOW TABLES IN smoke_spark") == []
+    sql("DROP NAMESPACE smoke_spark")
+    assert ("smoke_spark",) not in sql("SHOW NAMESPACES")
