@@ -44,12 +44,9 @@ type Options struct {
 // WaitMax bounds an Acquire that was given no Timeout, so that no wait is without a bound.
 const WaitMax = 30 * time.Second
 
-// Limit returns how long an Acquire with these options may wait, for managers.
+// Limit returns how long an Acquire with these options may wait if it may wait at all, for managers.
 func (o Options) Limit() time.Duration {
-	switch {
-	case o.NonBlocking:
-		return 0
-	case o.Timeout == nil:
+	if o.Timeout == nil {
 		return WaitMax
 	}
 	return o.Timeout.Duration()

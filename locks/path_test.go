@@ -2,7 +2,9 @@ package locks_test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"moorage"
@@ -130,4 +132,27 @@ func TestPathMistakesPanic(t *testing.T) {
 			mistake()
 		})
 	}
+}
+
+// The text of a path gives its names back, so no two paths share one.
+func FuzzPathString(f *testing.F) {
+	f.Add("wh", "a/b", "#3")
+	f.Add("", "%2F", "@\x00\xff")
+	f.Fuzz(func(t *testing.T, warehouse, outer, inner string) {
+		path := locks.Warehouse(warehouse).Namespace(outer).Namespace(inner)
+		segments := strings.Split(path.String(), "/")[1:]
+		for i, segment := range segments {
+			name, err := url.PathUnescape(segment)
+			if err != nil {
+				t.Fatalf("segment %q of %q: %v", segment, path, err)
+			}
+			segments[i] = name
+		}
+		if want := []string{warehouse, outer, inner}; !slices.Equal(segments, want) {
+			t.Errorf("%q gives %q, want %q", path, segments, want)
+		}
+		if path.Level() != locks.LevelNamespace || path.Parent() != locks.Warehouse(warehouse).Namespace(outer) {
+			t.Errorf("%q: level %s, parent %q", path, path.Level(), path.Parent())
+		}
+	})
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, config Config) {
 		{"Cancel", testCancel},
 		{"CancelledBefore", testCancelledBefore},
 		{"CancelLetsOthersIn", testCancelLetsOthersIn},
+		{"CancelKeepsOrder", testCancelKeepsOrder},
 		{"WriterUnderReaders", testWriterUnderReaders},
 		{"SubtreeWriterUnderWriters", testSubtreeWriterUnderWriters},
 		{"ArrivalOrder", testArrivalOrder},

@@ -39,9 +39,9 @@ func testTimeout(t *testing.T, manager locks.Manager) {
 	const limit = 7 * time.Second
 	holder := acquire(t, manager, write(namespace("b")))
 	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")), locks.Options{Timeout: locks.FixedTimeout(limit)})
-	time.Sleep(limit - 1)
+	time.Sleep(limit - time.Nanosecond)
 	taker.mustWait(t, "before the timeout")
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	synctest.Wait()
 	if !taker.isDone() || !errors.Is(taker.err, locks.ErrTimeout) {
 		t.Fatalf("after the timeout: done %t, error %v, want ErrTimeout", taker.isDone(), taker.err)
@@ -56,7 +56,7 @@ func testTimeoutBoundsAllWaits(t *testing.T, manager locks.Manager) {
 	const limit = 10 * time.Second
 	first, second := acquire(t, manager, write(namespace("a"))), acquire(t, manager, write(namespace("b")))
 	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")), locks.Options{Timeout: locks.FixedTimeout(limit)})
-	time.Sleep(limit - 1)
+	time.Sleep(limit - time.Nanosecond)
 	first.Release()
 	synctest.Wait()
 	taker.mustWait(t, "at its second lock")
@@ -156,4 +156,25 @@ func testCancelLetsOthersIn(t *testing.T, manager locks.Manager) {
 	second.mustHold(t, "reader after the writer gave up").Release()
 	<-writer.done
 	reader.Release()
+}
+
+// When somebody in front of a queue gives up, those who may go on do, and nobody overtakes whom they would keep waiting.
+func testCancelKeepsOrder(t *testing.T, manager locks.Manager) {
+	ns := namespace("a")
+	holder := acquire(t, manager, write(ns.Shard(0)))
+	ctx, cancel := context.WithCancel(t.Context())
+	first := try(ctx, manager, write(ns), locks.Options{})
+	reader := try(t.Context(), manager, read(ns), locks.Options{})
+	writer := try(t.Context(), manager, write(ns.Shard(1)), locks.Options{})
+	innerReader := try(t.Context(), manager, read(ns.Shard(2)), locks.Options{})
+	innerReader.mustWait(t, "reader inside behind who waits for all")
+	cancel()
+	<-first.done
+
+	innerReader.mustHold(t, "reader inside").Release()
+	reader.mustWait(t, "reader of what is written")
+	writer.mustWait(t, "writer inside, behind the waiting reader")
+	holder.Release()
+	reader.mustHold(t, "reader").Release()
+	writer.mustHold(t, "writer inside").Release()
 }
