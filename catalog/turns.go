@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"moorage/registry"
+)
+
+// turnMax is how long a turn lasts at most: a commit that hangs on its storage must not hold up those behind
+// it for longer. Its own compare-and-set then decides, as it does between nodes.
+const turnMax = 5 * time.Second
+
+// turns lets those who commit to one pointer on this node go one after the other, in the order in which they
+// came, so that they do not race each other in vain and the slow ones are not overtaken for ever. It orders
+// and protects nothing: two may work at once, after a turn has lasted turnMax, and only the store decides between
+// them. A pointer that nobody commits to costs no memory. It is safe for concurrent use.
+type turns struct {
+	mu     sync.Mutex                 // guards the fields below and everything they lead to; leaf; never held over a wait
+	queues map[registry.ID]*list.List // of *turn in the order of arrival; that in front is under way
+}
+
+// turn is one call of take.
+type turn struct {
+	pointer registry.ID
+	place   *list.Element // nil when the turn has ended
+	begun   chan struct{} // closed when the turn begins
+	timer   *time.Timer   // ends the turn after turnMax; nil until it begins
+}
+
+func newTurns() *turns { return &turns{queues: make(map[registry.ID]*list.List)} }
+
+// take waits for a turn at the pointer id and returns what ends it, which may be called again. It returns the
+// context's error if that ends first; then there is nothing to release.
+func (t *turns) take(ctx context.Context, id registry.ID) (release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	mine := t.join(id)
+	select {
+	case <-mine.begun:
+		return func() { t.end(mine) }, nil
+	case <-ctx.Done():
+		t.end(mine)
+		return nil, ctx.Err()
+	}
+}
+
+// join puts a turn at the end of the queue, and begins it if nobody is in front.
+func (t *turns) join(id registry.ID) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	queue := t.queues[id]
+	if queue == nil {
+		queue = list.New()
+		t.queues[id] = queue
+	}
+	mine := &turn{pointer: id, begun: make(chan struct{})}
+	mine.place = queue.PushBack(mine)
+	if queue.Front() == mine.place {
+		t.beginLocked(mine)
+	}
+	return mine
+}
+
+// end takes a turn out of the queue, whether it had begun or not, and begins the next if it had.
+func (t *turns) end(ended *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ended.place == nil {
+		return
+	}
+	queue := t.queues[ended.pointer]
+	queue.Remove(ended.place)
+	ended.place = nil
+	if ended.timer == nil {
+		return // it had not begun, so somebody else is in front
+	}
+	ended.timer.Stop()
+	if next := queue.Front(); next != nil {
+		t.beginLocked(next.Value.(*turn))
+		return
+	}
+	delete(t.queues, ended.pointer)
+}
+
+// beginLocked begins the turn in front of a queue; mu must be held.
+func (t *turns) beginLocked(next *turn) {
+	next.timer = time.AfterFunc(turnMax, func() { t.end(next) })
+	close(next.begun)
+}
