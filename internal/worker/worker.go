@@ -1,0 +1,169 @@
+// Package worker runs one function again and again in the background: the only kind of loop that this
+// repository has. It knows nothing of what the function does.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Config is what a Worker is made of. Fields without a default are required.
+type Config struct {
+	// Name says in logs which worker it is.
+	Name string
+	// Run does a bounded piece of work, and calls Kick if there is more. It must return soon after its context ends.
+	Run func(ctx context.Context) error
+	// Interval is the mean pause between two runs. Each pause is drawn anew, between half of it and one and a half
+	// times as much, so that nodes which were started together do not stay in step.
+	Interval time.Duration
+	// Jitter draws the pauses. It belongs to the worker from now on, because it is not safe for concurrent use.
+	Jitter *rand.Rand
+
+	Logger *slog.Logger // default: discards
+}
+
+// Worker is a loop that can be started and stopped. It is safe for concurrent use.
+type Worker struct {
+	config Config
+	log    *slog.Logger
+	kicks  chan struct{} // holds one kick that was not heeded yet
+	slot   chan struct{} // holds the right to run: runs never overlap
+
+	mu     sync.Mutex         // guards the fields below; leaf; never held over a wait
+	cancel context.CancelFunc // ends the loop; nil while there is none
+	ended  chan struct{}      // closed when the last loop that was started has ended; nil before the first
+}
+
+// New returns a worker that is not started. It panics if a required field of config is missing.
+func New(config Config) *Worker {
+	if config.Name == "" || config.Run == nil || config.Interval <= 0 || config.Jitter == nil {
+		panic("worker: Name, Run, Interval and Jitter are required")
+	}
+	w := &Worker{config: config, log: config.Logger, kicks: make(chan struct{}, 1), slot: make(chan struct{}, 1)}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	w.log = w.log.With("worker", config.Name)
+	return w
+}
+
+// Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop was started and not stopped.
+// Kick before or after it makes the first run come at once.
+func (w *Worker) Start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	before, ended := w.ended, make(chan struct{})
+	w.cancel, w.ended = cancel, ended
+	go func() {
+		defer close(ended)
+		if before != nil {
+			<-before // a loop that was told to stop and has not yet
+		}
+		w.loop(ctx)
+	}()
+}
+
+// Stop ends the context of a run that is under way in the loop, and returns when the loop has ended. It may be
+// called again, before Start too. Start may follow.
+func (w *Worker) Stop() {
+	w.mu.Lock()
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+	ended := w.ended
+	w.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// Kick makes the loop run without waiting for the end of its pause. During a run it means one more run after it; before Start
+// it is remembered. Many kicks that were not heeded yet count as one. It never blocks.
+func (w *Worker) Kick() {
+	select {
+	case w.kicks <- struct{}{}:
+	default:
+	}
+}
+
+// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. If a run is
+// under way it waits for its end first. It returns what the function returned, a *PanicError if it panicked, or
+// the context's error.
+func (w *Worker) RunOnce(ctx context.Context) error {
+	select {
+	case w.slot <- struct{}{}:
+		defer func() { <-w.slot }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return runSafely(ctx, w.config.Run)
+}
+
+// PanicError is a panic of a run.
+type PanicError struct {
+	Value any // what was passed to panic
+	Stack []byte
+}
+
+// Error returns the value without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+func runSafely(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{value, debug.Stack()}
+		}
+	}()
+	return run(ctx)
+}
+
+func (w *Worker) loop(ctx context.Context) {
+	for w.pause(ctx) {
+		err := w.RunOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.report(ctx, err)
+	}
+}
+
+// pause returns true when it is time to run, false when the loop is to end.
+func (w *Worker) pause(ctx context.Context) bool {
+	half := w.config.Interval / 2
+	timer := time.NewTimer(half + time.Duration(w.config.Jitter.Int64N(int64(w.config.Interval)+1)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.kicks:
+		if ctx.Err() != nil {
+			w.Kick() // for the loop of the next Start
+		}
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (w *Worker) report(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
+	if panicked, ok := errors.AsType[*PanicError](err); ok {
+		w.log.ErrorContext(ctx, "run panicked", "error", err, "stack", string(panicked.Stack))
+		return
+	}
+	w.log.WarnContext(ctx, "run failed", "error", err)
+}
