@@ -1,0 +1,45 @@
+# Shortcuts. Whatever they do is written in the script or the command that they call.
+
+.DEFAULT_GOAL := help
+.PHONY: help check test lint build interop rck torture bench fuzz clean
+
+# Times of one fuzz target, and how often the long torture kills the server.
+FUZZTIME ?= 1m
+KILLS ?= 50
+
+help: ## what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+check: ## everything that is checked before a change is accepted (./test.sh)
+	./test.sh
+
+test: ## all Go tests, without the race detector
+	go test ./...
+
+lint: ## gofmt, go vet and staticcheck
+	./test.sh format vet lint
+
+build: ## the static binary, as bin/moorage
+	CGO_ENABLED=0 go build -trimpath -o bin/moorage ./cmd/moorage
+
+interop: ## PyIceberg, Spark and DuckDB against a server, the full form
+	scripts/packages.sh
+	interop/setup.sh
+	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop
+
+rck: ## the Iceberg project's REST compatibility kit
+	scripts/packages.sh
+	interop/setup.sh rck
+	python3 interop/rck/run.py
+
+torture: ## kill -9 under load, KILLS=50 times
+	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
+
+bench: ## Go benchmarks, six runs each, for benchstat
+	go test -run '^$$' -bench . -benchmem -count 6 -timeout 4h ./...
+
+fuzz: ## every fuzz target for FUZZTIME=1m
+	scripts/fuzz.sh $(FUZZTIME)
+
+clean: ## removes binaries and everything that was downloaded into .cache
+	rm -rf bin .cache

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Reads `go test -json` from standard input and judges it.
+
+    go test -json ./... | python3 scripts/gotest.py
+
+Prints the line that `go test` prints for each package, and before it all output of
+the package's tests that failed. A test that was skipped has failed: what cannot run
+must be said in the test. Ends with `N passed, N failed`, and status 1 if anything
+failed or nothing ran.
+"""
+
+import json
+import re
+import sys
+from collections import defaultdict
+
+OUTPUT_LINES_MAX = 200
+
+
+class Judge:
+    """Counts tests as they end. Subtests count with the test that they belong to, unless skipped."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+        self._failed_in = defaultdict(int)  # package -> tests
+        self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
+
+    def read(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            print(line, end="", flush=True)  # the go command's own words, such as a module that is missing
+            return
+        action, package, test = event["Action"], event.get("Package"), event.get("Test")
+        if action == "build-output":
+            print(event["Output"], end="", flush=True)
+        elif action == "output":
+            self._output[package, test].append(event["Output"])
+        elif action in ("pass", "fail", "skip"):
+            if test:
+                self._end_of_test(package, test, action)
+            else:
+                self._end_of_package(package, action)
+
+    def _end_of_test(self, package: str, test: str, action: str) -> None:
+        lines = self._output.pop((package, test), [])
+        if action != "pass":
+            if action == "skip":
+                print(f"skipped, which counts as a failure: {package} {test}")
+            _show(lines)
+        if action == "skip" or "/" not in test:
+            self._count(package, action == "pass")
+
+    def _end_of_package(self, package: str, action: str) -> None:
+        lines = self._output.pop((package, None), [])
+        if action != "fail":
+            _show([line for line in lines if re.match(r"(ok|\?)\s", line)])
+            return
+        # A panic or a timeout cuts tests off, which then have no end of their own.
+        for key in [key for key in self._output if key[0] == package]:
+            _show(self._output.pop(key))
+            if "/" not in key[1]:
+                self._count(package, passed=False)
+        _show(lines)
+        if not self._failed_in[package]:  # it did not build, or a race was found after its tests
+            self._count(package, passed=False)
+
+    def _count(self, package: str, passed: bool) -> None:
+        if passed:
+            self.passed += 1
+        else:
+            self.failed += 1
+            self._failed_in[package] += 1
+
+
+def _show(lines: list[str]) -> None:
+    print("".join(lines[-OUTPUT_LINES_MAX:]), end="", flush=True)
+
+
+def main() -> int:
+    judge = Judge()
+    for line in sys.stdin:
+        judge.read(line)
+    if judge.passed + judge.failed == 0:
+        print("no test ran")
+        judge.failed = 1
+    print(f"{judge.passed} passed, {judge.failed} failed")
+    return 1 if judge.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the tests need and that are missing; nothing is
+# installed where the commands are there already, whoever brought them. Needs root
+# or sudo for that; without, it names what is missing and exits 2.
+set -euo pipefail
+
+declare -A wanted=()
+want() {
+  local package
+  for package in "$@"; do wanted[$package]=1; done
+}
+
+have() {
+  command -v "$1" >/dev/null
+}
+
+# The major version of the java on the path; 0 without one.
+java_version() {
+  have java || { echo 0; return; }
+  java -version 2>&1 | sed -nE '1s/.* version "([0-9]+).*/\1/p'
+}
+
+have gcc && echo 'int main(void) { return 0; }' | gcc -include stdlib.h -x c -o /dev/null - 2>/dev/null ||
+  want gcc libc6-dev # -race needs cgo
+have make || want make
+have git || want git
+have curl || want curl # docs/curl.md
+have unzip || want unzip
+have flock || want util-linux
+[[ $(java_version) -ge 17 ]] && have javac || want openjdk-17-jdk-headless
+have mvn || want maven
+have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+  want python3 python3-venv
+
+[[ ${#wanted[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! have sudo || ! sudo -n true 2>/dev/null; then
+    echo "missing packages: ${!wanted[*]}; install them, or run this as root or with sudo" >&2
+    exit 2
+  fi
+  as_root=(sudo -n)
+fi
+if ! have apt-get; then
+  echo "missing packages, by their names in Debian 12: ${!wanted[*]}" >&2
+  exit 2
+fi
+echo "installing: ${!wanted[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -qq --yes --no-install-recommends "${!wanted[@]}"

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Everything that is checked before a change is accepted: style, the rules of the
+# repository, all Go tests, and the short forms of the suites with real clients.
+#
+#   ./test.sh            all steps
+#   ./test.sh lint rck   these steps only; ./test.sh --list names them
+#
+# Needs Go, and root or sudo on Debian 12 for what is missing (scripts/packages.sh).
+# What is downloaded stays in .cache and in the caches of Go, pip and Maven. Each
+# step prints its time and keeps its output in .cache/test; the end of the output
+# of a failed one is shown. A skipped test is a failed test.
+#
+# Exit status: 0 all passed, 1 something failed, 2 something is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly logs=.cache/test
+readonly step_limit=40m
+readonly tail_lines=80
+readonly venv_python=.cache/interop/venv/bin/python
+
+# The steps in their order. Each is a function below, and ends with the number of
+# tests in it where it runs more than one.
+readonly steps=(format vet lint rules go build rck pyiceberg spark duckdb)
+
+step_format() {
+  local files
+  files=$(git ls-files --cached --others --exclude-standard -- '*.go')
+  local unformatted
+  # shellcheck disable=SC2086 # paths of Go files hold no spaces
+  unformatted=$(gofmt -l $files)
+  [[ -z $unformatted ]] || { echo "gofmt would change:"; echo "$unformatted"; return 1; }
+}
+
+step_vet() { go vet ./...; }
+
+step_lint() { go tool staticcheck ./...; }
+
+step_rules() { go test ./internal/archtest/...; }
+
+# With the corpora of the fuzz targets, and the short form of interop/torture.
+step_go() {
+  go test -json -race -timeout 20m ./... | python3 scripts/gotest.py
+}
+
+# The binary as it is released: static.
+step_build() {
+  CGO_ENABLED=0 go build -trimpath -o bin/moorage ./cmd/moorage
+  bin/moorage version
+}
+
+step_rck() { python3 interop/rck/run.py; }
+
+clients_smoke() {
+  "$venv_python" -m pytest -c interop/pytest.ini -m smoke "interop/$1"
+}
+
+step_pyiceberg() { clients_smoke pyiceberg; }
+step_spark() { clients_smoke spark; }
+step_duckdb() { clients_smoke duckdb; }
+
+# ---
+
+passed=0
+failed=0
+failed_steps=()
+step_pid=
+setup_pid=
+trap '[[ -z $step_pid ]] || kill -- "-$step_pid"; [[ -z $setup_pid ]] || kill "$setup_pid"' EXIT
+trap 'exit 130' INT TERM
+
+# count LOG STATUS: adds a step's tests to the totals. A step that prints no number
+# is one test.
+count() {
+  local last_passed last_failed
+  last_passed=$(grep -oE '[0-9]+ passed' "$1" | tail -1 | cut -d' ' -f1) || last_passed=0
+  last_failed=$(grep -oE '[0-9]+ failed' "$1" | tail -1 | cut -d' ' -f1) || last_failed=0
+  if [[ $2 -ne 0 && ${last_failed:-0} -eq 0 ]]; then last_failed=1; fi
+  if [[ $2 -eq 0 && ${last_passed:-0} -eq 0 ]]; then last_passed=1; fi
+  passed=$((passed + ${last_passed:-0}))
+  failed=$((failed + ${last_failed:-0}))
+}
+
+# run_step NAME: runs a step and prints how it went.
+run_step() {
+  local name=$1 log=$logs/$1.log start=$SECONDS status=0
+  timeout "$step_limit" bash "$0" --step "$name" >"$log" 2>&1 </dev/null &
+  step_pid=$! # also its process group
+  wait "$step_pid" || status=$?
+  step_pid=
+  count "$log" "$status"
+  if [[ $status -eq 0 ]]; then
+    grep -E '^ok\s' "$log" || true
+    printf -- '--- pass %-10s %4d s\n' "$name" $((SECONDS - start))
+  else
+    tail -n "$tail_lines" "$log"
+    printf -- '--- FAIL %-10s %4d s (status %d, all of it in %s)\n' "$name" $((SECONDS - start)) "$status" "$log"
+    failed_steps+=("$name")
+  fi
+}
+
+# wait_for_setup: the clients are fetched in the background while Go works.
+wait_for_setup() {
+  [[ -n $setup_pid ]] || return 0
+  local start=$SECONDS status=0
+  wait "$setup_pid" || status=$?
+  setup_pid=
+  printf -- '--- clients fetched, waited %4d s\n' $((SECONDS - start))
+  if [[ $status -ne 0 ]]; then
+    tail -n "$tail_lines" "$logs/setup.log"
+    failed_steps+=(setup)
+    failed=$((failed + 1))
+  fi
+}
+
+case ${1:-} in
+  --step)
+    set -o pipefail
+    "step_$2"
+    exit
+    ;;
+  --list)
+    printf '%s\n' "${steps[@]}"
+    exit
+    ;;
+esac
+
+selected=("$@")
+[[ ${#selected[@]} -gt 0 ]] || selected=("${steps[@]}")
+for name in "${selected[@]}"; do
+  [[ " ${steps[*]} " == *" $name "* ]] || { echo "test.sh: no step is called $name" >&2; exit 2; }
+done
+
+command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the version" >&2; exit 2; }
+scripts/packages.sh
+mkdir -p "$logs"
+
+parts=()
+for name in "${selected[@]}"; do
+  case $name in
+    rck) parts+=(rck) ;;
+    pyiceberg | duckdb) parts+=(python) ;;
+    spark) parts+=(python spark) ;;
+  esac
+done
+if [[ ${#parts[@]} -gt 0 ]]; then
+  interop/setup.sh "${parts[@]}" >"$logs/setup.log" 2>&1 </dev/null &
+  setup_pid=$!
+fi
+
+for name in "${selected[@]}"; do
+  case $name in rck | pyiceberg | spark | duckdb) wait_for_setup ;; esac
+  run_step "$name"
+done
+
+printf 'all steps: %d s\n' "$SECONDS"
+[[ ${#failed_steps[@]} -eq 0 ]] || echo "failed: ${failed_steps[*]}"
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
