@@ -1,0 +1,123 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"moorage/registry"
+)
+
+// request is an Apply that waits for the committer. What it holds is not shared with
+// the caller, who may be gone before the committer has written it.
+type request struct {
+	conditions []registry.Condition
+	writes     []storedWrite
+	hasChange  bool       // the last write is that of a change that gets a place
+	answer     chan error // buffered: gets nil if the batch was applied
+
+	taken, withdrawn bool // guarded by queue.mu
+}
+
+// storedWrite is a write in the form that the engine stores.
+type storedWrite struct {
+	key    registry.Key
+	header header // zero for a delete
+	stored []byte // nil for a delete
+}
+
+// newRequest returns the request for a sealed batch.
+func newRequest(sealed registry.Batch, etags []registry.ETag) *request {
+	r := &request{
+		conditions: slices.Clone(sealed.Conditions),
+		writes:     make([]storedWrite, len(sealed.Writes)),
+		hasChange:  sealed.Change != nil,
+		answer:     make(chan error, 1),
+	}
+	for i, w := range sealed.Writes {
+		r.writes[i] = storedWrite{key: w.Key}
+		if w.Delete {
+			continue
+		}
+		r.writes[i].header = header{etag: etags[i], state: w.State}
+		stored := make([]byte, 0, valueOffset(w.Key.Table)+len(w.Value))
+		r.writes[i].stored = appendRecord(stored, w, etags[i])
+	}
+	return r
+}
+
+// isOwnChange tells whether write i is that of the change which the request carries.
+func (r *request) isOwnChange(i int) bool { return r.hasChange && i == len(r.writes)-1 }
+
+// bytes returns about how much the request writes.
+func (r *request) bytes() int {
+	bytes := 0
+	for _, w := range r.writes {
+		bytes += recordPrefixBytes + len(w.key.ID) + len(w.stored)
+	}
+	return bytes
+}
+
+// Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends,
+// while the batch is being written, and ErrFailed if the store failed before.
+func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if err := batch.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.failure.get(); err != nil {
+		return nil, err
+	}
+	etags, err := s.newETags(batch)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := batch.Seal(etags)
+	if err != nil {
+		return nil, err
+	}
+	r := newRequest(sealed, etags)
+	if err := s.queue.add(r); err != nil {
+		return nil, err
+	}
+	if err := s.wait(ctx, r); err != nil {
+		return nil, err
+	}
+	return etags[:len(batch.Writes):len(batch.Writes)], nil
+}
+
+// newETags draws the ETags for a batch.
+func (s *Store) newETags(batch registry.Batch) ([]registry.ETag, error) {
+	s.randomMu.Lock()
+	defer s.randomMu.Unlock()
+	return batch.NewETags(s.random)
+}
+
+// wait returns how a request ended. It does not wait for a committer that is held up by
+// a store that has failed, or longer than ctx.
+func (s *Store) wait(ctx context.Context, r *request) error {
+	select {
+	case err := <-r.answer:
+		return err
+	case <-s.failure.happened:
+		if s.queue.withdraw(r) {
+			return s.failure.get()
+		}
+	case <-ctx.Done():
+		if s.queue.withdraw(r) {
+			return ctx.Err()
+		}
+	}
+	// The answer may have come at the same moment.
+	select {
+	case err := <-r.answer:
+		return err
+	default:
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", registry.ErrUnknown, ctx.Err())
+	}
+	return s.failure.unknown()
+}

@@ -1,0 +1,195 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	engine "github.com/cockroachdb/pebble/v2"
+
+	"moorage/registry"
+)
+
+// commitLoop is the committer: it carries out requests until the queue is closed and
+// empty. Only this goroutine writes to the engine.
+func (s *Store) commitLoop() {
+	buf := new([]byte)
+	for group := s.queue.take(); group != nil; group = s.queue.take() {
+		s.commit(group, buf)
+	}
+}
+
+// commit carries out a group of requests with one sync. It overwrites *buf.
+func (s *Store) commit(requests []*request, buf *[]byte) {
+	if err := s.failure.get(); err != nil {
+		answer(requests, err)
+		return
+	}
+	g := &group{
+		view: s.view, last: s.last, buf: buf,
+		batch:   s.db.NewBatch(),
+		written: make(map[registry.Key]header),
+	}
+	for _, r := range requests {
+		g.decide(r)
+	}
+	if len(g.applied) > 0 {
+		if err := s.write(g); err != nil {
+			// Who was applied may come true. Who lost to one of those, or saw one, wrote nothing.
+			answer(g.applied, s.failure.unknown())
+			for _, w := range g.waiting {
+				w.request.answer <- err
+			}
+			return
+		}
+	}
+	// What is left of the batch goes back to the engine's pool; that cannot fail.
+	_ = g.batch.Close()
+	answer(g.applied, nil)
+	for _, w := range g.waiting {
+		w.request.answer <- w.err
+	}
+}
+
+// answer ends requests in the same way.
+func answer(requests []*request, err error) {
+	for _, r := range requests {
+		r.answer <- err
+	}
+}
+
+// write makes the group durable and then visible. An error means that the store
+// has failed and that nobody knows whether the group will be there when it is opened again.
+func (s *Store) write(g *group) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.broken = true
+			s.fail(fmt.Errorf("the engine panicked: %v", p))
+			err = s.failure.get()
+		}
+	}()
+	if err := g.batch.Commit(engine.Sync); err != nil {
+		s.fail(err)
+	}
+	// The engine does not return the error of a sync, and the guard told it that all is well.
+	if err := s.failure.get(); err != nil {
+		return err
+	}
+	s.last = g.last
+	if err := s.setView(newView(s.db)); err != nil {
+		s.fail(err)
+	}
+	return nil
+}
+
+// group is what the committer has decided to write at once.
+type group struct {
+	view  *view // before the group
+	batch *engine.Batch
+	last  registry.Position
+	buf   *[]byte
+
+	written map[registry.Key]header // by the group; the zero header for a delete
+	applied []*request
+	waiting []verdict
+}
+
+// verdict is how a request that writes nothing ends if what it saw of its own group
+// becomes durable.
+type verdict struct {
+	request *request
+	err     error
+}
+
+// decide applies the request within the group if its conditions hold. If it ends without
+// anything that is not yet durable having to do with it, it is answered at once.
+func (g *group) decide(r *request) {
+	sawGroup, err := g.check(r.conditions)
+	if err == nil && len(r.writes) > 0 {
+		if err = g.apply(r); err == nil {
+			g.applied = append(g.applied, r)
+			return
+		}
+	}
+	if sawGroup {
+		g.waiting = append(g.waiting, verdict{r, err})
+		return
+	}
+	r.answer <- err
+}
+
+// check returns a FailedError for the first condition that does not hold, and whether it
+// looked at a record that the group has written.
+func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error) {
+	for i, c := range conditions {
+		h, written, err := g.header(c.Key)
+		if err != nil {
+			return sawGroup, err
+		}
+		sawGroup = sawGroup || written
+		if !c.Met(h.record(c.Key)) {
+			return sawGroup, &registry.FailedError{Index: i, Condition: c}
+		}
+	}
+	return sawGroup, nil
+}
+
+// header returns the header of a record as the group leaves it so far, and whether the group
+// has written it.
+func (g *group) header(key registry.Key) (h header, written bool, err error) {
+	if h, written = g.written[key]; written {
+		return h, true, nil
+	}
+	h, err = g.view.header(key, g.buf)
+	return h, false, err
+}
+
+// apply adds the request's writes to the group.
+func (g *group) apply(r *request) error {
+	// Whatever can fail comes first, so that a request is in the group whole or not at all.
+	var unplaced []registry.Position
+	for i, w := range r.writes {
+		if w.key.Table != registry.TableChange || r.isOwnChange(i) {
+			continue
+		}
+		old, _, err := g.header(w.key)
+		if err != nil {
+			return err
+		}
+		if old.position > 0 {
+			unplaced = append(unplaced, old.position)
+		}
+	}
+	for _, position := range unplaced {
+		g.remove(appendPlaceKey(nil, position))
+	}
+	for i, w := range r.writes {
+		if r.isOwnChange(i) {
+			g.last++
+			w.header.position = g.last
+			setPosition(w.stored, g.last)
+			g.set(appendPlaceKey(nil, g.last), []byte(w.key.ID))
+			g.set(positionKey(), binary.BigEndian.AppendUint64(nil, uint64(g.last)))
+		}
+		*g.buf = appendRecordKey((*g.buf)[:0], w.key)
+		if w.stored == nil {
+			g.remove(*g.buf)
+		} else {
+			g.set(*g.buf, w.stored)
+		}
+		g.written[w.key] = w.header
+	}
+	return nil
+}
+
+// set and remove add to the batch, which copies what it is given. The engine's batch returns an
+// error only if it was closed.
+
+func (g *group) set(key, stored []byte) { g.must(g.batch.Set(key, stored, nil)) }
+
+func (g *group) remove(key []byte) { g.must(g.batch.Delete(key, nil)) }
+
+func (g *group) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

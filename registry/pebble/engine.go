@@ -1,0 +1,161 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"moorage/registry"
+)
+
+// engineOptions returns the engine's settings.
+func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *engine.Options {
+	options := &engine.Options{
+		FS:                 s.guard,
+		Cache:              cache,
+		FormatMajorVersion: engineFormat,
+		MemTableSize:       memTableBytes,
+		MaxOpenFiles:       openFilesMax,
+		Logger:             engineLogger{s.logger, s.fail},
+		EventListener: &engine.EventListener{
+			// The engine would try again at once, without end.
+			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },
+			WriteStallBegin: func(info engine.WriteStallBeginInfo) {
+				s.logger.Warn("store waits for its engine to catch up", "reason", info.Reason)
+			},
+		},
+	}
+	for level := range options.Levels {
+		options.Levels[level].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
+	}
+	tune(options)
+	return options
+}
+
+// openEngine opens the engine. While it opens it returns most errors, but one that happens in the
+// background it repeats without end: then it is cut off from the file system, which
+// lets it come to an end, and is closed again.
+func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (*engine.DB, error) {
+	if err := s.checkEngineFormat(); err != nil {
+		return nil, err
+	}
+	type result struct {
+		db  *engine.DB
+		err error
+	}
+	opened := make(chan result)
+	go func() {
+		cache := engine.NewCache(cacheBytes)
+		defer cache.Unref()
+		db, err := engine.Open(s.dir, s.engineOptions(cache, tune))
+		opened <- result{db, err}
+	}()
+	select {
+	case r := <-opened:
+		return r.db, r.err
+	case <-s.failure.happened:
+	}
+	s.guard.letGo()
+	r := <-opened
+	if r.err == nil {
+		r.err = errors.Join(s.failure.why(), r.db.Close())
+	}
+	return nil, r.err
+}
+
+// checkEngineFormat reports ErrNewerFormat if the engine's files have a format that this version
+// of the engine does not know. It keeps it in the name of a file.
+func (s *Store) checkEngineFormat() error {
+	names, err := s.guard.List(s.dir)
+	if err != nil {
+		return nil // there is no such directory yet, or the engine will say what is wrong
+	}
+	for _, name := range names {
+		rest, isMarker := strings.CutPrefix(name, "marker.format-version.")
+		_, version, _ := strings.Cut(rest, ".")
+		if number, err := strconv.ParseUint(version, 10, 64); isMarker && err == nil && number > uint64(engine.FormatNewest) {
+			return fmt.Errorf("%w: its files have format %d, this one reads up to %d", ErrNewerFormat, number, engine.FormatNewest)
+		}
+	}
+	return nil
+}
+
+// load checks that the engine's content is a store of a format that this version can read,
+// makes it one if it is empty, and reads the position that was given away last.
+func (s *Store) load() error {
+	v := newView(s.db)
+	format, err := s.loadFormat(v)
+	if err == nil {
+		_, err = v.read(positionKey(), func(stored []byte) (err error) {
+			s.last, err = splitPosition(stored)
+			return err
+		})
+	}
+	if err = errors.Join(err, v.release()); err != nil {
+		return err
+	}
+	if format.Version > 0 {
+		return nil
+	}
+	record := registry.FormatRecord()
+	stored := appendRecord(nil, registry.Put(record.Key, record.State, record.Value), record.ETag)
+	if err := s.db.Set(appendRecordKey(nil, record.Key), stored, engine.Sync); err != nil {
+		return fmt.Errorf("write the format record: %w", err)
+	}
+	// The engine does not return the error of a sync; it logs it.
+	return s.failure.get()
+}
+
+// loadFormat returns the format of the store; its version is 0 if the engine is empty.
+func (s *Store) loadFormat(v *view) (format registry.Format, err error) {
+	key := registry.FormatKey()
+	found, err := v.read(appendRecordKey(nil, key), func(stored []byte) error {
+		h, value, err := splitRecord(key, stored)
+		if err != nil {
+			return err
+		}
+		record := h.record(key)
+		record.Value = value
+		format, err = registry.Decode[registry.Format](record)
+		return err
+	})
+	switch {
+	case err != nil:
+		return format, err
+	case found && format.Version > registry.FormatVersion:
+		return format, fmt.Errorf("%w: it has format %d, this one reads up to %d", ErrNewerFormat, format.Version, registry.FormatVersion)
+	case found && format.Version < 1:
+		return format, fmt.Errorf("%w: its format is %d", ErrForeign, format.Version)
+	case found:
+		return format, nil
+	}
+	iter, err := v.snapshot.NewIter(nil)
+	if err != nil {
+		return format, fmt.Errorf("read the store: %w", err)
+	}
+	foreign := iter.First()
+	if err := iter.Close(); err != nil {
+		return format, fmt.Errorf("read the store: %w", err)
+	}
+	if foreign {
+		return format, ErrForeign
+	}
+	return format, nil
+}
+
+// closeEngine closes the engine. It must not be called while anything uses it.
+func (s *Store) closeEngine() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("close the engine: %v", p)
+		}
+	}()
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close the engine: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package pebble
+
+import (
+	"fmt"
+	"sync"
+
+	"moorage/registry"
+)
+
+// failure is why the store has failed, if it has. It is safe for concurrent use.
+type failure struct {
+	happened chan struct{} // closed when there is a reason
+
+	// mu guards the field below; leaf.
+	mu     sync.Mutex
+	reason error
+}
+
+func (f *failure) init() { f.happened = make(chan struct{}) }
+
+// set records the reason unless there is one, and tells whether it did.
+func (f *failure) set(reason error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reason != nil {
+		return false
+	}
+	f.reason = reason
+	close(f.happened)
+	return true
+}
+
+// get returns an ErrFailed with the reason, nil if the store has not failed.
+func (f *failure) get() error {
+	select {
+	case <-f.happened:
+		return fmt.Errorf("%w: %w", registry.ErrFailed, f.why())
+	default:
+		return nil
+	}
+}
+
+// unknown returns an ErrUnknown with the reason, for an Apply that was under way when the
+// store failed.
+func (f *failure) unknown() error {
+	return fmt.Errorf("%w: %w", registry.ErrUnknown, f.why())
+}
+
+func (f *failure) why() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reason
+}

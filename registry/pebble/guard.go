@@ -1,0 +1,213 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// guard is the file system that the engine sees: the real one until a change of it
+// fails. Then it tells fail, which freezes it: each change that the engine asks for
+// waits, and does not happen. letGo ends the waiting: from then on changes seem to
+// succeed. Reads, and the removal of files, which nothing depends on, are passed on as they are.
+//
+// While the engine opens, errors are returned to it: there it reports them.
+type guard struct {
+	vfs.FS
+	fail func(error)
+
+	armed  atomic.Bool   // errors of changes are withheld from the engine
+	frozen atomic.Bool   // no change reaches the file system; set by fail
+	gone   chan struct{} // closed by letGo
+	void   vfs.FS        // holds what is created after letGo
+}
+
+func newGuard(inner vfs.FS, fail func(error)) *guard {
+	return &guard{FS: inner, fail: fail, gone: make(chan struct{}), void: vfs.NewMem()}
+}
+
+// freeze lets no further change reach the file system.
+func (g *guard) freeze() { g.frozen.Store(true) }
+
+// letGo freezes g and ends the waiting. It must be called once.
+func (g *guard) letGo() {
+	g.freeze()
+	close(g.gone)
+}
+
+// change makes a change unless g is frozen, and tells whether it was made: if not, the
+// engine must be told that it succeeded.
+func (g *guard) change(what, name string, do func() error) (made bool, err error) {
+	if !g.frozen.Load() {
+		err := do()
+		if err == nil || !g.armed.Load() {
+			return true, err
+		}
+		g.fail(fmt.Errorf("%s %s: %w", what, name, err))
+	}
+	<-g.gone
+	return false, nil
+}
+
+// open is change for calls that return a file.
+func (g *guard) open(what, name string, do func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	made, err := g.change(what, name, func() (err error) {
+		file, err = do()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !made {
+		return g.void.Create(g.PathBase(name), vfs.WriteCategoryUnspecified)
+	}
+	return &guardedFile{File: file, guard: g, name: name}, nil
+}
+
+// Create implements vfs.FS.
+func (g *guard) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.open("create", name, func() (vfs.File, error) { return g.FS.Create(name, category) })
+}
+
+// OpenReadWrite implements vfs.FS.
+func (g *guard) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return g.open("open", name, func() (vfs.File, error) { return g.FS.OpenReadWrite(name, category, opts...) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (g *guard) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.open("reuse", newname, func() (vfs.File, error) { return g.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+// OpenDir implements vfs.FS. A directory is opened to be synced.
+func (g *guard) OpenDir(name string) (vfs.File, error) {
+	dir, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &guardedFile{File: dir, guard: g, name: name}, nil
+}
+
+// Link implements vfs.FS.
+func (g *guard) Link(oldname, newname string) error {
+	_, err := g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
+	return err
+}
+
+// Rename implements vfs.FS.
+func (g *guard) Rename(oldname, newname string) error {
+	_, err := g.change("rename to", newname, func() error { return g.FS.Rename(oldname, newname) })
+	return err
+}
+
+// MkdirAll implements vfs.FS.
+func (g *guard) MkdirAll(dir string, perm fs.FileMode) error {
+	_, err := g.change("create directory", dir, func() error { return g.FS.MkdirAll(dir, perm) })
+	return err
+}
+
+// Remove implements vfs.FS. That a file stays is not a failure.
+func (g *guard) Remove(name string) error {
+	if g.frozen.Load() {
+		return nil
+	}
+	return g.FS.Remove(name)
+}
+
+// RemoveAll implements vfs.FS.
+func (g *guard) RemoveAll(name string) error {
+	if g.frozen.Load() {
+		return nil
+	}
+	return g.FS.RemoveAll(name)
+}
+
+// Lock implements vfs.FS. That another process has the lock is ErrLocked.
+func (g *guard) Lock(name string) (io.Closer, error) {
+	lock, err := g.FS.Lock(name)
+	var path *fs.PathError
+	var code syscall.Errno
+	switch {
+	case err == nil:
+		return lock, nil
+	case errors.As(err, &path): // the file could not be made
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // what fcntl says of a lock that another process has
+		return nil, ErrLocked
+	case !errors.As(err, &code): // this process has it: the engine keeps a list of its own
+		return nil, ErrLocked
+	}
+	return nil, err
+}
+
+// GetDiskUsage implements vfs.FS. The engine asks for it to pace itself, and takes an
+// error for one of its own.
+func (g *guard) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	usage, err := g.FS.GetDiskUsage(path)
+	if err != nil {
+		return vfs.DiskUsage{}, vfs.ErrUnsupported
+	}
+	return usage, nil
+}
+
+// Unwrap implements vfs.FS.
+func (g *guard) Unwrap() vfs.FS { return g.FS }
+
+// guardedFile is a file, or directory, that was opened through a guard.
+type guardedFile struct {
+	vfs.File
+	guard *guard
+	name  string
+}
+
+// Write implements vfs.File.
+func (f *guardedFile) Write(p []byte) (int, error) {
+	n := len(p)
+	_, err := f.guard.change("write", f.name, func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+// WriteAt implements vfs.File.
+func (f *guardedFile) WriteAt(p []byte, offset int64) (int, error) {
+	n := len(p)
+	_, err := f.guard.change("write", f.name, func() (err error) {
+		n, err = f.File.WriteAt(p, offset)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *guardedFile) Sync() error {
+	_, err := f.guard.change("sync", f.name, f.File.Sync)
+	return err
+}
+
+// SyncData implements vfs.File.
+func (f *guardedFile) SyncData() error {
+	_, err := f.guard.change("sync", f.name, f.File.SyncData)
+	return err
+}
+
+// SyncTo implements vfs.File.
+func (f *guardedFile) SyncTo(length int64) (fullSync bool, err error) {
+	_, err = f.guard.change("sync", f.name, func() (err error) {
+		fullSync, err = f.File.SyncTo(length)
+		return err
+	})
+	return fullSync, err
+}

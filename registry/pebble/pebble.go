@@ -1,0 +1,194 @@
+package pebble
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"moorage/registry"
+)
+
+// Defaults and settings of the engine: a catalog's records are small and few.
+const (
+	// CacheBytesDefault is the memory for blocks read from files, if Options does not say.
+	CacheBytesDefault = 32 << 20
+	// memTableBytes is the memory in which new records gather before they become a file.
+	memTableBytes = 8 << 20
+	// openFilesMax bounds the files that the engine keeps open.
+	openFilesMax = 256
+	// bloomBitsPerKey makes one read in a hundred of a missing key look into a file for nothing.
+	bloomBitsPerKey = 10
+	// engineFormat is the engine's own format. A higher one can be read by fewer versions of
+	// it, so it is raised on purpose and not with the library. This one lets the engine
+	// tell a log that was torn by a crash from one that was damaged later.
+	engineFormat = engine.FormatWALSyncChunks
+)
+
+// Errors that Open returns, told apart with errors.Is.
+var (
+	// ErrLocked: another process has the directory open, or this one has.
+	ErrLocked = errors.New("the store is in use by another process")
+	// ErrNewerFormat: the directory was written by a later version.
+	ErrNewerFormat = errors.New("the store was written by a newer version of moorage")
+	// ErrForeign: the directory holds a database that is not a store.
+	ErrForeign = errors.New("the directory holds a database that is not a moorage store")
+)
+
+// Options are what a store is made of. The zero value is usable.
+type Options struct {
+	FS     vfs.FS       // default: the operating system's
+	Random io.Reader    // source of ETags; default crypto/rand.Reader
+	Logger *slog.Logger // default: discards
+	// CacheBytes bounds the memory for blocks read from files; default CacheBytesDefault.
+	// Beside it the store holds at most about five times memTableBytes of new records.
+	CacheBytes int64
+}
+
+// Store keeps records in a directory. It is safe for concurrent use.
+type Store struct {
+	dir    string
+	logger *slog.Logger
+	db     *engine.DB
+	guard  *guard
+
+	randomMu sync.Mutex // guards random; leaf
+	random   io.Reader
+
+	queue     queue
+	committer sync.WaitGroup // the goroutine that runs commitLoop
+	// The fields below are the committer's alone while it runs.
+	last   registry.Position // the position last given away
+	broken bool              // the engine panicked; it may hold locks of its own
+
+	// viewMu guards view and the entry into readers; leaf, never held over I/O.
+	viewMu  sync.RWMutex
+	view    *view          // nil once the store is closed
+	readers sync.WaitGroup // calls that read; entered with viewMu held and view not nil
+
+	buffers sync.Pool // of *[]byte, for the engine's keys
+	failure failure
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+var (
+	_ registry.Store         = (*Store)(nil)
+	_ registry.HealthChecker = (*Store)(nil)
+)
+
+// Open opens the store in the directory dir, which it makes if it is missing. It returns an
+// error that is ErrLocked, ErrNewerFormat or ErrForeign, each a sentence with dir in it, or
+// one of the file system. Everything that an earlier process acknowledged is there.
+func Open(dir string, options Options) (*Store, error) {
+	return open(dir, options, func(*engine.Options) {})
+}
+
+// open is Open with a chance for tests to change the engine's settings.
+func open(dir string, options Options, tune func(*engine.Options)) (*Store, error) {
+	if options.FS == nil {
+		options.FS = vfs.Default
+		absolute, err := filepath.Abs(dir) // the engine's lock goes by the name of the directory
+		if err != nil {
+			return nil, fmt.Errorf("open store %s: %w", dir, err)
+		}
+		dir = absolute
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.CacheBytes == 0 {
+		options.CacheBytes = CacheBytesDefault
+	}
+	s := &Store{dir: dir, logger: options.Logger, random: options.Random}
+	s.failure.init()
+	s.queue.init()
+	s.guard = newGuard(options.FS, s.fail)
+	if err := s.start(options.CacheBytes, tune); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// start opens the engine, reads what the store has to know, and starts the committer.
+func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
+	db, err := s.openEngine(cacheBytes, tune)
+	if err != nil {
+		return err
+	}
+	s.db = db
+	if err := s.load(); err != nil {
+		s.guard.letGo()
+		return errors.Join(err, s.closeEngine())
+	}
+	s.guard.armed.Store(true)
+	s.view = newView(db)
+	s.committer.Go(s.commitLoop)
+	return nil
+}
+
+// Healthy implements registry.HealthChecker: a store that has failed stays so until it is
+// opened again.
+func (s *Store) Healthy(context.Context) error { return s.failure.get() }
+
+// Close implements registry.Store. Applies that are queued are carried out first. It
+// returns an error of the file system; one that made the store fail was told before.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.queue.close()
+		// From here on a failure must not make the engine wait.
+		closed := make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			select {
+			case <-s.failure.happened:
+			case <-closed:
+			}
+			s.guard.letGo()
+		})
+		s.committer.Wait()
+		err := s.setView(nil)
+		s.readers.Wait()
+		if !s.broken {
+			err = errors.Join(err, s.closeEngine())
+		}
+		s.closeErr = err
+		close(closed)
+		watch.Wait()
+	})
+	return s.closeErr
+}
+
+// setView puts the view in place that readers get from now on, nil to let none in.
+func (s *Store) setView(next *view) error {
+	s.viewMu.Lock()
+	last := s.view
+	s.view = next
+	s.viewMu.Unlock()
+	if last == nil {
+		return nil
+	}
+	return last.release()
+}
+
+// fail marks the store failed, for the first of its reasons, and lets nothing reach the
+// disk any more, if the store was open before. It may be called from anywhere in the engine, with its locks held.
+func (s *Store) fail(reason error) {
+	if s.guard.armed.Load() {
+		s.guard.freeze()
+	}
+	if s.failure.set(reason) {
+		s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
+	}
+}

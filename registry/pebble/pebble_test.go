@@ -1,0 +1,36 @@
+package pebble_test
+
+import (
+	"testing"
+
+	"moorage/registry"
+	"moorage/registry/pebble"
+	"moorage/registry/registrytest"
+)
+
+func open(t *testing.T, dir string, options pebble.Options) *pebble.Store {
+	t.Helper()
+	store, err := pebble.Open(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return store
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, t.TempDir(), pebble.Options{}) })
+}
+
+func TestStoreDurable(t *testing.T) {
+	t.Parallel()
+	registrytest.RunDurable(t, func(t *testing.T) registrytest.Open {
+		dir := t.TempDir()
+		return func(t *testing.T) registry.Store { return open(t, dir, pebble.Options{}) }
+	})
+}

@@ -1,0 +1,94 @@
+package pebble
+
+import (
+	"sync"
+
+	"moorage/registry"
+)
+
+// groupBytesMax bounds what the committer writes at once: beyond it more data makes
+// the sync slower, and not the store faster. A larger request is a group of its own.
+const groupBytesMax = 1 << 20
+
+// queue holds the requests that wait for the committer. It has no bound of its own: each
+// request is a call of Apply that waits, and whoever lets calls in bounds those. It is safe for
+// concurrent use.
+type queue struct {
+	arrived sync.Cond // on mu: requests or closed have changed
+
+	// mu guards the fields below, and the field taken of requests; leaf.
+	mu       sync.Mutex
+	requests []*request
+	closed   bool
+}
+
+func (q *queue) init() { q.arrived.L = &q.mu }
+
+// add puts a request at the end. It returns ErrClosed if the queue was closed.
+func (q *queue) add(r *request) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return registry.ErrClosed
+	}
+	q.requests = append(q.requests, r)
+	q.arrived.Signal()
+	return nil
+}
+
+// withdraw takes a request back and tells whether that was possible: the committer
+// has not taken it.
+func (q *queue) withdraw(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.taken {
+		return false
+	}
+	r.withdrawn = true
+	return true
+}
+
+// take waits for requests and returns the first of them, up to groupBytesMax. It returns
+// none when the queue is closed and empty.
+func (q *queue) take() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if group := q.takeLocked(); len(group) > 0 {
+			return group
+		}
+		if q.closed {
+			return nil
+		}
+		q.arrived.Wait()
+	}
+}
+
+// takeLocked is take without waiting. mu must be held.
+func (q *queue) takeLocked() []*request {
+	var group []*request
+	bytes, next := 0, 0
+	for ; next < len(q.requests); next++ {
+		r := q.requests[next]
+		if r.withdrawn {
+			continue
+		}
+		if bytes += r.bytes(); bytes > groupBytesMax && len(group) > 0 {
+			break
+		}
+		r.taken = true
+		group = append(group, r)
+	}
+	rest := copy(q.requests, q.requests[next:])
+	clear(q.requests[rest:])
+	q.requests = q.requests[:rest]
+	return group
+}
+
+// close lets no more requests in; those that wait are taken still.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.arrived.Signal()
+}
