@@ -1,0 +1,416 @@
+package metadata
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Env is what applying updates takes from outside.
+type Env struct {
+	Now          time.Time     // the server's clock, for last-updated-ms
+	BaseLocation string        // the metadata location of the base document, for metadata-log; empty on create
+	NewUUID      func() string // draws a table-uuid
+}
+
+// Apply returns the document after updates, in order, or d itself if they change nothing. What
+// they do not touch stays byte for byte as it is. d is left alone.
+//
+// Errors: KindCommitFailed if another commit came first (sequence number, row ids, a branch whose
+// head the new snapshot does not descend from): a retry after a refresh may succeed.
+// KindIllegalArgument and KindValidation if the updates can never be applied to this table.
+// KindTooLarge beyond 2 GiB. Nothing is left behind.
+// Source: REST specification, updateTable; Java TableMetadata.Builder.
+func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
+	base := d
+	if d.canonical != nil {
+		base = d.canonical
+	}
+	b := newBuilder(base, env)
+	if err := b.applyAll(updates); err != nil {
+		return nil, err
+	}
+	if !b.changed {
+		return d, nil
+	}
+	return b.finish()
+}
+
+// builder applies the updates of one request to a document. Its index has the values of the new
+// document, but for members and arrays, which finish sets; edits have what becomes of the arrays.
+type builder struct {
+	index
+	base     *Document
+	env      Env
+	nowMS    int64
+	creating bool
+	changed  bool
+
+	edits     [arrayCount]*listEdit
+	ownsRefs  bool // refs is a copy
+	ownsProps bool // props is a copy
+
+	lastAddedSchema, lastAddedSpec, lastAddedOrder lastAdded
+
+	addedSnapshots   map[int64]snapshot
+	latestSnapshotMS int64              // of those added
+	removedSnapshots bool               // some
+	newMains         []int64            // snapshots of this request that became current, in order
+	logged           []snapshotLogEntry // to be appended to the snapshot log
+	removedRefs      map[string]bool
+	parents          map[int64]optional // of snapshots of the base, as far as they were asked for
+}
+
+func newBuilder(base *Document, env Env) *builder {
+	return &builder{
+		index: base.index, base: base, env: env, nowMS: env.Now.UnixMilli(),
+		addedSnapshots: make(map[int64]snapshot), removedRefs: make(map[string]bool),
+		parents: make(map[int64]optional),
+	}
+}
+
+func (b *builder) applyAll(updates []Update) error {
+	for _, u := range updates {
+		if err := u.op.apply(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edit returns the change of an array, which does nothing at first.
+func (b *builder) edit(a arrayName) *listEdit {
+	if b.edits[a] == nil {
+		b.edits[a] = &listEdit{base: b.base.arrays[a]}
+	}
+	return b.edits[a]
+}
+
+// count returns the number of elements that an array has by now.
+func (b *builder) count(a arrayName) int {
+	if b.edits[a] == nil {
+		return b.base.arrays[a].len()
+	}
+	return b.edits[a].len()
+}
+
+// elements ranges over ids and JSON of the elements that an array has by now.
+func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
+	edit := listEdit{base: b.base.arrays[a]}
+	if b.edits[a] != nil {
+		edit = *b.edits[a]
+	}
+	return func(yield func(int64, []byte) bool) {
+		for _, e := range edit.kept() {
+			if !yield(e.id, b.base.elementRaw(a, e)) {
+				return
+			}
+		}
+		for _, added := range edit.added {
+			if !yield(added.id, added.raw) {
+				return
+			}
+		}
+	}
+}
+
+// element returns the JSON of the element with an id.
+func (b *builder) element(a arrayName, id int) ([]byte, bool) {
+	for other, raw := range b.elements(a) {
+		if other == int64(id) {
+			return raw, true
+		}
+	}
+	return nil, false
+}
+
+func (b *builder) hasSnapshot(id int64) bool {
+	if _, added := b.addedSnapshots[id]; added {
+		return true
+	}
+	i, ok := b.base.snapshotAt.find(b.base.arrays[snapshots], id)
+	edit := b.edits[snapshots]
+	return ok && (edit == nil || edit.dropped == nil || !edit.dropped[i])
+}
+
+// editProps returns the properties for writing.
+func (b *builder) editProps() map[string]string {
+	if !b.ownsProps {
+		b.ownsProps = true
+		if b.props = maps.Clone(b.props); b.props == nil {
+			b.props = make(map[string]string)
+		}
+	}
+	return b.props
+}
+
+func (b *builder) editRefs() {
+	if !b.ownsRefs {
+		b.ownsRefs = true
+		b.refs = slices.Clone(b.refs)
+	}
+}
+
+func (b *builder) putRef(r ref) {
+	b.editRefs()
+	if old := b.ref(r.name); old != nil {
+		*old = r
+		return
+	}
+	b.refs = append(b.refs, r)
+}
+
+// dropRef removes a branch or tag if it is there. Without main there is no current snapshot; the
+// snapshot log stays.
+func (b *builder) dropRef(name string) {
+	if name == mainBranch {
+		b.currentSnapshotID = noSnapshot
+	}
+	if b.ref(name) == nil {
+		return
+	}
+	b.editRefs()
+	b.refs = slices.DeleteFunc(b.refs, func(r ref) bool { return r.name == name })
+	b.removedRefs[name] = true
+	b.changed = true
+}
+
+// finish checks what can be checked only after all updates, and writes the new document.
+// Source: Java TableMetadata.Builder.build.
+func (b *builder) finish() (*Document, error) {
+	if b.location == "" {
+		return nil, illegal("Table location is required in format v%d", b.formatVersion)
+	}
+	if b.formatVersion > 1 && b.uuid == "" {
+		return nil, illegal("UUID is required in format v%d", b.formatVersion)
+	}
+	if err := b.checkDefaults(); err != nil {
+		return nil, err
+	}
+	// A snapshot may be ahead of this clock by up to a minute; the table's time is not behind it.
+	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS)
+	if err := b.finishSnapshotLog(); err != nil {
+		return nil, err
+	}
+	if err := b.finishMetadataLog(); err != nil {
+		return nil, err
+	}
+	spliced, err := b.base.splice(b.changes())
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{raw: spliced.raw, index: b.index}
+	d.members, d.arrays = spliced.members, spliced.arrays
+	if edit := b.edits[snapshots]; edit != nil && edit.drops > 0 {
+		d.snapshotAt = positionsOf(d.arrays[snapshots])
+	} else {
+		d.snapshotAt = d.snapshotAt.extend(d.arrays[snapshots])
+	}
+	return d, nil
+}
+
+// checkDefaults checks current schema, default spec and default sort order if the request
+// changed which they are; the parts themselves never change.
+func (b *builder) checkDefaults() error {
+	old := &b.base.index
+	if !b.creating && b.currentSchemaID == old.currentSchemaID &&
+		b.defaultSpecID == old.defaultSpecID && b.defaultOrderID == old.defaultOrderID {
+		return nil
+	}
+	raw, ok := b.element(schemas, b.currentSchemaID)
+	if !ok {
+		return illegal("Cannot find schema with %s=%d from %s", keyCurrentSchemaID, b.currentSchemaID, schemas.key())
+	}
+	s, err := parseSchema(raw)
+	if err != nil {
+		return err
+	}
+	columns := s.columnNames()
+	var defaultSpec *spec
+	for id, raw := range b.elements(partitionSpecs) {
+		p, err := parseSpec(raw)
+		if err != nil {
+			return err
+		}
+		if id == int64(b.defaultSpecID) {
+			defaultSpec = p
+		} else if err := p.checkNames(s, columns); err != nil {
+			return err
+		}
+	}
+	var defaultOrder *sortOrder
+	if raw, ok := b.element(sortOrders, b.defaultOrderID); ok {
+		if defaultOrder, err = parseSortOrder(raw); err != nil {
+			return err
+		}
+	}
+	return checkDefaults(s, defaultSpec, b.defaultSpecID, defaultOrder, b.defaultOrderID)
+}
+
+// changes lists what the new document has otherwise than the base.
+func (b *builder) changes() []change {
+	old := &b.base.index
+	changes := make([]change, 0, 16)
+	str := func(key, was, is string) {
+		if was != is {
+			changes = append(changes, change{key: key, value: appendQuoted(nil, is)})
+		}
+	}
+	num := func(key string, was, is int64) {
+		if was != is || !old.has(key) {
+			changes = append(changes, intChange(key, is))
+		}
+	}
+	num(keyFormatVersion, int64(old.formatVersion), int64(b.formatVersion))
+	str(keyUUID, old.uuid, b.uuid)
+	str(keyLocation, old.location, b.location)
+	if b.formatVersion > 1 {
+		was := old.lastSequenceNumber
+		if old.formatVersion == 1 {
+			was = -1 // v1 has no such member; one of that name says nothing
+		}
+		num(keyLastSequenceNumber, was, b.lastSequenceNumber)
+	}
+	num(keyLastUpdatedMS, old.lastUpdatedMS, b.lastUpdatedMS)
+	num(keyLastColumnID, int64(old.lastColumnID), int64(b.lastColumnID))
+	num(keyCurrentSchemaID, int64(old.currentSchemaID), int64(b.currentSchemaID))
+	num(keyDefaultSpecID, int64(old.defaultSpecID), int64(b.defaultSpecID))
+	num(keyLastPartitionID, int64(old.lastPartitionID), int64(b.lastPartitionID))
+	num(keyDefaultOrderID, int64(old.defaultOrderID), int64(b.defaultOrderID))
+	if b.formatVersion >= 3 {
+		was := old.nextRowID
+		if old.formatVersion < 3 {
+			was = -1
+		}
+		num(keyNextRowID, was, b.nextRowID)
+	}
+	changes = append(changes, b.v1Changes()...)
+	if b.ownsProps {
+		changes = append(changes, change{key: keyProperties, value: b.propertiesJSON()})
+	}
+	if b.currentSnapshotID != old.currentSnapshotID || b.formatVersion != old.formatVersion {
+		changes = append(changes, change{key: keyCurrentSnapshotID, value: b.currentSnapshotJSON()})
+	}
+	if b.ownsRefs {
+		changes = append(changes, change{key: keyRefs, value: b.refsJSON()})
+	}
+	for a, edit := range b.edits {
+		if edit != nil && (edit.drops > 0 || len(edit.added) > 0) {
+			name := arrayName(a)
+			changes = append(changes, change{key: name.key(), list: edit, array: name})
+		}
+	}
+	return changes
+}
+
+// v1Changes keeps the members by which the oldest readers know schema and spec, and removes them
+// with the upgrade from version 1.
+func (b *builder) v1Changes() []change {
+	if b.formatVersion > 1 {
+		if b.base.formatVersion > 1 {
+			return nil
+		}
+		return []change{{key: keySchema, drop: true}, {key: keyPartitionSpec, drop: true}}
+	}
+	var changes []change
+	if b.currentSchemaID != b.base.currentSchemaID || !b.base.has(keySchema) || b.creating {
+		raw, _ := b.element(schemas, b.currentSchemaID) // checkDefaults has seen it
+		changes = append(changes, change{key: keySchema, value: raw})
+	}
+	if b.defaultSpecID != b.base.defaultSpecID || !b.base.has(keyPartitionSpec) || b.creating {
+		raw, _ := b.element(partitionSpecs, b.defaultSpecID) // checkDefaults has seen it
+		o, _ := parseObject(raw, "spec")
+		fields, _ := o.find("fields")
+		changes = append(changes, change{key: keyPartitionSpec, value: o.bytes(fields)})
+	}
+	return changes
+}
+
+// currentSnapshotJSON spells no snapshot as each format version does.
+func (b *builder) currentSnapshotJSON() []byte {
+	if b.currentSnapshotID == noSnapshot && b.formatVersion >= 3 {
+		return []byte("null")
+	}
+	return strconv.AppendInt(nil, b.currentSnapshotID, 10)
+}
+
+// propertiesJSON writes the properties. Those that stay keep their place and spelling.
+func (b *builder) propertiesJSON() []byte {
+	out := []byte{'{'}
+	member := func(literal ...[]byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		for _, l := range literal {
+			out = append(out, l...)
+		}
+	}
+	at, _ := b.base.find(keyProperties)
+	c := &cursor{raw: b.base.raw[at.start:at.end]}
+	if len(c.raw) > 0 {
+		c.object(func(key []byte) error { //nolint:errcheck // Parse has read it
+			start := c.keyStart
+			c.space()
+			valueAt := c.pos
+			err := c.skip()
+			switch value, stays := b.props[string(key)]; {
+			case !stays:
+			case value == b.base.props[string(key)]:
+				member(c.raw[start:c.pos])
+			default:
+				member(c.raw[start:valueAt], appendQuoted(nil, value))
+			}
+			return err
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.props)) {
+		if _, was := b.base.props[key]; !was {
+			member(appendQuoted(nil, key), []byte{':'}, appendQuoted(nil, b.props[key]))
+		}
+	}
+	return append(out, '}')
+}
+
+// appendQuoted appends text, which must be UTF-8, as a JSON string with as few escapes as possible.
+func appendQuoted(dst []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, b := range []byte(text) {
+		switch {
+		case b == '"' || b == '\\':
+			dst = append(dst, '\\', b)
+		case b < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+		default:
+			dst = append(dst, b)
+		}
+	}
+	return append(dst, '"')
+}
+
+// refsJSON writes the refs, and notes where each lies now. Those that stay are copied as they are.
+func (b *builder) refsJSON() []byte {
+	at, _ := b.base.find(keyRefs)
+	out := []byte{'{'}
+	for i := range b.refs {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		r := &b.refs[i]
+		start := len(out)
+		if r.at.end > 0 {
+			out = append(out, b.base.raw[at.start+r.keyStart:at.start+r.at.end]...)
+			shift := start - r.keyStart
+			r.at = extent{r.at.start + shift, r.at.end + shift}
+		} else {
+			out = append(appendQuoted(out, r.name), ':')
+			r.at.start = len(out)
+			out = r.appendJSON(out)
+			r.at.end = len(out)
+		}
+		r.keyStart = start
+	}
+	return append(out, '}')
+}

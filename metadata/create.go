@@ -1,0 +1,271 @@
+package metadata
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage"
+)
+
+// CreateTable is a request for a new table.
+type CreateTable struct {
+	Location      string // no trailing slash
+	Schema        []byte // JSON, required
+	PartitionSpec []byte // JSON or nil
+	WriteOrder    []byte // JSON or nil
+	Properties    map[string]string
+}
+
+// Properties that say something about a new table instead of being stored with it.
+// Source: Java TableProperties.RESERVED_PROPERTIES.
+const propFormatVersion = "format-version"
+
+func isReserved(property string) bool {
+	switch property {
+	case propFormatVersion, "uuid", "snapshot-count", "current-snapshot-id", "current-snapshot-summary",
+		"current-snapshot-timestamp-ms", "current-schema", "default-partition-spec", "default-sort-order":
+		return true
+	}
+	return false
+}
+
+const (
+	propParquetCompression = "write.parquet.compression-codec"
+	newTableCompression    = "zstd"
+	propMetricsColumn      = "write.metadata.metrics.column."
+	propEncryptionDEK      = "encryption.data-key-length"
+)
+
+// Create returns the document of a new table. Field ids are assigned anew, from 1, and partition
+// and sort fields are bound to them by name: schema and spec get id 0, the sort order 1, or 0 if
+// it is unsorted. The format version is that of the property format-version, else 2.
+//
+// Errors: KindBadRequest for what is malformed, KindIllegalArgument and KindValidation for what
+// would make a table that cannot be used.
+// Source: REST specification, createTable; Java TableMetadata.newTableMetadata.
+func Create(request CreateTable, env Env) (*Document, error) {
+	version, properties, err := newTableProperties(request.Properties)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := freshParts(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMetricsColumns(properties, parts.schema); err != nil {
+		return nil, err
+	}
+	d, err := emptyTable(version, env)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder(d, env)
+	b.creating = true
+	b.location = stripTrailingSlash(request.Location)
+	b.lastColumnID, b.lastPartitionID = parts.lastColumnID, parts.lastPartitionID
+	b.defaultOrderID = parts.order.id
+	maps.Copy(b.editProps(), properties)
+	if err := parts.check(version); err != nil {
+		return nil, err
+	}
+	b.edit(schemas).add(int64(parts.schema.id), parts.schema.raw)
+	b.edit(partitionSpecs).add(int64(parts.spec.id), parts.spec.raw)
+	b.edit(sortOrders).add(int64(parts.order.id), parts.order.raw)
+	return b.finishNew()
+}
+
+// Build returns the document of a table that a commit with assert-create makes: updates applied
+// to an empty table. The ids in it are kept. The format version is that of the first
+// upgrade-format-version, else 2; without assign-uuid the server draws a uuid. Errors are those of
+// Apply; so is what is missing.
+// Source: REST specification, updateTable; Java CatalogHandlers.create.
+func Build(updates []Update, env Env) (*Document, error) {
+	version := formatVersionDefault
+	for _, u := range updates {
+		if upgrade, ok := u.op.(upgradeFormatVersion); ok {
+			version = upgrade.version
+			break
+		}
+	}
+	if version < 1 || version > formatVersionMax {
+		return nil, illegal("Unsupported format version: v%d (supported: v%d)", version, formatVersionMax)
+	}
+	d, err := emptyTable(version, env)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder(d, env)
+	b.creating = true
+	if err := b.applyAll(updates); err != nil {
+		return nil, err
+	}
+	return b.finishNew()
+}
+
+// finishNew writes a new document and reads it again: what creates a table is checked whole.
+func (b *builder) finishNew() (*Document, error) {
+	d, err := b.finish()
+	if err != nil {
+		return nil, err
+	}
+	return Parse(d.raw)
+}
+
+// emptyTable returns what a new table is built from: a document with all members, in the order in
+// which they are usually written, but without schema, spec and order.
+func emptyTable(version int, env Env) (*Document, error) {
+	uuid := env.NewUUID()
+	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version, appendQuoted(nil, uuid))
+	if version > 1 {
+		raw = append(raw, `"last-sequence-number":0,`...)
+	}
+	raw = append(raw, `"last-updated-ms":0,"last-column-id":0,`...)
+	if version == 1 {
+		raw = append(raw, `"schema":null,`...)
+	}
+	raw = append(raw, `"current-schema-id":0,"schemas":[],`...)
+	if version == 1 {
+		raw = append(raw, `"partition-spec":null,`...)
+	}
+	raw = append(raw, `"default-spec-id":0,"partition-specs":[],"last-partition-id":0,"default-sort-order-id":0,`+
+		`"sort-orders":[],"properties":{},`...)
+	if version >= 3 {
+		raw = append(raw, `"current-snapshot-id":null,"next-row-id":0,`...)
+	} else {
+		raw = append(raw, `"current-snapshot-id":-1,`...)
+	}
+	raw = append(raw, `"refs":{},"snapshots":[],"statistics":[],"partition-statistics":[],`+
+		`"snapshot-log":[],"metadata-log":[]}`...)
+
+	d := &Document{raw: raw}
+	d.currentSnapshotID = noSnapshot
+	r := reader{cursor: cursor{raw: raw}, index: &d.index}
+	return d, r.read()
+}
+
+// newTableProperties returns the format version that properties ask for, and those to be stored.
+func newTableProperties(asked map[string]string) (version int, stored map[string]string, err error) {
+	version = formatVersionDefault
+	if text, ok := asked[propFormatVersion]; ok {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return 0, nil, illegal("Invalid value of property %s, not an integer: %s", propFormatVersion, clip(text))
+		}
+		if n < 1 || n > formatVersionMax {
+			return 0, nil, illegal("Unsupported format version: v%d (supported: v%d)", n, formatVersionMax)
+		}
+		version = int(n)
+	}
+	stored = map[string]string{propParquetCompression: newTableCompression}
+	for key, value := range asked {
+		if !isReserved(key) {
+			stored[key] = value
+		}
+	}
+	if err := checkCommitProperties(stored); err != nil {
+		return 0, nil, err
+	}
+	for _, key := range []string{propEncryptionKeyID, propEncryptionDEK} {
+		if _, ok := stored[key]; ok && version < 3 {
+			return 0, nil, illegal("Invalid properties for v%d: [%s]", version, key)
+		}
+	}
+	return version, stored, nil
+}
+
+// checkCommitProperties follows Java PropertyUtil.validateCommitProperties.
+func checkCommitProperties(properties map[string]string) error {
+	for _, key := range []string{
+		"commit.retry.num-retries", "commit.retry.min-wait-ms", "commit.retry.max-wait-ms",
+		"commit.retry.total-timeout-ms",
+	} {
+		text, ok := properties[key]
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return moorage.Errorf(moorage.KindValidation, "Table property %s must have integer value", key)
+		}
+		if n < 0 {
+			return moorage.Errorf(moorage.KindValidation, "Table property %s must have non negative integer value", key)
+		}
+	}
+	return nil
+}
+
+// checkMetricsColumns refuses metrics modes of columns that are not there. Source: Java
+// MetricsConfig.validate, which also asks only when a table is made.
+func checkMetricsColumns(properties map[string]string, s *schema) error {
+	names := s.columnNames()
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		column, ok := strings.CutPrefix(key, propMetricsColumn)
+		if ok && names.find(column) == nil {
+			return moorage.Errorf(moorage.KindValidation,
+				"Invalid metrics config, could not find column %s from table prop %s in schema", clip(column), clip(key))
+		}
+	}
+	return nil
+}
+
+// newParts are the schema, spec and sort order of a new table, with its ids.
+type newParts struct {
+	schema                        *schema
+	spec                          *spec
+	order                         *sortOrder
+	lastColumnID, lastPartitionID int
+}
+
+func freshParts(request CreateTable) (parts newParts, err error) {
+	asked := newParts{}
+	if len(request.Schema) == 0 {
+		return parts, moorage.Errorf(moorage.KindBadRequest, "Invalid schema: null")
+	}
+	if asked.schema, err = parseStrictly(request.Schema, parseSchema); err != nil {
+		return parts, err
+	}
+	if request.PartitionSpec != nil {
+		if asked.spec, err = parseStrictly(request.PartitionSpec, parseSpec); err != nil {
+			return parts, err
+		}
+	}
+	if request.WriteOrder != nil {
+		if asked.order, err = parseStrictly(request.WriteOrder, parseSortOrder); err != nil {
+			return parts, err
+		}
+	}
+	schemaRaw, specRaw, orderRaw, lastColumnID, lastPartitionID, err := freshTable(asked.schema, asked.spec, asked.order)
+	if err != nil {
+		return parts, err
+	}
+	parts.lastColumnID, parts.lastPartitionID = lastColumnID, lastPartitionID
+	if parts.schema, err = parseSchema(schemaRaw); err != nil {
+		return parts, err
+	}
+	if parts.spec, err = parseSpec(specRaw); err != nil {
+		return parts, err
+	}
+	parts.order, err = parseSortOrder(orderRaw)
+	return parts, err
+}
+
+// parseStrictly parses what comes from outside.
+func parseStrictly[T any](raw []byte, parse func([]byte) (T, error)) (part T, err error) {
+	if err := checkJSON(raw); err != nil {
+		return part, err
+	}
+	return parse(raw)
+}
+
+func (p *newParts) check(version int) error {
+	if err := p.schema.check(version); err != nil {
+		return err
+	}
+	if err := p.spec.check(p.schema, version); err != nil {
+		return err
+	}
+	return p.order.check(p.schema)
+}

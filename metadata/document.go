@@ -1,0 +1,162 @@
+package metadata
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Document is an immutable table metadata document: its JSON as it was sent, with an index of
+// its members and elements. It is safe for concurrent use.
+type Document struct {
+	raw []byte
+	index
+
+	// canonical is the same document with everything spelled out that older writers leave out;
+	// nil if raw is that. Commits are based on it.
+	canonical *Document
+
+	refsOnce sync.Once
+	refsRaw  []byte
+}
+
+// Raw returns the whole document, exactly the bytes that Parse got or that Apply made. The caller
+// must not modify them.
+func (d *Document) Raw() []byte { return d.raw }
+
+// RawRefs returns the document without the snapshots that no branch or tag points to. All else is
+// as in Raw, the logs and statistics included. The caller must not modify it.
+// Source: REST specification, loadTable, snapshots=refs.
+func (d *Document) RawRefs() []byte {
+	d.refsOnce.Do(func() {
+		edit := listEdit{base: d.arrays[snapshots]}
+		heads := d.heads()
+		if edit.drop(func(id int64) bool { return !heads[id] }) == 0 {
+			d.refsRaw = d.raw
+			return
+		}
+		spliced, err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}})
+		if err != nil { // not reached: the result is smaller than what was read
+			spliced.raw = d.raw
+		}
+		d.refsRaw = spliced.raw
+	})
+	return d.refsRaw
+}
+
+func (d *Document) heads() map[int64]bool {
+	heads := make(map[int64]bool, len(d.refs))
+	for i := range d.refs {
+		heads[d.refs[i].snapshotID] = true
+	}
+	return heads
+}
+
+// CostBytes returns the memory that the document holds, for caches: roughly, never changing, and
+// with what RawRefs will hold.
+func (d *Document) CostBytes() int64 {
+	const fixed = 1024
+	cost := fixed + 2*int64(len(d.raw)) + d.index.bytes()
+	heads := d.heads()
+	for _, e := range d.arrays[snapshots].all(0) {
+		if !heads[e.id] {
+			cost -= int64(e.end - e.start)
+		}
+	}
+	if d.canonical != nil {
+		cost += d.canonical.CostBytes()
+	}
+	return cost
+}
+
+// FormatVersion returns the version of the table format, 1 to 3.
+func (d *Document) FormatVersion() int { return d.formatVersion }
+
+// UUID returns the table-uuid as it was assigned; empty for a v1 table without one.
+func (d *Document) UUID() string { return d.uuid }
+
+// Location returns the table's location as it was sent, without trailing slashes.
+func (d *Document) Location() string { return d.location }
+
+// LastUpdatedMS returns when the document was made, in milliseconds since 1970.
+func (d *Document) LastUpdatedMS() int64 { return d.lastUpdatedMS }
+
+// Property returns a table property; false if it is not set.
+func (d *Document) Property(name string) (string, bool) {
+	value, ok := d.props[name]
+	return value, ok
+}
+
+// Properties returns all table properties. The map is the caller's own.
+func (d *Document) Properties() map[string]string {
+	if d.props == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(d.props)
+}
+
+// CurrentSnapshotID returns the head of main; false if there is none.
+func (d *Document) CurrentSnapshotID() (int64, bool) {
+	return d.currentSnapshotID, d.currentSnapshotID != noSnapshot
+}
+
+// HasSnapshot tells whether the table has a snapshot with that id.
+func (d *Document) HasSnapshot(id int64) bool {
+	_, ok := d.snapshotAt.find(d.arrays[snapshots], id)
+	return ok
+}
+
+// elementRaw returns the JSON of an element of an array. It is part of the document.
+func (d *Document) elementRaw(a arrayName, e element) []byte {
+	at, _ := d.find(a.key())
+	return d.raw[at.start+int(e.start) : at.start+int(e.end)]
+}
+
+// MetadataLog returns the table's earlier metadata files, oldest first.
+func (d *Document) MetadataLog() []MetadataLogEntry {
+	entries := make([]MetadataLogEntry, 0, d.arrays[metadataLog].len())
+	for _, e := range d.arrays[metadataLog].all(0) {
+		entry, _ := readMetadataLogEntry(&cursor{raw: d.elementRaw(metadataLog, e)}) // Parse has read it
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// Snapshots ranges over all snapshots in the order of the document, which is that of their addition.
+func (d *Document) Snapshots() iter.Seq[Snapshot] {
+	return func(yield func(Snapshot) bool) {
+		for _, e := range d.arrays[snapshots].all(0) {
+			s := d.snapshot(e)
+			if !yield(s.export()) {
+				return
+			}
+		}
+	}
+}
+
+func (d *Document) snapshot(e element) snapshot {
+	s, _ := readSnapshot(&cursor{raw: d.elementRaw(snapshots, e)}) // Parse has read it
+	return s
+}
+
+// StatisticsFiles returns the paths of all statistics files and partition statistics files, in the
+// order of the document.
+func (d *Document) StatisticsFiles() []string {
+	var paths []string
+	for _, a := range []arrayName{statistics, partitionStatistics} {
+		for _, e := range d.arrays[a].all(0) {
+			paths = append(paths, statisticsPath(d.elementRaw(a, e)))
+		}
+	}
+	return paths
+}
+
+// ref returns a branch or tag, nil if there is none of that name.
+func (x *index) ref(name string) *ref {
+	i := slices.IndexFunc(x.refs, func(r ref) bool { return r.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &x.refs[i]
+}

@@ -1,0 +1,168 @@
+package metadata
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+)
+
+const (
+	testUUID  = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+	testNowMS = 1_700_000_000_000
+)
+
+// testEnv is the world of a commit that was based on the n-th file of a table.
+func testEnv(n int) Env {
+	env := Env{Now: time.UnixMilli(testNowMS), NewUUID: func() string { return testUUID }}
+	if n > 0 {
+		env.BaseLocation = fmt.Sprintf("file:///tmp/t/metadata/%05d.metadata.json", n)
+	}
+	return env
+}
+
+const testSchema = `{"type":"struct","schema-id":0,"fields":[
+	{"id":1,"name":"id","required":true,"type":"long"},
+	{"id":2,"name":"at","required":false,"type":"timestamp"},
+	{"id":3,"name":"note","required":false,"type":"string"}]}`
+
+// createTest returns a new table of the format version.
+func createTest(t testing.TB, version int) *Document {
+	t.Helper()
+	d, err := Create(CreateTable{
+		Location:      "file:///tmp/t",
+		Schema:        []byte(testSchema),
+		PartitionSpec: []byte(`{"fields":[{"source-id":2,"transform":"day","name":"at_day"}]}`),
+		Properties:    map[string]string{"format-version": fmt.Sprint(version)},
+	}, testEnv(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// decodeTest decodes updates, which may be JSON objects without the brackets around them.
+func decodeTest(t testing.TB, updates string) []Update {
+	t.Helper()
+	if !strings.HasPrefix(updates, "[") {
+		updates = "[" + updates + "]"
+	}
+	decoded, err := DecodeUpdates([]byte(updates))
+	if err != nil {
+		t.Fatalf("%s: %v", updates, err)
+	}
+	return decoded
+}
+
+// applyTest applies updates, and checks that the result is read back as it is known.
+func applyTest(t testing.TB, d *Document, updates string) *Document {
+	t.Helper()
+	next, err := d.Apply(decodeTest(t, updates), testEnv(1))
+	if err != nil {
+		t.Fatalf("%s: %v", updates, err)
+	}
+	checkIndex(t, next)
+	return next
+}
+
+// checkIndex fails unless d has the index that Parse would give it.
+func checkIndex(t testing.TB, d *Document) {
+	t.Helper()
+	parsed, err := Parse(d.Raw())
+	if err != nil {
+		t.Fatalf("cannot read back %s: %v", d.Raw(), err)
+	}
+	if got, want := describe(d), describe(parsed); got != want {
+		t.Fatalf("index of %s:\ngot  %s\nwant %s", d.Raw(), got, want)
+	}
+}
+
+// describe spells out an index. How a list is cut into chunks and what is found by a map are not
+// part of it.
+func describe(d *Document) string {
+	x := d.index
+	x.snapshotAt = positions{}
+	var b strings.Builder
+	for a, l := range x.arrays {
+		fmt.Fprintf(&b, "%s:", arrayName(a).key())
+		for _, e := range l.all(0) {
+			fmt.Fprintf(&b, " %d=%d-%d", e.id, e.start, e.end)
+		}
+		b.WriteByte('\n')
+	}
+	x.arrays = [arrayCount]list{}
+	if len(x.refs) == 0 {
+		x.refs = nil
+	}
+	fmt.Fprintf(&b, "%+v", x)
+	return b.String()
+}
+
+// snapshotUpdates adds a snapshot and sets main to it. A parent of 0 means none.
+func snapshotUpdates(id, parent int64, sequence int) string {
+	parentMember := ""
+	if parent != 0 {
+		parentMember = fmt.Sprintf(`"parent-snapshot-id":%d,`, parent)
+	}
+	return fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,
+		"timestamp-ms":%d,"manifest-list":"file:///tmp/t/metadata/snap-%d.avro","summary":{"operation":"append"},
+		"schema-id":0}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%[1]d}`,
+		id, parentMember, sequence, testNowMS, id)
+}
+
+func TestLifeOfATable(t *testing.T) {
+	t.Parallel()
+	d := createTest(t, 2)
+	for i := int64(1); i <= 3; i++ {
+		d = applyTest(t, d, snapshotUpdates(100+i, (100+i-1)*min(1, i-1), int(i)))
+	}
+	d = applyTest(t, d, `{"action":"add-schema","schema":{"type":"struct","fields":[
+		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},
+		{"id":4,"name":"more","required":false,"type":"int"}]}},
+		{"action":"set-current-schema","schema-id":-1},
+		{"action":"set-properties","updates":{"a":"b"}},
+		{"action":"set-snapshot-ref","ref-name":"t","type":"tag","snapshot-id":101,"max-ref-age-ms":5}`)
+	if d.lastColumnID != 4 || d.currentSchemaID != 1 {
+		t.Errorf("last column %d, current schema %d, want 4 and 1", d.lastColumnID, d.currentSchemaID)
+	}
+	if id, ok := d.CurrentSnapshotID(); !ok || id != 103 {
+		t.Errorf("current snapshot %d %t, want 103", id, ok)
+	}
+	refs, err := Parse(d.RawRefs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !refs.HasSnapshot(101) || refs.HasSnapshot(102) || !refs.HasSnapshot(103) {
+		t.Errorf("snapshots of refs: %s", d.RawRefs())
+	}
+	d = applyTest(t, d, `{"action":"remove-snapshots","snapshot-ids":[101,102]},
+		{"action":"upgrade-format-version","format-version":3}`)
+	if log := d.arrays[snapshotLog]; log.len() != 1 || log.at(0).id != 103 || d.ref("t") != nil {
+		t.Errorf("after the removal: %s", d.Raw())
+	}
+	if n := len(d.MetadataLog()); n != 5 {
+		t.Errorf("%d entries of metadata-log, want 5", n)
+	}
+}
+
+func TestApplyWithoutChangeReturnsTheDocument(t *testing.T) {
+	t.Parallel()
+	d := createTest(t, 2)
+	next, err := d.Apply(decodeTest(t, `{"action":"assign-uuid","uuid":"`+testUUID+`"},
+		{"action":"remove-snapshot-ref","ref-name":"none"}`), testEnv(1))
+	if err != nil || next != d {
+		t.Errorf("got %v, %v, want the document itself", next, err)
+	}
+}
+
+func TestStaleSnapshotIsConflict(t *testing.T) {
+	t.Parallel()
+	d := applyTest(t, createTest(t, 2), snapshotUpdates(1, 0, 1))
+	_, err := d.Apply(decodeTest(t, snapshotUpdates(2, 1, 1)), testEnv(1))
+	if kind := moorage.KindOf(err); kind != moorage.KindCommitFailed {
+		t.Errorf("got %v (%v), want a conflict", err, kind)
+	}
+}

@@ -1,0 +1,270 @@
+package metadata
+
+import (
+	"moorage"
+)
+
+// Members of a document that the catalog reads or writes. All others are kept as they are.
+const (
+	keyFormatVersion      = "format-version"
+	keyUUID               = "table-uuid"
+	keyLocation           = "location"
+	keyLastSequenceNumber = "last-sequence-number"
+	keyLastUpdatedMS      = "last-updated-ms"
+	keyLastColumnID       = "last-column-id"
+	keySchema             = "schema" // v1 only
+	keyCurrentSchemaID    = "current-schema-id"
+	keyPartitionSpec      = "partition-spec" // v1 only
+	keyDefaultSpecID      = "default-spec-id"
+	keyLastPartitionID    = "last-partition-id"
+	keyDefaultOrderID     = "default-sort-order-id"
+	keyProperties         = "properties"
+	keyCurrentSnapshotID  = "current-snapshot-id"
+	keyRefs               = "refs"
+	keyNextRowID          = "next-row-id" // from v3
+)
+
+// arrayName is an array of a document whose elements are indexed.
+type arrayName uint8
+
+const (
+	schemas arrayName = iota
+	partitionSpecs
+	sortOrders
+	snapshots
+	statistics
+	partitionStatistics
+	snapshotLog
+	metadataLog
+	encryptionKeys
+	arrayCount
+)
+
+var arrayKeys = [arrayCount]string{
+	schemas: "schemas", partitionSpecs: "partition-specs", sortOrders: "sort-orders",
+	snapshots: "snapshots", statistics: "statistics", partitionStatistics: "partition-statistics",
+	snapshotLog: "snapshot-log", metadataLog: "metadata-log", encryptionKeys: "encryption-keys",
+}
+
+func (a arrayName) key() string { return arrayKeys[a] }
+
+// noSnapshot is the current snapshot of a table without one.
+const noSnapshot = -1
+
+// index is what is known of a document without reading it again: the values that commits ask
+// for, and where everything else lies. Commits share what they did not change of it.
+type index struct {
+	members []jsonMember // top level, in the document's order
+	arrays  [arrayCount]list
+	refs    []ref
+	props   map[string]string // never written to
+
+	formatVersion      int
+	uuid               string // empty in a v1 table without one
+	location           string // without trailing slash
+	lastSequenceNumber int64
+	lastUpdatedMS      int64
+	lastColumnID       int
+	currentSchemaID    int
+	defaultSpecID      int
+	lastPartitionID    int
+	defaultOrderID     int
+	currentSnapshotID  int64 // noSnapshot if there is none
+	nextRowID          int64
+
+	snapshotAt positions
+}
+
+// reader builds the index of a document in one pass over its bytes.
+type reader struct {
+	cursor
+	*index
+	schemas map[int]*schema
+	specs   map[int]*spec
+	orders  map[int]*sortOrder
+	// snapshotSequenceMax is the highest sequence number of a snapshot.
+	snapshotSequenceMax int64
+	snapshotLogTimes    []int64
+	metadataLogTimes    []int64
+}
+
+// read indexes the document of the reader.
+func (r *reader) read() error {
+	err := r.object(func(key []byte) error {
+		m := jsonMember{key: internKey(key), start: r.keyStart}
+		r.space()
+		m.value.start = r.pos
+		err := r.member(m.key)
+		m.value.end = r.pos
+		r.members = append(r.members, m)
+		return err
+	})
+	if err == nil {
+		err = r.end()
+	}
+	return err
+}
+
+// internKey returns key without holding on to the document, and without copying known keys.
+func internKey(key []byte) string {
+	for _, known := range arrayKeys {
+		if string(key) == known {
+			return known
+		}
+	}
+	return string(key)
+}
+
+func (r *reader) member(key string) (err error) {
+	for a, name := range arrayKeys {
+		if key == name {
+			return r.elements(arrayName(a))
+		}
+	}
+	switch key {
+	case keyFormatVersion:
+		r.formatVersion, err = r.int(key)
+	case keyUUID:
+		if !r.null() {
+			r.uuid, err = r.string(key)
+		}
+	case keyLocation:
+		if r.location, err = r.string(key); err == nil {
+			r.location = stripTrailingSlash(r.location)
+		}
+	case keyLastSequenceNumber:
+		r.lastSequenceNumber, err = r.long(key)
+	case keyLastUpdatedMS:
+		r.lastUpdatedMS, err = r.long(key)
+	case keyLastColumnID:
+		r.lastColumnID, err = r.int(key)
+	case keyCurrentSchemaID:
+		r.currentSchemaID, err = r.int(key)
+	case keyDefaultSpecID:
+		r.defaultSpecID, err = r.int(key)
+	case keyLastPartitionID:
+		r.lastPartitionID, err = r.int(key)
+	case keyDefaultOrderID:
+		r.defaultOrderID, err = r.int(key)
+	case keyCurrentSnapshotID:
+		if !r.null() {
+			r.currentSnapshotID, err = r.long(key)
+		}
+	case keyNextRowID:
+		r.nextRowID, err = r.long(key)
+	case keyProperties:
+		r.props, err = r.stringMap(key)
+	case keyRefs:
+		r.refs, err = r.readRefs()
+	default:
+		err = r.skip()
+	}
+	return err
+}
+
+// elements indexes an array. A log may be null, as the Java reference reads it.
+func (r *reader) elements(a arrayName) error {
+	if (a == snapshotLog || a == metadataLog) && r.null() {
+		return nil
+	}
+	if r.space() != '[' {
+		literal, err := r.value()
+		if err == nil {
+			err = moorage.Errorf(moorage.KindIllegalArgument,
+				"Cannot parse %s from non-array: %s", a.key(), clip(string(literal)))
+		}
+		return err
+	}
+	origin := r.pos
+	var elements []element
+	err := r.array(func() error {
+		r.space()
+		start := r.pos
+		id, err := r.element(a)
+		elements = append(elements, element{id, uint32(start - origin), uint32(r.pos - origin)})
+		return err
+	})
+	r.arrays[a] = list{}.append(elements...)
+	return err
+}
+
+// element consumes one element of an array, checks its form and returns its id.
+func (r *reader) element(a arrayName) (int64, error) {
+	switch a {
+	case schemas:
+		return readPart(r, r.schemas, parseSchema, func(s *schema) int { return s.id })
+	case partitionSpecs:
+		return readPart(r, r.specs, parseSpec, func(s *spec) int { return s.id })
+	case sortOrders:
+		return readPart(r, r.orders, parseSortOrder, func(o *sortOrder) int { return o.id })
+	case snapshots:
+		s, err := readSnapshot(&r.cursor)
+		r.snapshotSequenceMax = max(r.snapshotSequenceMax, s.sequenceNumber)
+		return s.id, err
+	case statistics:
+		return readStatistics(&r.cursor)
+	case partitionStatistics:
+		return readPartitionStatistics(&r.cursor)
+	case snapshotLog:
+		entry, err := readSnapshotLogEntry(&r.cursor)
+		r.snapshotLogTimes = append(r.snapshotLogTimes, entry.timestampMS)
+		return entry.snapshotID, err
+	case metadataLog:
+		entry, err := readMetadataLogEntry(&r.cursor)
+		r.metadataLogTimes = append(r.metadataLogTimes, entry.TimestampMS)
+		return 0, err
+	case encryptionKeys:
+		_, err := readEncryptionKey(&r.cursor)
+		return 0, err
+	}
+	return 0, r.skip()
+}
+
+// readPart consumes a schema, spec or sort order, and keeps it by its id, which must be new.
+func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), id func(T) int) (int64, error) {
+	raw, err := r.value()
+	if err != nil {
+		return 0, err
+	}
+	part, err := parse(raw)
+	if err != nil {
+		return 0, err
+	}
+	if _, twice := byID[id(part)]; twice {
+		return 0, moorage.Errorf(moorage.KindIllegalArgument, "Multiple entries with same key: %d", id(part))
+	}
+	byID[id(part)] = part
+	return int64(id(part)), nil
+}
+
+// find returns where the value of a top-level member lies.
+func (x *index) find(key string) (extent, bool) {
+	for i := range x.members {
+		if x.members[i].key == key {
+			return x.members[i].value, true
+		}
+	}
+	return extent{}, false
+}
+
+// has tells whether there is a top-level member of that name.
+func (x *index) has(key string) bool {
+	_, ok := x.find(key)
+	return ok
+}
+
+// bytes is the memory that the index holds, roughly.
+func (x *index) bytes() int64 {
+	const memberBytes, refBytes, entryBytes = 48, 64, 64
+	n := int64(len(x.members))*memberBytes + x.snapshotAt.bytes()
+	for _, l := range x.arrays {
+		n += l.bytes()
+	}
+	for _, r := range x.refs {
+		n += refBytes + int64(len(r.name))
+	}
+	for key, value := range x.props {
+		n += entryBytes + int64(len(key)+len(value))
+	}
+	return n
+}

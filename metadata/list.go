@@ -1,0 +1,252 @@
+package metadata
+
+import (
+	"iter"
+	"slices"
+)
+
+// element is one element of an array of a document.
+type element struct {
+	// id is what the elements of the array are told apart by: of schemas, specs and sort orders
+	// their id, of everything that belongs to a snapshot the snapshot's; 0 where there is none.
+	id int64
+	// start and end are counted from the array's opening bracket, so that they stay as they are
+	// while the document around the array changes.
+	start, end uint32
+}
+
+// chunkLen is the number of elements that an append copies at most.
+const chunkLen = 256
+
+// list is where the elements of an array lie. It is immutable: append shares all chunks but the
+// last, so that a commit does not pay for the elements that it leaves alone. The zero list is empty.
+type list struct {
+	chunks [][]element // all but the last have chunkLen elements; none is empty
+	n      int
+}
+
+func (l list) len() int { return l.n }
+
+func (l list) at(i int) element { return l.chunks[i/chunkLen][i%chunkLen] }
+
+// end returns where the last element ends, or the first would begin.
+func (l list) end() int {
+	if l.n == 0 {
+		return len("[")
+	}
+	return int(l.at(l.n - 1).end)
+}
+
+// append returns a list with more elements at its end.
+func (l list) append(added ...element) list {
+	if len(added) == 0 {
+		return l
+	}
+	chunks := slices.Grow(slices.Clone(l.chunks), len(added)/chunkLen+1)
+	n := l.n + len(added)
+	for len(added) > 0 {
+		last := len(chunks) - 1
+		if last < 0 || len(chunks[last]) == chunkLen {
+			chunks = append(chunks, nil)
+			last++
+		}
+		room := min(chunkLen-len(chunks[last]), len(added))
+		chunks[last] = slices.Concat(chunks[last], added[:room])
+		added = added[room:]
+	}
+	return list{chunks: chunks, n: n}
+}
+
+// all ranges over positions and elements from position i on.
+func (l list) all(i int) iter.Seq2[int, element] {
+	return func(yield func(int, element) bool) {
+		for ; i < l.n; i++ {
+			if !yield(i, l.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+// bytes returns the memory that the list holds.
+func (l list) bytes() int64 {
+	const elementBytes, sliceBytes = 16, 24
+	return int64(l.n)*elementBytes + int64(len(l.chunks))*sliceBytes
+}
+
+// positions finds the elements of a list by their ids. It is immutable; elements beyond those that
+// it covers are looked at one by one, and extend builds a new one only when they have become
+// many. So a commit that appends neither copies the table nor builds it again.
+type positions struct {
+	byID    map[int64]int32
+	covered int
+}
+
+// uncoveredMin is the number of elements that is always worth looking at one by one.
+const uncoveredMin = 64
+
+// extend returns positions that are quick for l, whose first elements are those of p.
+func (p positions) extend(l list) positions {
+	if l.len()-p.covered <= uncoveredMin+p.covered/16 {
+		return p
+	}
+	return positionsOf(l)
+}
+
+func positionsOf(l list) positions {
+	if l.len() <= uncoveredMin {
+		return positions{}
+	}
+	byID := make(map[int64]int32, l.len())
+	for i, e := range l.all(0) {
+		byID[e.id] = int32(i)
+	}
+	return positions{byID: byID, covered: l.len()}
+}
+
+// find returns the position of the element with that id in l.
+func (p positions) find(l list, id int64) (int, bool) {
+	if i, ok := p.byID[id]; ok {
+		return int(i), true
+	}
+	for i, e := range l.all(p.covered) {
+		if e.id == id {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (p positions) bytes() int64 {
+	const entryBytes = 32
+	return int64(len(p.byID)) * entryBytes
+}
+
+// newElement is an element that is added to an array: its id and its JSON.
+type newElement struct {
+	id  int64
+	raw []byte
+}
+
+// listEdit is a change of one array: some elements go, others are added at the end.
+type listEdit struct {
+	base    list
+	dropped []bool // by position in base; nil if all stay
+	drops   int
+	added   []newElement
+}
+
+func (e *listEdit) add(id int64, raw []byte) { e.added = append(e.added, newElement{id, raw}) }
+
+// drop removes the elements that gone tells, and returns how many there were.
+func (e *listEdit) drop(gone func(id int64) bool) int {
+	before := e.drops
+	for i, old := range e.base.all(0) {
+		if gone(old.id) {
+			e.dropAt(i)
+		}
+	}
+	count := e.drops - before
+	e.added = slices.DeleteFunc(e.added, func(added newElement) bool {
+		if gone(added.id) {
+			count++
+			return true
+		}
+		return false
+	})
+	return count
+}
+
+func (e *listEdit) dropAt(i int) {
+	if e.dropped == nil {
+		e.dropped = make([]bool, e.base.len())
+	}
+	if !e.dropped[i] {
+		e.dropped[i] = true
+		e.drops++
+	}
+}
+
+// kept ranges over the elements of the base that stay, with their positions.
+func (e *listEdit) kept() iter.Seq2[int, element] {
+	return func(yield func(int, element) bool) {
+		for i, old := range e.base.all(0) {
+			if (e.dropped == nil || !e.dropped[i]) && !yield(i, old) {
+				return
+			}
+		}
+	}
+}
+
+// len returns the number of elements after the change.
+func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }
+
+// addedBytes is an upper bound of what the change adds to the document.
+func (e *listEdit) addedBytes() int {
+	n := 0
+	for _, added := range e.added {
+		n += len(added.raw) + len(",")
+	}
+	return n
+}
+
+// write appends the changed array to dst and returns where its elements are now. old is the array
+// as it was; what stays is copied byte for byte.
+func (e *listEdit) write(dst, old []byte) ([]byte, list) {
+	if e.drops > 0 {
+		return e.rewrite(dst, old)
+	}
+	origin, tail := len(dst), e.base.end()
+	dst = append(dst, old[:tail]...)
+	dst, added := e.writeAdded(dst, origin, e.base.len() == 0)
+	return append(dst, old[tail:]...), e.base.append(added...)
+}
+
+// rewrite is write for a change that drops elements. Runs of elements that stay are copied whole.
+func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
+	origin := len(dst)
+	dst = append(dst, '[')
+	elements := make([]element, 0, e.len())
+	for i := 0; i < e.base.len(); {
+		if e.dropped[i] {
+			i++
+			continue
+		}
+		first := i
+		for i < e.base.len() && !e.dropped[i] {
+			i++
+		}
+		if len(elements) > 0 {
+			dst = append(dst, ',')
+		}
+		start, end := e.base.at(first).start, e.base.at(i-1).end
+		shift := uint32(len(dst)-origin) - start // wraps around where the run moves left
+		for _, kept := range e.base.all(first) {
+			if kept.start >= end {
+				break
+			}
+			elements = append(elements, element{kept.id, kept.start + shift, kept.end + shift})
+		}
+		dst = append(dst, old[start:end]...)
+	}
+	dst, added := e.writeAdded(dst, origin, len(elements) == 0)
+	return append(dst, ']'), list{}.append(append(elements, added...)...)
+}
+
+// writeAdded appends the new elements to dst, in which the array begins at origin.
+func (e *listEdit) writeAdded(dst []byte, origin int, first bool) ([]byte, []element) {
+	if len(e.added) == 0 {
+		return dst, nil
+	}
+	elements := make([]element, 0, len(e.added))
+	for _, added := range e.added {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		start := len(dst)
+		dst = append(dst, added.raw...)
+		elements = append(elements, element{added.id, uint32(start - origin), uint32(len(dst) - origin)})
+	}
+	return dst, elements
+}

@@ -1,0 +1,144 @@
+package metadata
+
+import (
+	"strconv"
+
+	"moorage"
+)
+
+// trimSnapshotLog drops the entries of the log that must not stay, and returns those of this
+// request that do. Of snapshots that are new and were current only in between, nothing stays.
+// When snapshots were removed, history begins after the last entry that lost its snapshot:
+// with a gap it would say that another snapshot was current then.
+// Source: Java TableMetadata.Builder.updateSnapshotLog.
+func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
+	edit := b.edit(snapshotLog)
+	n := edit.base.len()
+	idAt := func(i int) int64 {
+		if i < n {
+			return edit.base.at(i).id
+		}
+		return b.logged[i-n].snapshotID
+	}
+	first := 0
+	for i := 0; b.removedSnapshots && i < n+len(b.logged); i++ {
+		if !b.hasSnapshot(idAt(i)) {
+			first = i + 1
+		}
+	}
+	stays := func(i int) bool { return i >= first && b.hasSnapshot(idAt(i)) && !between[idAt(i)] }
+	for i := range n {
+		if !stays(i) {
+			edit.dropAt(i)
+		}
+	}
+	var entries []snapshotLogEntry
+	for i, e := range b.logged {
+		if stays(n + i) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// finishSnapshotLog appends what became current in this request.
+func (b *builder) finishSnapshotLog() error {
+	between := make(map[int64]bool)
+	for _, id := range b.newMains {
+		if id != b.currentSnapshotID {
+			between[id] = true
+		}
+	}
+	entries := b.logged
+	trim := len(between) > 0 || b.removedSnapshots
+	if trim {
+		entries = b.trimSnapshotLog(between)
+	}
+	times := b.snapshotLogTimes()
+	for _, e := range entries {
+		raw := strconv.AppendInt([]byte(`{"timestamp-ms":`), e.timestampMS, 10)
+		raw = strconv.AppendInt(append(raw, `,"snapshot-id":`...), e.snapshotID, 10)
+		b.edit(snapshotLog).add(e.snapshotID, append(raw, '}'))
+		times = append(times, e.timestampMS)
+	}
+	if trim && b.hasSnapshot(b.currentSnapshotID) && b.lastLogged() != b.currentSnapshotID {
+		return moorage.Errorf(moorage.KindValidation,
+			"Cannot set invalid snapshot log: latest entry is not the current snapshot")
+	}
+	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
+}
+
+// snapshotLogTimes returns the times of the entries of the base that stay: of all if some go,
+// because their neighbours change, else of the last, because the others were checked.
+func (b *builder) snapshotLogTimes() []int64 {
+	list := b.base.arrays[snapshotLog]
+	timeOf := func(e element) int64 {
+		entry, _ := readSnapshotLogEntry(&cursor{raw: b.base.elementRaw(snapshotLog, e)}) // Parse has read it
+		return entry.timestampMS
+	}
+	edit := b.edits[snapshotLog]
+	switch {
+	case edit != nil && edit.drops > 0:
+		var times []int64
+		for _, e := range edit.kept() {
+			times = append(times, timeOf(e))
+		}
+		return times
+	case list.len() > 0:
+		return []int64{timeOf(list.at(list.len() - 1))}
+	}
+	return nil
+}
+
+// lastLogged returns the snapshot of the last entry of the snapshot log.
+func (b *builder) lastLogged() int64 {
+	last := int64(noSnapshot)
+	for id := range b.elements(snapshotLog) {
+		last = id
+	}
+	return last
+}
+
+const (
+	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
+	previousVersionsMaxDefault = 100
+)
+
+// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many.
+// Source: Java TableMetadata.Builder.addPreviousFile.
+func (b *builder) finishMetadataLog() error {
+	list := b.base.arrays[metadataLog]
+	var times []int64
+	if n := list.len(); n > 0 {
+		last, _ := readMetadataLogEntry(&cursor{raw: b.base.elementRaw(metadataLog, list.at(n-1))}) // Parse has read it
+		times = append(times, last.TimestampMS)
+	}
+	if !b.creating && b.env.BaseLocation != "" {
+		entriesMax, err := b.previousVersionsMax()
+		if err != nil {
+			return err
+		}
+		edit := b.edit(metadataLog)
+		for i := range max(0, list.len()-entriesMax+1) {
+			edit.dropAt(i)
+		}
+		raw := strconv.AppendInt([]byte(`{"timestamp-ms":`), b.base.lastUpdatedMS, 10)
+		raw = append(appendQuoted(append(raw, `,"metadata-file":`...), b.env.BaseLocation), '}')
+		edit.add(0, raw)
+		times = append(times, b.base.lastUpdatedMS)
+	}
+	return checkLogTimes(times, b.lastUpdatedMS, metadataLog)
+}
+
+// previousVersionsMax is how many earlier files the log keeps: one at least.
+func (b *builder) previousVersionsMax() (int, error) {
+	text, ok := b.props[propPreviousVersionsMax]
+	if !ok {
+		return previousVersionsMaxDefault, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, illegal("Invalid value of property %s, not an integer: %s", propPreviousVersionsMax, clip(text))
+	}
+	return max(1, int(n)), nil
+}

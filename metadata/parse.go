@@ -1,0 +1,350 @@
+package metadata
+
+import (
+	"fmt"
+	"strconv"
+
+	"moorage"
+)
+
+const (
+	formatVersionMax     = 3
+	formatVersionDefault = 2
+	// clockSkewMaxMS is by how much the times of a table's logs may run backwards: commits come
+	// from several machines. Source: Java TableMetadata.
+	clockSkewMaxMS = 60_000
+)
+
+// Parse reads a table metadata document of format version 1 to 3. It accepts what the Java
+// reference loads, and refuses what other readers cannot: key twice in an object, JSON nested more
+// than 500 deep, no default spec or sort order. raw must not be modified afterwards.
+//
+// Errors are KindBadRequest for what is not JSON or lacks a member, KindIllegalArgument and
+// KindValidation for what contradicts itself, KindTooLarge beyond 2 GiB.
+func Parse(raw []byte) (*Document, error) {
+	if len(raw) > documentBytesMax {
+		return nil, moorage.Errorf(moorage.KindTooLarge,
+			"Cannot read metadata of more than %d bytes", documentBytesMax)
+	}
+	d := &Document{raw: raw}
+	d.currentSnapshotID = noSnapshot
+	r := reader{
+		cursor: cursor{raw: raw}, index: &d.index,
+		schemas: make(map[int]*schema), specs: make(map[int]*spec), orders: make(map[int]*sortOrder),
+	}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	if err := r.checkHeader(); err != nil {
+		return nil, err
+	}
+	missing, err := r.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		spliced, err := d.splice(missing)
+		if err != nil {
+			return nil, err
+		}
+		if d.canonical, err = Parse(spliced.raw); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func illegal(format string, args ...any) error {
+	return moorage.Errorf(moorage.KindIllegalArgument, format, args...)
+}
+
+// checkHeader checks the members that must be there.
+func (r *reader) checkHeader() error {
+	version := r.formatVersion
+	for _, required := range []struct {
+		key  string
+		from int // format version
+	}{
+		{keyFormatVersion, 0}, {keyLocation, 0}, {keyLastSequenceNumber, 2}, {keyLastColumnID, 0},
+		{keyLastUpdatedMS, 0}, {keyNextRowID, 3},
+	} {
+		if version >= required.from && !r.has(required.key) {
+			return moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", required.key)
+		}
+	}
+	switch {
+	case version < 1 || version > formatVersionMax:
+		return illegal("Cannot read unsupported version %d", version)
+	case version > 1 && r.uuid == "":
+		return illegal("UUID is required in format v%d", version)
+	case r.location == "":
+		return illegal("Table location is required in format v%d", version)
+	}
+	if version == 1 {
+		r.lastSequenceNumber = 0
+	}
+	if version < 3 {
+		r.nextRowID = 0
+	}
+	if r.currentSnapshotID < 0 {
+		r.currentSnapshotID = noSnapshot
+	}
+	return nil
+}
+
+// resolve fills in what documents of older writers leave out, and returns the changes that would
+// spell it out. Source: Java TableMetadataParser.
+func (r *reader) resolve() ([]change, error) {
+	var missing []change
+	for _, step := range []func() ([]change, error){
+		r.resolveSchemas, r.resolveSpecs, r.resolveLastPartitionID, r.resolveOrders, r.resolveRefs,
+	} {
+		changes, err := step()
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, changes...)
+	}
+	return missing, nil
+}
+
+// onlyV1 refuses a document without the member key unless it is of version 1.
+func (r *reader) onlyV1(key string) error {
+	if r.formatVersion == 1 {
+		return nil
+	}
+	return illegal("%s must exist in format v%d", key, r.formatVersion)
+}
+
+func (r *reader) resolveSchemas() ([]change, error) {
+	if r.has(schemas.key()) {
+		if !r.has(keyCurrentSchemaID) {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyCurrentSchemaID)
+		}
+		return nil, nil
+	}
+	if err := r.onlyV1(schemas.key()); err != nil {
+		return nil, err
+	}
+	at, ok := r.find(keySchema)
+	if !ok {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keySchema)
+	}
+	s, err := parseSchema(r.raw[at.start:at.end])
+	if err != nil {
+		return nil, err
+	}
+	r.schemas[s.id] = s
+	r.currentSchemaID = s.id
+	return []change{
+		{key: schemas.key(), list: &listEdit{added: []newElement{{int64(s.id), s.withID(s.id)}}}},
+		intChange(keyCurrentSchemaID, int64(s.id)),
+	}, nil
+}
+
+func (r *reader) resolveSpecs() ([]change, error) {
+	if r.has(partitionSpecs.key()) {
+		if !r.has(keyDefaultSpecID) {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyDefaultSpecID)
+		}
+		return nil, nil
+	}
+	if err := r.onlyV1(partitionSpecs.key()); err != nil {
+		return nil, err
+	}
+	at, ok := r.find(keyPartitionSpec)
+	if !ok {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keyPartitionSpec)
+	}
+	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.raw[at.start:at.end]))
+	if err != nil {
+		return nil, err
+	}
+	p.assignFieldIDs(0)
+	r.specs[p.id] = p
+	r.defaultSpecID = p.id
+	return []change{
+		{key: partitionSpecs.key(), list: &listEdit{added: []newElement{{0, p.withID(0)}}}, array: partitionSpecs},
+		intChange(keyDefaultSpecID, 0),
+	}, nil
+}
+
+func (r *reader) resolveLastPartitionID() ([]change, error) {
+	if at, ok := r.find(keyLastPartitionID); ok && r.raw[at.start] != 'n' {
+		return nil, nil
+	}
+	if err := r.onlyV1(keyLastPartitionID); err != nil {
+		return nil, err
+	}
+	r.lastPartitionID = firstPartitionFieldID - 1
+	for _, p := range r.specs {
+		r.lastPartitionID = max(r.lastPartitionID, p.lastFieldID)
+	}
+	return []change{intChange(keyLastPartitionID, int64(r.lastPartitionID))}, nil
+}
+
+func (r *reader) resolveOrders() ([]change, error) {
+	if r.has(sortOrders.key()) {
+		if !r.has(keyDefaultOrderID) {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyDefaultOrderID)
+		}
+		return nil, nil
+	}
+	if err := r.onlyV1(sortOrders.key()); err != nil {
+		return nil, err
+	}
+	raw := []byte(unsortedJSON)
+	o, err := parseSortOrder(raw)
+	if err != nil {
+		return nil, err
+	}
+	r.orders[o.id] = o
+	r.defaultOrderID = o.id
+	return []change{
+		{key: sortOrders.key(), list: &listEdit{added: []newElement{{0, raw}}}, array: sortOrders},
+		intChange(keyDefaultOrderID, 0),
+	}, nil
+}
+
+// unsortedJSON is the sort order that orders nothing.
+const unsortedJSON = `{"order-id":0,"fields":[]}`
+
+func (r *reader) resolveRefs() ([]change, error) {
+	if r.has(keyRefs) || r.currentSnapshotID == noSnapshot {
+		return nil, nil
+	}
+	r.refs = []ref{{name: mainBranch, snapshotID: r.currentSnapshotID}}
+	return []change{{key: keyRefs, value: append(r.refs[0].appendJSON([]byte(`{"main":`)), '}')}}, nil
+}
+
+func intChange(key string, n int64) change {
+	return change{key: key, value: strconv.AppendInt(nil, n, 10)}
+}
+
+// check checks what the parts of the document say of one another. Source: the constructor of
+// Java TableMetadata.
+func (r *reader) check() error {
+	for _, s := range r.schemas {
+		if err := s.check(formatVersionMax); err != nil {
+			return err
+		}
+	}
+	if err := r.checkDefaults(); err != nil {
+		return err
+	}
+	if r.snapshotSequenceMax > r.lastSequenceNumber {
+		return moorage.Errorf(moorage.KindValidation,
+			"Invalid snapshot with sequence number %d greater than last sequence number %d",
+			r.snapshotSequenceMax, r.lastSequenceNumber)
+	}
+	if err := r.checkSnapshots(); err != nil {
+		return err
+	}
+	if err := checkLogTimes(r.snapshotLogTimes, r.lastUpdatedMS, snapshotLog); err != nil {
+		return err
+	}
+	return checkLogTimes(r.metadataLogTimes, r.lastUpdatedMS, metadataLog)
+}
+
+func (r *reader) checkDefaults() error {
+	s := r.schemas[r.currentSchemaID]
+	if s == nil {
+		return illegal("Cannot find schema with %s=%d from %s", keyCurrentSchemaID, r.currentSchemaID, schemas.key())
+	}
+	if len(r.specs) == 0 {
+		return illegal("Partition specs cannot be null or empty")
+	}
+	if len(r.orders) == 0 {
+		return illegal("Sort orders cannot be null or empty")
+	}
+	columns := s.columnNames()
+	for id, p := range r.specs {
+		if id != r.defaultSpecID {
+			if err := p.checkNames(s, columns); err != nil {
+				return err
+			}
+		}
+	}
+	return checkDefaults(s, r.specs[r.defaultSpecID], r.defaultSpecID, r.orders[r.defaultOrderID], r.defaultOrderID)
+}
+
+// checkDefaults refuses a default spec or sort order that is not there (nil), or does not fit the
+// current schema.
+func checkDefaults(s *schema, p *spec, specID int, o *sortOrder, orderID int) error {
+	if p == nil {
+		return illegal("Cannot find partition spec with %s=%d from %s", keyDefaultSpecID, specID, partitionSpecs.key())
+	}
+	if o == nil {
+		return illegal("Cannot find sort order with %s=%d from %s", keyDefaultOrderID, orderID, sortOrders.key())
+	}
+	// The ids of a v1 spec count from 1000 when it is added; what is there already stays readable.
+	if err := p.check(s, formatVersionMax); err != nil {
+		return err
+	}
+	return o.check(s)
+}
+
+// checkNames refuses names that no reader could bind to s: the part of check that also holds for
+// specs other than the default one.
+func (p *spec) checkNames(s *schema, columns columnNames) error {
+	names := make(map[string]bool, len(p.fields))
+	for _, f := range p.fields {
+		if err := f.checkName(s, columns, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSnapshots refuses snapshots with one id, and refs to snapshots that are not there.
+func (r *reader) checkSnapshots() error {
+	all := r.arrays[snapshots]
+	r.snapshotAt = positionsOf(all)
+	for i, e := range all.all(0) {
+		if at, _ := r.snapshotAt.find(all, e.id); at != i {
+			return illegal("Multiple entries with same key: %d", e.id)
+		}
+	}
+	for i := range r.refs {
+		ref := &r.refs[i]
+		if _, ok := r.snapshotAt.find(all, ref.snapshotID); !ok {
+			return illegal("Snapshot for reference %s does not exist in the existing snapshots list: %d",
+				clip(ref.name), ref.snapshotID)
+		}
+		switch {
+		case ref.name != mainBranch || ref.snapshotID == r.currentSnapshotID:
+		case r.currentSnapshotID == noSnapshot:
+			return illegal("Current snapshot is not set, but main branch exists: %d", ref.snapshotID)
+		default:
+			return illegal("Current snapshot ID does not match main branch (%d != %d)",
+				r.currentSnapshotID, ref.snapshotID)
+		}
+	}
+	if r.currentSnapshotID != noSnapshot {
+		if _, ok := r.snapshotAt.find(all, r.currentSnapshotID); !ok {
+			return illegal("Invalid table metadata: Cannot find current version")
+		}
+	}
+	return nil
+}
+
+// checkLogTimes refuses a log whose times run backwards by more than the clocks of different
+// machines may differ, or that goes on after the document's own time.
+func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
+	for i := 1; i < len(times); i++ {
+		if before(times[i], times[i-1]) {
+			return illegal("Expected sorted %s entries", log.key())
+		}
+	}
+	if n := len(times); n > 0 && before(lastUpdatedMS, times[n-1]) {
+		return illegal("Invalid update timestamp %d: before last %s entry at %d",
+			lastUpdatedMS, log.key(), times[n-1])
+	}
+	return nil
+}
+
+// before tells whether a is before b by more than a clock may be wrong.
+func before(a, b int64) bool { return a < b && uint64(b)-uint64(a) > clockSkewMaxMS }

@@ -1,0 +1,144 @@
+package metadata
+
+import (
+	"strconv"
+	"strings"
+
+	"moorage"
+)
+
+// mainBranch is the branch whose head is the table's current snapshot.
+const mainBranch = "main"
+
+// ref is a branch or tag of a document.
+type ref struct {
+	name       string
+	snapshotID int64
+	tag        bool
+	minToKeep  optional // min-snapshots-to-keep
+	maxAgeMS   optional // max-snapshot-age-ms
+	maxRefAge  optional // max-ref-age-ms, milliseconds
+	// at is where its JSON lies, counted from the opening brace of refs; keyStart where its name
+	// does. Both are zero for a ref that its document does not spell out.
+	at       extent
+	keyStart int
+}
+
+func (r *ref) kind() string {
+	if r.tag {
+		return "tag"
+	}
+	return "branch"
+}
+
+// sameAs tells whether both have one name, head, kind and retention.
+func (r *ref) sameAs(o *ref) bool {
+	return r.name == o.name && r.snapshotID == o.snapshotID && r.tag == o.tag &&
+		r.minToKeep == o.minToKeep && r.maxAgeMS == o.maxAgeMS && r.maxRefAge == o.maxRefAge
+}
+
+// check refuses retention that the kind of the ref does not have, or that is not above zero.
+// Source: Java SnapshotRef.Builder.
+func (r *ref) check() error {
+	refuse := func(text string) error { return moorage.Errorf(moorage.KindIllegalArgument, "%s", text) }
+	switch {
+	case r.tag && r.minToKeep.given:
+		return refuse("Tags do not support setting minSnapshotsToKeep")
+	case r.minToKeep.given && r.minToKeep.value <= 0:
+		return refuse("Min snapshots to keep must be greater than 0")
+	case r.tag && r.maxAgeMS.given:
+		return refuse("Tags do not support setting maxSnapshotAgeMs")
+	case r.maxAgeMS.given && r.maxAgeMS.value <= 0:
+		return refuse("Max snapshot age must be greater than 0 ms")
+	case r.maxRefAge.given && r.maxRefAge.value <= 0:
+		return refuse("Max reference age must be greater than 0")
+	}
+	return nil
+}
+
+// appendJSON appends the value of the ref in refs.
+func (r *ref) appendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"snapshot-id":`...), r.snapshotID, 10)
+	dst = append(append(append(dst, `,"type":"`...), r.kind()...), '"')
+	for _, o := range []struct {
+		key string
+		optional
+	}{
+		{`,"min-snapshots-to-keep":`, r.minToKeep},
+		{`,"max-snapshot-age-ms":`, r.maxAgeMS},
+		{`,"max-ref-age-ms":`, r.maxRefAge},
+	} {
+		if o.given {
+			dst = strconv.AppendInt(append(dst, o.key...), o.value, 10)
+		}
+	}
+	return append(dst, '}')
+}
+
+// member reads a member that refs of documents and set-snapshot-ref of requests share, and tells
+// whether the key is one.
+func (r *ref) member(c *cursor, key []byte) (known bool, err error) {
+	switch string(key) {
+	case "snapshot-id":
+		r.snapshotID, err = c.long("snapshot-id")
+	case "type":
+		var kind string
+		if kind, err = c.string("type"); err == nil {
+			r.tag, err = parseRefType(kind)
+		}
+	case "min-snapshots-to-keep":
+		r.minToKeep, err = c.intOrNull("min-snapshots-to-keep")
+	case "max-snapshot-age-ms":
+		r.maxAgeMS, err = c.longOrNull("max-snapshot-age-ms")
+	case "max-ref-age-ms":
+		r.maxRefAge, err = c.longOrNull("max-ref-age-ms")
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// parseRefType tells whether the kind of a ref, in any letter case, is tag.
+func parseRefType(kind string) (tag bool, err error) {
+	switch strings.ToLower(kind) {
+	case "branch":
+		return false, nil
+	case "tag":
+		return true, nil
+	}
+	return false, moorage.Errorf(moorage.KindIllegalArgument,
+		"Invalid snapshot ref type: %s", clip(kind))
+}
+
+// readRefs consumes the refs of a document.
+func (r *reader) readRefs() ([]ref, error) {
+	if r.space() != '{' {
+		literal, err := r.value()
+		if err == nil {
+			err = moorage.Errorf(moorage.KindIllegalArgument,
+				"Cannot parse refs from non-object: %s", clip(string(literal)))
+		}
+		return nil, err
+	}
+	origin := r.pos
+	var refs []ref
+	err := r.object(func(key []byte) error {
+		entry := ref{name: string(key), keyStart: r.keyStart - origin}
+		r.space()
+		entry.at.start = r.pos - origin
+		err := r.record(func(key []byte) error {
+			known, err := entry.member(&r.cursor, key)
+			if err == nil && !known {
+				err = r.skip()
+			}
+			return err
+		}, "snapshot-id", "type")
+		if err == nil {
+			err = entry.check()
+		}
+		entry.at.end = r.pos - origin
+		refs = append(refs, entry)
+		return err
+	})
+	return refs, err
+}

@@ -1,0 +1,178 @@
+package metadata
+
+import (
+	"strings"
+
+	"moorage"
+)
+
+// Requirement is what a commit asks of the table it changes. It is immutable, and safe for
+// concurrent use.
+type Requirement struct {
+	kind  string
+	check func(d *Document) error
+}
+
+// Type returns the type of the requirement in lower case, "assert-table-uuid".
+func (r Requirement) Type() string { return r.kind }
+
+const (
+	assertCreate    = "assert-create"
+	assertTableUUID = "assert-table-uuid"
+)
+
+// DecodeRequirements reads the requirements of a commit, a JSON array. Types are compared without
+// regard to letter case, unknown members are ignored. What is malformed or unknown, and a key
+// that stands twice in an object, is KindBadRequest. The result is in the order of the request.
+// Source: REST specification, TableRequirement; Java UpdateRequirementParser.
+func DecodeRequirements(raw []byte) ([]Requirement, error) {
+	elements, err := decodeArray(raw, "requirement")
+	if err != nil {
+		return nil, err
+	}
+	requirements := make([]Requirement, 0, len(elements))
+	for _, element := range elements {
+		r, err := decodeRequirement(element)
+		if err != nil {
+			return nil, err
+		}
+		requirements = append(requirements, r)
+	}
+	return requirements, nil
+}
+
+func decodeRequirement(o jsonObject) (r Requirement, err error) {
+	r.kind, err = o.discriminator("update requirement", "type")
+	if err != nil {
+		return r, err
+	}
+	switch r.kind {
+	case assertCreate:
+		r.check = requireNoTable
+	case assertTableUUID:
+		r.check, err = decodeTableUUID(o)
+	case "assert-ref-snapshot-id":
+		r.check, err = decodeRefSnapshotID(o)
+	case "assert-last-assigned-field-id":
+		r.check, err = requireInt(o, "last-assigned-field-id", "last assigned field id",
+			func(d *Document) int { return d.lastColumnID })
+	case "assert-current-schema-id":
+		r.check, err = requireInt(o, "current-schema-id", "current schema",
+			func(d *Document) int { return d.currentSchemaID })
+	case "assert-last-assigned-partition-id":
+		r.check, err = requireInt(o, "last-assigned-partition-id", "last assigned partition id",
+			func(d *Document) int { return d.lastPartitionID })
+	case "assert-default-spec-id":
+		r.check, err = requireInt(o, "default-spec-id", "default partition spec",
+			func(d *Document) int { return d.defaultSpecID })
+	case "assert-default-sort-order-id":
+		r.check, err = requireInt(o, "default-sort-order-id", "default sort order",
+			func(d *Document) int { return d.defaultOrderID })
+	case "assert-view-uuid":
+		_, _, err = o.str("uuid")
+		r.check = func(*Document) error {
+			return moorage.Errorf(moorage.KindValidation, "Cannot validate AssertViewUUID against a table")
+		}
+	default:
+		err = moorage.Errorf(moorage.KindBadRequest, "Unrecognized update requirement: %s", clip(r.kind))
+	}
+	return r, err
+}
+
+// unmet is the error of a requirement that does not hold: the client may refresh and try again.
+func unmet(format string, args ...any) error {
+	return moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: "+format, args...)
+}
+
+func requireNoTable(d *Document) error {
+	if d == nil {
+		return nil
+	}
+	return unmet("table already exists")
+}
+
+func decodeTableUUID(o jsonObject) (func(*Document) error, error) {
+	uuid, _, err := o.str("uuid")
+	return func(d *Document) error {
+		if strings.EqualFold(uuid, d.uuid) {
+			return nil
+		}
+		return unmet("UUID does not match: expected %s != %s", d.uuid, clip(uuid))
+	}, err
+}
+
+// decodeRefSnapshotID reads a requirement that is met by a ref that points to a snapshot or, if
+// that is null or missing, does not exist. Older PyIceberg leaves the null out.
+func decodeRefSnapshotID(o jsonObject) (func(*Document) error, error) {
+	name, _, err := o.str("ref")
+	if err != nil {
+		return nil, err
+	}
+	expected, given, err := o.longOrAbsent("snapshot-id")
+	return func(d *Document) error {
+		r := d.ref(name)
+		switch {
+		case r == nil && given:
+			return unmet("branch or tag %s is missing, expected %d", clip(name), expected)
+		case r == nil:
+			return nil
+		case !given:
+			return unmet("%s %s was created concurrently", r.kind(), clip(name))
+		case r.snapshotID != expected:
+			return unmet("%s %s has changed: expected id %d != %d", r.kind(), clip(name), expected, r.snapshotID)
+		}
+		return nil
+	}, err
+}
+
+func requireInt(o jsonObject, key, what string, actual func(*Document) int) (func(*Document) error, error) {
+	expected, _, err := o.integer(key)
+	return func(d *Document) error {
+		if found := actual(d); found != expected {
+			return unmet("%s changed: expected id %d != %d", what, expected, found)
+		}
+		return nil
+	}, err
+}
+
+// IsCreate tells whether requirements ask for a new table: assert-create and nothing else.
+// assert-create beside another requirement is KindIllegalArgument.
+func IsCreate(requirements []Requirement) (bool, error) {
+	create, others := false, []string(nil)
+	for _, r := range requirements {
+		if r.kind == assertCreate {
+			create = true
+		} else {
+			others = append(others, r.kind)
+		}
+	}
+	if create && len(others) > 0 {
+		return false, illegal("Invalid create requirements: %s", clip(strings.Join(others, ", ")))
+	}
+	return create, nil
+}
+
+// Check checks requirements, in order, against the document, nil if there is no such table. The
+// first that does not hold is KindCommitFailed; one that is no requirement of a table is
+// KindValidation. Without a table all but assert-create are KindNoSuchTable.
+func Check(d *Document, requirements []Requirement) error {
+	for _, r := range requirements {
+		if d == nil && r.kind != assertCreate {
+			return moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist")
+		}
+		if err := r.check(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AssertsUUID tells whether one of requirements is assert-table-uuid.
+func AssertsUUID(requirements []Requirement) bool {
+	for _, r := range requirements {
+		if r.kind == assertTableUUID {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package metadata
+
+import (
+	"moorage"
+)
+
+// Snapshot is what the catalog itself needs to know of a snapshot.
+type Snapshot struct {
+	ID             int64
+	ParentID       int64 // valid if HasParent
+	HasParent      bool
+	SequenceNumber int64
+	TimestampMS    int64
+	ManifestList   string   // empty for a v1 snapshot with Manifests
+	Manifests      []string // v1 only
+}
+
+// optional is a member that may be absent.
+type optional struct {
+	value int64
+	given bool
+}
+
+// snapshot is a snapshot as a document or a request has it.
+type snapshot struct {
+	id             int64
+	parent         optional
+	sequenceNumber int64
+	timestampMS    int64
+	manifestList   []byte // JSON; nil if the snapshot has none
+	manifests      []byte // JSON; nil if the snapshot has none
+	firstRowID     optional
+	addedRows      optional
+}
+
+// readSnapshot consumes a snapshot and checks its form. Source: Java SnapshotParser, BaseSnapshot.
+func readSnapshot(c *cursor) (snapshot, error) {
+	var s snapshot
+	err := c.record(func(key []byte) error { return s.member(c, key) }, "snapshot-id", "timestamp-ms")
+	switch {
+	case err != nil:
+		return s, err
+	case s.manifestList == nil && s.manifests == nil:
+		return s, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing list: manifests")
+	case s.manifestList == nil:
+		return s, nil // the reference ignores row ids of a snapshot without a manifest list
+	}
+	return s, s.checkRows()
+}
+
+func (s *snapshot) member(c *cursor, key []byte) (err error) {
+	switch string(key) {
+	case "snapshot-id":
+		s.id, err = c.long("snapshot-id")
+	case "parent-snapshot-id":
+		s.parent.given = true
+		s.parent.value, err = c.long("parent-snapshot-id")
+	case "sequence-number":
+		s.sequenceNumber, err = c.long("sequence-number")
+	case "timestamp-ms":
+		s.timestampMS, err = c.long("timestamp-ms")
+	case "summary":
+		err = c.summary()
+	case "manifest-list":
+		s.manifestList, err = c.quoted("manifest-list")
+	case "manifests":
+		s.manifests, err = c.quotedList("manifests")
+	case "schema-id":
+		_, err = c.intOrNull("schema-id")
+	case "first-row-id":
+		s.firstRowID, err = c.longOrNull("first-row-id")
+	case "added-rows":
+		s.addedRows, err = c.longOrNull("added-rows")
+	case "key-id":
+		err = c.quotedOrNull("key-id")
+	default:
+		err = c.skip()
+	}
+	return err
+}
+
+func (s *snapshot) checkRows() error {
+	switch {
+	case s.firstRowID.given && s.firstRowID.value < 0:
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid first-row-id (cannot be negative): %d", s.firstRowID.value)
+	case s.addedRows.given && s.addedRows.value < 0:
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid added-rows (cannot be negative): %d", s.addedRows.value)
+	case s.firstRowID.given && !s.addedRows.given:
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid added-rows (required when first-row-id is set): null")
+	}
+	return nil
+}
+
+// summary consumes the summary of a snapshot: an object of strings.
+func (c *cursor) summary() error {
+	if c.space() != '{' {
+		literal, err := c.value()
+		if err == nil {
+			err = moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse summary from non-object value: %s", clip(string(literal)))
+		}
+		return err
+	}
+	return c.object(func(key []byte) error {
+		if c.space() == '"' {
+			_, err := c.literal()
+			return err
+		}
+		_, err := c.quoted(string(key))
+		return err
+	})
+}
+
+// export returns what the catalog needs to know.
+func (s *snapshot) export() Snapshot {
+	out := Snapshot{
+		ID: s.id, ParentID: s.parent.value, HasParent: s.parent.given,
+		SequenceNumber: s.sequenceNumber, TimestampMS: s.timestampMS,
+	}
+	if s.manifestList != nil {
+		out.ManifestList = unquote(s.manifestList)
+	} else {
+		c := cursor{raw: s.manifests}
+		out.Manifests, _ = c.stringList("manifests") // readSnapshot has seen that it is one
+	}
+	return out
+}
+
+// snapshotLogEntry is an element of snapshot-log.
+type snapshotLogEntry struct{ timestampMS, snapshotID int64 }
+
+func readSnapshotLogEntry(c *cursor) (snapshotLogEntry, error) {
+	var e snapshotLogEntry
+	err := c.record(func(key []byte) (err error) {
+		switch string(key) {
+		case "timestamp-ms":
+			e.timestampMS, err = c.long("timestamp-ms")
+		case "snapshot-id":
+			e.snapshotID, err = c.long("snapshot-id")
+		default:
+			err = c.skip()
+		}
+		return err
+	}, "timestamp-ms", "snapshot-id")
+	return e, err
+}
+
+// MetadataLogEntry is an element of metadata-log.
+type MetadataLogEntry struct {
+	TimestampMS      int64
+	MetadataLocation string
+}
+
+func readMetadataLogEntry(c *cursor) (MetadataLogEntry, error) {
+	var e MetadataLogEntry
+	err := c.record(func(key []byte) (err error) {
+		switch string(key) {
+		case "timestamp-ms":
+			e.TimestampMS, err = c.long("timestamp-ms")
+		case "metadata-file":
+			e.MetadataLocation, err = c.string("metadata-file")
+		default:
+			err = c.skip()
+		}
+		return err
+	}, "timestamp-ms", "metadata-file")
+	return e, err
+}

@@ -1,0 +1,312 @@
+package metadata
+
+import (
+	"slices"
+
+	"moorage"
+)
+
+// lastAddedID, sent as an id, stands for what the same request added last.
+const lastAddedID = -1
+
+// lastAdded is what the request added last, of schemas, specs or sort orders.
+type lastAdded struct {
+	id    int
+	known bool
+	all   []int // the ids that are new in this request
+}
+
+func (l *lastAdded) add(id int) {
+	l.id, l.known = id, true
+	l.all = append(l.all, id)
+}
+
+type addSchema struct{ schema *schema }
+
+func decodeAddSchema(o jsonObject) (operation, error) {
+	v, err := o.required("schema")
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseSchema(o.bytes(v))
+	return addSchema{s}, err
+}
+
+// apply gives the schema the id of an equal one, or the next id; the one it was sent with does not
+// count. A schema that the table had before the request is not the last added one.
+// Source: Java TableMetadata.Builder.addSchemaInternal.
+func (u addSchema) apply(b *builder) error {
+	if err := u.schema.check(b.formatVersion); err != nil {
+		return err
+	}
+	highest := max(b.lastColumnID, u.schema.highestID)
+	id, found, err := b.reuseSchemaID(u.schema)
+	if err != nil {
+		return err
+	}
+	added := &b.lastAddedSchema
+	if found && highest == b.lastColumnID {
+		added.known = added.known && slices.Contains(added.all, id)
+		added.id = id
+		return nil
+	}
+	b.lastColumnID = highest
+	if !found {
+		b.edit(schemas).add(int64(id), u.schema.withID(id))
+	}
+	added.add(id)
+	b.changed = true
+	return nil
+}
+
+func (b *builder) reuseSchemaID(s *schema) (id int, found bool, err error) {
+	id = b.currentSchemaID
+	for oldID, raw := range b.elements(schemas) {
+		old, err := parseSchema(raw)
+		if err != nil {
+			return 0, false, err
+		}
+		if old.sameAs(s) {
+			return int(oldID), true, nil
+		}
+		id = max(id, int(oldID)+1)
+	}
+	return id, false, nil
+}
+
+type setCurrentSchema struct{ id int }
+
+func decodeSetCurrentSchema(o jsonObject) (operation, error) {
+	id, _, err := o.integer("schema-id")
+	return setCurrentSchema{id}, err
+}
+
+func (u setCurrentSchema) apply(b *builder) error {
+	id := u.id
+	if id == lastAddedID {
+		if !b.lastAddedSchema.known {
+			return moorage.Errorf(moorage.KindValidation, "Cannot set last added schema: no schema has been added")
+		}
+		id = b.lastAddedSchema.id
+	}
+	if id == b.currentSchemaID {
+		return nil
+	}
+	if _, ok := b.element(schemas, id); !ok {
+		return illegal("Cannot set current schema to unknown schema: %d", id)
+	}
+	b.currentSchemaID = id
+	b.changed = true
+	return nil
+}
+
+type removeSchemas struct{ ids []int }
+
+func decodeRemoveSchemas(o jsonObject) (operation, error) {
+	ids, err := o.idList("schema-ids")
+	return removeSchemas{ids}, err
+}
+
+// apply counts as a change even if there are no such schemas, as in the reference.
+func (u removeSchemas) apply(b *builder) error {
+	if slices.Contains(u.ids, b.currentSchemaID) {
+		return illegal("Cannot remove the current schema")
+	}
+	b.removeParts(schemas, u.ids)
+	return nil
+}
+
+func (o jsonObject) idList(key string) ([]int, error) {
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	return c.intList(key)
+}
+
+func (b *builder) removeParts(a arrayName, ids []int) {
+	if len(ids) == 0 {
+		return
+	}
+	gone := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		gone[int64(id)] = true
+	}
+	b.edit(a).drop(func(id int64) bool { return gone[id] })
+	b.changed = true
+}
+
+// currentSchema returns the schema that what is to be added must fit.
+func (b *builder) currentSchema(what string) (*schema, error) {
+	raw, ok := b.element(schemas, b.currentSchemaID)
+	if !ok {
+		return nil, moorage.Errorf(moorage.KindValidation, "Attempting to add a %s before a schema is added", what)
+	}
+	return parseSchema(raw)
+}
+
+type addSpec struct{ raw []byte }
+
+func decodeAddSpec(o jsonObject) (operation, error) {
+	v, err := o.required("spec")
+	if err != nil {
+		return nil, err
+	}
+	_, err = parseSpec(o.bytes(v))
+	return addSpec{o.bytes(v)}, err
+}
+
+// apply gives the spec the id of one with equal fields, or the next id.
+// Source: Java TableMetadata.Builder.addPartitionSpecInternal.
+func (u addSpec) apply(b *builder) error {
+	s, err := b.currentSchema("partition spec")
+	if err != nil {
+		return err
+	}
+	p, err := parseSpec(u.raw) // each time anew: what follows depends on the table
+	if err != nil {
+		return err
+	}
+	last := b.lastPartitionID
+	if b.formatVersion == 1 {
+		last = 0 // the ids of every v1 spec count from 1000
+	}
+	p.assignFieldIDs(last)
+	// Ids that do not count from 1000 are no fault of a spec that is there already.
+	if err := p.check(s, formatVersionMax); err != nil {
+		return err
+	}
+	id := 0
+	for oldID, raw := range b.elements(partitionSpecs) {
+		old, err := parseSpec(raw)
+		if err != nil {
+			return err
+		}
+		if p.sameAs(old) {
+			b.lastAddedSpec.reuse(int(oldID))
+			return nil
+		}
+		id = max(id, int(oldID)+1)
+	}
+	if err := p.check(s, b.formatVersion); err != nil {
+		return err
+	}
+	b.edit(partitionSpecs).add(int64(id), p.withID(id))
+	b.lastPartitionID = max(b.lastPartitionID, p.lastFieldID)
+	b.lastAddedSpec.add(id)
+	b.changed = true
+	return nil
+}
+
+// reuse makes an element that was there already the last added one, if the request added one
+// before: the reference has it so for specs and sort orders, otherwise than for schemas.
+func (l *lastAdded) reuse(id int) {
+	l.known = l.known && slices.Contains(l.all, l.id)
+	l.id = id
+}
+
+type setDefaultSpec struct{ id int }
+
+func decodeSetDefaultSpec(o jsonObject) (operation, error) {
+	id, _, err := o.integer("spec-id")
+	return setDefaultSpec{id}, err
+}
+
+// apply does not ask whether there is such a spec: it may come later in the request.
+func (u setDefaultSpec) apply(b *builder) error {
+	id := u.id
+	if id == lastAddedID {
+		if !b.lastAddedSpec.known {
+			return moorage.Errorf(moorage.KindValidation, "Cannot set last added spec: no spec has been added")
+		}
+		id = b.lastAddedSpec.id
+	}
+	if id != b.defaultSpecID {
+		b.defaultSpecID = id
+		b.changed = true
+	}
+	return nil
+}
+
+type removeSpecs struct{ ids []int }
+
+func decodeRemoveSpecs(o jsonObject) (operation, error) {
+	ids, err := o.idList("spec-ids")
+	return removeSpecs{ids}, err
+}
+
+func (u removeSpecs) apply(b *builder) error {
+	if slices.Contains(u.ids, b.defaultSpecID) {
+		return illegal("Cannot remove the default partition spec")
+	}
+	b.removeParts(partitionSpecs, u.ids)
+	return nil
+}
+
+type addSortOrder struct{ order *sortOrder }
+
+func decodeAddSortOrder(o jsonObject) (operation, error) {
+	v, err := o.required("sort-order")
+	if err != nil {
+		return nil, err
+	}
+	order, err := parseSortOrder(o.bytes(v))
+	return addSortOrder{order}, err
+}
+
+// apply gives the order the id of one with equal fields, or the next id; the unsorted order is 0.
+// Source: Java TableMetadata.Builder.addSortOrderInternal.
+func (u addSortOrder) apply(b *builder) error {
+	s, err := b.currentSchema("sort order")
+	if err != nil {
+		return err
+	}
+	if err := u.order.check(s); err != nil {
+		return err
+	}
+	id := 1
+	if u.order.isUnsorted() {
+		id = 0
+	}
+	for oldID, raw := range b.elements(sortOrders) {
+		old, err := parseSortOrder(raw)
+		if err != nil {
+			return err
+		}
+		if old.sameAs(u.order) {
+			b.lastAddedOrder.reuse(int(oldID))
+			return nil
+		}
+		if !u.order.isUnsorted() {
+			id = max(id, int(oldID)+1)
+		}
+	}
+	b.edit(sortOrders).add(int64(id), u.order.withID(id))
+	b.lastAddedOrder.add(id)
+	b.changed = true
+	return nil
+}
+
+type setDefaultSortOrder struct{ id int }
+
+func decodeSetDefaultSortOrder(o jsonObject) (operation, error) {
+	id, _, err := o.integer("sort-order-id")
+	return setDefaultSortOrder{id}, err
+}
+
+// apply does not ask whether there is such an order: it may come later in the request.
+func (u setDefaultSortOrder) apply(b *builder) error {
+	id := u.id
+	if id == lastAddedID {
+		if !b.lastAddedOrder.known {
+			return moorage.Errorf(moorage.KindValidation,
+				"Cannot set last added sort order: no sort order has been added")
+		}
+		id = b.lastAddedOrder.id
+	}
+	if id != b.defaultOrderID {
+		b.defaultOrderID = id
+		b.changed = true
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package metadata
+
+import (
+	"math"
+
+	"moorage"
+)
+
+type addSnapshot struct {
+	snapshot snapshot
+	raw      []byte
+}
+
+func decodeAddSnapshot(o jsonObject) (operation, error) {
+	c, err := o.cursor("snapshot")
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSnapshot(c)
+	return addSnapshot{s, c.raw}, err
+}
+
+// apply adds a snapshot that no ref points to yet. Source: Java TableMetadata.Builder.addSnapshot.
+func (u addSnapshot) apply(b *builder) error {
+	if err := b.checkReady(); err != nil {
+		return err
+	}
+	s := &u.snapshot
+	if b.hasSnapshot(s.id) {
+		return moorage.Errorf(moorage.KindValidation, "Snapshot already exists for id: %d", s.id)
+	}
+	if err := b.checkSequence(s); err != nil {
+		return err
+	}
+	if before(b.nowMS, s.timestampMS) {
+		return illegal("Invalid snapshot timestamp %d: more than a minute after the server's time %d",
+			s.timestampMS, b.nowMS)
+	}
+	if err := b.takeRows(s); err != nil {
+		return err
+	}
+	// A snapshot without parent may come with a lower number than others have.
+	b.lastSequenceNumber = max(b.lastSequenceNumber, s.sequenceNumber)
+	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
+	b.edit(snapshots).add(s.id, u.raw)
+	b.addedSnapshots[s.id] = *s
+	b.changed = true
+	return nil
+}
+
+// checkSequence refuses a sequence number that another commit took: a retry after a refresh gets
+// a higher one.
+func (b *builder) checkSequence(s *snapshot) error {
+	switch {
+	case b.formatVersion == 1 && s.sequenceNumber != 0:
+		return illegal("Sequence number must be 0 in v1: %d", s.sequenceNumber)
+	case b.formatVersion == 1 || s.sequenceNumber > b.lastSequenceNumber || !s.parent.given:
+		return nil
+	}
+	return moorage.Errorf(moorage.KindCommitFailed,
+		"Cannot add snapshot with sequence number %d older than last sequence number %d",
+		s.sequenceNumber, b.lastSequenceNumber)
+}
+
+// takeRows gives the snapshot's rows their ids, which no other snapshot may get. The reference
+// counts added-rows from next-row-id even if first-row-id is above it, so that the next snapshot
+// could get ids a second time; here it gets those that follow.
+// Source: table specification, "Row Lineage".
+func (b *builder) takeRows(s *snapshot) error {
+	if b.formatVersion < 3 {
+		return nil
+	}
+	first, added := s.firstRowID, s.addedRows
+	switch {
+	case !first.given || s.manifestList == nil:
+		return moorage.Errorf(moorage.KindValidation, "Cannot add a snapshot: first-row-id is null")
+	case first.value < b.nextRowID:
+		return moorage.Errorf(moorage.KindCommitFailed,
+			"Cannot add a snapshot, first-row-id is behind table next-row-id: %d < %d", first.value, b.nextRowID)
+	case added.value > math.MaxInt64-first.value:
+		return illegal("Cannot add a snapshot, its row ids exceed 64 bits: %d + %d", first.value, added.value)
+	}
+	b.nextRowID = first.value + added.value
+	return nil
+}
+
+type setRef struct{ ref ref }
+
+func decodeSetRef(o jsonObject) (operation, error) {
+	var u setRef
+	c := &cursor{raw: o.raw[o.at.start:o.at.end]}
+	err := c.record(func(key []byte) (err error) {
+		if string(key) == "ref-name" {
+			u.ref.name, err = c.string("ref-name")
+			return err
+		}
+		known, err := u.ref.member(c, key)
+		if err == nil && !known {
+			err = c.skip()
+		}
+		return err
+	}, "ref-name", "snapshot-id", "type")
+	return u, err
+}
+
+// apply moves or makes a branch or tag. Source: Java TableMetadata.Builder.setRef.
+func (u setRef) apply(b *builder) error {
+	if err := u.ref.check(); err != nil {
+		return err
+	}
+	old := b.ref(u.ref.name)
+	if old != nil && old.sameAs(&u.ref) {
+		return nil
+	}
+	if !b.hasSnapshot(u.ref.snapshotID) {
+		return moorage.Errorf(moorage.KindValidation,
+			"Cannot set %s to unknown snapshot: %d", clip(u.ref.name), u.ref.snapshotID)
+	}
+	if u.ref.name == mainBranch && u.ref.tag {
+		return moorage.Errorf(moorage.KindValidation, "Cannot set main to a tag, it must be a branch")
+	}
+	if err := b.guardLineage(old, u.ref.snapshotID); err != nil {
+		return err
+	}
+	if u.ref.name == mainBranch {
+		b.setMain(u.ref.snapshotID)
+	}
+	b.putRef(u.ref)
+	b.changed = true
+	return nil
+}
+
+// setMain makes a snapshot current and notes it in the snapshot log: with its own time if it is
+// new, else this is a rollback, which happens now.
+func (b *builder) setMain(id int64) {
+	b.currentSnapshotID = id
+	at := b.nowMS
+	if s, added := b.addedSnapshots[id]; added {
+		at = s.timestampMS
+		b.newMains = append(b.newMains, id)
+	}
+	b.logged = append(b.logged, snapshotLogEntry{at, id})
+}
+
+// guardLineage refuses to set a branch to a new snapshot that was not built on the branch's head:
+// the files that another writer added in between would be lost. Snapshots that the table had
+// before are a rollback, and a branch that was removed before in the request is a replacement.
+func (b *builder) guardLineage(old *ref, id int64) error {
+	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || b.base.HasSnapshot(id) {
+		return nil
+	}
+	for steps := b.count(snapshots); steps > 0; steps-- {
+		parent := b.parent(id)
+		if !parent.given {
+			break
+		}
+		if parent.value == old.snapshotID {
+			return nil
+		}
+		id = parent.value
+	}
+	return moorage.Errorf(moorage.KindCommitFailed,
+		"Cannot set branch %s: the new snapshot does not descend from its head %d", clip(old.name), old.snapshotID)
+}
+
+// parent returns the parent of a snapshot; none if the snapshot is not there.
+func (b *builder) parent(id int64) optional {
+	if s, ok := b.addedSnapshots[id]; ok {
+		return s.parent
+	}
+	if parent, ok := b.parents[id]; ok {
+		return parent
+	}
+	var parent optional
+	all := b.base.arrays[snapshots]
+	if i, ok := b.base.snapshotAt.find(all, id); ok {
+		s := b.base.snapshot(all.at(i))
+		parent = s.parent
+	}
+	b.parents[id] = parent
+	return parent
+}
+
+type removeRef struct{ name string }
+
+func decodeRemoveRef(o jsonObject) (operation, error) {
+	name, _, err := o.str("ref-name")
+	return removeRef{name}, err
+}
+
+func (u removeRef) apply(b *builder) error {
+	b.dropRef(u.name)
+	return nil
+}
+
+type removeSnapshots struct{ ids []int64 }
+
+func decodeRemoveSnapshots(o jsonObject) (operation, error) {
+	c, err := o.cursor("snapshot-ids")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := c.longList("snapshot-ids")
+	return removeSnapshots{ids}, err
+}
+
+// apply removes snapshots with their statistics, and the refs that point to them. Ids that are
+// not there are ignored. Source: Java TableMetadata.Builder.rewriteSnapshotsInternal.
+func (u removeSnapshots) apply(b *builder) error {
+	gone := make(map[int64]bool, len(u.ids))
+	for _, id := range u.ids {
+		if b.hasSnapshot(id) {
+			gone[id] = true
+		}
+	}
+	if len(gone) > 0 {
+		isGone := func(id int64) bool { return gone[id] }
+		b.edit(snapshots).drop(isGone)
+		b.edit(statistics).drop(isGone)
+		b.edit(partitionStatistics).drop(isGone)
+		for id := range gone {
+			delete(b.addedSnapshots, id)
+		}
+		b.removedSnapshots = true
+		b.changed = true
+	}
+	var dangling []string
+	for i := range b.refs {
+		if !b.hasSnapshot(b.refs[i].snapshotID) {
+			dangling = append(dangling, b.refs[i].name)
+		}
+	}
+	for _, name := range dangling {
+		b.dropRef(name)
+	}
+	return nil
+}

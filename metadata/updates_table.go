@@ -1,0 +1,294 @@
+package metadata
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"moorage"
+)
+
+const actionUpgrade = "upgrade-format-version"
+
+// assignUUID gives a new table its uuid. A table that exists keeps the one it has: its uuid is
+// what clients and the catalog know it by.
+type assignUUID struct{ uuid string }
+
+func decodeAssignUUID(o jsonObject) (operation, error) {
+	uuid, _, err := o.str("uuid")
+	if err != nil {
+		return nil, err
+	}
+	if !isUUID(uuid) {
+		return nil, illegal("Invalid UUID: %s", clip(uuid))
+	}
+	return assignUUID{uuid}, nil
+}
+
+// isUUID tells whether text is a UUID as RFC 9562 writes it. Not every reader accepts another.
+func isUUID(text string) bool {
+	digits := strings.ReplaceAll(text, "-", "")
+	if len(text) != 36 || len(digits) != 32 {
+		return false
+	}
+	for _, i := range []int{8, 13, 18, 23} {
+		if text[i] != '-' {
+			return false
+		}
+	}
+	_, err := hex.DecodeString(digits)
+	return err == nil
+}
+
+func (u assignUUID) apply(b *builder) error {
+	switch {
+	case strings.EqualFold(u.uuid, b.uuid):
+		return nil
+	case b.uuid != "" && !b.creating:
+		return illegal("Cannot reassign uuid: %s != %s", b.uuid, u.uuid)
+	}
+	b.uuid = u.uuid
+	b.changed = true
+	return nil
+}
+
+type upgradeFormatVersion struct{ version int }
+
+func decodeUpgrade(o jsonObject) (operation, error) {
+	version, _, err := o.integer(keyFormatVersion)
+	return upgradeFormatVersion{version}, err
+}
+
+func (u upgradeFormatVersion) apply(b *builder) error {
+	switch {
+	case u.version > formatVersionMax:
+		return illegal("Cannot upgrade table to unsupported format version: v%d (supported: v%d)",
+			u.version, formatVersionMax)
+	case u.version < b.formatVersion:
+		return illegal("Cannot downgrade v%d table to v%d", b.formatVersion, u.version)
+	case u.version == b.formatVersion:
+		return nil
+	}
+	b.formatVersion = u.version
+	b.changed = true
+	return nil
+}
+
+type setLocation struct{ location string }
+
+func decodeSetLocation(o jsonObject) (operation, error) {
+	location, _, err := o.str(keyLocation)
+	if err != nil {
+		return nil, err
+	}
+	location = stripTrailingSlash(location)
+	if location == "" {
+		return nil, illegal("Invalid table location: it must not be empty")
+	}
+	return setLocation{location}, nil
+}
+
+// stripTrailingSlash removes slashes at the end of a location, but not those of its scheme.
+func stripTrailingSlash(location string) string {
+	for strings.HasSuffix(location, "/") && !strings.HasSuffix(location, "://") {
+		location = location[:len(location)-1]
+	}
+	return location
+}
+
+func (u setLocation) apply(b *builder) error {
+	if u.location != b.location {
+		b.location = u.location
+		b.changed = true
+	}
+	return nil
+}
+
+type setProperties struct{ updates map[string]string }
+
+func decodeSetProperties(o jsonObject) (operation, error) {
+	key := o.firstOf("updates", "updated")
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	updates, err := c.stringMap(key)
+	return setProperties{updates}, err
+}
+
+// apply counts as a change even if every property has its value already, as in the reference.
+func (u setProperties) apply(b *builder) error {
+	if len(u.updates) == 0 {
+		return nil
+	}
+	for key, value := range u.updates {
+		if err := b.guardProperty(key, value, true); err != nil {
+			return err
+		}
+		b.editProps()[key] = value
+	}
+	b.changed = true
+	return nil
+}
+
+type removeProperties struct{ removals []string }
+
+func decodeRemoveProperties(o jsonObject) (operation, error) {
+	key := o.firstOf("removals", "removed")
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	removals, err := c.stringList(key)
+	return removeProperties{removals}, err
+}
+
+func (u removeProperties) apply(b *builder) error {
+	if len(u.removals) == 0 {
+		return nil
+	}
+	for _, key := range u.removals {
+		if err := b.guardProperty(key, "", false); err != nil {
+			return err
+		}
+		delete(b.editProps(), key)
+	}
+	b.changed = true
+	return nil
+}
+
+// propEncryptionKeyID names the key that a table's keys are encrypted with.
+const propEncryptionKeyID = "encryption.key-id"
+
+// guardProperty refuses a change of the key of an encrypted table, which would make its files
+// unreadable. Source: Iceberg documentation, "Table encryption", catalog security requirements.
+func (b *builder) guardProperty(key, value string, given bool) error {
+	old, encrypted := b.base.props[propEncryptionKeyID]
+	if key != propEncryptionKeyID || !encrypted || given && value == old {
+		return nil
+	}
+	return illegal("Cannot change property %s of an encrypted table", propEncryptionKeyID)
+}
+
+type addEncryptionKey struct {
+	id  string
+	raw []byte
+}
+
+func decodeAddEncryptionKey(o jsonObject) (operation, error) {
+	c, err := o.cursor("encryption-key")
+	if err != nil {
+		return nil, err
+	}
+	id, err := readEncryptionKey(c)
+	return addEncryptionKey{id, c.raw}, err
+}
+
+// apply keeps a key of that id that is there already.
+func (u addEncryptionKey) apply(b *builder) error {
+	for id := range b.encryptionKeyIDs() {
+		if id == u.id {
+			return nil
+		}
+	}
+	b.edit(encryptionKeys).add(0, u.raw)
+	b.changed = true
+	return nil
+}
+
+type removeEncryptionKey struct{ id string }
+
+func decodeRemoveEncryptionKey(o jsonObject) (operation, error) {
+	id, _, err := o.str("key-id")
+	return removeEncryptionKey{id}, err
+}
+
+func (u removeEncryptionKey) apply(b *builder) error {
+	for id, drop := range b.encryptionKeyIDs() {
+		if id == u.id {
+			drop()
+			b.changed = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// encryptionKeyIDs ranges over the ids of the keys, each with a function that removes the key.
+func (b *builder) encryptionKeyIDs() func(yield func(string, func()) bool) {
+	edit := b.edit(encryptionKeys)
+	idOf := func(raw []byte) string {
+		id, _ := readEncryptionKey(&cursor{raw: raw}) // was read before
+		return id
+	}
+	return func(yield func(string, func()) bool) {
+		for i, e := range edit.kept() {
+			if !yield(idOf(b.base.elementRaw(encryptionKeys, e)), func() { edit.dropAt(i) }) {
+				return
+			}
+		}
+		for i, added := range edit.added {
+			if !yield(idOf(added.raw), func() {
+				edit.added = append(edit.added[:i:i], edit.added[i+1:]...)
+			}) {
+				return
+			}
+		}
+	}
+}
+
+type setStatistics struct {
+	array      arrayName
+	snapshotID int64
+	raw        []byte
+}
+
+func decodeSetStatistics(
+	o jsonObject, array arrayName, key string, read func(*cursor) (int64, error),
+) (operation, error) {
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	id, err := read(c)
+	return setStatistics{array, id, c.raw}, err
+}
+
+// apply replaces the file of the same snapshot. Whether there is such a snapshot is not asked.
+func (u setStatistics) apply(b *builder) error {
+	edit := b.edit(u.array)
+	edit.drop(func(id int64) bool { return id == u.snapshotID })
+	edit.add(u.snapshotID, u.raw)
+	b.changed = true
+	return nil
+}
+
+type removeStatistics struct {
+	array      arrayName
+	snapshotID int64
+}
+
+func decodeRemoveStatistics(o jsonObject, array arrayName) (operation, error) {
+	id, err := o.long("snapshot-id")
+	return removeStatistics{array, id}, err
+}
+
+func (u removeStatistics) apply(b *builder) error {
+	if b.edit(u.array).drop(func(id int64) bool { return id == u.snapshotID }) > 0 {
+		b.changed = true
+	}
+	return nil
+}
+
+// before a snapshot can be added, a table must have all of these.
+func (b *builder) checkReady() error {
+	for _, part := range []struct {
+		array arrayName
+		what  string
+	}{{schemas, "schema"}, {partitionSpecs, "partition spec"}, {sortOrders, "sort order"}} {
+		if b.count(part.array) == 0 {
+			return moorage.Errorf(moorage.KindValidation,
+				"Attempting to add a snapshot before a %s is added", part.what)
+		}
+	}
+	return nil
+}
