@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"moorage/catalog"
+)
+
+// sparkRuntime is the Maven coordinate that the printed Spark line uses.
+const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+
+// printedURI is how a client on this machine reaches a server that listens on addr.
+func printedURI(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + addr.String()
+}
+
+// writeBanner says that the server is ready, and how each client reaches it.
+func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse) {
+	spark := []string{
+		"spark-sql --packages " + sparkRuntime,
+		"--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+		"--conf spark.sql.catalog.moorage=org.apache.iceberg.spark.SparkCatalog",
+		"--conf spark.sql.catalog.moorage.type=rest",
+		"--conf spark.sql.catalog.moorage.uri=" + uri,
+		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse.Name,
+		"--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO",
+	}
+	fmt.Fprintf(out, `Moorage is ready at %[1]s
+Warehouse %[2]s is at %[3]s
+
+curl
+  curl -s '%[1]s/v1/config?warehouse=%[2]s'
+
+PyIceberg
+  from pyiceberg.catalog import load_catalog
+  catalog = load_catalog("moorage", type="rest", uri="%[1]s", warehouse="%[2]s")
+
+Spark
+  %[4]s
+
+DuckDB (it can read; its writes need commits of several tables, which are not there yet)
+  INSTALL iceberg; LOAD iceberg;
+  ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true);
+
+`, uri, warehouse.Name, warehouse.Location, strings.Join(spark, " \\\n    "))
+}

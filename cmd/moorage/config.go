@@ -1,0 +1,243 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// errHelp says that the user asked for help and nothing else.
+var errHelp = flag.ErrHelp
+
+// usageError holds everything that is wrong with a command line, the environment and
+// the configuration file, each fault a sentence.
+type usageError struct{ faults []string }
+
+// Error returns the faults, one a line.
+func (e *usageError) Error() string { return strings.Join(e.faults, "\n") }
+
+// orNil returns e, or nil if it holds no fault.
+func (e *usageError) orNil() error {
+	if len(e.faults) == 0 {
+		return nil
+	}
+	return e
+}
+
+func (e *usageError) addf(format string, args ...any) {
+	e.faults = append(e.faults, fmt.Sprintf(format, args...))
+}
+
+// given is a value as the user wrote it, and where.
+type given struct {
+	where  string // "--listen", "MOORAGE_LISTEN", "moorage.yaml: listen"
+	values []string
+}
+
+// loadConfig reads the settings of cmd: flags win over the environment, that over the
+// file, that over the defaults. It reads all of them before it reports, as a *usageError, every
+// fault that it found; errHelp if the user asked for help.
+func loadConfig(cmd command, args, environ []string) (config, error) {
+	faults := &usageError{}
+	flags, operand, err := parseFlags(cmd, args, faults)
+	if err != nil {
+		return config{}, err
+	}
+	fromEnv := parseEnviron(cmd.settings, environ)
+
+	var fromFile map[string]given
+	if file, ok := firstGiven("config", flags, fromEnv); ok && file.values[0] != "" {
+		fromFile = parseFile(file.values[0], faults)
+	}
+
+	c := config{Operand: operand}
+	for _, s := range cmd.settings {
+		value, ok := firstGiven(s.name, flags, fromEnv, fromFile)
+		if !ok {
+			if s.preset == "" {
+				continue
+			}
+			value = given{where: "default of --" + s.name, values: []string{s.preset}}
+		}
+		if err := s.set(&c, value.values); err != nil {
+			faults.addf("%s: %s", value.where, err)
+		}
+	}
+	if cmd.validate != nil {
+		cmd.validate(c, faults)
+	}
+	if err := faults.orNil(); err != nil {
+		return config{}, err
+	}
+	return c, nil
+}
+
+func firstGiven(name string, sources ...map[string]given) (given, bool) {
+	for _, source := range sources {
+		if value, ok := source[name]; ok {
+			return value, true
+		}
+	}
+	return given{}, false
+}
+
+// parseFlags reads the command line, which may hold one operand before, between or behind
+// the flags. Values are kept as text, so that all faults can be told at once.
+func parseFlags(cmd command, args []string, faults *usageError) (map[string]given, string, error) {
+	flags := make(map[string]given)
+	set := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.Usage = func() {}
+	for _, s := range cmd.settings {
+		record := func(value string) error {
+			old := flags[s.name]
+			if len(old.values) > 0 && !s.list {
+				faults.addf("--%s: given more than once", s.name)
+				return nil
+			}
+			flags[s.name] = given{where: "--" + s.name, values: append(old.values, value)}
+			return nil
+		}
+		if s.value == "" {
+			set.BoolFunc(s.name, "", record)
+		} else {
+			set.Func(s.name, "", record)
+		}
+	}
+	var operands []string
+	for {
+		err := set.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, "", errHelp
+		}
+		if err != nil {
+			// Parse has taken the argument that it could not use; the rest may hold more faults.
+			faults.addf("%s", flagFault(err))
+		}
+		args = set.Args()
+		if len(args) == 0 {
+			break
+		}
+		if err == nil {
+			operands, args = append(operands, args[0]), args[1:]
+		}
+	}
+	return flags, takeOperand(cmd, operands, faults), nil
+}
+
+// flagFault words an error of package flag with the dashes that the help text uses.
+func flagFault(err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return "there is no flag --" + name
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return "--" + name + ": needs a value"
+	}
+	return text
+}
+
+func takeOperand(cmd command, operands []string, faults *usageError) string {
+	if cmd.operand == "" {
+		for _, extra := range operands {
+			faults.addf("unexpected argument %q", extra)
+		}
+		return ""
+	}
+	if len(operands) != 1 {
+		faults.addf("%s takes exactly one %s, not %d", cmd.name, cmd.operand, len(operands))
+		return ""
+	}
+	return operands[0]
+}
+
+// parseEnviron picks the variables of settings. Others that start with MOORAGE_ are no fault:
+// container platforms set some of their own for a service of that name.
+func parseEnviron(settings []setting, environ []string) map[string]given {
+	found := make(map[string]given)
+	for _, s := range settings {
+		if s.flagOnly {
+			continue
+		}
+		for _, pair := range environ {
+			value, ok := strings.CutPrefix(pair, s.variable()+"=")
+			if !ok {
+				continue
+			}
+			values := []string{value}
+			if s.list {
+				values = strings.Fields(value)
+			}
+			found[s.name] = given{where: s.variable(), values: values}
+		}
+	}
+	return found
+}
+
+// parseFile reads a YAML mapping from names of settings to scalars, or to lists of them.
+func parseFile(name string, faults *usageError) map[string]given {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		faults.addf("read configuration: %s", err)
+		return nil
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		faults.addf("%s: %s", name, err)
+		return nil
+	}
+	if document.Kind == 0 {
+		return nil // empty
+	}
+	mapping := document.Content[0]
+	if mapping.Kind != yaml.MappingNode {
+		faults.addf("%s: it must be a mapping from settings to values", name)
+		return nil
+	}
+	known := slices.DeleteFunc(serverSettings(), func(s setting) bool { return s.name == "config" })
+	found := make(map[string]given)
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		where := fmt.Sprintf("%s, line %d: %s", name, key.Line, key.Value)
+		at := slices.IndexFunc(known, func(s setting) bool { return s.name == key.Value })
+		if at < 0 {
+			faults.addf("%s: there is no such setting", where)
+			continue
+		}
+		if _, twice := found[key.Value]; twice {
+			faults.addf("%s: given more than once", where)
+			continue
+		}
+		values, ok := scalars(value, known[at].list)
+		if !ok {
+			faults.addf("%s: it must be %s", where, map[bool]string{true: "a list of texts", false: "one value"}[known[at].list])
+			continue
+		}
+		found[key.Value] = given{where: where, values: values}
+	}
+	return found
+}
+
+// scalars returns the text of a scalar, or of the scalars in a list.
+func scalars(node *yaml.Node, list bool) ([]string, bool) {
+	if node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+		return []string{node.Value}, true
+	}
+	if !list || node.Kind != yaml.SequenceNode {
+		return nil, false
+	}
+	values := make([]string, 0, len(node.Content))
+	for _, element := range node.Content {
+		if element.Kind != yaml.ScalarNode || element.Tag == "!!null" {
+			return nil, false
+		}
+		values = append(values, element.Value)
+	}
+	return values, true
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// settingSources writes the same setting to the three places it can come from.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "moorage.yaml", "listen: 127.0.0.1:3\nundrop-window: 3h\nbody-limit: 3MiB\nlog-level: error\n"+
+		"allow-location:\n  - file:///three\n  - file:///drei\n")
+	environ := []string{
+		"MOORAGE_LISTEN=127.0.0.1:2", "MOORAGE_UNDROP_WINDOW=2h", "MOORAGE_ALLOW_LOCATION=file:///two file:///zwei",
+		"MOORAGE_BODY_LIMIT=2MiB", "OTHER=1", "MOORAGE_PORT_8181_TCP=tcp://10.0.0.1:8181",
+	}
+	args := []string{"--config", file, "--listen=127.0.0.1:1", "--undrop-window", "1h", "--allow-location", "file:///one"}
+
+	got := mustLoad(t, args, environ)
+	if got.Listen != "127.0.0.1:1" || got.UndropWindow != time.Hour || !slices.Equal(got.AllowLocations, []string{"file:///one"}) {
+		t.Errorf("flags do not win: %+v", got)
+	}
+	if got.BodyBytesMax != 2<<20 {
+		t.Errorf("environment does not win over the file: body limit %d", got.BodyBytesMax)
+	}
+	if got.LogLevel != slog.LevelError {
+		t.Errorf("file does not win over the default: level %v", got.LogLevel)
+	}
+	if got.CacheBytes != 256<<20 || got.Data != "./moorage-data" || got.LogFormat != "text" {
+		t.Errorf("defaults are missing: %+v", got)
+	}
+
+	got = mustLoad(t, nil, append(environ, "MOORAGE_CONFIG="+file))
+	if got.Listen != "127.0.0.1:2" || !slices.Equal(got.AllowLocations, []string{"file:///two", "file:///zwei"}) {
+		t.Errorf("environment does not win over the file: %+v", got)
+	}
+	got = mustLoad(t, []string{"--config=" + file}, nil)
+	if got.Listen != "127.0.0.1:3" || !slices.Equal(got.AllowLocations, []string{"file:///three", "file:///drei"}) {
+		t.Errorf("file is not read: %+v", got)
+	}
+}
+
+func TestStoreDir(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "moorage-data/registry"},
+		{[]string{"--data", "/d"}, "/d/registry"},
+		{[]string{"--data", "/d", "--store", "/s"}, "/s"},
+	} {
+		if got := mustLoad(t, test.args, nil).storeDir(); got != test.want {
+			t.Errorf("%q: store in %s, want %s", test.args, got, test.want)
+		}
+	}
+}
+
+func TestFaultsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "bad.yaml", "lisden: 1\nlog-format: xml\ncache-size: [1, 2]\nlog-level: info\nlog-level: warn\n")
+	_, err := loadConfig(serveCommand(), []string{
+		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--data", "", "--shutdown-timeout", "0s", "--store",
+	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
+	want := []string{
+		"there is no flag --lsten",
+		"--store: needs a value",
+		`unexpected argument "stray"`,
+		file + ", line 1: lisden: there is no such setting",
+		file + ", line 3: cache-size: it must be one value",
+		file + ", line 5: log-level: given more than once",
+		"--data: must not be empty",
+		`--listen: "0.0.0.0" is not HOST:PORT with a port from 0 to 65535`,
+		`MOORAGE_INSECURE: "perhaps" is not true or false`,
+		file + `, line 2: log-format: "xml" is not text or json`,
+		`MOORAGE_BODY_LIMIT: "lots" is not a size such as 64MiB, at least 1`,
+		`--shutdown-timeout: "0s" is not a duration such as 45s, more than 0`,
+	}
+	var usage *usageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("got %v, want a *usageError", err)
+	}
+	if !slices.Equal(usage.faults, want) {
+		t.Errorf("got faults\n%q\nwant\n%q", usage.faults, want)
+	}
+}
+
+func TestConfigFileFaults(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, content, want string }{
+		{"not YAML", "a: [", ""},
+		{"not a mapping", "- a\n", "{file}: it must be a mapping from settings to values"},
+		{"null", "data:\n", "{file}, line 1: data: it must be one value"},
+		{"nested list", "allow-location: [[a]]\n", "{file}, line 1: allow-location: it must be a list of texts"},
+		{"config in config", "config: other.yaml\n", "{file}, line 1: config: there is no such setting"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			file := writeFile(t, "c.yaml", test.content)
+			_, err := loadConfig(serveCommand(), []string{"--config", file}, nil)
+			var usage *usageError
+			if !errors.As(err, &usage) || len(usage.faults) != 1 {
+				t.Fatalf("got %v, want one fault", err)
+			}
+			want := test.want
+			if want == "" {
+				return // the words are the parser's
+			}
+			if got := usage.faults[0]; got != file+want[len("{file}"):] {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	if _, err := loadConfig(serveCommand(), []string{"--config", filepath.Join(t.TempDir(), "none.yaml")}, nil); err == nil {
+		t.Error("a file that does not exist is no fault")
+	}
+	if got := mustLoad(t, []string{"--config", writeFile(t, "empty.yaml", "# nothing\n")}, nil); got.LogFormat != "text" {
+		t.Errorf("an empty file changes the defaults: %+v", got)
+	}
+}
+
+func TestListenBeyondLoopback(t *testing.T) {
+	t.Parallel()
+	for listen, loopback := range map[string]bool{
+		"127.0.0.1:0": true, "127.8.8.8:1": true, "[::1]:80": true, "localhost:0": true, "[::ffff:127.0.0.1]:0": true,
+		":8181": false, "0.0.0.0:8181": false, "[::]:0": false, "192.0.2.1:1": false, "example.org:80": false,
+	} {
+		_, err := loadConfig(serveCommand(), []string{"--listen", listen}, nil)
+		if (err == nil) != loopback {
+			t.Errorf("--listen %s: got error %v, want one: %t", listen, err, !loopback)
+		}
+		if _, err := loadConfig(serveCommand(), []string{"--listen", listen, "--insecure"}, nil); err != nil {
+			t.Errorf("--listen %s --insecure: %v", listen, err)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"1": 1, "17B": 17, "3KiB": 3 << 10, "32MiB": 32 << 20, "2GiB": 2 << 30,
+		"0": 0, "-1": 0, "": 0, "MiB": 0, "1.5MiB": 0, "1MB": 0, "9999999999GiB": 0, "99999999999999999999": 0,
+	} {
+		got, err := parseSize(text)
+		if (err == nil) != (want > 0) || (err == nil && got != want) {
+			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestOperands(t *testing.T) {
+	t.Parallel()
+	got, err := loadConfig(warehouseCreateCommand(), []string{
+		"--location", "file:///w", "lake", "--property", "a=b=c", "--property", "d=",
+	}, []string{"MOORAGE_ALLOW_LOCATION=file:///elsewhere", "MOORAGE_LOCATION=file:///no"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Operand != "lake" || got.Location != "file:///w" || got.Properties["a"] != "b=c" || got.AllowLocations != nil {
+		t.Errorf("got %+v", got)
+	}
+	for _, args := range [][]string{{}, {"a", "b", "--location=file:///w"}, {"a"}, {"a", "--location=file:///w", "--property=x"}} {
+		if _, err := loadConfig(warehouseCreateCommand(), args, nil); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+}
+
+func mustLoad(t *testing.T, args, environ []string) config {
+	t.Helper()
+	got, err := loadConfig(serveCommand(), args, environ)
+	if err != nil {
+		t.Fatalf("%q %q: %v", args, environ, err)
+	}
+	return got
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

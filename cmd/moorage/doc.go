@@ -1,0 +1,10 @@
+// Command moorage runs an Apache Iceberg REST catalog, and looks after its store.
+//
+// It is the only place where the parts are put together, where the environment
+// is read and where the clock and the source of randomness are chosen. Each
+// sub-command is one file; settings.go holds every setting that there is, and config.go
+// where their values come from.
+//
+// Exit codes: 0 done, 1 it went wrong (one sentence on stderr), 2 the command line, the
+// environment or the configuration file is wrong (every fault on a line of its own).
+package main

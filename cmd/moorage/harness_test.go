@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// asCommand is the variable that makes the test binary behave as moorage itself, so that tests can
+// start processes of it without building anything.
+const asCommand = "TEST_RUN_AS_MOORAGE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait of these tests. Nothing takes that long unless it is broken.
+const patience = 30 * time.Second
+
+// result is how a command ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// runToEnd runs a command that ends by itself, in this process.
+func runToEnd(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var stdout, stderr lockedBuffer
+	code := run(ctx, args, environment{stdout: &stdout, stderr: &stderr})
+	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// served is a server that runs.
+type served struct {
+	uri    string
+	stdout *lockedBuffer
+	stderr *lockedBuffer
+	wait   func() int // for the end; returns the exit code
+	stop   func() int // sends the signal and waits
+}
+
+var readyLine = regexp.MustCompile(`(?m)^Moorage is ready at (http://\S+)$`)
+
+// startServe runs serve in this process on a free port. It is stopped when the test ends.
+func startServe(t *testing.T, args ...string) *served {
+	t.Helper()
+	ctx, signal := context.WithCancel(context.Background())
+	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
+	var code int
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		code = run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
+			environment{stdout: s.stdout, stderr: s.stderr})
+	}()
+	s.wait = func() int {
+		await(t, ended, "the server to stop")
+		return code
+	}
+	s.stop = func() int {
+		signal()
+		return s.wait()
+	}
+	t.Cleanup(func() { s.stop() })
+	s.uri = s.awaitReady(t, ended)
+	return s
+}
+
+// startProcess runs serve in a process of its own.
+func startProcess(t *testing.T, args ...string) (*served, *exec.Cmd) {
+	t.Helper()
+	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	process.Env = append(os.Environ(), asCommand+"=1")
+	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
+	process.Stdout, process.Stderr = s.stdout, s.stderr
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = process.Wait() // the exit code tells
+	}()
+	s.wait = func() int {
+		await(t, ended, "the process to stop")
+		return process.ProcessState.ExitCode()
+	}
+	s.stop = func() int {
+		_ = process.Process.Signal(os.Interrupt) // it may have ended
+		return s.wait()
+	}
+	t.Cleanup(func() { s.stop() })
+	s.uri = s.awaitReady(t, ended)
+	return s, process
+}
+
+// awaitReady returns the address that the server printed.
+func (s *served) awaitReady(t *testing.T, ended <-chan struct{}) string {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		if found := readyLine.FindStringSubmatch(s.stdout.String()); found != nil {
+			return found[1]
+		}
+		select {
+		case <-s.stdout.written:
+		case <-ended:
+			t.Fatalf("the server ended; stderr:\n%s", s.stderr)
+		case <-timeout:
+			t.Fatalf("the server is not ready; stderr:\n%s", s.stderr)
+		}
+	}
+}
+
+func await(t *testing.T, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited %s for %s", patience, what)
+	}
+}
+
+// request sends one request with a JSON body and returns the status and the answer.
+func (s *served) request(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, s.uri+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(bufio.NewReader(response.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+// lockedBuffer is a buffer that a process writes and a test reads. It is safe for concurrent use.
+type lockedBuffer struct {
+	written chan struct{} // gets a value, if there is room, after each write; may be nil
+
+	mu   sync.Mutex // guards the field below
+	text bytes.Buffer
+}
+
+func newLockedBuffer() *lockedBuffer { return &lockedBuffer{written: make(chan struct{}, 1)} }
+
+// Write appends p.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.written <- struct{}{}:
+	default:
+	}
+	return b.text.Write(p)
+}
+
+// String returns what was written so far.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/pebble"
+	"moorage/rest"
+)
+
+// node is a catalog with the parts that it is made of.
+type node struct {
+	store    registry.Store
+	storages *storages
+	catalog  *catalog.Catalog
+	handler  http.Handler
+}
+
+// defaultWarehouse is the warehouse that the first start makes, and that requests without a
+// prefix mean.
+const defaultWarehouse = rest.DefaultWarehouse
+
+// openNode opens the store, which it makes if there is none, and a catalog over it.
+func openNode(c config, logger *slog.Logger) (*node, error) {
+	if err := makeData(c.Data); err != nil {
+		return nil, err
+	}
+	return openNodeIn(c, logger)
+}
+
+func openNodeIn(c config, logger *slog.Logger) (*node, error) {
+	store, err := openStore(c, logger)
+	if err != nil {
+		return nil, err
+	}
+	made, err := newNode(c, store, logger)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return made, nil
+}
+
+// openStopped opens the store of a server that is stopped; it makes nothing that is not there.
+func openStopped(c config, env environment) (*node, error) {
+	if c.Store == storeMemory {
+		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
+	}
+	if _, err := os.Stat(c.storeDir()); err != nil {
+		return nil, fmt.Errorf("there is no store: %w", err)
+	}
+	opened, err := openNodeIn(c, newLogger(config{LogLevel: slog.LevelWarn}, env.stderr))
+	if errors.Is(err, pebble.ErrLocked) {
+		err = fmt.Errorf("%w: stop the server first", err)
+	}
+	return opened, err
+}
+
+// openStore opens what --store names.
+func openStore(c config, logger *slog.Logger) (registry.Store, error) {
+	if c.Store == storeMemory {
+		return memory.New(rand.Reader), nil
+	}
+	return pebble.Open(c.storeDir(), pebble.Options{Random: rand.Reader, Logger: logger})
+}
+
+// newNode makes the catalog and its HTTP handler over store.
+func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error) {
+	metrics := newMetrics()
+	store := meterStore(opened, metrics)
+	files := &storages{}
+	made, err := catalog.New(catalog.Config{
+		Store:              store,
+		Locks:              locks.NewLocal(locks.LocalConfig{Observer: newLockMetrics(metrics)}),
+		OpenStorage:        files.open,
+		AllowedLocations:   c.AllowLocations,
+		Random:             rand.Reader,
+		Logger:             logger,
+		DocumentCacheBytes: c.CacheBytes,
+		UndropWindow:       c.UndropWindow,
+	})
+	if err != nil {
+		return nil, err
+	}
+	handler := rest.New(rest.Config{
+		Catalog:      made,
+		Logger:       logger,
+		Registry:     metrics,
+		Ready:        store.Healthy,
+		BodyBytesMax: c.BodyBytesMax,
+	})
+	return &node{store: store, storages: files, catalog: made, handler: handler}, nil
+}
+
+// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none.
+func ensureDefaultWarehouse(ctx context.Context, made *catalog.Catalog, c config) (catalog.Warehouse, error) {
+	found, err := made.LoadWarehouse(ctx, defaultWarehouse)
+	if moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+		return found, err
+	}
+	dir := filepath.Join(c.Data, "warehouse")
+	location, err := folderLocation(dir)
+	if err != nil {
+		return catalog.Warehouse{}, err
+	}
+	if err := makeData(dir); err != nil {
+		return catalog.Warehouse{}, err
+	}
+	return made.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
+}
+
+// close ends the store and what was opened beside it.
+func (n *node) close() error { return errors.Join(n.store.Close(), n.storages.close()) }
+
+// makeData makes a folder of the server's. Only its owner and group may look into it.
+func makeData(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Bounds of the HTTP server. There is none on the time that writing an answer takes as a
+// whole, because a load may be large; stallingConn bounds each part of it.
+const (
+	// readHeaderTimeout is more than any client needs that means to send a request.
+	readHeaderTimeout = 10 * time.Second
+	// readTimeout is for the whole request: the largest body in a minute is half a megabyte a second.
+	readTimeout = time.Minute
+	// idleTimeout is longer than common clients keep an idle connection, so that it is
+	// they who close it and no request meets a connection that just ended.
+	idleTimeout = 3 * time.Minute
+	// writeStallTimeout is how long a client may not take what is sent to it.
+	writeStallTimeout = time.Minute
+)
+
+func serveCommand() command {
+	return command{
+		name:    "serve",
+		summary: "run the catalog",
+		text: "Runs the catalog until SIGTERM or SIGINT, then lets the requests under way end.\n\n" +
+			"Each setting is a flag, an environment variable, and a key of the YAML file that --config names. " +
+			"A flag wins over the environment, the environment over the file, the file over the default. In the file the names stand without dashes:\n\n" +
+			"  data: /var/lib/moorage\n  listen: 127.0.0.1:8181\n  allow-location: [\"file:///srv/lake\"]\n\n" +
+			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (it can commit), " +
+			"/metrics (Prometheus).\n",
+		settings: serverSettings(),
+		validate: validateServe,
+		run:      serve,
+	}
+}
+
+func validateServe(c config, faults *usageError) {
+	if checkHostPort(c.Listen) == nil && !c.Insecure && !isLoopback(c.Listen) {
+		faults.addf("--listen: %s can be reached from other machines and there is no authentication; listen on 127.0.0.1, or say --insecure", c.Listen)
+	}
+}
+
+// serve runs the catalog until ctx ends.
+func serve(ctx context.Context, c config, env environment) (err error) {
+	logger := newLogger(c, env.stderr)
+	node, err := openNode(c, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.close()) }()
+
+	warehouse, err := ensureDefaultWarehouse(ctx, node.catalog, c)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, c)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           node.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	node.catalog.Start()
+	defer node.catalog.Stop()
+
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(stallingListener{listener}) }()
+
+	uri := printedURI(listener.Addr())
+	writeBanner(env.stdout, uri, warehouse)
+	logger.Info("ready", "uri", uri, "store", c.storeDir(), "version", version())
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	logger.Info("stopping", "timeout", c.ShutdownTimeout)
+	if err := shutdown(server, c.ShutdownTimeout); err != nil {
+		return err
+	}
+	<-served
+	logger.Info("stopped")
+	return nil
+}
+
+// listen opens the port, and turns what commonly goes wrong into one sentence.
+func listen(ctx context.Context, c config) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", c.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen", c.Listen)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", c.Listen, err)
+	}
+	// The name localhost means what the machine's owner says it means.
+	addr, ok := listener.Addr().(*net.TCPAddr)
+	if !c.Insecure && (!ok || !addr.IP.IsLoopback()) {
+		return nil, errors.Join(
+			fmt.Errorf("%s is %s, which can be reached from other machines, and there is no authentication; say --insecure if that is meant", c.Listen, listener.Addr()),
+			listener.Close())
+	}
+	return listener, nil
+}
+
+// shutdown lets the requests under way end, but no longer than timeout.
+func shutdown(server *http.Server, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.Join(
+			fmt.Errorf("requests were still under way after %s and were cut off", timeout),
+			server.Close())
+	}
+	return nil
+}
+
+// newLogger returns the log of a command; it writes to out as the settings ask.
+func newLogger(c config, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}

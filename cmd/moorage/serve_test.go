@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const createNamespace = `{"namespace":["harbour"],"properties":{}}`
+
+const createTable = `{"name":"ships","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"}]}}`
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--store", "memory", "--data", data)
+
+	if code, body := server.request(t, "GET", "/v1/config?warehouse=default", ""); code != http.StatusOK {
+		t.Errorf("config: %d %s", code, body)
+	}
+	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
+		t.Errorf("create namespace: %d %s", code, body)
+	}
+	code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable)
+	if want := fmt.Sprintf(`"location":"file://%s/warehouse/harbour/ships"`, data); code != http.StatusOK || !strings.Contains(body, want) {
+		t.Errorf("create table: %d, want %s in %s", code, want, body)
+	}
+	for path, want := range map[string]string{
+		"/healthz": "", "/readyz": "",
+		"/metrics": `moorage_store_call_seconds_count{call="apply",outcome="done"}`,
+	} {
+		if code, body := server.request(t, "GET", path, ""); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, want %s in %s", path, code, want, body)
+		}
+	}
+	if code := server.stop(); code != exitDone {
+		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
+	}
+	if conn, err := net.Dial("tcp", strings.TrimPrefix(server.uri, "http://")); err == nil {
+		conn.Close()
+		t.Error("the port is still open")
+	}
+}
+
+func TestStoreOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	server.request(t, "POST", "/v1/namespaces", createNamespace)
+	if code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code != http.StatusOK {
+		t.Fatalf("create table: %d %s", code, body)
+	}
+	server.stop()
+
+	server = startServe(t, "--data", data)
+	if code, body := server.request(t, "GET", "/v1/namespaces/harbour/tables/ships", ""); code != http.StatusOK {
+		t.Errorf("load table after a restart: %d %s", code, body)
+	}
+}
+
+func TestSecondServerOnOneStore(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	startServe(t, "--data", data)
+	for _, args := range [][]string{
+		{"serve", "--listen", "127.0.0.1:0", "--data", data},
+		{"check", "--data", data},
+		{"warehouse", "list", "--data", data},
+	} {
+		got := runToEnd(t, args...)
+		if got.code != exitFailed || !isSentence(got.stderr, "is in use by another process") {
+			t.Errorf("%q: exit %d, stderr %q; want 1 and a sentence", args, got.code, got.stderr)
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address := listener.Addr().String()
+	got := runToEnd(t, "serve", "--store", "memory", "--data", t.TempDir(), "--listen", address)
+	if got.code != exitFailed || !isSentence(got.stderr, address+" is in use") {
+		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+	}
+}
+
+func TestDataFolderThatCannotBe(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "file", "")
+	got := runToEnd(t, "serve", "--data", filepath.Join(file, "below"), "--listen", "127.0.0.1:0")
+	if got.code != exitFailed || !isSentence(got.stderr, file) {
+		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+	}
+}
+
+// isSentence tells whether stderr is one line of moorage's with about in it.
+func isSentence(stderr, about string) bool {
+	return strings.HasPrefix(stderr, "moorage: ") && strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, about)
+}
+
+// TestSignalLetsRequestsEnd sends half of a request, then the signal, then the other half.
+func TestSignalLetsRequestsEnd(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server, process := startProcess(t, "--data", data)
+	server.request(t, "POST", "/v1/namespaces", createNamespace)
+	address := strings.TrimPrefix(server.uri, "http://")
+
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	half := len(createTable) / 2
+	fmt.Fprintf(conn, "POST /v1/namespaces/harbour/tables HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", address, len(createTable))
+	answers := bufio.NewReader(conn)
+	// The server asks for the body when its handler reads it: then the request is under way.
+	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, createTable[:half])
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	awaitClosed(t, address)
+	fmt.Fprint(conn, createTable[half:])
+	response, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatalf("the request under way was cut off: %v; stderr:\n%s", err, server.stderr)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("the request under way was answered %s", response.Status)
+	}
+	if code := server.wait(); code != exitDone {
+		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
+	}
+	if got := runToEnd(t, "check", "--data", data); got.code != exitDone || !strings.Contains(got.stdout, "1 tables") {
+		t.Errorf("check: %+v", got)
+	}
+}
+
+// awaitClosed dials until nobody listens any more.
+func awaitClosed(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+	t.Fatalf("%s still accepts connections", address)
+}
+
+// TestShutdownIsBounded holds a request back for ever.
+func TestShutdownIsBounded(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--shutdown-timeout", "1ms")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(server.uri, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	if code := server.stop(); code != exitFailed || !strings.Contains(server.stderr.String(), "cut off") {
+		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
+	}
+}
+
+// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the machine.
+func TestReadyQuickly(t *testing.T) {
+	data := t.TempDir()
+	best := time.Hour
+	for range 3 {
+		begin := time.Now()
+		server, _ := startProcess(t, "--data", data)
+		if code, body := server.request(t, "GET", "/readyz", ""); code != http.StatusOK {
+			t.Fatalf("readyz: %d %s", code, body)
+		}
+		best = min(best, time.Since(begin))
+		if code := server.stop(); code != exitDone {
+			t.Fatalf("exit code %d; stderr:\n%s", code, server.stderr)
+		}
+	}
+	t.Logf("ready after %s", best)
+	if best > time.Second {
+		t.Errorf("ready after %s, want less than a second", best)
+	}
+}
+
+// TestPrintedCurlLine runs what the server tells its user to paste.
+func TestPrintedCurlLine(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir())
+	_, after, _ := strings.Cut(server.stdout.String(), "\ncurl\n")
+	line, _, _ := strings.Cut(after, "\n")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, "sh", "-c", line).Output()
+	if err != nil || !strings.Contains(string(output), `"endpoints"`) {
+		t.Errorf("%s: %v, printed %q", line, err, output)
+	}
+}
+
+func TestBannerNamesEveryClient(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir())
+	text := server.stdout.String()
+	for _, want := range []string{
+		`load_catalog("moorage", type="rest", uri="` + server.uri + `", warehouse="default")`,
+		"spark.sql.catalog.moorage.uri=" + server.uri,
+		"ATTACH 'default' AS moorage (TYPE ICEBERG, ENDPOINT '" + server.uri + "'",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the banner lacks %s:\n%s", want, text)
+		}
+	}
+}
+
+func TestLogFormat(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--log-format", "json")
+	server.stop()
+	for line := range strings.Lines(server.stderr.String()) {
+		if !strings.HasPrefix(line, `{"time":`) {
+			t.Errorf("log line %q is not JSON", line)
+		}
+	}
+}
+
+func TestWarehouseFolderIsMade(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "deep", "data")
+	startServe(t, "--store", "memory", "--data", data).stop()
+	if info, err := os.Stat(filepath.Join(data, "warehouse")); err != nil || !info.IsDir() {
+		t.Errorf("got %v, %v", info, err)
+	}
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// config is what the settings of a command come to. A command looks only at the
+// fields of its own settings; the others have their defaults.
+type config struct {
+	Operand string // what follows the flags: the name of a warehouse
+
+	File            string        // YAML file the rest was read from; empty: none
+	Data            string        // folder for everything the server keeps; example /var/lib/moorage
+	Store           string        // "memory" or a folder; empty: the folder "registry" below Data
+	Listen          string        // host:port; port 0 takes a free one
+	Insecure        bool          // may listen beyond loopback without authentication
+	AllowLocations  []string      // URIs below which tables may live beside their warehouse's own
+	LogLevel        slog.Level    // the lowest level that is written
+	LogFormat       string        // "text" or "json"
+	BodyBytesMax    int64         // longest request body, in bytes
+	CacheBytes      int64         // memory for metadata documents, in bytes
+	UndropWindow    time.Duration // how long a dropped table's records are kept
+	ShutdownTimeout time.Duration // how long requests under way may take to end
+
+	Location   string            // warehouse create: where its tables go
+	Properties map[string]string // warehouse create
+	URI        string            // check: the running server to ask; empty: open the store
+}
+
+// storeMemory is the Store of a server that forgets everything when it ends.
+const storeMemory = "memory"
+
+// storeDir is the folder of the embedded store; not for storeMemory.
+func (c config) storeDir() string {
+	if c.Store != "" {
+		return c.Store
+	}
+	return filepath.Join(c.Data, "registry")
+}
+
+// setting is one thing that a user can choose. It is a flag --name, and unless flagOnly
+// is set also the environment variable MOORAGE_NAME and a key of the YAML file.
+type setting struct {
+	name     string
+	value    string // what stands for its value in the help text; empty: a switch
+	preset   string // default, as a user would write it; empty: none
+	list     bool   // may be given more than once
+	flagOnly bool
+	usage    string
+	// set puts values into c; there is exactly one unless list is set.
+	set func(c *config, values []string) error
+}
+
+// variable is the name of the environment variable.
+func (s setting) variable() string {
+	return "MOORAGE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// serverSettings returns the settings that the YAML file may hold: those of serve.
+func serverSettings() []setting {
+	return append(storeSettings(), []setting{
+		{
+			name: "listen", value: "HOST:PORT", preset: "127.0.0.1:8181",
+			usage: "Address to listen on. Port 0 takes a free port; the one that was taken is printed.",
+			set: func(c *config, v []string) (err error) {
+				c.Listen, err = v[0], checkHostPort(v[0])
+				return err
+			},
+		},
+		{
+			name:  "insecure",
+			usage: "Listen beyond loopback although there is no authentication: whoever can reach the port can change every table.",
+			set:   one(strconv.ParseBool, "true or false", func(c *config, v bool) { c.Insecure = v }),
+		},
+		allowLocation(false),
+		{
+			name: "log-level", value: "LEVEL", preset: "info",
+			usage: "Lowest level of the log, which goes to stderr: debug, info, warn or error.",
+			set:   one(parseLevel, "debug, info, warn or error", func(c *config, v slog.Level) { c.LogLevel = v }),
+		},
+		{
+			name: "log-format", value: "FORMAT", preset: "text",
+			usage: "Form of the log: text or json.",
+			set:   one(oneOf("text", "json"), "text or json", func(c *config, v string) { c.LogFormat = v }),
+		},
+		{
+			name: "body-limit", value: "SIZE", preset: "64MiB",
+			usage: "Longest request body, after decompression. Bytes, or with a unit: KiB, MiB, GiB.",
+			set:   one(parseSize, "a size such as 64MiB, at least 1", func(c *config, v int64) { c.BodyBytesMax = v }),
+		},
+		{
+			name: "cache-size", value: "SIZE", preset: "256MiB",
+			usage: "Memory for metadata documents.",
+			set:   one(parseSize, "a size such as 256MiB, at least 1", func(c *config, v int64) { c.CacheBytes = v }),
+		},
+		{
+			name: "undrop-window", value: "DURATION", preset: "168h",
+			usage: "How long the records of a dropped table are kept, so that it can come back.",
+			set:   one(parseDuration, "a duration such as 168h, more than 0", func(c *config, v time.Duration) { c.UndropWindow = v }),
+		},
+		{
+			name: "shutdown-timeout", value: "DURATION", preset: "45s",
+			usage: "How long requests under way may take to end after SIGTERM or SIGINT. A commit may need 30s.",
+			set:   one(parseDuration, "a duration such as 45s, more than 0", func(c *config, v time.Duration) { c.ShutdownTimeout = v }),
+		},
+	}...)
+}
+
+// storeSettings returns the settings that say where the store is.
+func storeSettings() []setting {
+	return []setting{
+		{
+			name: "config", value: "FILE",
+			usage: "YAML file with settings.",
+			set:   text(func(c *config, v string) { c.File = v }),
+		},
+		{
+			name: "data", value: "DIR", preset: "./moorage-data",
+			usage: "Folder for everything the server keeps; made if it is not there. The warehouse called default is the folder warehouse in it.",
+			set:   text(func(c *config, v string) { c.Data = v }),
+		},
+		{
+			name: "store", value: "memory|DIR",
+			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store, or memory, which is gone when the server ends. Default: the folder registry in --data.",
+			set:   text(func(c *config, v string) { c.Store = v }),
+		},
+	}
+}
+
+func allowLocation(flagOnly bool) setting {
+	return setting{
+		name: "allow-location", value: "URI", list: true, flagOnly: flagOnly,
+		usage: "Location below which tables may live beside their warehouse's own. May be given more than once.",
+		set: func(c *config, v []string) error {
+			c.AllowLocations = v
+			for _, uri := range v {
+				if err := checkLocation(uri); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// text is the set of a setting that takes any text but none at all.
+func text(put func(*config, string)) func(*config, []string) error {
+	return func(c *config, values []string) error {
+		if values[0] == "" {
+			return fmt.Errorf("must not be empty")
+		}
+		put(c, values[0])
+		return nil
+	}
+}
+
+// one is the set of a setting that has one value, which parse reads; want says
+// what it should have been.
+func one[T any](parse func(string) (T, error), want string, put func(*config, T)) func(*config, []string) error {
+	return func(c *config, values []string) error {
+		value, err := parse(values[0])
+		if err != nil {
+			return fmt.Errorf("%q is not %s", values[0], want)
+		}
+		put(c, value)
+		return nil
+	}
+}
+
+func oneOf(allowed ...string) func(string) (string, error) {
+	return func(v string) (string, error) {
+		for _, a := range allowed {
+			if v == a {
+				return v, nil
+			}
+		}
+		return "", strconv.ErrSyntax
+	}
+}
+
+func parseLevel(v string) (slog.Level, error) {
+	levels := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+	level, ok := levels[v]
+	if !ok {
+		return 0, strconv.ErrSyntax
+	}
+	return level, nil
+}
+
+func parseDuration(v string) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err == nil && d <= 0 {
+		err = strconv.ErrRange
+	}
+	return d, err
+}
+
+// parseSize reads a positive number of bytes with an optional unit.
+func parseSize(v string) (int64, error) {
+	units := []struct {
+		suffix string
+		bits   uint
+	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"B", 0}, {"", 0}}
+	for _, unit := range units {
+		digits, ok := strings.CutSuffix(v, unit.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		if n < 1 || n > (1<<62)>>unit.bits {
+			return 0, strconv.ErrRange
+		}
+		return n << unit.bits, nil
+	}
+	return 0, strconv.ErrSyntax
+}
+
+func checkHostPort(v string) error {
+	_, port, err := net.SplitHostPort(v)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not HOST:PORT with a port from 0 to 65535", v)
+	}
+	return nil
+}
+
+// isLoopback tells whether nobody beyond this machine can reach a server that listens on
+// hostPort. Of names only localhost is trusted: what another one means may change.
+func isLoopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	engine "github.com/cockroachdb/pebble/v2"
+
+	"moorage/registry"
+	"moorage/registry/pebble"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestHelp compares what every command says about itself with a golden file.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	overview := runToEnd(t, "help")
+	if overview.code != exitDone {
+		t.Errorf("help: exit %d", overview.code)
+	}
+	golden(t, "overview", overview.stdout)
+	for _, cmd := range commands() {
+		got := runToEnd(t, append(strings.Fields(cmd.name), "--help")...)
+		if got.code != exitDone || got.stderr != "" {
+			t.Errorf("%s --help: exit %d, stderr %q", cmd.name, got.code, got.stderr)
+		}
+		golden(t, strings.ReplaceAll(cmd.name, " ", "-"), got.stdout)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "help", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (rewrite it with -update); got\n%s\nwant\n%s", path, got, want)
+	}
+}
+
+func TestCommandLineFaults(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{}, {"frobnicate"}, {"warehouse"}, {"warehouse", "mend"}, {"serve", "--nonsense"}, {"version", "extra"},
+		{"check", "--uri", "no-address"}, {"check", "--store", "memory"}, {"warehouse", "create", "w"},
+		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "s3://bucket/x"},
+		{"warehouse", "drop"},
+	} {
+		got := runToEnd(t, args...)
+		if got.code != exitUsage || got.stderr == "" || got.stdout != "" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a word on stderr", args, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	if got := runToEnd(t, "version"); got.code != exitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWarehouses(t *testing.T) {
+	t.Parallel()
+	data, lake := t.TempDir(), t.TempDir()
+	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "there is no store") {
+		t.Errorf("list without a store: %+v", got)
+	}
+	startServe(t, "--data", data).stop()
+
+	for _, step := range []struct {
+		args []string
+		code int
+		want string // on stdout, or on stderr if code is not 0
+	}{
+		{[]string{"create", "lake", "--location", "file://" + lake, "--property", "owner=port"}, exitDone, "created warehouse lake at file://" + lake},
+		{[]string{"create", "lake", "--location", "file://" + lake}, exitFailed, "Warehouse already exists: lake"},
+		{[]string{"list"}, exitDone, "lake     file://" + lake},
+		{[]string{"drop", "lake"}, exitDone, "dropped warehouse lake"},
+		{[]string{"drop", "lake"}, exitFailed, "Warehouse does not exist: lake"},
+		{[]string{"list"}, exitDone, "default  file://" + data + "/warehouse"},
+	} {
+		got := runToEnd(t, append([]string{"warehouse"}, append(step.args, "--data", data)...)...)
+		said := got.stdout
+		if step.code != exitDone {
+			said = got.stderr
+		}
+		if got.code != step.code || !strings.Contains(said, step.want) {
+			t.Errorf("warehouse %q: %+v, want exit %d and %q", step.args, got, step.code, step.want)
+		}
+	}
+
+	runToEnd(t, "warehouse", "create", "lake", "--location", "file://"+lake, "--data", data)
+	server := startServe(t, "--data", data)
+	if code, body := server.request(t, "POST", "/v1/lake/namespaces", createNamespace); code != http.StatusOK {
+		t.Errorf("create a namespace in the new warehouse: %d %s", code, body)
+	}
+	server.stop()
+	if got := runToEnd(t, "warehouse", "drop", "lake", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "not empty") {
+		t.Errorf("drop a warehouse that is not empty: %+v", got)
+	}
+}
+
+// TestCheck removes a table's metadata file, and asks a stopped store and a running server.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	server.request(t, "POST", "/v1/namespaces", createNamespace)
+	if code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code != http.StatusOK {
+		t.Fatalf("create table: %d %s", code, body)
+	}
+	const clean = "1 warehouses, 1 namespaces, 1 tables\nno problems\n"
+	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != exitDone || got.stdout != clean {
+		t.Errorf("check --uri: %+v", got)
+	}
+	server.stop()
+	if got := runToEnd(t, "check", "--data", data); got.code != exitDone || got.stdout != clean {
+		t.Errorf("check --data: %+v", got)
+	}
+
+	files, err := filepath.Glob(filepath.Join(data, "warehouse", "harbour", "ships", "metadata", "*.metadata.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("metadata files: %q, %v", files, err)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+		t.Errorf("check --data without the file: %+v", got)
+	}
+	server = startServe(t, "--data", data)
+	if got := runToEnd(t, "check", "--uri", server.uri); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+		t.Errorf("check --uri without the file: %+v", got)
+	}
+}
+
+func TestCheckOfAServerThatIsNone(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	if got := runToEnd(t, "check", "--uri", server.URL); got.code != exitFailed || !isSentence(got.stderr, "404") {
+		t.Errorf("404: %+v", got)
+	}
+	server.Close()
+	if got := runToEnd(t, "check", "--uri", server.URL); got.code != exitFailed || !isSentence(got.stderr, "refused") {
+		t.Errorf("nobody there: %+v", got)
+	}
+	chatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) }))
+	defer chatter.Close()
+	if got := runToEnd(t, "check", "--uri", chatter.URL); got.code != exitFailed || !isSentence(got.stderr, "read the answer") {
+		t.Errorf("not JSON: %+v", got)
+	}
+}
+
+// TestNewerFormat writes the layout version of a later server into a store, past the store: it would
+// not let anybody.
+func TestNewerFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, err := pebble.Open(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database, err := engine.Open(dir, &engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	format := registry.FormatKey()
+	key := append([]byte{'r', byte(format.Table)}, format.ID...)
+	value, closer, err := database.Get(key)
+	if err != nil {
+		t.Fatalf("the format record is not where the test looks: %v", err)
+	}
+	newer := bytes.Replace(value, []byte(fmt.Sprintf(`"version":%d`, registry.FormatVersion)), []byte(`"version":999`), 1)
+	if err := errors.Join(closer.Close(), database.Set(key, newer, engine.Sync), database.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	got := runToEnd(t, "serve", "--store", dir, "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	if got.code != exitFailed || !isSentence(got.stderr, "newer version") {
+		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+	}
+}

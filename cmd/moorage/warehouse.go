@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"moorage/catalog"
+)
+
+// stoppedText is said of every command that opens the store itself.
+const stoppedText = " The server that uses the store must be stopped.\n"
+
+func warehouseCreateCommand() command {
+	return command{
+		name:    "warehouse create",
+		operand: "NAME",
+		summary: "add a warehouse",
+		text:    "Adds a warehouse, whose tables go below --location." + stoppedText,
+		settings: append(storeSettings(),
+			setting{
+				name: "location", value: "URI", flagOnly: true,
+				usage: "Where the warehouse's tables go: file:///absolute/folder. Required.",
+				set: func(c *config, v []string) error {
+					c.Location = v[0]
+					return checkLocation(v[0])
+				},
+			},
+			allowLocation(true),
+			setting{
+				name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
+				usage: "Property of the warehouse. May be given more than once.",
+				set: func(c *config, values []string) error {
+					c.Properties = make(map[string]string, len(values))
+					for _, pair := range values {
+						key, value, ok := strings.Cut(pair, "=")
+						if !ok || key == "" {
+							return fmt.Errorf("%q is not KEY=VALUE", pair)
+						}
+						c.Properties[key] = value
+					}
+					return nil
+				},
+			}),
+		validate: func(c config, faults *usageError) {
+			if c.Location == "" {
+				faults.addf("--location is required")
+			}
+		},
+		run: func(ctx context.Context, c config, env environment) error {
+			return withStopped(c, env, func(node *node) error {
+				made, err := node.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{
+					Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
+				})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(env.stdout, "created warehouse %s at %s\n", made.Name, made.Location)
+				return nil
+			})
+		},
+	}
+}
+
+func warehouseListCommand() command {
+	return command{
+		name:     "warehouse list",
+		summary:  "list the warehouses",
+		text:     "Prints every warehouse and its location, in the order of their names." + stoppedText,
+		settings: storeSettings(),
+		run: func(ctx context.Context, c config, env environment) error {
+			return withStopped(c, env, func(node *node) error {
+				warehouses, err := node.catalog.Warehouses(ctx)
+				if err != nil {
+					return err
+				}
+				table := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+				for _, w := range warehouses {
+					fmt.Fprintf(table, "%s\t%s\n", w.Name, w.Location)
+				}
+				return table.Flush()
+			})
+		},
+	}
+}
+
+func warehouseDropCommand() command {
+	return command{
+		name:     "warehouse drop",
+		operand:  "NAME",
+		summary:  "remove an empty warehouse",
+		text:     "Removes a warehouse that has no namespaces. Files below its location stay." + stoppedText,
+		settings: storeSettings(),
+		run: func(ctx context.Context, c config, env environment) error {
+			return withStopped(c, env, func(node *node) error {
+				if err := node.catalog.DropWarehouse(ctx, c.Operand); err != nil {
+					return err
+				}
+				fmt.Fprintf(env.stdout, "dropped warehouse %s\n", c.Operand)
+				return nil
+			})
+		},
+	}
+}
+
+// withStopped runs do on the store of a server that is stopped.
+func withStopped(c config, env environment, do func(*node) error) (err error) {
+	node, err := openStopped(c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.close()) }()
+	return do(node)
+}
