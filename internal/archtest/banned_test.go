@@ -1,0 +1,249 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// ban is a function that may not be used.
+type ban struct {
+	importPath string
+	names      []string // empty: all but those in except
+	except     []string
+	callOnly   bool     // naming it without calling it is allowed
+	tests      bool     // tests may not use it either
+	dirs       []string // who may use it
+	// fakeTime allows it in packages that use testing/synctest, where waiting costs nothing.
+	fakeTime bool
+	reason   string
+}
+
+func bans() []ban {
+	const cmd = "cmd/moorage"
+	return []ban{
+		{importPath: "time", names: []string{"Now", "Since", "Until"}, callOnly: true, dirs: []string{cmd},
+			reason: "time comes from a field Now, whose default a constructor sets"},
+		{importPath: "time", names: []string{"Sleep"}, tests: true, fakeTime: true,
+			reason: "wait for a signal, or use testing/synctest"},
+		{importPath: "time", names: []string{"Tick"}, tests: true, reason: "nobody can stop it"},
+		{importPath: "os", names: []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv"}, dirs: []string{cmd},
+			reason: "the environment is read in cmd only"},
+		{importPath: "os", names: []string{"Exit"}, dirs: []string{cmd}, reason: "only main ends the process"},
+		{importPath: "fmt", names: []string{"Print", "Printf", "Println"},
+			reason: "libraries do not write to stdout, and commands write to what run was given"},
+		{importPath: "log", reason: "logs go through log/slog and a field"},
+		{importPath: "log/slog", names: []string{"Debug", "Info", "Warn", "Error", "Log", "Default", "SetDefault", "DebugContext", "InfoContext", "WarnContext", "ErrorContext"},
+			tests: true, reason: "the logger is a field"},
+		{importPath: "math/rand", tests: true, reason: "use math/rand/v2 with a seed"},
+		{importPath: "math/rand/v2", except: []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"},
+			tests: true, reason: "chance is seeded, and the seed is printed when a test fails"},
+		{importPath: "net/http", names: []string{"Get", "Head", "Post", "PostForm", "HandleFunc", "Handle", "DefaultServeMux", "ListenAndServe"},
+			reason: "say which client, context or mux"},
+		{importPath: "reflect", names: []string{"DeepEqual"},
+			reason: "compare with ==, slices.Equal or maps.Equal"},
+	}
+}
+
+// checkBanned finds uses of banned functions.
+func checkBanned(m *module) (found []violation) {
+	for _, f := range m.files() {
+		called := make(map[ast.Expr]bool)
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.CallExpr:
+				called[n.Fun] = true
+			case *ast.SelectorExpr:
+				importPath, name, ok := f.selected(n)
+				if !ok {
+					return true
+				}
+				for _, b := range bans() {
+					if b.covers(f, importPath, name, called[n]) {
+						found = append(found, m.at("banned", f, n, "%s.%s: %s", importPath, name, b.reason))
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func (b ban) covers(f *file, importPath, name string, called bool) bool {
+	switch {
+	case b.importPath != importPath,
+		(f.test || f.suite) && !b.tests,
+		b.callOnly && !called,
+		b.fakeTime && f.pkg.imports("testing/synctest"),
+		slices.Contains(b.dirs, f.pkg.dir):
+		return false
+	case len(b.names) > 0:
+		return slices.Contains(b.names, name)
+	}
+	return !slices.Contains(b.except, name)
+}
+
+// checkInit finds functions that run before anybody asked.
+func checkInit(m *module) (found []violation) {
+	for _, f := range m.files() {
+		for _, declaration := range f.ast.Decls {
+			if d, ok := declaration.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
+				found = append(found, m.at("init", f, d, "init functions hide dependencies; cmd passes constructors"))
+			}
+		}
+	}
+	return found
+}
+
+// checkVariables finds variables of packages that something writes to, or that could be used
+// without being seen to be written: an assignment, ++, &, delete, clear, and types that exist to
+// be changed.
+func checkVariables(m *module) (found []violation) {
+	for _, p := range m.packages {
+		for _, f := range p.files {
+			if !f.test {
+				found = append(found, m.mutableTypes(f)...)
+				found = append(found, m.writes(f)...)
+			}
+		}
+	}
+	return found
+}
+
+// mutableTypes finds variables whose type says that they change.
+func (m *module) mutableTypes(f *file) (found []violation) {
+	for _, declaration := range f.ast.Decls {
+		d, ok := declaration.(*ast.GenDecl)
+		if !ok || d.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range d.Specs {
+			s := spec.(*ast.ValueSpec)
+			ast.Inspect(s, func(node ast.Node) bool {
+				if _, inside := node.(*ast.FuncLit); inside {
+					return false
+				}
+				e, ok := node.(ast.Expr)
+				if !ok {
+					return true
+				}
+				if importPath, name, ok := f.selected(e); ok && isState(importPath, name) {
+					found = append(found, m.at("mutable variable", f, s, "%s.%s in a variable of the package", importPath, name))
+				}
+				return true
+			})
+			if len(s.Values) == 0 && !blank(s) {
+				found = append(found, m.at("mutable variable", f, s, "%s has no value, so it can only be there to be changed", s.Names[0].Name))
+			}
+		}
+	}
+	return found
+}
+
+// isState tells whether a type or function of the standard library is there for state that changes.
+// A Pool holds memory and no state; a OnceValue is a constant that is computed late.
+func isState(importPath, name string) bool {
+	switch importPath {
+	case "sync":
+		return name != "Pool" && name != "OnceValue" && name != "OnceValues"
+	case "sync/atomic":
+		return true
+	}
+	return false
+}
+
+func blank(s *ast.ValueSpec) bool {
+	return !slices.ContainsFunc(s.Names, func(name *ast.Ident) bool { return name.Name != "_" })
+}
+
+// writes finds places that write to a variable of a package.
+func (m *module) writes(f *file) (found []violation) {
+	report := func(e ast.Expr) {
+		if name := f.packageVariable(e); name != "" {
+			found = append(found, m.at("mutable variable", f, e, "%s is a variable of the package and is written to", name))
+		}
+	}
+	ast.Inspect(f.ast, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				report(left)
+			}
+		case *ast.IncDecStmt:
+			report(n.X)
+		case *ast.RangeStmt:
+			report(n.Key)
+			report(n.Value)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				report(n.X)
+			}
+		case *ast.CallExpr:
+			name, ok := n.Fun.(*ast.Ident)
+			if ok && (name.Name == "delete" || name.Name == "clear") && len(n.Args) > 0 {
+				report(n.Args[0])
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// packageVariable returns the name of the package's variable that e is, or is a part of.
+func (f *file) packageVariable(e ast.Expr) string {
+	for {
+		switch inner := e.(type) {
+		case *ast.IndexExpr:
+			e = inner.X
+		case *ast.SelectorExpr:
+			e = inner.X
+		case *ast.ParenExpr:
+			e = inner.X
+		case *ast.StarExpr:
+			e = inner.X
+		case *ast.Ident:
+			v, ok := f.info.Uses[inner].(*types.Var)
+			if ok && v.Parent() != nil && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+				return inner.Name
+			}
+			return ""
+		default:
+			return ""
+		}
+	}
+}
+
+// checkErrorText finds code that looks into the text of an error to tell what it is.
+func checkErrorText(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			importPath, name, ok := f.selected(call.Fun)
+			looks := ok && importPath == "strings" && (name == "Contains" || name == "EqualFold" || strings.HasPrefix(name, "Has"))
+			if looks && slices.ContainsFunc(call.Args, isErrorText) {
+				found = append(found, m.at("error text", f, call, "errors are told apart with errors.Is, errors.As or KindOf"))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// isErrorText tells whether e is a call of a method Error without arguments.
+func isErrorText(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) > 0 {
+		return false
+	}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && selector.Sel.Name == "Error"
+}

@@ -1,0 +1,95 @@
+package archtest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ruleCase is source of one package and how many faults a rule finds in it.
+type ruleCase struct {
+	name  string
+	rule  string
+	dir   string
+	files map[string]string
+	want  int
+}
+
+// ruleCases shows every rule what it must find, and what it must not.
+func ruleCases() []ruleCase {
+	source := func(text string) map[string]string { return map[string]string{"x.go": text} }
+	test := func(text string) map[string]string { return map[string]string{"x_test.go": text} }
+	return []ruleCase{
+		{"upwards", "imports", "locks", source("package locks\nimport _ \"moorage/catalog\""), 1},
+		{"sibling", "imports", "registry/pebble", source("package pebble\nimport _ \"moorage/registry/memory\""), 1},
+		{"past the catalog", "imports", "rest", source("package rest\nimport _ \"moorage/registry\""), 1},
+		{"root imports", "imports", "", source("package moorage\nimport _ \"moorage/internal/worker\""), 1},
+		{"downwards", "imports", "catalog", source("package catalog\nimport (\n_ \"moorage\"\n_ \"moorage/locks\"\n_ \"moorage/internal/worker\"\n)"), 0},
+		{"test of a layer", "imports", "catalog", test("package catalog\nimport _ \"moorage/registry/memory\""), 0},
+		{"unknown package", "imports", "util", source("package util"), 1},
+
+		{"foreign driver", "drivers", "catalog", source("package catalog\nimport _ \"github.com/cockroachdb/pebble/v2\""), 1},
+		{"http in the catalog", "drivers", "catalog", source("package catalog\nimport _ \"net/http\""), 1},
+		{"own driver", "drivers", "registry/pebble", source("package pebble\nimport _ \"github.com/cockroachdb/pebble/v2\""), 0},
+
+		{"impure", "forbidden imports", "metadata", source("package metadata\nimport (\n_ \"context\"\n_ \"io/fs\"\n_ \"io\"\n)"), 2},
+		{"dot import", "forbidden imports", "rest", source("package rest\nimport . \"fmt\""), 1},
+
+		{"suite in the server", "test helpers", "catalog", source("package catalog\nimport _ \"moorage/registry/registrytest\""), 1},
+		{"testing in a suite", "test helpers", "registry/registrytest", source("package registrytest\nimport _ \"testing\""), 0},
+
+		{"no package comment", "package doc", "locks", source("package locks"), 1},
+		{"wrong package comment", "package doc", "locks", source("// Locks.\npackage locks"), 1},
+		{"package comment", "package doc", "locks", source("// Package locks locks.\npackage locks"), 0},
+		{"command comment", "package doc", "cmd/moorage", source("// Command moorage runs.\npackage main"), 0},
+		{"two package comments", "package doc", "locks", map[string]string{
+			"a.go": "// Package locks locks.\npackage locks", "b.go": "// Package locks locks.\npackage locks"}, 1},
+
+		{"undocumented", "exported doc", "locks", source("package locks\nfunc F() {}\ntype T int\nfunc (*T) M() {}\nvar V = 1\nconst C = 1"), 5},
+		{"documented", "exported doc", "locks", source("package locks\n// F does.\nfunc F() {}\n// Both.\nconst (\nA = 1\nB = 2\n)\nvar (\nV = 1 // v\n)"), 0},
+		{"hidden", "exported doc", "locks", source("package locks\ntype t int\nfunc (t) M() {}\nfunc f() {}"), 0},
+
+		{"clock", "banned", "locks", source("package locks\nimport \"time\"\nvar _ = time.Now()"), 1},
+		{"clock under another name", "banned", "locks", source("package locks\nimport clock \"time\"\nfunc f() { _ = clock.Since(clock.Time{}) }"), 1},
+		{"clock as a default", "banned", "locks", source("package locks\nimport \"time\"\nvar now = time.Now"), 0},
+		{"clock in cmd", "banned", "cmd/moorage", source("package main\nimport \"time\"\nvar _ = time.Now()"), 0},
+		{"a field that is called time", "banned", "locks", source("package locks\nfunc f(time struct{ Now func() int }) { time.Now() }"), 0},
+		{"sleep in a test", "banned", "locks", test("package locks\nimport \"time\"\nfunc f() { time.Sleep(1) }"), 1},
+		{"sleep by a fake clock", "banned", "locks", test("package locks\nimport (\"time\"; \"testing/synctest\")\nfunc f() { synctest.Test(nil, func() { time.Sleep(1) }) }"), 0},
+		{"clock in a suite", "banned", "locks/lockstest", source("package lockstest\nimport \"time\"\nvar _ = time.Now()"), 0},
+		{"unseeded", "banned", "locks", test("package locks\nimport \"math/rand/v2\"\nfunc f() { _ = rand.IntN(3); _ = rand.New(rand.NewPCG(1, 2)) }"), 1},
+		{"environment", "banned", "catalog", source("package catalog\nimport \"os\"\nvar _ = os.Getenv(\"X\")"), 1},
+		{"print", "banned", "catalog", source("package catalog\nimport \"fmt\"\nfunc f() { fmt.Println() }"), 1},
+		{"global logger", "banned", "catalog", source("package catalog\nimport (\"log\"; \"log/slog\")\nfunc f() { log.Fatal(); slog.Info(\"\") }"), 2},
+
+		{"init", "init", "locks", source("package locks\nfunc init() {}"), 1},
+		{"method called init", "init", "locks", source("package locks\ntype t int\nfunc (t) init() {}"), 0},
+
+		{"written variables", "mutable variable", "locks", source("package locks\nvar n = 1\nvar m = map[int]int{}\nvar p = []int{1}\n" +
+			"func f() { n++; m[1] = 2; delete(m, 1); g(&n); p[0]++; for p[0] = range 3 {} }\nfunc g(*int) {}"), 6},
+		{"variables made to change", "mutable variable", "locks", source("package locks\nimport (\"sync\"; \"sync/atomic\")\nvar mu sync.Mutex\nvar c = new(atomic.Int64)\nvar hook func()"), 4},
+		{"pool", "mutable variable", "locks", source("package locks\nimport \"sync\"\nvar pool = sync.Pool{}"), 0},
+		{"read variables", "mutable variable", "locks", source("package locks\nimport \"errors\"\nvar ErrX = errors.New(\"x\")\nvar m = map[int]int{1: 2}\n" +
+			"var _ error = (*e)(nil)\nfunc f() int { m := m[1]; m = 3; for range 3 {}; return m }\ntype e struct{ error }"), 0},
+
+		{"text of an error", "error text", "locks", source("package locks\nimport \"strings\"\nfunc f(err error) bool { return strings.Contains(err.Error(), \"x\") }"), 1},
+		{"other text", "error text", "locks", source("package locks\nimport \"strings\"\nfunc f(s string) bool { return strings.Contains(s, \"x\") }"), 0},
+
+		{"todo", "todo", "locks", source("package locks\n// TODO later\n// TODO(#7): later"), 1},
+
+		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},
+		{"full file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 799)), 0},
+
+		{"one long of 33", "function size", "locks", source("package locks\n" + functions(33, 71)), 1},
+		{"one long of 34", "function size", "locks", source("package locks\n" + functions(34, 71)), 0},
+		{"none long", "function size", "locks", source("package locks\n" + functions(1, 70)), 0},
+	}
+}
+
+// functions writes count functions, the first with so many lines.
+func functions(count, lines int) string {
+	text := "func f0() {\n" + strings.Repeat("\n", lines-2) + "}\n"
+	for i := 1; i < count; i++ {
+		text += fmt.Sprintf("func f%d() {}\n", i)
+	}
+	return text
+}

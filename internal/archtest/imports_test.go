@@ -1,0 +1,225 @@
+package archtest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// everything stands in the import table for a package that may import all others.
+const everything = "*"
+
+// importTable says which of our own packages each may import, tests left out. Each may
+// also import the root package and internal/worker. A package that is not here may not exist.
+func importTable() map[string][]string {
+	return map[string][]string{
+		"":                      {}, // the root
+		"internal/worker":       {},
+		"internal/archtest":     {},
+		"migrations":            {},
+		"metadata":              {},
+		"locks":                 {},
+		"locks/lockstest":       {"locks"},
+		"storage":               {},
+		"storage/file":          {"storage"},
+		"storage/memory":        {"storage"},
+		"storage/s3":            {"storage"},
+		"storage/storagetest":   {"storage"},
+		"registry":              {},
+		"registry/memory":       {"registry"},
+		"registry/pebble":       {"registry"},
+		"registry/postgres":     {"registry", "migrations"},
+		"registry/registrytest": {"registry"},
+		"txlog":                 {"registry"},
+		"catalog":               {"txlog", "registry", "locks", "storage", "metadata"},
+		"rest":                  {"catalog", "metadata"},
+		"cmd/moorage":           {everything},
+		"interop":               {everything},
+	}
+}
+
+// checkImports holds every import of ours against the table.
+func checkImports(m *module) (found []violation) {
+	table := importTable()
+	for _, p := range m.packages {
+		allowed, known := table[p.dir]
+		if !known {
+			found = append(found, violation{rule: "imports", at: p.dir, text: "the import table does not know this package"})
+			continue
+		}
+		for _, f := range p.files {
+			if f.test {
+				continue // a test may use whatever it needs
+			}
+			for _, spec := range f.ast.Imports {
+				target, ours := ownPackage(importPath(spec))
+				if !ours || target == "" || target == "internal/worker" ||
+					slices.Contains(allowed, target) || slices.Contains(allowed, everything) {
+					if !(p.dir == "" && ours) {
+						continue
+					}
+				}
+				found = append(found, m.at("imports", f, spec, "%s may not import %s", packageName(p.dir), target))
+			}
+		}
+	}
+	return found
+}
+
+// ownPackage returns the folder of an import path of ours.
+func ownPackage(importPath string) (string, bool) {
+	if importPath == modulePath {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, modulePath+"/")
+}
+
+func packageName(dir string) string {
+	if dir == "" {
+		return "the root package"
+	}
+	return dir
+}
+
+// driver is a library that only one package may know.
+type driver struct {
+	prefix string // of import paths
+	owners []string
+}
+
+func drivers() []driver {
+	return []driver{
+		{"github.com/cockroachdb/pebble", []string{"registry/pebble"}},
+		{"github.com/jackc/", []string{"registry/postgres", "migrations"}},
+		{"database/sql", nil},
+		{"github.com/aws/", []string{"storage/s3"}},
+		{"github.com/minio/", []string{"storage/s3"}},
+		{"cloud.google.com/", nil},
+		{"github.com/go-chi/", []string{"rest"}},
+		{"net/http", []string{"rest", "cmd/moorage", "storage/s3"}},
+		{"go.yaml.in/", []string{"cmd/moorage"}},
+		{"github.com/apache/iceberg-go", []string{"metadata", "catalog"}},
+	}
+}
+
+// checkDrivers finds libraries outside the package that owns them.
+func checkDrivers(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			for _, d := range drivers() {
+				if strings.HasPrefix(importPath(spec), d.prefix) && !slices.Contains(d.owners, f.pkg.dir) {
+					found = append(found, m.at("drivers", f, spec, "%s belongs to %q", importPath(spec), d.owners))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// forbidden is what a package must not know.
+type forbidden struct {
+	dir    string
+	prefix string
+	reason string
+}
+
+func forbiddenImports() []forbidden {
+	const pure = "package metadata is pure: no I/O, no context"
+	return []forbidden{
+		{"metadata", "os", pure}, {"metadata", "io/fs", pure}, {"metadata", "net", pure}, {"metadata", "context", pure},
+		{"metadata", "log", pure},
+		{"catalog", "os", "the catalog reaches files through package storage"},
+		{"catalog", "github.com/prometheus/", "the catalog knows no exporter"},
+		{"registry", "os", "the port knows no files"},
+		{"", "os", "the vocabulary does no I/O"}, {"", "net", "the vocabulary does no I/O"},
+	}
+}
+
+// checkForbiddenImports finds what a package must not know.
+func checkForbiddenImports(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			name := importPath(spec)
+			for _, rule := range forbiddenImports() {
+				covers := name == rule.prefix || strings.HasPrefix(name, strings.TrimSuffix(rule.prefix, "/")+"/")
+				if f.pkg.dir == rule.dir && covers {
+					found = append(found, m.at("forbidden imports", f, spec, "%s: %s", name, rule.reason))
+				}
+			}
+			if spec.Name != nil && spec.Name.Name == "." {
+				found = append(found, m.at("forbidden imports", f, spec, "%s: a dot import hides where names come from", name))
+			}
+		}
+	}
+	return found
+}
+
+// checkTestHelpers finds suites, and package testing itself, in the server.
+func checkTestHelpers(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test || f.suite || f.pkg.dir == "interop" {
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			name := importPath(spec)
+			if name == "testing" || strings.HasPrefix(name, "testing/") || (strings.HasPrefix(name, modulePath+"/") && strings.HasSuffix(name, "test")) {
+				found = append(found, m.at("test helpers", f, spec, "%s is for tests", name))
+			}
+		}
+	}
+	return found
+}
+
+// unwantedDependencies are packages that must not be in the binary, by the path that they start with.
+func unwantedDependencies() []string {
+	const iceberg = "github.com/apache/iceberg-go/"
+	return []string{
+		iceberg + "table", iceberg + "view", iceberg + "catalog", // four times the size of the binary
+		"github.com/aws/", "cloud.google.com/", "github.com/jackc/", // not before a backend needs them
+		"testing",
+	}
+}
+
+// TestBinaryDependencies asks the go command what the server is linked from.
+func TestBinaryDependencies(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath", "./cmd/moorage")
+	command.Dir = filepath.Join("..", "..")
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", command, exitText(err))
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(output)))
+	count := 0
+	for decoder.More() {
+		var listed struct{ ImportPath string }
+		if err := decoder.Decode(&listed); err != nil {
+			t.Fatal(err)
+		}
+		count++
+		for _, unwanted := range unwantedDependencies() {
+			if listed.ImportPath == unwanted || strings.HasPrefix(listed.ImportPath, strings.TrimSuffix(unwanted, "/")+"/") {
+				t.Errorf("the binary holds %s", listed.ImportPath)
+			}
+		}
+	}
+	if count < 100 {
+		t.Errorf("go list named only %d packages", count)
+	}
+}
+
+func exitText(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return string(exit.Stderr)
+	}
+	return ""
+}
