@@ -1,0 +1,225 @@
+package metadata
+
+import (
+	"encoding/hex"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage"
+)
+
+// The JSON form of a default value depends on its type ("JSON single-value serialization" of the
+// table specification). Defaults are kept as sent; what is parsed here is only used to compare
+// and to refuse, so that 64-bit integers, decimals and 0.0 keep every digit.
+
+var (
+	datePattern    = regexp.MustCompile(`^(-\d{4,6}|\+\d{5,6}|\d{4})-(\d\d)-(\d\d)$`)
+	timePattern    = regexp.MustCompile(`^(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?$`)
+	offsetPattern  = regexp.MustCompile(`(?i)^(.*)(?:Z|[+-]00:00(?::00)?)$`)
+	decimalLiteral = regexp.MustCompile(`^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,10}))?$`)
+	uuidPattern    = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+)
+
+const (
+	yearMax       = 200000 // timestamps in microseconds and days in 32 bits reach further
+	nanosPerDay   = int64(24 * time.Hour)
+	secondsPerDay = 24 * 60 * 60
+)
+
+func (f *field) text(at extent) string { return string(f.schema.raw[at.start:at.end]) }
+
+func (f *field) hasInitialDefault() bool { return f.initialDefault != extent{} }
+
+// checkDefault refuses a default that the Java reference could not read back.
+// Source: Java SingleValueParser.fromJson and NestedField.castDefault.
+func (f *field) checkDefault(at extent) error {
+	if at == (extent{}) {
+		return nil
+	}
+	literal := f.text(at)
+	if f.typ.isNested() {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid default value for %s: %s (must be null)", f.typ.String(), clip(literal))
+	}
+	if _, ok := canonicalDefault(f.typ, literal); !ok || f.typ.isFloat() && !strings.ContainsAny(literal, ".eE") {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot parse default as a %s value: %s (column %s)", f.typ.String(), clip(literal), f.fullName())
+	}
+	return nil
+}
+
+// sameDefault tells whether two defaults are one value.
+func sameDefault(f *field, fAt extent, g *field, gAt extent) bool {
+	if fAt == (extent{}) || gAt == (extent{}) {
+		return fAt == gAt
+	}
+	a, b := f.text(fAt), g.text(gAt)
+	if a == b {
+		return true
+	}
+	x, ok := canonicalDefault(f.typ, a)
+	y, okY := canonicalDefault(g.typ, b)
+	return ok && okY && x == y
+}
+
+// canonicalDefault returns a text that is equal for equal values of the primitive type t; false
+// if the literal (JSON) is no value of it.
+func canonicalDefault(t *fieldType, literal string) (string, bool) {
+	switch t.primitive.(type) {
+	case iceberg.BooleanType:
+		return literal, literal == "true" || literal == "false"
+	case iceberg.Int32Type:
+		return canonicalInt(literal, 32)
+	case iceberg.Int64Type:
+		return canonicalInt(literal, 64)
+	case iceberg.Float32Type:
+		return canonicalFloat(literal, 32)
+	case iceberg.Float64Type:
+		return canonicalFloat(literal, 64)
+	}
+	if literal == "" || literal[0] != '"' {
+		return "", false
+	}
+	text := unquote([]byte(literal))
+	switch p := t.primitive.(type) {
+	case iceberg.StringType:
+		return text, true
+	case iceberg.DecimalType:
+		return canonicalDecimal(text, p)
+	case iceberg.UUIDType:
+		return strings.ToLower(text), uuidPattern.MatchString(text)
+	case iceberg.FixedType:
+		lower := strings.ToLower(text)
+		_, err := hex.DecodeString(text)
+		return lower, err == nil && len(text) == 2*p.Len()
+	case iceberg.BinaryType:
+		_, err := hex.DecodeString(text)
+		return strings.ToLower(text), err == nil
+	}
+	return canonicalTime(t.primitive, text)
+}
+
+func canonicalInt(literal string, bits int) (string, bool) {
+	n, err := strconv.ParseInt(literal, 10, bits)
+	return strconv.FormatInt(n, 10), err == nil
+}
+
+// canonicalFloat accepts any JSON number that is finite in the type. Java reads one without
+// fraction and exponent as an integer and refuses it; checkDefault does so too, but documents that
+// hold one are read.
+func canonicalFloat(literal string, bits int) (string, bool) {
+	if literal == "" || literal[0] != '-' && (literal[0] < '0' || literal[0] > '9') {
+		return "", false
+	}
+	x, err := strconv.ParseFloat(literal, bits)
+	return strconv.FormatUint(math.Float64bits(x), 16), err == nil
+}
+
+func canonicalDecimal(text string, t iceberg.DecimalType) (string, bool) {
+	m := decimalLiteral.FindStringSubmatch(text)
+	if m == nil || m[2]+m[3] == "" {
+		return "", false
+	}
+	exponent := 0
+	if m[4] != "" {
+		var err error
+		if exponent, err = strconv.Atoi(m[4]); err != nil {
+			return "", false
+		}
+	}
+	digits := strings.TrimLeft(m[2]+m[3], "0")
+	if len(m[3])-exponent != t.Scale() || len(digits) > t.Precision() {
+		return "", false
+	}
+	if digits == "" {
+		return "0", true
+	}
+	if m[1] == "-" {
+		return "-" + digits, true
+	}
+	return digits, true
+}
+
+// canonicalTime reads dates and times; false for every other type.
+func canonicalTime(t iceberg.Type, text string) (string, bool) {
+	switch t.(type) {
+	case iceberg.DateType:
+		days, ok := parseDate(text)
+		return strconv.FormatInt(days, 10), ok
+	case iceberg.TimeType:
+		nanos, ok := parseTimeOfDay(text)
+		return strconv.FormatInt(nanos/1000, 10), ok
+	case iceberg.TimestampType:
+		return canonicalTimestamp(text, time.Microsecond)
+	case iceberg.TimestampNsType:
+		return canonicalTimestamp(text, time.Nanosecond)
+	case iceberg.TimestampTzType, iceberg.TimestampTzNsType:
+		m := offsetPattern.FindStringSubmatch(text)
+		if m == nil {
+			return "", false
+		}
+		if _, nanos := t.(iceberg.TimestampTzNsType); nanos {
+			return canonicalTimestamp(m[1], time.Nanosecond)
+		}
+		return canonicalTimestamp(m[1], time.Microsecond)
+	}
+	return "", false
+}
+
+// canonicalTimestamp reads a timestamp without offset and returns its distance from the epoch.
+// One that 64 bits of nanoseconds cannot hold is no value of a nanosecond type.
+func canonicalTimestamp(text string, unit time.Duration) (string, bool) {
+	date, clock, found := strings.Cut(strings.ToUpper(text), "T")
+	days, ok := parseDate(date)
+	nanos, okClock := parseTimeOfDay(clock)
+	if !found || !ok || !okClock {
+		return "", false
+	}
+	if unit == time.Microsecond {
+		return strconv.FormatInt(days*(nanosPerDay/1000)+nanos/1000, 10), true
+	}
+	n := new(big.Int).Mul(big.NewInt(days), big.NewInt(nanosPerDay))
+	n.Add(n, big.NewInt(nanos))
+	return n.String(), n.IsInt64()
+}
+
+// parseDate reads an ISO date as days from the epoch.
+func parseDate(text string) (int64, bool) {
+	m := datePattern.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	year, month, day := atoi(m[1]), atoi(m[2]), atoi(m[3])
+	date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	exists := date.Year() == year && int(date.Month()) == month && date.Day() == day
+	seconds := date.Unix()
+	return seconds / secondsPerDay, exists && -yearMax <= year && year <= yearMax
+}
+
+// parseTimeOfDay reads an ISO time as nanoseconds from midnight.
+func parseTimeOfDay(text string) (int64, bool) {
+	m := timePattern.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	hour, minute, second := atoi(m[1]), atoi(m[2]), atoi(m[3])
+	nanos := atoi((m[4] + "000000000")[:9])
+	total := time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute +
+		time.Duration(second)*time.Second + time.Duration(nanos)
+	return int64(total), hour < 24 && minute < 60 && second < 60
+}
+
+// atoi reads digits that a pattern has matched; none are 0.
+func atoi(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}

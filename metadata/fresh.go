@@ -1,0 +1,137 @@
+package metadata
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage"
+)
+
+// freshTable gives the schema of a new table ids from 1, and binds spec and order to them: schema
+// id 0, spec id 0 with field ids from 1000, sort order id 1, or 0 if it is unsorted. p and o may
+// be nil. Everything else stays as it was sent. The ids of a struct's fields come before those of
+// the fields below them, as clients that ask for particular ids expect.
+//
+// A spec or order whose source is not in s is KindValidation. The results are not checked further:
+// parse them and call check, which also sees the new ids.
+// Source: Java TableMetadata.newTableMetadata, AssignFreshIds.
+func freshTable(s *schema, p *spec, o *sortOrder) (
+	schemaRaw, specRaw, orderRaw []byte, lastColumnID, lastPartitionID int, err error,
+) {
+	f := &freshIDs{ids: make(map[int]int, len(s.byID)), patches: slices.Clone(s.patches)}
+	f.assign(s.root)
+	if schemaRaw, err = f.schema(s); err != nil {
+		return nil, nil, nil, 0, 0, err
+	}
+	specRaw, lastPartitionID = []byte(`{"spec-id":0,"fields":[]}`), firstPartitionFieldID-1
+	if p != nil {
+		lastPartitionID += len(p.fields)
+		if specRaw, err = f.spec(p); err != nil {
+			return nil, nil, nil, 0, 0, err
+		}
+	}
+	orderRaw = []byte(`{"order-id":0,"fields":[]}`)
+	if o != nil {
+		if orderRaw, err = f.order(o); err != nil {
+			return nil, nil, nil, 0, 0, err
+		}
+	}
+	return schemaRaw, specRaw, orderRaw, f.last, lastPartitionID, nil
+}
+
+// freshIDs maps the field ids of a request to those of the table it becomes.
+type freshIDs struct {
+	ids     map[int]int
+	last    int
+	patches []patch // to the schema
+}
+
+func (f *freshIDs) assign(t *fieldType) {
+	for _, child := range t.fields {
+		f.last++
+		f.ids[child.id] = f.last
+		f.patches = append(f.patches, patch{child.idAt, strconv.Itoa(f.last)})
+	}
+	for _, child := range t.fields {
+		f.assign(child.typ)
+	}
+}
+
+func (f *freshIDs) schema(s *schema) ([]byte, error) {
+	patches := append(f.patches, s.members.setMember("schema-id", "0"))
+	if len(s.identifiers) > 0 {
+		ids, missing := f.mapped(s.identifiers)
+		if len(ids) < len(s.identifiers) {
+			return nil, s.checkIdentifier(missing)
+		}
+		slices.Sort(ids)
+		patches = append(patches, s.members.setMember("identifier-field-ids", intList(ids)))
+	}
+	return applyPatches(s.raw, patches), nil
+}
+
+// mapped returns the new ids of fields, up to the first that does not exist, and that one's id.
+func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
+	for _, id := range ids {
+		freshID, ok := f.ids[id]
+		if !ok {
+			return fresh, id
+		}
+		fresh = append(fresh, freshID)
+	}
+	return fresh, 0
+}
+
+// sources are the patches that bind a partition or sort field to the new ids.
+func (f *freshIDs) sources(t columnTransform, members jsonObject, what string) ([]patch, error) {
+	ids, _ := f.mapped(t.sources)
+	if len(ids) < len(t.sources) {
+		return nil, moorage.Errorf(moorage.KindValidation, "Cannot find source column for %s", what)
+	}
+	var patches []patch
+	if _, ok := members.find("source-id"); ok {
+		patches = append(patches, members.setMember("source-id", strconv.Itoa(ids[0])))
+	}
+	if _, ok := members.present("source-ids"); ok {
+		patches = append(patches, members.setMember("source-ids", intList(ids)))
+	}
+	return patches, nil
+}
+
+func (f *freshIDs) spec(p *spec) ([]byte, error) {
+	patches := append(slices.Clone(p.patches), p.members.setMember("spec-id", "0"))
+	for i, field := range p.fields {
+		bound, err := f.sources(field.transform, field.members, "partition field: "+field.String())
+		if err != nil {
+			return nil, err
+		}
+		id := strconv.Itoa(firstPartitionFieldID + i)
+		patches = append(append(patches, bound...), field.members.setMember("field-id", id))
+	}
+	return applyPatches(p.raw, patches), nil
+}
+
+func (f *freshIDs) order(o *sortOrder) ([]byte, error) {
+	id := "1"
+	if o.isUnsorted() {
+		id = "0"
+	}
+	patches := append(slices.Clone(o.patches), o.members.setMember("order-id", id))
+	for _, field := range o.fields {
+		bound, err := f.sources(field.transform, field.members, "sort field: "+field.String())
+		if err != nil {
+			return nil, err
+		}
+		patches = append(patches, bound...)
+	}
+	return applyPatches(o.raw, patches), nil
+}
+
+func intList(ids []int) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.Itoa(id)
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}

@@ -1,0 +1,324 @@
+package metadata
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage"
+)
+
+// firstPartitionFieldID is the id of the first partition field of a table.
+const firstPartitionFieldID = 1000
+
+// spec is a parsed partition spec, beside the bytes it was sent as. It is safe for concurrent use
+// once assignFieldIDs, if that is called at all, has returned.
+type spec struct {
+	id          int    // spec-id; 0 if the spec does not say
+	raw         []byte // as sent
+	lastFieldID int    // the highest partition field id, 999 without fields
+	fields      []specField
+
+	members  jsonObject
+	fieldIDs fieldIDs
+	patches  []patch
+}
+
+// fieldIDs says where the ids of a spec's fields come from.
+type fieldIDs uint8
+
+const (
+	idsSent     fieldIDs = iota
+	idsMissing           // they were not sent
+	idsAssigned          // they were not sent, and assignFieldIDs has given them
+)
+
+// specField is a field of a partition spec.
+type specField struct {
+	id        int
+	name      string
+	transform columnTransform
+	members   jsonObject
+}
+
+// columnTransform is what specs and sort orders do with their source columns.
+type columnTransform struct {
+	iceberg.Transform
+	sources []int  // source-id, or source-ids of a transform with several arguments
+	asField extent // the transform's name
+}
+
+// parseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
+//
+// Fields without field-id count from 1000, as in the documents of the first Iceberg releases;
+// assignFieldIDs gives them ids that go on where the table has got to.
+func parseSpec(raw []byte) (*spec, error) {
+	members, err := parseObject(raw, "spec")
+	if err != nil {
+		return nil, err
+	}
+	p := &spec{raw: raw, members: members.shallow()}
+	if _, ok := members.present("spec-id"); ok {
+		if p.id, _, err = members.integer("spec-id"); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := members.required("fields")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.parseFields(fields); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *spec) parseFields(v jsonValue) error {
+	elements, ok := p.members.elements(v)
+	if !ok {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse partition spec fields, not an array: %s", clip(p.members.text(v)))
+	}
+	identified := 0
+	for _, e := range elements {
+		members, err := e.object(p.raw, "partition field")
+		if err != nil {
+			return err
+		}
+		f := specField{members: members, id: firstPartitionFieldID + len(p.fields)}
+		if f.name, _, err = members.str("name"); err != nil {
+			return err
+		}
+		if f.transform, err = parseColumnTransform(members); err != nil {
+			return err
+		}
+		p.patches = append(p.patches, f.transform.spelling()...)
+		if _, ok := members.find("field-id"); ok {
+			if f.id, _, err = members.integer("field-id"); err != nil {
+				return err
+			}
+			identified++
+		}
+		p.fields = append(p.fields, f)
+	}
+	if identified != 0 && identified != len(elements) {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse spec with missing field IDs: %d missing of %d fields.",
+			len(elements)-identified, len(elements))
+	}
+	if identified == 0 {
+		p.fieldIDs = idsMissing
+	}
+	p.lastFieldID = firstPartitionFieldID - 1
+	for _, f := range p.fields {
+		p.lastFieldID = max(p.lastFieldID, f.id)
+	}
+	return nil
+}
+
+// parseColumnTransform reads transform and source-id or source-ids of a partition or sort field.
+// A transform that is not known is kept: tables that use it stay readable.
+func parseColumnTransform(members jsonObject) (columnTransform, error) {
+	var t columnTransform
+	name, at, err := members.str("transform")
+	if err != nil {
+		return t, err
+	}
+	t.asField = at
+	if t.Transform, err = parseTransform(name); err != nil {
+		return t, err
+	}
+	if list, ok := members.present("source-ids"); ok {
+		if t.sources, err = parseSourceIDs(members, list); err != nil {
+			return t, err
+		}
+		if _, ok := members.find("source-id"); !ok && len(t.sources) > 1 {
+			return t, nil
+		}
+	}
+	id, _, err := members.integer("source-id")
+	if err != nil {
+		return t, err
+	}
+	if len(t.sources) == 0 {
+		t.sources = []int{id}
+	} else if t.sources[0] != id {
+		return t, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse source-id %d beside source-ids that begin with %d", id, t.sources[0])
+	}
+	return t, nil
+}
+
+func parseSourceIDs(members jsonObject, v jsonValue) ([]int, error) {
+	const key = "source-ids"
+	ids, err := members.integers(key, v)
+	if err == nil && len(ids) == 0 {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse empty list: %s", key)
+	}
+	return ids, err
+}
+
+// parseTransform reads the name of a transform in any letter case, as the Java reference does.
+func parseTransform(name string) (iceberg.Transform, error) {
+	t, err := iceberg.ParseTransform(name)
+	if err != nil {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transform: %s", clip(name))
+	}
+	return t, nil
+}
+
+// spelling is the patch that gives a known transform the spelling that every reader knows.
+func (t columnTransform) spelling() []patch {
+	if _, unknown := t.Transform.(iceberg.UnknownTransform); unknown {
+		return nil
+	}
+	return []patch{{t.asField, quote(t.Transform.String())}}
+}
+
+func (t columnTransform) sameAs(o columnTransform) bool {
+	return t.Transform.String() == o.Transform.String() && slices.Equal(t.sources, o.sources)
+}
+
+func (t columnTransform) isVoid() bool {
+	_, void := t.Transform.(iceberg.VoidTransform)
+	return void
+}
+
+// checkSources refuses source columns that are not in s or that the transform cannot take. use
+// and what are how the messages call the field: "partition by", "partition field: …".
+func (t columnTransform) checkSources(s *schema, use, what string) error {
+	if _, unknown := t.Transform.(iceberg.UnknownTransform); !unknown && len(t.sources) != 1 {
+		return moorage.Errorf(moorage.KindValidation,
+			"Invalid number of source columns for transform %s: %d", t.Transform, len(t.sources))
+	}
+	for _, id := range t.sources {
+		source := s.field(id)
+		if source == nil {
+			return moorage.Errorf(moorage.KindValidation, "Cannot find source column for %s", what)
+		}
+		if !source.typ.isPrimitive() {
+			return moorage.Errorf(moorage.KindValidation,
+				"Cannot %s non-primitive source field: %s", use, source.typ.String())
+		}
+		if !t.CanTransform(source.typ.primitive) {
+			return moorage.Errorf(moorage.KindValidation,
+				"Invalid source type %s for transform: %s", source.typ.String(), t.Transform)
+		}
+	}
+	return nil
+}
+
+// String returns the field as the Java reference prints it.
+func (f specField) String() string {
+	ids := make([]string, len(f.transform.sources))
+	for i, id := range f.transform.sources {
+		ids[i] = strconv.Itoa(id)
+	}
+	return strconv.Itoa(f.id) + ": " + clip(f.name) + ": " + clip(f.transform.Transform.String()) +
+		"(" + strings.Join(ids, ", ") + ")"
+}
+
+// check refuses a spec that must not be added to a table with the current schema s: names that
+// are empty, used twice or that of another column (KindIllegalArgument), source columns that are
+// missing, not primitive or not of a type that the transform takes, field ids that are used twice
+// or reserved, and in format version 1 field ids that do not count from 1000 (KindValidation). A
+// void transform may have any source: it stands for a field that was dropped.
+// Source: Java PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
+func (p *spec) check(s *schema, formatVersion int) error {
+	columns := s.columnNames()
+	names, ids := make(map[string]bool, len(p.fields)), make(map[int]bool, len(p.fields))
+	for i, f := range p.fields {
+		if err := f.checkName(s, columns, names); err != nil {
+			return err
+		}
+		if err := f.checkSource(s); err != nil {
+			return err
+		}
+		if formatVersion == 1 && f.id != firstPartitionFieldID+i {
+			return moorage.Errorf(moorage.KindValidation,
+				"Spec does not use sequential IDs that are required in v1: %s", f)
+		}
+		if ids[f.id] || f.id > fieldIDMax {
+			return moorage.Errorf(moorage.KindValidation, "Invalid partition field id: %s", f)
+		}
+		ids[f.id] = true
+	}
+	return nil
+}
+
+func (f specField) checkName(s *schema, columns columnNames, names map[string]bool) error {
+	if f.name == "" {
+		return moorage.Errorf(moorage.KindIllegalArgument, "Cannot use empty partition name: ")
+	}
+	if names[f.name] {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot use partition name more than once: %s", clip(f.name))
+	}
+	names[f.name] = true
+	column := columns.find(f.name)
+	if column == nil || column.id == f.transform.sources[0] || s.field(f.transform.sources[0]) == nil {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindIllegalArgument,
+		"Cannot create identity partition sourced from different field in schema: %s", clip(f.name))
+}
+
+func (f specField) checkSource(s *schema) error {
+	if f.transform.isVoid() {
+		return nil
+	}
+	if err := f.transform.checkSources(s, "partition by", "partition field: "+f.String()); err != nil {
+		return err
+	}
+	for _, id := range f.transform.sources {
+		for parent := s.field(id).parent; parent != nil; parent = parent.parent {
+			if parent.typ.kind != kindStruct {
+				return moorage.Errorf(moorage.KindValidation,
+					"Invalid partition field parent: %s", parent.typ.String())
+			}
+		}
+	}
+	return nil
+}
+
+// sameAs tells whether two specs partition alike: fields with equal sources, transforms and
+// names, in order, whatever their ids. Source: Java PartitionSpec.compatibleWith.
+func (p *spec) sameAs(o *spec) bool {
+	return slices.EqualFunc(p.fields, o.fields, func(f, g specField) bool {
+		return f.name == g.name && f.transform.sameAs(g.transform)
+	})
+}
+
+// withID returns the spec as it was sent, with its spec-id replaced or added, and the field ids
+// that assignFieldIDs has given. Known transforms get their lower-case spelling.
+func (p *spec) withID(id int) []byte {
+	patches := append(slices.Clone(p.patches), p.members.setMember("spec-id", strconv.Itoa(id)))
+	if p.fieldIDs == idsAssigned {
+		for _, f := range p.fields {
+			patches = append(patches, f.members.setMember("field-id", strconv.Itoa(f.id)))
+		}
+	}
+	return applyPatches(p.raw, patches)
+}
+
+// assignFieldIDs gives fields that were sent without field-id the ids that follow last, the
+// table's last-partition-id, from 1000 at least; a v1 table passes 0, for its ids must count from
+// 1000 in every spec. It does nothing if the fields have ids.
+//
+// The Java reference counts from 1000 for every such spec. Then two fields share an id as soon as
+// there are two specs, and readers that join the partition types of all specs refuse the table.
+func (p *spec) assignFieldIDs(last int) {
+	if p.fieldIDs != idsMissing {
+		return
+	}
+	p.fieldIDs = idsAssigned
+	next := max(last+1, firstPartitionFieldID)
+	for i := range p.fields {
+		p.fields[i].id = next + i
+	}
+	if len(p.fields) > 0 {
+		p.lastFieldID = next + len(p.fields) - 1
+	}
+}

@@ -1,0 +1,327 @@
+package metadata
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage"
+)
+
+// schema is a parsed schema: what its fields are, beside the bytes it was sent as. It is
+// immutable, and safe for concurrent use.
+//
+// parseSchema accepts what a metadata document may hold, so that a table written elsewhere can be
+// read; check refuses what must not be added to one.
+type schema struct {
+	id          int    // schema-id; 0 if the schema does not say
+	raw         []byte // as sent
+	highestID   int    // the highest field id, 0 without fields
+	root        *fieldType
+	identifiers []int // identifier-field-ids, sorted, each once
+	byID        map[int]*field
+
+	members jsonObject
+	patches []patch // spellings that only Java reads, and null defaults, which it does not
+}
+
+// field is a field of a struct, the element of a list, or the key or the value of a map.
+type field struct {
+	id       int
+	name     string // "element", "key" and "value" in lists and maps
+	required bool
+	typ      *fieldType
+	doc      *string
+	parent   *field  // nil for columns
+	schema   *schema // that it belongs to
+
+	// Places in the schema's bytes.
+	initialDefault extent // empty if there is none, or null
+	writeDefault   extent
+	idAt           extent
+}
+
+// typeDepthMax bounds how deep types nest. Nothing that stores data nests as deep, and every
+// walk over a schema is recursive.
+const typeDepthMax = 100
+
+// parseSchema reads a schema. Malformed JSON, a missing member or an unknown type is
+// KindBadRequest; a name or id that is used twice is KindValidation.
+func parseSchema(raw []byte) (*schema, error) {
+	members, err := parseObject(raw, "schema")
+	if err != nil {
+		return nil, err
+	}
+	s := &schema{raw: raw, members: members.shallow(), byID: make(map[int]*field)}
+	if v, ok := members.find("type"); !ok || members.text(v) != `"struct"` {
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse type from json: %s", clip(string(raw)))
+	}
+	if _, ok := members.present("schema-id"); ok {
+		if s.id, _, err = members.integer("schema-id"); err != nil {
+			return nil, err
+		}
+	}
+	p := schemaParser{schema: s, primitives: make(map[string]namedType)}
+	if s.root, err = p.structType(members, nil, 0); err != nil {
+		return nil, err
+	}
+	if s.identifiers, err = parseIdentifiers(members); err != nil {
+		return nil, err
+	}
+	if _, err := indexNames(s.root, nil); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func parseIdentifiers(members jsonObject) ([]int, error) {
+	const key = "identifier-field-ids"
+	v, ok := members.present(key)
+	if !ok {
+		return nil, nil
+	}
+	ids, err := members.integers(key, v)
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// schemaParser collects the fields of a schema while it walks down its types.
+type schemaParser struct {
+	schema     *schema
+	primitives map[string]namedType // by name; fields share them
+}
+
+type namedType struct {
+	*fieldType
+	spelling string
+}
+
+func (p *schemaParser) add(f *field) error {
+	s := p.schema
+	if other, twice := s.byID[f.id]; twice {
+		return moorage.Errorf(moorage.KindValidation,
+			"Invalid schema: multiple fields with id %d: %s and %s", f.id, other.fullName(), f.fullName())
+	}
+	s.byID[f.id] = f
+	s.highestID = max(s.highestID, f.id)
+	return nil
+}
+
+// typeOf reads a type, whose fields get parent as their parent.
+func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType, error) {
+	raw := p.schema.raw
+	if depth > typeDepthMax {
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse schema: types nest deeper than %d", typeDepthMax)
+	}
+	switch raw[v.at.start] {
+	case '"':
+		return p.primitive(unquote(raw[v.at.start:v.at.end]), v.at)
+	case '{':
+		o := jsonObject{raw: raw, at: v.at, members: v.inner.fields}
+		if name, ok := o.find("type"); ok {
+			switch o.text(name) {
+			case `"struct"`:
+				return p.structType(o, parent, depth)
+			case `"list"`:
+				return p.listType(o, parent, depth)
+			case `"map"`:
+				return p.mapType(o, parent, depth)
+			}
+		}
+	}
+	return nil, moorage.Errorf(moorage.KindBadRequest,
+		"Cannot parse type from json: %s", clip(string(raw[v.at.start:v.at.end])))
+}
+
+// primitive returns the primitive type of that name, which stands at at.
+func (p *schemaParser) primitive(name string, at extent) (*fieldType, error) {
+	t, ok := p.primitives[name]
+	if !ok {
+		var err error
+		if t.fieldType, t.spelling, err = parsePrimitive(name); err != nil {
+			return nil, err
+		}
+		p.primitives[name] = t
+	}
+	if t.spelling != name {
+		p.schema.patches = append(p.schema.patches, patch{at, quote(t.spelling)})
+	}
+	return t.fieldType, nil
+}
+
+func (p *schemaParser) structType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+	t := &fieldType{kind: kindStruct}
+	v, err := o.required("fields")
+	if err != nil {
+		return t, err
+	}
+	elements, ok := o.elements(v)
+	if !ok {
+		return t, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse struct fields from non-array: %s", clip(o.text(v)))
+	}
+	t.fields = make([]*field, 0, len(elements))
+	for _, e := range elements {
+		f, err := p.structField(e, parent, depth)
+		if err != nil {
+			return t, err
+		}
+		t.fields = append(t.fields, f)
+	}
+	return t, nil
+}
+
+func (p *schemaParser) structField(v jsonValue, parent *field, depth int) (*field, error) {
+	o, err := v.object(p.schema.raw, "struct field")
+	if err != nil {
+		return nil, err
+	}
+	f := &field{parent: parent, schema: p.schema}
+	if f.id, f.idAt, err = o.integer("id"); err != nil {
+		return nil, err
+	}
+	if f.name, _, err = o.str("name"); err != nil {
+		return nil, err
+	}
+	if _, ok := o.present("doc"); ok {
+		doc, _, err := o.str("doc")
+		if err != nil {
+			return nil, err
+		}
+		f.doc = &doc
+	}
+	if f.required, err = o.boolean("required"); err != nil {
+		return nil, err
+	}
+	initialDefault, _ := o.present("initial-default")
+	writeDefault, _ := o.present("write-default")
+	f.initialDefault, f.writeDefault = initialDefault.at, writeDefault.at
+	p.schema.patches = append(p.schema.patches, o.dropMembers(func(m jsonField) bool {
+		isDefault := m.key == "initial-default" || m.key == "write-default"
+		return isDefault && o.raw[m.value.at.start] == 'n'
+	})...)
+	typeJSON, err := o.required("type")
+	if err != nil {
+		return nil, err
+	}
+	return f, p.complete(f, typeJSON, depth)
+}
+
+// complete adds f to the schema and reads its type.
+func (p *schemaParser) complete(f *field, typeJSON jsonValue, depth int) error {
+	if err := p.add(f); err != nil {
+		return err
+	}
+	var err error
+	f.typ, err = p.typeOf(typeJSON, f, depth+1)
+	return err
+}
+
+func (p *schemaParser) listType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+	t := &fieldType{kind: kindList}
+	element := &field{name: "element", parent: parent, schema: p.schema}
+	var err error
+	if element.id, element.idAt, err = o.integer("element-id"); err != nil {
+		return t, err
+	}
+	typeJSON, err := o.required("element")
+	if err != nil {
+		return t, err
+	}
+	if element.required, err = o.boolean("element-required"); err != nil {
+		return t, err
+	}
+	t.fields = []*field{element}
+	return t, p.complete(element, typeJSON, depth)
+}
+
+func (p *schemaParser) mapType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+	t := &fieldType{kind: kindMap}
+	key := &field{name: "key", required: true, parent: parent, schema: p.schema}
+	value := &field{name: "value", parent: parent, schema: p.schema}
+	var err error
+	if key.id, key.idAt, err = o.integer("key-id"); err != nil {
+		return t, err
+	}
+	keyJSON, err := o.required("key")
+	if err != nil {
+		return t, err
+	}
+	if value.id, value.idAt, err = o.integer("value-id"); err != nil {
+		return t, err
+	}
+	valueJSON, err := o.required("value")
+	if err != nil {
+		return t, err
+	}
+	if value.required, err = o.boolean("value-required"); err != nil {
+		return t, err
+	}
+	t.fields = []*field{key, value}
+	if err := p.complete(key, keyJSON, depth); err != nil {
+		return t, err
+	}
+	return t, p.complete(value, valueJSON, depth)
+}
+
+// fullName returns the field's name with those of its parents, joined by dots; cut short when it
+// is long.
+func (f *field) fullName() string {
+	var parts []string
+	size := 0
+	for ; f != nil; f = f.parent {
+		parts = append(parts, clip(f.name))
+		if size += len(f.name); size > clipBytes {
+			break
+		}
+	}
+	slices.Reverse(parts)
+	return clip(strings.Join(parts, "."))
+}
+
+// label is what the Java reference prints of a field before its type.
+func (f *field) label() string {
+	if f.required {
+		return fmt.Sprintf("%d: %s: required ", f.id, clip(f.name))
+	}
+	return fmt.Sprintf("%d: %s: optional ", f.id, clip(f.name))
+}
+
+// String returns the field as the Java reference prints it, without its doc.
+func (f *field) String() string { return f.label() + f.typ.String() }
+
+// sameAs tells whether two schemas have equal fields (docs and defaults included) and the same
+// identifier fields, whatever their ids. Source: Java Schema.sameSchema.
+func (s *schema) sameAs(o *schema) bool {
+	return slices.Equal(s.identifiers, o.identifiers) && s.root.sameAs(o.root)
+}
+
+func sameFields(a, b []*field) bool {
+	return slices.EqualFunc(a, b, func(f, g *field) bool {
+		return f.id == g.id && f.name == g.name && f.required == g.required && sameDoc(f.doc, g.doc) &&
+			f.typ.sameAs(g.typ) &&
+			sameDefault(f, f.initialDefault, g, g.initialDefault) &&
+			sameDefault(f, f.writeDefault, g, g.writeDefault)
+	})
+}
+
+func sameDoc(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// withID returns the schema as it was sent, with its schema-id replaced or added. Beside the id
+// only what some reader could not load differs: type names get their lower-case spelling, and
+// defaults that are null are left out.
+func (s *schema) withID(id int) []byte {
+	patches := slices.Clone(s.patches)
+	return applyPatches(s.raw, append(patches, s.members.setMember("schema-id", strconv.Itoa(id))))
+}
+
+// field returns the field with an id, nil if there is none.
+func (s *schema) field(id int) *field { return s.byID[id] }

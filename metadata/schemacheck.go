@@ -1,0 +1,131 @@
+package metadata
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage"
+)
+
+const (
+	// fieldIDMax is the highest field id of a user's column; those above are reserved for
+	// metadata columns. Source: table specification, "Reserved Field IDs".
+	fieldIDMax = 2147483447
+	// defaultsMinFormatVersion is the first format version whose readers fill in initial-default.
+	defaultsMinFormatVersion = 3
+	// problemsMax bounds the problems that one message lists.
+	problemsMax = 20
+)
+
+// check refuses a schema that must not be added to a table of the format version: types and
+// defaults that the version does not have (KindIllegalArgument, "Invalid schema for v…"),
+// identifier fields that cannot identify, defaults that are no value of their type, reserved field
+// ids and empty names. The Java reference fails to load most of these.
+func (s *schema) check(formatVersion int) error {
+	fields := s.sortedFields()
+	if err := checkVersion(fields, formatVersion); err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if err := checkField(f); err != nil {
+			return err
+		}
+	}
+	for _, id := range s.identifiers {
+		if err := s.checkIdentifier(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortedFields returns all fields by id.
+func (s *schema) sortedFields() []*field {
+	fields := make([]*field, 0, len(s.byID))
+	for _, f := range s.byID {
+		fields = append(fields, f)
+	}
+	slices.SortFunc(fields, func(a, b *field) int { return a.id - b.id })
+	return fields
+}
+
+// checkVersion follows Java Schema.checkCompatibility.
+func checkVersion(fields []*field, formatVersion int) error {
+	var problems []string
+	for _, f := range fields {
+		switch {
+		case f.hasInitialDefault() && formatVersion < defaultsMinFormatVersion:
+			problems = append(problems, fmt.Sprintf(
+				"Invalid initial default for %s: non-null default (%s) is not supported until v%d",
+				f.fullName(), clip(f.text(f.initialDefault)), defaultsMinFormatVersion))
+		case formatVersion < f.typ.minFormatVersion():
+			problems = append(problems, fmt.Sprintf("Invalid type for %s: %s is not supported until v%d",
+				f.fullName(), f.typ.String(), f.typ.minFormatVersion()))
+		}
+		if len(problems) == problemsMax {
+			break
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindIllegalArgument,
+		"Invalid schema for v%d:\n- %s", formatVersion, strings.Join(problems, "\n- "))
+}
+
+func checkField(f *field) error {
+	if f.name == "" {
+		return moorage.Errorf(moorage.KindIllegalArgument, "Invalid column name: (empty)")
+	}
+	if f.id > fieldIDMax {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid field id for %s: %d is reserved (above %d)", f.fullName(), f.id, fieldIDMax)
+	}
+	if _, unknown := f.typ.primitive.(iceberg.UnknownType); unknown && f.required {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot create required field with unknown type: %s", f.fullName())
+	}
+	for _, at := range []extent{f.initialDefault, f.writeDefault} {
+		if err := f.checkDefault(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIdentifier follows Java Schema.validateIdentifierField.
+func (s *schema) checkIdentifier(id int) error {
+	f := s.byID[id]
+	if f == nil {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot add fieldId %d as an identifier field: field does not exist", id)
+	}
+	refuse := func(format string, args ...any) error {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot add field %s as an identifier field: %s", clip(f.name), fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !f.typ.isPrimitive():
+		return refuse("not a primitive type field")
+	case !f.required:
+		return refuse("not a required field")
+	case f.typ.isFloat():
+		return refuse("must not be float or double field")
+	}
+	var parents []*field
+	for p := f.parent; p != nil; p = p.parent {
+		parents = append(parents, p)
+	}
+	for _, p := range slices.Backward(parents) {
+		if p.typ.kind != kindStruct {
+			return refuse("must not be nested in %s", p)
+		}
+		if !p.required {
+			return refuse("must not be nested in an optional field %s", p)
+		}
+	}
+	return nil
+}

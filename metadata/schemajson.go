@@ -1,0 +1,316 @@
+package metadata
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"moorage"
+)
+
+// extent is where a JSON value, or a run of bytes, lies in its document.
+type extent struct{ start, end int }
+
+// jsonValue is a JSON value with the places of everything in it.
+type jsonValue struct {
+	at    extent
+	inner *jsonInner // of an object or an array
+}
+
+type jsonInner struct {
+	fields   []jsonField // of an object, in the order they were sent
+	elements []jsonValue // of an array
+}
+
+// jsonField is a member of a JSON object that is looked into; its key is unquoted.
+type jsonField struct {
+	key   string
+	value jsonValue
+}
+
+// jsonMember is a member of a JSON object that is not looked into: its key, unquoted, where the
+// whole member begins (at the quote of the key) and where its value lies.
+type jsonMember struct {
+	key   string
+	start int
+	value extent
+}
+
+// jsonObject is a JSON object in its document.
+type jsonObject struct {
+	raw     []byte
+	at      extent
+	members []jsonField
+}
+
+// parseObject reads a JSON object, strictly (see cursor). It refuses another value, naming it by
+// what.
+func parseObject(raw []byte, what string) (jsonObject, error) {
+	v, err := parseJSON(raw)
+	if err != nil {
+		return jsonObject{}, err
+	}
+	return v.object(raw, what)
+}
+
+// parseJSON reads one JSON value, strictly.
+func parseJSON(raw []byte) (jsonValue, error) {
+	c := cursor{raw: raw}
+	v, err := c.read()
+	if err != nil {
+		return v, err
+	}
+	return v, c.end()
+}
+
+// read consumes any value and returns it with the places of everything in it.
+func (c *cursor) read() (jsonValue, error) {
+	first := c.space()
+	v := jsonValue{at: extent{start: c.pos}}
+	var err error
+	switch first {
+	case '{':
+		v.inner = &jsonInner{fields: make([]jsonField, 0, fieldsUsual)}
+		err = c.object(func(key []byte) error {
+			value, err := c.read()
+			v.inner.fields = append(v.inner.fields, jsonField{keyText(key), value})
+			return err
+		})
+	case '[':
+		v.inner = &jsonInner{}
+		err = c.array(func() error {
+			value, err := c.read()
+			v.inner.elements = append(v.inner.elements, value)
+			return err
+		})
+	default:
+		err = c.skip()
+	}
+	v.at.end = c.pos
+	return v, err
+}
+
+// fieldsUsual is the number of members that most objects of a schema do not exceed.
+const fieldsUsual = 6
+
+// keyText returns a key as a string, without an allocation for those that every column has.
+func keyText(key []byte) string {
+	for _, usual := range [...]string{"id", "name", "required", "type", "doc"} {
+		if string(key) == usual {
+			return usual
+		}
+	}
+	return string(key)
+}
+
+// object returns v as an object of raw. It refuses another value, naming it by what.
+func (v jsonValue) object(raw []byte, what string) (jsonObject, error) {
+	if raw[v.at.start] != '{' {
+		return jsonObject{}, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse %s from non-object: %s", what, clip(string(raw[v.at.start:v.at.end])))
+	}
+	return jsonObject{raw: raw, at: v.at, members: v.inner.fields}, nil
+}
+
+// unquote returns the text of a JSON string.
+func unquote(literal []byte) string {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return string(literal[1 : len(literal)-1])
+	}
+	var text string
+	if err := json.Unmarshal(literal, &text); err != nil {
+		return string(literal) // not reached: a cursor has read it
+	}
+	return text
+}
+
+// quote returns text as a JSON string.
+func quote(text string) string {
+	literal, err := json.Marshal(text)
+	if err != nil {
+		return `""` // not reached: a string always has a JSON form
+	}
+	return string(literal)
+}
+
+// shallow returns o without what is in its members, so that what keeps it keeps little.
+func (o jsonObject) shallow() jsonObject {
+	o.members = slices.Clone(o.members)
+	for i := range o.members {
+		o.members[i].value.inner = nil
+	}
+	return o
+}
+
+// find returns the value of a member; false if there is none.
+func (o jsonObject) find(key string) (jsonValue, bool) {
+	for _, m := range o.members {
+		if m.key == key {
+			return m.value, true
+		}
+	}
+	return jsonValue{}, false
+}
+
+// present is find without members that are null.
+func (o jsonObject) present(key string) (jsonValue, bool) {
+	v, ok := o.find(key)
+	if !ok || o.raw[v.at.start] == 'n' {
+		return jsonValue{}, false
+	}
+	return v, true
+}
+
+func (o jsonObject) text(v jsonValue) string { return string(o.raw[v.at.start:v.at.end]) }
+
+// elements returns the elements of an array; false if v is none.
+func (o jsonObject) elements(v jsonValue) ([]jsonValue, bool) {
+	if o.raw[v.at.start] != '[' {
+		return nil, false
+	}
+	return v.inner.elements, true
+}
+
+// required returns a member that must be there and not null.
+func (o jsonObject) required(key string) (jsonValue, error) {
+	v, ok := o.present(key)
+	if !ok {
+		return v, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", key)
+	}
+	return v, nil
+}
+
+// integer returns a member that must be a 32-bit integer, and its place.
+func (o jsonObject) integer(key string) (int, extent, error) {
+	v, ok := o.find(key)
+	if !ok {
+		return 0, v.at, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", key)
+	}
+	n, ok := o.int32(v)
+	if !ok {
+		return 0, v.at, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse to an integer value: %s: %s", key, clip(o.text(v)))
+	}
+	return n, v.at, nil
+}
+
+// int32 reads a number without fraction and exponent that fits 32 bits.
+func (o jsonObject) int32(v jsonValue) (int, bool) {
+	n, err := strconv.ParseInt(o.text(v), 10, 32)
+	return int(n), err == nil
+}
+
+// integers reads an array of 32-bit integers.
+func (o jsonObject) integers(key string, v jsonValue) ([]int, error) {
+	elements, ok := o.elements(v)
+	if !ok {
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse JSON array from non-array value: %s: %s", key, clip(o.text(v)))
+	}
+	numbers := make([]int, len(elements))
+	for i, e := range elements {
+		if numbers[i], ok = o.int32(e); !ok {
+			return nil, moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse integer from non-int value in %s: %s", key, clip(o.text(e)))
+		}
+	}
+	return numbers, nil
+}
+
+// boolean returns a member that must be true or false.
+func (o jsonObject) boolean(key string) (bool, error) {
+	v, ok := o.find(key)
+	if !ok {
+		return false, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing boolean: %s", key)
+	}
+	switch o.raw[v.at.start] {
+	case 't':
+		return true, nil
+	case 'f':
+		return false, nil
+	}
+	return false, moorage.Errorf(moorage.KindBadRequest,
+		"Cannot parse to a boolean value: %s: %s", key, clip(o.text(v)))
+}
+
+// str returns a member that must be a string, and its place.
+func (o jsonObject) str(key string) (string, extent, error) {
+	v, ok := o.find(key)
+	if !ok {
+		return "", v.at, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing string: %s", key)
+	}
+	if o.raw[v.at.start] != '"' {
+		return "", v.at, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse to a string value: %s: %s", key, clip(o.text(v)))
+	}
+	return unquote(o.raw[v.at.start:v.at.end]), v.at, nil
+}
+
+// patch replaces the bytes of an extent; an empty extent inserts.
+type patch struct {
+	at   extent
+	with string
+}
+
+// applyPatches returns raw with the patches applied. They must not overlap.
+func applyPatches(raw []byte, patches []patch) []byte {
+	patches = slices.Clone(patches)
+	slices.SortStableFunc(patches, func(a, b patch) int { return a.at.start - b.at.start })
+	out := make([]byte, 0, len(raw)+16*len(patches))
+	done := 0
+	for _, p := range patches {
+		out = append(append(out, raw[done:p.at.start]...), p.with...)
+		done = p.at.end
+	}
+	return append(out, raw[done:]...)
+}
+
+// setMember is the patch that gives the member key the value (JSON), which becomes the first
+// member of the object if it is not there.
+func (o jsonObject) setMember(key, value string) patch {
+	if v, ok := o.find(key); ok {
+		return patch{v.at, value}
+	}
+	with := quote(key) + ":" + value
+	if len(o.members) > 0 {
+		with += ","
+	}
+	return patch{extent{o.at.start + 1, o.at.start + 1}, with}
+}
+
+// dropMembers are the patches that remove members with one comma each.
+func (o jsonObject) dropMembers(drop func(jsonField) bool) []patch {
+	var patches []patch
+	kept := false
+	start := o.at.start + 1 // of member i, with the comma before it once one is kept
+	for i, m := range o.members {
+		end := m.value.at.end
+		dropped := drop(m)
+		if !kept && dropped && i+1 < len(o.members) {
+			end = bytes.IndexByte(o.raw[end:], ',') + end + 1
+		}
+		if dropped {
+			patches = append(patches, patch{at: extent{start, end}})
+		}
+		kept = kept || !dropped
+		start = end
+	}
+	return patches
+}
+
+// clipBytes bounds what an error repeats of a request.
+const clipBytes = 200
+
+// clip shortens text for an error message.
+func clip(text string) string {
+	if len(text) <= clipBytes {
+		return text
+	}
+	cut := clipBytes
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
