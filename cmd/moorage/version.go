@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -10,7 +11,7 @@ func versionCommand() command {
 	return command{
 		name:    "version",
 		summary: "say which build this is",
-		text:    "Prints the version of this build, the commit it was made from, and the Go version.\n",
+		text:    "Prints the version of this build, in which the commit stands that it was made from, and that of Go.\n",
 		run: func(_ context.Context, _ config, env environment) error {
 			fmt.Fprintln(env.stdout, "moorage "+version())
 			return nil
@@ -18,26 +19,12 @@ func versionCommand() command {
 	}
 }
 
-// version describes the build in one line: module version, commit, whether the tree had
-// changes, Go version.
+// version describes the build in one line: the version of the module, which names the commit it was made
+// from and whether files had changed since, and that of Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	text := info.Main.Version
-	if text == "" {
-		text = "(devel)"
-	}
-	settings := make(map[string]string, len(info.Settings))
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	if revision := settings["vcs.revision"]; revision != "" {
-		text += " commit " + revision[:min(12, len(revision))]
-	}
-	if settings["vcs.modified"] == "true" {
-		text += " with changes"
-	}
-	return text + " " + info.GoVersion
+	return cmp.Or(info.Main.Version, "(devel)") + " " + info.GoVersion
 }

@@ -3,11 +3,13 @@ package archtest
 import (
 	"bufio"
 	"go/ast"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,10 +56,10 @@ func TestDocumentsExist(t *testing.T) {
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#][^)]*)\)`)
 	// quotedTest is a test as documents name it: `folder.TestName`, with subtests behind a slash.
-	quotedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)(?:/[^`]*)?`")
+	quotedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)(?:/([^`]+))?`")
 	makeTarget = regexp.MustCompile("`make ([a-z-]+)")
 	goRun      = regexp.MustCompile(`go run (\./[a-z/]+)`)
-	script     = regexp.MustCompile("(?m)^(?:\\$ )?(\\./[a-z./-]+)")
+	script     = regexp.MustCompile(`(?m)^(?:\$ )?(\./[a-z./-]+)`)
 )
 
 // TestDocumentsNameWhatExists follows the links of all documents, and looks for the tests, packages,
@@ -65,7 +67,7 @@ var (
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
-	tests := testFunctions(m)
+	tests, subtests := testFunctions(m), testStrings(m)
 	targets := makeTargets(t, m)
 	for name, text := range documents(t, m) {
 		for _, link := range markdownLink.FindAllStringSubmatch(text, -1) {
@@ -78,7 +80,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 		}
 		for _, quoted := range quotedTest.FindAllStringSubmatch(text, -1) {
-			if !tests[quoted[1]+"."+quoted[2]] {
+			if !tests[quoted[1]+"."+quoted[2]] || quoted[3] != "" && !subtests[quoted[3]] {
 				t.Errorf("%s names %s, which does not exist", name, quoted[0])
 			}
 		}
@@ -106,6 +108,25 @@ func testFunctions(m *module) map[string]bool {
 				found[f.pkg.dir+"."+d.Name.Name] = true
 			}
 		}
+	}
+	return found
+}
+
+// testStrings returns every string that stands in a test or a suite: the names of subtests are among them.
+func testStrings(m *module) map[string]bool {
+	found := make(map[string]bool)
+	for _, f := range m.files() {
+		if !f.test && !f.suite {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil {
+					found[text] = true
+				}
+			}
+			return true
+		})
 	}
 	return found
 }
