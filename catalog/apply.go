@@ -1,0 +1,151 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// newChange begins a mutation: it draws the commit id and says who does what to what.
+func (c *Catalog) newChange(ctx context.Context, operation string, ident moorage.Identifier) (registry.Change, error) {
+	id, err := c.newID()
+	if err != nil {
+		return registry.Change{}, err
+	}
+	return registry.Change{
+		ID:        id,
+		Operation: operation,
+		Ident:     ident,
+		Principal: moorage.Principal(ctx),
+		RequestID: moorage.RequestID(ctx),
+		Time:      c.now(),
+	}, nil
+}
+
+// errFenced is returned by apply when the outcome was unknown for a while and the
+// batch has since been kept from ever happening.
+var errFenced = fmt.Errorf("%w: a write was lost and fenced", errAgain)
+
+// apply is the only way in which this package changes the store. It applies batch
+// as the commit change.ID and returns
+//
+//   - nil: it happened;
+//   - a *registry.FailedError: it did not, because of this condition;
+//   - errFenced (an errAgain): it did not and never will;
+//   - an error of KindUnavailable: it did not and never will, and trying again now is no use;
+//   - an error of KindCommitUnknown: it may have happened, or may yet.
+//
+// The unknown outcome is settled by the change record alone: if it is there, the
+// batch happened; if it is not, the same key is written as VOID, after which the batch,
+// which requires that key to be absent, can no longer happen. The pointer is never asked:
+// others may have committed on top since.
+func (c *Catalog) apply(ctx context.Context, change registry.Change, batch registry.Batch) error {
+	batch.Change = &change
+	_, err := c.store.Apply(ctx, batch)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, registry.ErrUnknown):
+		return c.settle(ctx, change)
+	}
+	if _, failed := registry.FailedCondition(err); failed {
+		return err
+	}
+	return storeError("catalog.apply", err)
+}
+
+// settle finds out whether the batch of change happened.
+func (c *Catalog) settle(ctx context.Context, change registry.Change) error {
+	const op = "catalog.settle"
+	ctx, cancel := detached(ctx, c.settleTimeout)
+	defer cancel()
+	var lastErr error
+	for attempt := 0; ; attempt++ {
+		happened, settled, err := c.lookOrFence(ctx, change)
+		if settled {
+			c.log.WarnContext(ctx, "outcome of a write was unknown", "commit", change.ID, "operation", change.Operation, "happened", happened)
+			if happened {
+				return nil
+			}
+			return errFenced
+		}
+		if err != nil {
+			lastErr = err
+		}
+		if errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || c.pause(ctx, attempt) != nil {
+			c.log.ErrorContext(ctx, "outcome of a write stays unknown", "commit", change.ID, "operation", change.Operation, "error", lastErr)
+			return moorage.E(op, change.Ident.String(), moorage.KindCommitUnknown,
+				moorage.Errorf(moorage.KindCommitUnknown, "Cannot tell whether the %s happened: the store did not answer", change.Operation))
+		}
+	}
+}
+
+// lookOrFence does one step of settle. An error means that nothing was learnt.
+func (c *Catalog) lookOrFence(ctx context.Context, change registry.Change) (happened, settled bool, err error) {
+	key := registry.ChangeKey(change.ID)
+	records, err := c.store.Get(ctx, key)
+	if err != nil {
+		return false, false, err
+	}
+	if records[0].Exists() {
+		return records[0].State != registry.StateVoid, true, nil
+	}
+	void, err := registry.Change{ID: change.ID, Operation: change.Operation, Ident: change.Ident, Time: c.now()}.Encode()
+	if err != nil {
+		return false, false, err
+	}
+	_, err = c.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(key)},
+		Writes:     []registry.Write{registry.Put(key, registry.StateVoid, void)},
+	})
+	return false, err == nil, err
+}
+
+// storeError gives the failure of a read, or of a batch that certainly was not applied, its
+// kind; nil stays nil.
+func storeError(op string, err error) error {
+	if errors.Is(err, registry.ErrBadBatch) {
+		return moorage.E(op, "", moorage.KindInternal, err)
+	}
+	return moorage.E(op, "", moorage.KindUnavailable, err)
+}
+
+// get reads records, as of one moment.
+func (c *Catalog) get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	records, err := c.store.Get(ctx, keys...)
+	if err != nil {
+		return nil, storeError("catalog.get", err)
+	}
+	return records, nil
+}
+
+// decode reads the value of a record that exists; that it cannot is a fault of the store.
+func decode[T any](record registry.Record) (T, error) {
+	value, err := registry.Decode[T](record)
+	if err != nil {
+		return value, moorage.E("catalog.decode", record.Key.String(), moorage.KindInternal, err)
+	}
+	return value, nil
+}
+
+// put is a write whose value is still a struct of package registry.
+type put struct {
+	key   registry.Key
+	state registry.State
+	value any
+}
+
+func encodePuts(puts ...put) ([]registry.Write, error) {
+	writes := make([]registry.Write, 0, len(puts))
+	for _, p := range puts {
+		value, err := registry.Encode(p.value)
+		if err != nil {
+			return nil, moorage.E("catalog.encode", p.key.String(), moorage.KindInternal, err)
+		}
+		writes = append(writes, registry.Put(p.key, p.state, value))
+	}
+	return writes, nil
+}

@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Times that bound an operation.
+const (
+	// requestTimeout bounds one mutation, from its first attempt to its last.
+	requestTimeout = 30 * time.Second
+	// settleTimeout bounds how long the outcome of one Apply is looked for.
+	settleTimeout = 10 * time.Second
+	// droppingStale is the age from which a record in state dropping is taken
+	// for the remains of a node that died, and put back by whoever meets it.
+	droppingStale = 30 * time.Second
+)
+
+// Config is what a Catalog is made of. Fields without a default are required.
+type Config struct {
+	Store registry.Store
+	Locks locks.Manager
+	// OpenStorage returns the storage that reaches the locations below roots, and nothing
+	// else. It is called once for each set of roots in use; the result is kept.
+	OpenStorage func(roots []string) (storage.Store, error)
+
+	// AllowedLocations are URIs below which tables of every warehouse may live, beside
+	// the warehouse's own.
+	AllowedLocations []string
+
+	Now    func() time.Time // default time.Now
+	Random io.Reader        // ids, file names, jitter; default crypto/rand.Reader
+	Logger *slog.Logger     // default: discards
+
+	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
+	DocumentCacheBytes int64
+	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
+	UndropWindow time.Duration
+	// ChangeRetention is how long change records are kept. Default 7 days.
+	ChangeRetention time.Duration
+	// SweepInterval is how often the background workers look for work that nobody
+	// told them of. Default 1 minute.
+	SweepInterval time.Duration
+}
+
+// Catalog is the service. It is safe for concurrent use.
+type Catalog struct {
+	store            registry.Store
+	locks            locks.Manager
+	now              func() time.Time
+	random           io.Reader
+	log              *slog.Logger
+	allowedLocations []string
+	undropWindow     time.Duration
+	changeRetention  time.Duration
+	settleTimeout    time.Duration // settleTimeout, but for tests
+
+	storages  *storages
+	documents *documents
+	names     *names
+	chains    *chains
+	turns     *turns
+	lockTimes locks.Timeouts
+	staged    *stagedFolders
+	workers   *workers
+
+	// jitterMu guards jitter, which is not safe for concurrent use; a leaf.
+	jitterMu sync.Mutex
+	jitter   *rand.Rand
+}
+
+// New returns a catalog over the parts of config, with its workers not started.
+func New(config Config) (*Catalog, error) {
+	if config.Store == nil || config.Locks == nil || config.OpenStorage == nil {
+		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
+	}
+	setDefaults(&config)
+	jitter, err := newJitter(config.Random)
+	if err != nil {
+		return nil, fmt.Errorf("seed the jitter: %w", err)
+	}
+	c := &Catalog{
+		store:            config.Store,
+		locks:            config.Locks,
+		now:              config.Now,
+		random:           config.Random,
+		log:              config.Logger,
+		allowedLocations: config.AllowedLocations,
+		undropWindow:     config.UndropWindow,
+		changeRetention:  config.ChangeRetention,
+		settleTimeout:    settleTimeout,
+		storages:         newStorages(config.OpenStorage),
+		documents:        newDocuments(config.DocumentCacheBytes),
+		names:            newNames(),
+		chains:           newChains(),
+		turns:            newTurns(),
+		lockTimes:        locks.NewTimeouts(),
+		staged:           newStagedFolders(),
+		jitter:           jitter,
+	}
+	if c.workers, err = newWorkers(c, config.SweepInterval, config.Random); err != nil {
+		return nil, fmt.Errorf("seed the workers: %w", err)
+	}
+	return c, nil
+}
+
+func setDefaults(config *Config) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = cryptorand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.DocumentCacheBytes <= 0 {
+		config.DocumentCacheBytes = 256 << 20
+	}
+	if config.UndropWindow <= 0 {
+		config.UndropWindow = 7 * 24 * time.Hour
+	}
+	if config.ChangeRetention <= 0 {
+		config.ChangeRetention = 7 * 24 * time.Hour
+	}
+	if config.SweepInterval <= 0 {
+		config.SweepInterval = time.Minute
+	}
+}
+
+// Start starts the background workers (purge, ends of windows, retention of changes).
+// It may be called again after Stop.
+func (c *Catalog) Start() { c.workers.start() }
+
+// Stop ends the workers and waits for them. It may be called again.
+func (c *Catalog) Stop() { c.workers.stop() }
+
+// detached returns a context for the part of an operation that a client which
+// went away must not tear: it keeps ctx's values, not its end.
+func detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+}
+
+// newID draws an id. That the source of random bits fails is not survivable for a
+// mutation, but it is an error, not a panic.
+func (c *Catalog) newID() (registry.ID, error) {
+	id, err := registry.NewID(c.random)
+	if err != nil {
+		return registry.ID{}, moorage.E("catalog.newID", "", moorage.KindInternal, err)
+	}
+	return id, nil
+}
+
+func (c *Catalog) newUUID() (string, error) {
+	id, err := uuid.NewRandomFromReader(c.random)
+	if err != nil {
+		return "", moorage.E("catalog.newUUID", "", moorage.KindInternal, err)
+	}
+	return id.String(), nil
+}
+
+// pause waits between two attempts: up to 2 ms after the first, doubling to 100 ms.
+func (c *Catalog) pause(ctx context.Context, attempt int) error {
+	limit := min(2*time.Millisecond<<min(attempt, 10), 100*time.Millisecond)
+	c.jitterMu.Lock()
+	wait := time.Duration(c.jitter.Int64N(int64(limit)))
+	c.jitterMu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errAgain is returned by one attempt of an operation that changed nothing
+// because something else changed meanwhile: it is to be tried again from its reads.
+var errAgain = errors.New("catalog: state changed meanwhile")
+
+// attempts calls try until it returns something else than errAgain, or ctx ends;
+// then it returns an error of kind exhausted, which must say that nothing was applied.
+func (c *Catalog) attempts(ctx context.Context, exhausted moorage.Kind, try func(attempt int) error) error {
+	for attempt := 0; ; attempt++ {
+		err := try(attempt)
+		if !errors.Is(err, errAgain) {
+			return err
+		}
+		if c.pause(ctx, attempt) != nil {
+			return moorage.Errorf(exhausted, "Gave up after %d attempts: other changes were always faster; nothing was changed", attempt+1)
+		}
+	}
+}

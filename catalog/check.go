@@ -1,0 +1,332 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// Report is what Check found.
+type Report struct {
+	Warehouses int      `json:"warehouses"`
+	Namespaces int      `json:"namespaces"`
+	Tables     int      `json:"tables"`   // live ones
+	Problems   []string `json:"problems"` // one sentence each, sorted; empty, never nil, if all is well
+}
+
+// Check reads all records and the metadata file of every table, and reports what should not be:
+//
+//   - a live or dropped table whose file is missing or cannot be parsed, or has another table-uuid;
+//   - a name without a live table, a live table without its name or with two;
+//   - a namespace without its parent, or left in the middle of a drop;
+//   - a table-uuid or location that is claimed by nobody, or not by the table that lives there;
+//   - live tables whose locations nest; tasks without a table.
+//
+// It may run while the catalog is in use: a problem is reported only if a second look, made
+// after the first has ended, finds it too. It changes nothing.
+func (c *Catalog) Check(ctx context.Context) (Report, error) {
+	const op = "catalog.Check"
+	report, err := c.checkOnce(ctx)
+	if err != nil || len(report.Problems) == 0 {
+		return report, moorage.Annotate(op, "", err)
+	}
+	again, err := c.checkOnce(ctx)
+	if err != nil {
+		return Report{}, moorage.Annotate(op, "", err)
+	}
+	again.Problems = slices.DeleteFunc(again.Problems, func(problem string) bool {
+		_, found := slices.BinarySearch(report.Problems, problem)
+		return !found
+	})
+	return again, nil
+}
+
+// checker is one look at everything.
+type checker struct {
+	catalog    *Catalog
+	report     Report
+	warehouses map[string]registry.Warehouse
+	namespaces map[registry.ID]namespaceAt
+	pointers   map[registry.ID]pointerAt
+	named      map[registry.ID]int // how many entries name a pointer
+}
+
+type namespaceAt struct {
+	warehouse, parent registry.ID
+	name              string
+}
+
+type pointerAt struct {
+	value registry.Pointer
+	state registry.State
+}
+
+func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
+	k := &checker{
+		catalog:    c,
+		report:     Report{Problems: []string{}},
+		warehouses: map[string]registry.Warehouse{},
+		namespaces: map[registry.ID]namespaceAt{},
+		pointers:   map[registry.ID]pointerAt{},
+		named:      map[registry.ID]int{},
+	}
+	// In an order in which what a record names is read before the record itself.
+	for _, step := range []struct {
+		table registry.Table
+		visit func(registry.Record) error
+	}{
+		{registry.TableWarehouse, k.warehouse},
+		{registry.TableNamespace, k.namespace},
+		{registry.TablePointer, k.pointer},
+		{registry.TableEntry, k.entry},
+		{registry.TableUUID, k.uuid},
+		{registry.TableTask, k.task},
+	} {
+		err := c.scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
+			return ctx.Err() == nil, step.visit(record)
+		})
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return Report{}, err
+		}
+	}
+	k.parents()
+	k.names()
+	if err := k.locations(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := k.files(ctx); err != nil {
+		return Report{}, err
+	}
+	slices.Sort(k.report.Problems)
+	return k.report, nil
+}
+
+func (k *checker) problem(format string, args ...any) {
+	k.report.Problems = append(k.report.Problems, fmt.Sprintf(format, args...))
+}
+
+func (k *checker) warehouse(record registry.Record) error {
+	value, err := decode[registry.Warehouse](record)
+	if err != nil {
+		return err
+	}
+	k.report.Warehouses++
+	k.warehouses[record.Key.ID] = value
+	k.namespaces[value.ID] = namespaceAt{name: record.Key.ID}
+	if record.State == registry.StateDropping && k.catalog.now().Sub(value.Since) > droppingStale {
+		k.problem("warehouse %s was left in the middle of a drop", record.Key.ID)
+	}
+	return nil
+}
+
+func (k *checker) namespace(record registry.Record) error {
+	value, err := decode[registry.Namespace](record)
+	if err != nil {
+		return err
+	}
+	k.report.Namespaces++
+	at, err := splitNamespaceKey(record.Key)
+	if err != nil {
+		return err
+	}
+	k.namespaces[value.ID] = at
+	if record.State == registry.StateDropping && k.catalog.now().Sub(value.Since) > droppingStale {
+		k.problem("namespace %s was left in the middle of a drop", record.Key)
+	}
+	return nil
+}
+
+// splitNamespaceKey reads what NamespaceKey made.
+func splitNamespaceKey(key registry.Key) (namespaceAt, error) {
+	parts := strings.SplitN(key.ID, "/", 3)
+	if len(parts) != 3 {
+		return namespaceAt{}, fmt.Errorf("malformed key %s", key)
+	}
+	at := namespaceAt{name: parts[2]}
+	if err := at.warehouse.UnmarshalText([]byte(parts[0])); err != nil {
+		return at, fmt.Errorf("malformed key %s: %w", key, err)
+	}
+	if err := at.parent.UnmarshalText([]byte(parts[1])); err != nil {
+		return at, fmt.Errorf("malformed key %s: %w", key, err)
+	}
+	return at, nil
+}
+
+func (k *checker) pointer(record registry.Record) error {
+	value, err := decode[registry.Pointer](record)
+	if err != nil {
+		return err
+	}
+	if record.State == registry.StateLive && !value.View {
+		k.report.Tables++
+	}
+	k.pointers[value.ID] = pointerAt{value, record.State}
+	return nil
+}
+
+func (k *checker) entry(record registry.Record) error {
+	value, err := decode[registry.Entry](record)
+	if err != nil {
+		return err
+	}
+	pointer, ok := k.pointers[value.Pointer]
+	key := registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name)
+	switch {
+	case !ok:
+		k.problem("entry %s names a table that does not exist", record.Key)
+	case pointer.state != registry.StateLive:
+		k.problem("entry %s names a table that is %s", record.Key, pointer.state)
+	case key != record.Key:
+		k.problem("entry %s names a table that is called %s", record.Key, key)
+	default:
+		k.named[value.Pointer]++
+	}
+	if value.Shard != registry.Shard(strings.TrimPrefix(record.Key.ID, registry.EntryPrefix(pointer.value.NamespaceID))) && ok {
+		k.problem("entry %s is in the wrong shard", record.Key)
+	}
+	return nil
+}
+
+func (k *checker) uuid(record registry.Record) error {
+	value, err := decode[registry.TableUUIDClaim](record)
+	if err != nil {
+		return err
+	}
+	pointer, ok := k.pointers[value.Pointer]
+	if !ok || registry.UUIDKey(pointer.value.TableUUID) != record.Key {
+		k.problem("%s is claimed by a table that does not have it", record.Key)
+	}
+	return nil
+}
+
+func (k *checker) task(record registry.Record) error {
+	value, err := decode[registry.Task](record)
+	if err != nil {
+		return err
+	}
+	if record.State == registry.StateBlocked {
+		k.problem("%s is blocked after %d attempts: %s", record.Key, value.Attempts, value.LastError)
+	}
+	if pointer, ok := k.pointers[value.Pointer]; !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
+		k.problem("%s belongs to no dropped table", record.Key)
+	}
+	return nil
+}
+
+// parents reports namespaces whose parent is gone.
+func (k *checker) parents() {
+	for id, at := range k.namespaces {
+		if at.parent.IsZero() {
+			continue // a warehouse
+		}
+		if _, ok := k.namespaces[at.parent]; !ok {
+			k.problem("namespace %s (%s) has no parent", at.name, id)
+		}
+	}
+}
+
+// names reports live tables that do not have exactly one name, in a namespace that exists under the
+// path that the table believes it is in.
+func (k *checker) names() {
+	for id, pointer := range k.pointers {
+		if pointer.state != registry.StateLive {
+			continue
+		}
+		if k.named[id] != 1 {
+			k.problem("table %s (%s) has %d names", pointer.value.Identifier(), id, k.named[id])
+		}
+		if path := k.path(pointer.value.NamespaceID); !path.Equal(pointer.value.Namespace) {
+			k.problem("table %s (%s) is in namespace %q", pointer.value.Identifier(), id, path)
+		}
+	}
+}
+
+// path returns the names that lead to a namespace, nil if it does not exist.
+func (k *checker) path(id registry.ID) moorage.Namespace {
+	var path moorage.Namespace
+	for {
+		at, ok := k.namespaces[id]
+		if !ok {
+			return nil
+		}
+		if at.parent.IsZero() {
+			slices.Reverse(path)
+			return path
+		}
+		path = append(path, at.name)
+		id = at.parent
+	}
+}
+
+// locations reports claims that do not belong to the table that lives there, and live tables that
+// live within each other.
+func (k *checker) locations(ctx context.Context) error {
+	held := map[string]registry.ID{}
+	err := k.catalog.scan(ctx, registry.TableLocation, "", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateOwner {
+			return true, ctx.Err()
+		}
+		value, err := decode[registry.LocationClaim](record)
+		if err != nil {
+			return true, err
+		}
+		held[record.Key.ID] = value.Pointer
+		if pointer, ok := k.pointers[value.Pointer]; !ok || !slices.Contains(pointer.value.Claims, record.Key.ID) {
+			k.problem("%s is claimed by a table that does not know of it", record.Key)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, pointer := range k.pointers {
+		if pointer.state != registry.StateLive {
+			continue
+		}
+		for _, claim := range pointer.value.Claims {
+			if held[claim] != id {
+				k.problem("table %s (%s) does not hold its claim of %s", pointer.value.Identifier(), id, claim)
+			}
+			k.nesting(held, claim)
+		}
+	}
+	return nil
+}
+
+// nesting reports if a folder above claim is the location of another table.
+func (k *checker) nesting(held map[string]registry.ID, claim string) {
+	for at := strings.LastIndexByte(claim, '/'); at > 0; at = strings.LastIndexByte(claim[:at], '/') {
+		if _, ok := held[claim[:at]]; ok {
+			k.problem("the location %s lies within that of another table, %s", claim, claim[:at])
+		}
+	}
+}
+
+// files reports tables whose metadata file is missing, does not parse or is not theirs.
+func (k *checker) files(ctx context.Context) error {
+	for id, pointer := range k.pointers {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if pointer.state == registry.StatePurging || pointer.value.View {
+			continue
+		}
+		store, err := k.catalog.storageOf(ctx, pointer.value)
+		if err != nil {
+			return err
+		}
+		document, err := readDocument(ctx, store, pointer.value.MetadataLocation)
+		switch {
+		case err != nil:
+			k.problem("table %s (%s): %s", pointer.value.Identifier(), id, err)
+		case !strings.EqualFold(document.UUID(), pointer.value.TableUUID):
+			k.problem("table %s (%s): the metadata file has the table-uuid %s, not %s", pointer.value.Identifier(), id, document.UUID(), pointer.value.TableUUID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// claim is what a batch must require and write so that a table may live at a location: no other
+// live table lives there, above or beneath.
+//
+// One record stands for one URI. The claim of L makes L's record "owner", and makes each
+// folder above it, up to the allowed root, "below", or requires that it is. Two
+// claims of which one lies within the other meet on one record, which cannot be both.
+type claim struct {
+	normalised string
+	conditions []registry.Condition
+	puts       []put
+}
+
+// claimant is who claims a location.
+type claimant struct {
+	pointer  registry.ID
+	replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
+}
+
+// errTaken says that a location cannot be claimed because of a live table.
+type errTaken struct{ at string }
+
+func (e *errTaken) Error() string { return "catalog: location is taken at " + e.at }
+
+// planClaim reads the records of location and of the folders above it, and says what claiming it for
+// who takes. A claim that only a dropped pointer holds passes over. *errTaken if it
+// cannot be had; KindBadRequest if the location is malformed or outside the warehouse's roots.
+func (c *Catalog) planClaim(ctx context.Context, roots []string, location string, who claimant) (claim, error) {
+	normalised, folders, err := c.claimPath(roots, location)
+	if err != nil {
+		return claim{}, err
+	}
+	keys := []registry.Key{registry.LocationKey(normalised)}
+	for _, folder := range folders {
+		keys = append(keys, registry.LocationKey(folder))
+	}
+	records, err := c.get(ctx, keys...)
+	if err != nil {
+		return claim{}, err
+	}
+	planned := claim{normalised: normalised}
+	if err := c.planOwner(ctx, &planned, keys[0], records[0], who); err != nil {
+		return claim{}, err
+	}
+	for i, record := range records[1:] {
+		key := keys[i+1]
+		switch {
+		case !record.Exists():
+			planned.conditions = append(planned.conditions, registry.Absent(key))
+			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
+		case record.State == registry.StateBelow:
+			planned.conditions = append(planned.conditions, registry.StateIs(key, registry.StateBelow))
+		default:
+			return claim{}, &errTaken{key.ID}
+		}
+	}
+	return planned, nil
+}
+
+// planOwner plans the record of the location itself.
+func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Key, record registry.Record, who claimant) error {
+	owner := put{key, registry.StateOwner, registry.LocationClaim{Pointer: who.pointer}}
+	if !record.Exists() {
+		planned.conditions = append(planned.conditions, registry.Absent(key))
+		planned.puts = append(planned.puts, owner)
+		return nil
+	}
+	if record.State != registry.StateOwner {
+		return &errTaken{key.ID}
+	}
+	held, err := decode[registry.LocationClaim](record)
+	if err != nil {
+		return err
+	}
+	if held.Pointer == who.pointer { // claimed before, and kept since
+		planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
+		return nil
+	}
+	holder := registry.PointerKey(held.Pointer)
+	records, err := c.get(ctx, holder)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !records[0].Exists(), held.Pointer == who.replaces:
+	case records[0].State == registry.StateDropped || records[0].State == registry.StatePurging:
+		planned.conditions = append(planned.conditions, registry.StateIs(holder, records[0].State))
+	default:
+		return &errTaken{key.ID}
+	}
+	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
+	planned.puts = append(planned.puts, owner)
+	return nil
+}
+
+// claimPath returns the normalised form of location and the folders above it, up to the highest
+// of roots that contains it.
+func (c *Catalog) claimPath(roots []string, location string) (normalised string, folders []string, err error) {
+	normalised, err = storage.Normalise(location)
+	if err != nil {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+	}
+	within := false
+	for _, root := range roots {
+		inside, err := storage.Within(root, location)
+		if err != nil || !inside {
+			continue
+		}
+		above, err := storage.Ancestors(root, location)
+		if err != nil {
+			return "", nil, moorage.E("catalog.claim", location, moorage.KindInternal, err)
+		}
+		within = true
+		if len(above) > len(folders) {
+			folders = above
+		}
+	}
+	if !within || len(folders) == 0 {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
+	}
+	return normalised, folders, nil
+}
+
+// explicitTaken turns *errTaken into the answer for a location that the client chose.
+func explicitTaken(err error, location string) error {
+	if _, ok := err.(*errTaken); ok {
+		return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table: %s", location)
+	}
+	return err
+}
+
+// release returns the conditions and deletes that give up those of the pointer's claims that it still
+// holds.
+func (c *Catalog) release(ctx context.Context, pointer registry.Pointer) ([]registry.Condition, []registry.Write, error) {
+	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
+	for _, location := range pointer.Claims {
+		keys = append(keys, registry.LocationKey(location))
+	}
+	records, err := c.get(ctx, keys...)
+	if err != nil {
+		return nil, nil, err
+	}
+	var conditions []registry.Condition
+	var writes []registry.Write
+	for _, record := range records {
+		if !record.Exists() || record.Key.Table == registry.TableLocation && record.State != registry.StateOwner {
+			continue
+		}
+		held, err := decode[registry.LocationClaim](record) // a table-uuid's claim has the same member
+		if err != nil {
+			return nil, nil, err
+		}
+		if held.Pointer == pointer.ID {
+			conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
+			writes = append(writes, registry.Delete(record.Key))
+		}
+	}
+	return conditions, writes, nil
+}

@@ -1,0 +1,230 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// racesMax is how many times a commit may lose the compare-and-set to other nodes before it
+// takes the pointer's lock, for one try.
+const racesMax = 3
+
+// Commit changes one table, or makes one if its requirements say so (assert-create):
+//
+//	resolve → check → build → write → apply
+//
+// The pointer is read; the requirements are checked against the document that it names; the
+// updates make a new document; its file is written under a name never used before; one Apply moves
+// the pointer from the version that was read. If only the pointer's version changed meanwhile, all
+// of it is done again, requirements included, until the request's deadline: a commit whose
+// requirements hold is not refused because others were faster. A requirement that fails is
+// refused at once, before anything is written.
+//
+// No lock is taken: the Apply's condition alone makes this correct. Commits to one table
+// on one node take turns, which only saves them from losing races against each other.
+//
+// Updates that change nothing write nothing, and answer the current version.
+//
+// Errors: KindNoSuchTable; KindCommitFailed if a requirement fails, or at the deadline (nothing was
+// applied); KindBadRequest, KindIllegalArgument, KindValidation for updates that can never
+// succeed; KindUnavailable (nothing was applied); KindCommitUnknown (it may have been).
+// Durable when it returns. Source: REST specification, updateTable.
+func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
+	const op = "catalog.Commit"
+	create, err := metadata.IsCreate(request.Requirements)
+	if err != nil {
+		return nil, moorage.Annotate(op, ident.String(), err)
+	}
+	var table *Table
+	if create {
+		table, err = c.commitCreate(ctx, ident, request.Updates)
+	} else {
+		table, err = c.commitUpdate(ctx, ident, request)
+	}
+	if err != nil {
+		return nil, moorage.Annotate(op, ident.String(), err)
+	}
+	return table, nil
+}
+
+// commit is one Commit under way.
+type commit struct {
+	ident   moorage.Identifier
+	request CommitRequest
+	// pinned tells that the requirements name the table-uuid, so that the commit follows its pointer
+	// even when it is renamed; otherwise it follows the name.
+	pinned bool
+}
+
+func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
+	work := commit{ident, request, metadata.AssertsUUID(request.Requirements)}
+	table, found, err := c.loadTable(ctx, ident)
+	if err != nil {
+		return nil, err
+	}
+	// What fails against the present version is refused without waiting for a turn.
+	if err := metadata.Check(table.Document, request.Requirements); err != nil {
+		return nil, err
+	}
+	ctx, cancel := detached(ctx, requestTimeout)
+	defer cancel()
+	release, err := c.turns.take(ctx, found.pointer.ID)
+	if err != nil {
+		return nil, moorage.E("catalog.turn", ident.String(), moorage.KindUnavailable, err)
+	}
+	defer release()
+	races := 0
+	err = c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
+		if races = attempt; races >= racesMax {
+			table, err = c.tryCommitLocked(ctx, work, found)
+		} else {
+			table, err = c.tryCommit(ctx, work, found)
+		}
+		return err
+	})
+	return table, err
+}
+
+// tryCommitLocked is tryCommit while no other contended commit of the pointer is under way.
+func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resolved) (*Table, error) {
+	hold, err := c.lock(ctx, OpCommitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.pointer.ID}})
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	return c.tryCommit(ctx, work, found)
+}
+
+// tryCommit makes one attempt; errAgain if only the pointer's version changed meanwhile. known is
+// the pointer as it was found first.
+func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (*Table, error) {
+	found, err := c.resolveForCommit(ctx, work, known)
+	if err != nil {
+		return nil, err
+	}
+	base, err := c.currentDocument(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	if err := metadata.Check(base, work.request.Requirements); err != nil {
+		return nil, err
+	}
+	next, err := c.buildNext(found, base, work.request.Updates)
+	if err != nil {
+		return nil, err
+	}
+	if next.document == base {
+		return &Table{Identifier: work.ident, MetadataLocation: found.pointer.MetadataLocation, Document: base}, nil
+	}
+	change, batch, err := c.commitBatch(ctx, found, base, next)
+	if err != nil {
+		return nil, err
+	}
+	if err := again(c.publish(ctx, next, change, batch)); err != nil {
+		return nil, err
+	}
+	c.deleteTrimmed(ctx, found, base, next)
+	return &Table{Identifier: work.ident, MetadataLocation: next.location, Document: next.document}, nil
+}
+
+// resolveForCommit returns the pointer that the commit is about, as it is now.
+func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *resolved) (*resolved, error) {
+	if !work.pinned {
+		return c.resolveTable(ctx, work.ident)
+	}
+	found, err := c.readPointer(ctx, known)
+	if err == nil && found == nil {
+		err = noSuchTable(work.ident)
+	}
+	return found, err
+}
+
+// buildNext applies updates to base, which found names, and names the file of the result. If they change
+// nothing the result's document is base itself, and it has no name.
+func (c *Catalog) buildNext(found *resolved, base *metadata.Document, updates []metadata.Update) (metadataFile, error) {
+	env, err := c.env(found.pointer.MetadataLocation)
+	if err != nil {
+		return metadataFile{}, err
+	}
+	document, err := base.Apply(updates, env)
+	if err != nil || document == base {
+		return metadataFile{document: base}, err
+	}
+	return c.nameFile(found.storage, document, found.pointer.MetadataLocation)
+}
+
+// commitBatch returns what one Apply must require and write to make next the current version.
+func (c *Catalog) commitBatch(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) (registry.Change, registry.Batch, error) {
+	change, err := c.newChange(ctx, string(OpCommit), found.pointer.Identifier())
+	if err != nil {
+		return change, registry.Batch{}, err
+	}
+	change.MetadataLocation = next.location
+	pointer := found.pointer
+	pointer.MetadataLocation = next.location
+	conditions := []registry.Condition{registry.ETagIs(found.record.Key, found.record.ETag)}
+	var puts []put
+	if next.document.Location() != base.Location() {
+		moved, err := c.claimMove(ctx, found, next.document.Location())
+		if err != nil {
+			return change, registry.Batch{}, err
+		}
+		conditions, puts = append(conditions, moved.conditions...), moved.puts
+		pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
+			func(kept string) bool { return kept == moved.normalised }), moved.normalised)
+	}
+	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
+	return change, registry.Batch{Conditions: conditions, Writes: writes}, err
+}
+
+// claimMove plans the claim of a location that set-location asked for; the old one is kept.
+func (c *Catalog) claimMove(ctx context.Context, found *resolved, location string) (claim, error) {
+	ch, err := c.resolveChain(ctx, found.pointer.Warehouse, nil)
+	if err != nil {
+		return claim{}, err
+	}
+	planned, err := c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: found.pointer.ID})
+	return planned, explicitTaken(err, location)
+}
+
+// deleteTrimmed deletes the metadata files that fell out of the table's metadata log with a commit that
+// certainly happened, if the table wants that. A failure leaves files that nothing names.
+func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) {
+	wanted, _ := next.document.Property(propDeleteAfterCommit)
+	if enabled, err := strconv.ParseBool(wanted); err != nil || !enabled {
+		return
+	}
+	kept := map[string]bool{next.location: true}
+	for _, entry := range next.document.MetadataLog() {
+		kept[entry.MetadataLocation] = true
+	}
+	var trimmed []string
+	for _, entry := range base.MetadataLog() {
+		if !kept[entry.MetadataLocation] && withinClaims(found.pointer.Claims, entry.MetadataLocation) {
+			trimmed = append(trimmed, entry.MetadataLocation)
+		}
+	}
+	if len(trimmed) == 0 {
+		return
+	}
+	if err := next.storage.Delete(ctx, trimmed...); err != nil {
+		c.log.WarnContext(ctx, "could not delete old metadata files", "ident", found.pointer.Identifier(), "error", fmt.Errorf("delete %d files: %w", len(trimmed), err))
+	}
+}
+
+// withinClaims tells whether a file lies within one of a table's claimed locations.
+func withinClaims(claims []string, location string) bool {
+	return slices.ContainsFunc(claims, func(claim string) bool {
+		inside, err := storage.Within(claim, location)
+		return err == nil && inside
+	})
+}

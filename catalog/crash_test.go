@@ -1,0 +1,365 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"moorage"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/registry/pebble"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// mutation is an operation whose every port call can be made to fail.
+type mutation struct {
+	operation Operation // of the change that makes it true
+	run       func(ctx context.Context, c *Catalog) error
+	happened  func(ctx context.Context, c *Catalog) bool
+}
+
+// mutations returns every mutation of the catalog. They run on a fixture with the table "t", the
+// empty namespace "empty" and the empty warehouse "spare", and a file of an unregistered table.
+func mutations(t testing.TB, unregistered string) []mutation {
+	ns, empty := moorage.Namespace{"ns"}, moorage.Namespace{"empty"}
+	exists := func(name string) func(context.Context, *Catalog) bool {
+		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) == nil }
+	}
+	missing := func(name string) func(context.Context, *Catalog) bool {
+		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) != nil }
+	}
+	return []mutation{
+		{OpCreateWarehouse, func(ctx context.Context, c *Catalog) error {
+			_, err := c.CreateWarehouse(ctx, WarehouseSpec{Name: "new", Location: "file:///new"})
+			return err
+		}, func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "new"); return err == nil }},
+		{OpDropWarehouse, func(ctx context.Context, c *Catalog) error { return c.DropWarehouse(ctx, "spare") },
+			func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "spare"); return err != nil }},
+		{OpCreateNamespace, func(ctx context.Context, c *Catalog) error {
+			_, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"}, nil)
+			return err
+		}, func(ctx context.Context, c *Catalog) bool {
+			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"})
+			return err == nil
+		}},
+		{OpDropNamespace, func(ctx context.Context, c *Catalog) error { return c.DropNamespace(ctx, testWarehouse, empty) },
+			func(ctx context.Context, c *Catalog) bool {
+				_, err := c.LoadNamespace(ctx, testWarehouse, empty)
+				return err != nil
+			}},
+		{OpUpdateProperties, func(ctx context.Context, c *Catalog) error {
+			_, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"a": "b"}})
+			return err
+		}, func(ctx context.Context, c *Catalog) bool {
+			properties, err := c.LoadNamespace(ctx, testWarehouse, ns)
+			return err == nil && properties["a"] == "b"
+		}},
+		{OpCreateTable, func(ctx context.Context, c *Catalog) error {
+			_, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
+			return err
+		}, exists("new")},
+		{OpCommitCreate, func(ctx context.Context, c *Catalog) error {
+			_, err := c.Commit(ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
+			return err
+		}, exists("new")},
+		{OpCommit, func(ctx context.Context, c *Catalog) error {
+			_, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
+			return err
+		}, func(ctx context.Context, c *Catalog) bool {
+			table, err := c.LoadTable(ctx, ident("t"))
+			if err != nil {
+				return false
+			}
+			_, set := table.Document.Property("mine")
+			return set
+		}},
+		{OpRename, func(ctx context.Context, c *Catalog) error { return c.RenameTable(ctx, ident("t"), ident("new")) },
+			func(ctx context.Context, c *Catalog) bool { return exists("new")(ctx, c) && missing("t")(ctx, c) }},
+		{OpRegister, func(ctx context.Context, c *Catalog) error {
+			_, err := c.RegisterTable(ctx, ident("new"), RegisterRequest{MetadataLocation: unregistered})
+			return err
+		}, exists("new")},
+		{OpRegisterOver, func(ctx context.Context, c *Catalog) error {
+			_, err := c.RegisterTable(ctx, ident("t"), RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
+			return err
+		}, func(ctx context.Context, c *Catalog) bool {
+			table, err := c.LoadTable(ctx, ident("t"))
+			return err == nil && table.MetadataLocation == unregistered
+		}},
+		{OpUnregister, func(ctx context.Context, c *Catalog) error { _, err := c.UnregisterTable(ctx, ident("t")); return err }, missing("t")},
+		{OpDropTable, func(ctx context.Context, c *Catalog) error {
+			return c.DropTable(ctx, ident("t"), DropOptions{Purge: true})
+		}, missing("t")},
+		{OpPurge, func(ctx context.Context, c *Catalog) error { return c.purgeAll(ctx) },
+			func(ctx context.Context, c *Catalog) bool {
+				records, err := c.store.List(ctx, registry.TableTask, "", "", 1)
+				return err == nil && len(records) == 0
+			}},
+		{OpEndWindow, func(ctx context.Context, c *Catalog) error { return c.endWindows(ctx) },
+			func(ctx context.Context, c *Catalog) bool {
+				dropped := 0
+				err := c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+					if record.State == registry.StateDropped {
+						dropped++
+					}
+					return true, nil
+				})
+				return err == nil && dropped == 0
+			}},
+	}
+}
+
+// newCrashFixture returns a fixture as mutations wants it, and the metadata file.
+func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f *fixture, unregistered string) {
+	t.Helper()
+	f = newFixture(t, change)
+	f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "spare", Location: "file:///spare"}); err != nil {
+		t.Fatal(err)
+	}
+	other := f.create("other")
+	if _, err := f.UnregisterTable(f.ctx, ident("other")); err != nil {
+		t.Fatal(err)
+	}
+	switch operation {
+	case OpPurge:
+		err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+	case OpEndWindow:
+		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(f.undropWindow + time.Hour)
+	}
+	return f, other.MetadataLocation
+}
+
+// faults numbers the calls of both ports in one sequence, once armed, and does action to one of them.
+type faults struct {
+	mu     sync.Mutex
+	armed  bool
+	k      int
+	action registrytest.Action
+	calls  int
+	hit    string // the method that was hit
+	dead   bool
+}
+
+func (p *faults) arm(k int, action registrytest.Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed, p.k, p.action = true, k, action
+}
+
+func (p *faults) disarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = false
+}
+
+func (p *faults) plan(_ int, method string) registrytest.Action {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.dead:
+		return registrytest.Die
+	case !p.armed:
+		return registrytest.Pass
+	}
+	p.calls++
+	if p.calls-1 != p.k {
+		return registrytest.Pass
+	}
+	p.hit = method
+	p.dead = p.action == registrytest.Die || p.action == registrytest.DieAfter
+	return p.action
+}
+
+func (p *faults) storagePlan(call int, method string) storagetest.Action {
+	action := p.plan(call, method)
+	if action == registrytest.Delay {
+		return storagetest.Lose // a file is never written late
+	}
+	return storagetest.Action(action)
+}
+
+// fileCount knows which files there are.
+type fileCount struct {
+	mu    sync.Mutex // guards there; a leaf
+	there map[string]bool
+}
+
+func (c *fileCount) set(location string, there bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if there {
+		c.there[location] = true
+	} else {
+		delete(c.there, location)
+	}
+}
+
+// countedFiles is a storage whose files are counted.
+type countedFiles struct {
+	storage.Store
+	count *fileCount
+}
+
+func (c *countedFiles) Create(ctx context.Context, location string, body []byte) error {
+	err := c.Store.Create(ctx, location, body)
+	if err == nil {
+		c.count.set(location, true)
+	}
+	return err
+}
+
+func (c *countedFiles) Delete(ctx context.Context, locations ...string) error {
+	for _, location := range locations {
+		c.count.set(location, false)
+	}
+	return c.Store.Delete(ctx, locations...)
+}
+
+// For k = 0, 1, 2 …: the k-th port call of each operation fails, or succeeds and its answer is lost, or
+// comes true only later, or the process dies before or after it. What was answered must be what
+// happened, a definite failure must have changed nothing and left no file, and after a
+// restart Check must find nothing.
+func TestCrashEveryCall(t *testing.T) {
+	t.Parallel()
+	actions := map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
+		"die": registrytest.Die, "die after": registrytest.DieAfter,
+	}
+	stores := map[string]func(testing.TB, *lockedRandom) registry.Store{
+		"memory": func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
+		"pebble": openMemPebble,
+	}
+	for storeName, open := range stores {
+		for n, m := range mutations(t, "") {
+			for actionName, action := range actions {
+				t.Run(fmt.Sprintf("%s/%s/%s", storeName, m.operation, actionName), func(t *testing.T) {
+					t.Parallel()
+					for k := 0; ; k++ {
+						if survived := crashOnce(t, open, n, m.operation, k, action); survived {
+							if k < 1 {
+								t.Fatal("no call was seen")
+							}
+							return
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// crashOnce does action to call k of the n-th mutation, and tells whether there was no such call.
+func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation Operation, k int, action registrytest.Action) (survived bool) {
+	t.Helper()
+	plan := &faults{}
+	var store *registrytest.FaultyStore
+	var raw registry.Store
+	var rawStorage func([]string) (storage.Store, error)
+	files := &fileCount{there: map[string]bool{}}
+	f, unregistered := newCrashFixture(t, operation, func(c *Config) {
+		raw = open(t, newLockedRandom(uint64(k)))
+		store = registrytest.Faulty(raw, plan.plan)
+		c.Store = store
+		openInner := c.OpenStorage
+		rawStorage = openInner
+		c.OpenStorage = func(roots []string) (storage.Store, error) {
+			inner, err := openInner(roots)
+			if err != nil {
+				return nil, err
+			}
+			return storagetest.Faulty(&countedFiles{inner, files}, plan.storagePlan), nil
+		}
+	})
+	before := len(files.there)
+	m := mutations(t, unregistered)[n]
+	f.settleTimeout = 20 * time.Millisecond
+	plan.arm(k, action)
+	err := m.run(f.ctx, f.Catalog)
+	plan.disarm()
+	survived = plan.hit == ""
+	at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)
+	if survived && err != nil {
+		t.Fatalf("%s without a fault", at)
+	}
+	// Another node looks at once, then the late write arrives, then everything restarts.
+	config := f.config
+	config.Store, config.OpenStorage = raw, rawStorage
+	node, newErr := New(config)
+	if newErr != nil {
+		t.Fatal(newErr)
+	}
+	definite := err == nil || !plan.dead && moorage.KindOf(err) != moorage.KindCommitUnknown
+	for _, moment := range []string{"at once", "after late writes"} {
+		if moment == "after late writes" {
+			store.Release(f.ctx)
+		}
+		// A worker's pass may end without an error and be resumed by the next.
+		if worker := operation == OpPurge || operation == OpEndWindow; definite && (!worker || survived) && m.happened(f.ctx, node) != (err == nil) {
+			t.Fatalf("%s, but %s happened is %t", at, moment, err != nil)
+		}
+	}
+	if definite && err != nil && len(files.there) > before && plan.hit != storagetest.MethodDelete {
+		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
+	}
+	f.clock.Advance(droppingStale + time.Second)
+	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock}
+	recovered.recover()
+	recovered.wantClean()
+	if t.Failed() {
+		t.Fatalf("%s: see above", at)
+	}
+	return survived
+}
+
+// recover does what the workers and the next users of a namespace do.
+func (f *fixture) recover() {
+	f.t.Helper()
+	for _, err := range []error{f.purgeAll(f.ctx), f.endWindows(f.ctx)} {
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	for _, ns := range []moorage.Namespace{nil, {"ns"}, {"empty"}} {
+		if _, err := f.resolveLive(f.ctx, testWarehouse, ns); err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
+			f.t.Fatal(err)
+		}
+	}
+	if _, err := f.resolveLive(f.ctx, "spare", nil); err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+		f.t.Fatal(err)
+	}
+}
+
+// openMemPebble returns a store on a file system in memory.
+func openMemPebble(t testing.TB, random *lockedRandom) registry.Store {
+	t.Helper()
+	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: random})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}

@@ -1,0 +1,292 @@
+package catalog
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// suffixBytes is the length of the random part of a location that must be unique.
+const suffixBytes = 4
+
+// CreateTable makes a table, or builds one that a later Commit with assert-create makes
+// (request.Stage: nothing is stored, the answer has no MetadataLocation).
+//
+// Errors: KindNoSuchNamespace; KindAlreadyExists; KindBadRequest, KindIllegalArgument or
+// KindValidation for a request that can never succeed, a location that is taken or not
+// allowed among them; KindUnavailable; KindCommitUnknown. Durable when it returns.
+// Source: REST specification, createTable.
+func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+	const op = "catalog.CreateTable"
+	table, err := c.createTable(ctx, ident, request)
+	return table, moorage.Annotate(op, ident.String(), err)
+}
+
+func (c *Catalog) createTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+	if err := ident.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.mustBeFree(ctx, ident); err != nil {
+		return nil, err
+	}
+	if request.Stage {
+		return c.stageTable(ctx, ident, request)
+	}
+	hold, err := c.lock(ctx, OpCreateTable, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	var table *Table
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		table, err = c.tryCreateTable(ctx, ident, request)
+		return err
+	})
+	return table, err
+}
+
+// mustBeFree reports why no table can be made at ident, as far as a look without locks can tell.
+func (c *Catalog) mustBeFree(ctx context.Context, ident moorage.Identifier) error {
+	ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return err
+	}
+	found, err := c.readEntry(ctx, ch, ident.Name)
+	if err != nil {
+		return err
+	}
+	return found.mustBeFree(ident)
+}
+
+// tryCreateTable makes one attempt; errAgain if something changed meanwhile.
+func (c *Catalog) tryCreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.readEntry(ctx, ch, ident.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.mustBeFree(ident); err != nil {
+		return nil, err
+	}
+	id, err := c.newID()
+	if err != nil {
+		return nil, err
+	}
+	location, claim, err := c.chooseLocation(ctx, ch, ident, request, id)
+	if err != nil {
+		return nil, err
+	}
+	document, err := c.newDocument(request, location)
+	if err != nil {
+		return nil, err
+	}
+	return c.bear(ctx, OpCreateTable, ch, birth{ident: ident, id: id, document: document, claim: claim})
+}
+
+// chooseLocation returns the location of a new table, and what claiming it for id takes: the asked one, or
+// <warehouse>/<namespace>/<name>, with a random suffix if that is taken or the table is staged.
+func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.Identifier, request CreateTableRequest, id registry.ID) (string, claim, error) {
+	roots := c.roots(ch.warehouse)
+	if request.Location != "" {
+		location := storage.Trim(request.Location)
+		planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
+		return location, planned, explicitTaken(err, location)
+	}
+	location := ch.warehouse.Location
+	for _, level := range ident.Namespace {
+		location = storage.Join(location, storage.Escape(level))
+	}
+	location = storage.Join(location, storage.Escape(ident.Name))
+	if !request.Stage {
+		planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
+		if taken := (*errTaken)(nil); !errors.As(err, &taken) {
+			return location, planned, err
+		}
+	}
+	var suffix [suffixBytes]byte
+	if _, err := io.ReadFull(c.random, suffix[:]); err != nil {
+		return "", claim{}, moorage.E("catalog.chooseLocation", "", moorage.KindInternal, err)
+	}
+	location += "-" + hex.EncodeToString(suffix[:])
+	planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
+	return location, planned, explicitTaken(err, location)
+}
+
+func (c *Catalog) newDocument(request CreateTableRequest, location string) (*metadata.Document, error) {
+	env, err := c.env("")
+	if err != nil {
+		return nil, err
+	}
+	return metadata.Create(metadata.CreateTable{
+		Location:      location,
+		Schema:        request.Schema,
+		PartitionSpec: request.PartitionSpec,
+		WriteOrder:    request.WriteOrder,
+		Properties:    request.Properties,
+	}, env)
+}
+
+// env returns what package metadata takes from outside, for a version that follows the file at base.
+func (c *Catalog) env(base string) (metadata.Env, error) {
+	uuid, err := c.newUUID()
+	return metadata.Env{Now: c.now(), BaseLocation: base, NewUUID: func() string { return uuid }}, err
+}
+
+// stageTable builds a table and stores nothing.
+func (c *Catalog) stageTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+	ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	location, _, err := c.chooseLocation(ctx, ch, ident, request, registry.ID{})
+	if err != nil {
+		return nil, err
+	}
+	document, err := c.newDocument(request, location)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.staged.make(ctx, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
+		return nil, err
+	}
+	return &Table{Identifier: ident, Document: document}, nil
+}
+
+// birth is a table about to be made: entry, pointer and claims are born in one Apply.
+type birth struct {
+	ident    moorage.Identifier
+	id       registry.ID // of the pointer
+	document *metadata.Document
+	claim    claim
+}
+
+// bear makes the table; errAgain if something changed meanwhile.
+func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b birth) (*Table, error) {
+	change, err := c.newChange(ctx, string(operation), b.ident)
+	if err != nil {
+		return nil, err
+	}
+	file, err := c.nameFile(ch.storage, b.document, "")
+	if err != nil {
+		return nil, err
+	}
+	change.MetadataLocation = file.location
+	batch, err := c.birthBatch(ch, b, file.location)
+	if err != nil {
+		return nil, err
+	}
+	if err := again(c.publish(ctx, file, change, batch)); err != nil {
+		return nil, err
+	}
+	return &Table{Identifier: b.ident, MetadataLocation: file.location, Document: b.document}, nil
+}
+
+// birthBatch returns the conditions and writes of a birth.
+func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (registry.Batch, error) {
+	parent := ch.record()
+	pointer := registry.Pointer{
+		ID:               b.id,
+		Warehouse:        b.ident.Warehouse,
+		Namespace:        b.ident.Namespace,
+		Name:             b.ident.Name,
+		NamespaceID:      ch.id(),
+		TableUUID:        b.document.UUID(),
+		MetadataLocation: metadataLocation,
+		Claims:           []string{b.claim.normalised},
+		Since:            c.now(),
+	}
+	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.id(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
+	puts := append([]put{
+		{entryKey, registry.StateTable, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}},
+		{pointerKey, registry.StateLive, pointer},
+		{uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}},
+	}, b.claim.puts...)
+	writes, err := encodePuts(puts...)
+	return registry.Batch{
+		Conditions: append([]registry.Condition{
+			registry.ETagIs(parent.Key, parent.ETag),
+			registry.Absent(entryKey),
+			registry.Absent(pointerKey),
+			registry.Absent(uuidKey),
+		}, b.claim.conditions...),
+		Writes: writes,
+	}, err
+}
+
+// commitCreate makes the table that a Commit with assert-create describes.
+// Source: REST specification, updateTable; a failure because the table is there is 409.
+func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, updates []metadata.Update) (*Table, error) {
+	if err := ident.Validate(); err != nil {
+		return nil, err
+	}
+	hold, err := c.lock(ctx, OpCommitCreate, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	var table *Table
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		table, err = c.tryCommitCreate(ctx, ident, updates)
+		return err
+	})
+	return table, err
+}
+
+func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, updates []metadata.Update) (*Table, error) {
+	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.readEntry(ctx, ch, ident.Name)
+	if err != nil {
+		return nil, err
+	}
+	if found.record.State == registry.StateTable {
+		return nil, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
+	}
+	if err := found.mustBeFree(ident); err != nil {
+		return nil, err
+	}
+	env, err := c.env("")
+	if err != nil {
+		return nil, err
+	}
+	document, err := metadata.Build(updates, env)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.newID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
+		return nil, err
+	}
+	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id})
+	if err != nil {
+		return nil, explicitTaken(err, document.Location())
+	}
+	return c.bear(ctx, OpCommitCreate, ch, birth{ident: ident, id: id, document: document, claim: claim})
+}
+
+// mustBeFreeUUID reports KindAlreadyExists if a table, live or dropped, has the table-uuid.
+func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
+	records, err := c.get(ctx, registry.UUIDKey(uuid))
+	if err == nil && records[0].Exists() {
+		err = moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID already exists: %s", uuid)
+	}
+	return err
+}

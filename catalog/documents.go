@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// metadataBytesMax bounds a metadata file, before and after decompression.
+const metadataBytesMax = 1 << 30
+
+// Properties of a table that the catalog itself acts on.
+const (
+	propMetadataPath      = "write.metadata.path"
+	propMetadataCodec     = "write.metadata.compression-codec"
+	propDeleteAfterCommit = "write.metadata.delete-after-commit.enabled"
+)
+
+// documents keeps parsed metadata documents by their location. A location is written
+// once, so what is kept never becomes wrong.
+type documents struct {
+	cache *otter.Cache[string, *metadata.Document]
+}
+
+func newDocuments(bytesMax int64) *documents {
+	return &documents{otter.Must(&otter.Options[string, *metadata.Document]{
+		MaximumWeight: uint64(bytesMax),
+		Weigher: func(location string, document *metadata.Document) uint32 {
+			return uint32(min(document.CostBytes()+int64(len(location)), math.MaxUint32))
+		},
+	})}
+}
+
+// document returns the metadata document at location: kept, or read and parsed, once for all who ask at
+// the same time. A file that is missing is KindNotFound, one that cannot be parsed has the
+// kind of metadata.Parse.
+func (c *Catalog) document(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
+	return c.documents.cache.Get(ctx, location, otter.LoaderFunc[string, *metadata.Document](
+		func(ctx context.Context, location string) (*metadata.Document, error) {
+			ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
+			defer cancel()
+			return readDocument(ctx, store, location)
+		}))
+}
+
+func readDocument(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
+	raw, err := storage.ReadAll(ctx, store, location, metadataBytesMax)
+	if err != nil {
+		return nil, fileError(location, err)
+	}
+	if raw, err = decompress(raw); err != nil {
+		return nil, moorage.Errorf(moorage.KindValidation, "Cannot decompress metadata file %s: %w", location, err)
+	}
+	document, err := metadata.Parse(raw)
+	if err != nil {
+		return nil, moorage.Annotate("read metadata", location, err)
+	}
+	return document, nil
+}
+
+// fileError gives the failure of reading or writing a file its kind.
+func fileError(location string, err error) error {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return moorage.Errorf(moorage.KindNotFound, "Failed to open input stream for file: %s", location)
+	case errors.Is(err, storage.ErrOutside):
+		return moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
+	case errors.Is(err, storage.ErrLocation):
+		return moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+	}
+	return moorage.E("catalog.file", location, moorage.KindUnavailable, err)
+}
+
+// decompress returns raw, or its content if it is gzip. The name of the file does not matter:
+// writers have used several.
+func decompress(raw []byte) ([]byte, error) {
+	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
+		return raw, nil
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, metadataBytesMax+1))
+	if err == nil && len(content) > metadataBytesMax {
+		err = fmt.Errorf("more than %d bytes", metadataBytesMax)
+	}
+	return content, err
+}
+
+// metadataFile is a metadata document and the name under which it is, or will be, stored.
+type metadataFile struct {
+	location string
+	document *metadata.Document
+	storage  storage.Store
+}
+
+// nameFile draws a name for the version of document that follows the file at base ("" for the first):
+// <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set
+// by the property write.metadata.path and the ending says whether the file is compressed.
+func (c *Catalog) nameFile(store storage.Store, document *metadata.Document, base string) (metadataFile, error) {
+	folder := storage.Join(document.Location(), "metadata")
+	if custom, ok := document.Property(propMetadataPath); ok && custom != "" {
+		folder = storage.Trim(custom)
+	}
+	unique, err := c.newUUID()
+	if err != nil {
+		return metadataFile{}, err
+	}
+	ending := ".metadata.json"
+	if codec, _ := document.Property(propMetadataCodec); strings.EqualFold(codec, "gzip") {
+		ending = ".gz" + ending
+	}
+	name := fmt.Sprintf("%05d-%s%s", fileVersion(base)+1, unique, ending)
+	return metadataFile{storage.Join(folder, name), document, store}, nil
+}
+
+// fileVersion returns the number that the name of a metadata file begins with, -1 if there is none.
+func fileVersion(location string) int {
+	digits, _, _ := strings.Cut(path.Base(location), "-")
+	version, err := strconv.Atoi(digits)
+	if err != nil || version < 0 || version == math.MaxInt {
+		return -1
+	}
+	return version
+}
+
+// write stores the file, durably, before anything names it.
+func (f metadataFile) write(ctx context.Context) error {
+	body := f.document.Raw()
+	if strings.HasSuffix(f.location, ".gz.metadata.json") {
+		var compressed bytes.Buffer
+		writer := gzip.NewWriter(&compressed)
+		if _, err := writer.Write(body); err != nil {
+			return moorage.E("compress metadata", f.location, moorage.KindInternal, err)
+		}
+		if err := writer.Close(); err != nil {
+			return moorage.E("compress metadata", f.location, moorage.KindInternal, err)
+		}
+		body = compressed.Bytes()
+	}
+	if err := f.storage.Create(ctx, f.location, body); err != nil {
+		return fileError(f.location, err)
+	}
+	return nil
+}
+
+// discard deletes a file that was written, or may have been, for a version that certainly will never
+// be. Nothing named it, so failing to delete it leaves an orphan and no more.
+func (c *Catalog) discard(ctx context.Context, file metadataFile) {
+	ctx, cancel := detached(ctx, settleTimeout)
+	defer cancel()
+	if err := file.storage.Delete(ctx, file.location); err != nil {
+		c.log.WarnContext(ctx, "could not delete the metadata file of a commit that did not happen", "location", file.location, "error", err)
+	}
+}
+
+// publish writes file, then applies batch, which names it, as the commit change. If that certainly
+// did not and will not happen the file is deleted again; if it may have, the file stays.
+func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch) error {
+	if err := file.write(ctx); err != nil {
+		if moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists) {
+			c.discard(ctx, file)
+		}
+		return err
+	}
+	err := c.apply(ctx, change, batch)
+	switch {
+	case err == nil:
+		c.documents.cache.Set(file.location, file.document)
+	case moorage.KindOf(err) != moorage.KindCommitUnknown:
+		c.discard(ctx, file)
+	}
+	return err
+}

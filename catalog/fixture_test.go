@@ -1,0 +1,174 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/locks/lockstest"
+	"moorage/metadata"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// clock is a time that stands still until a test moves it.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// lockedRandom is a seeded source of bits that many goroutines may read.
+type lockedRandom struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func newLockedRandom(seed uint64) *lockedRandom {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	return &lockedRandom{source: rand.NewChaCha8(key)}
+}
+
+func (r *lockedRandom) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
+}
+
+// fixture is a catalog over stores in memory, with the warehouse "w" and the namespace "ns".
+type fixture struct {
+	*Catalog
+	t      testing.TB
+	ctx    context.Context
+	clock  *clock
+	store  registry.Store
+	files  storage.Store
+	locks  *lockstest.Recorder
+	config Config
+}
+
+const testWarehouse = "w"
+
+// newFixture returns a fixture; change may set other parts before the catalog is made.
+func newFixture(t testing.TB, change ...func(*Config)) *fixture {
+	t.Helper()
+	clock := newClock()
+	files := memorystorage.New()
+	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
+	random := newLockedRandom(1)
+	config := Config{
+		Store:       memoryregistry.New(random),
+		Locks:       recorder,
+		OpenStorage: func(roots []string) (storage.Store, error) { return files.Within(roots) },
+		Now:         clock.Now,
+		Random:      random,
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	c, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config}
+	if _, err := c.CreateWarehouse(f.ctx, WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// ident returns the identifier of a table in the namespace "ns".
+func ident(name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"ns"}, Name: name}
+}
+
+const testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"},{"id":2,"name":"name","required":false,"type":"string"}]}`
+
+func (f *fixture) create(name string) *Table {
+	f.t.Helper()
+	table, err := f.CreateTable(f.ctx, ident(name), CreateTableRequest{Schema: []byte(testSchema)})
+	if err != nil {
+		f.t.Fatalf("create %s: %v", name, err)
+	}
+	return table
+}
+
+// request decodes a commit from JSON arrays.
+func commitRequest(t testing.TB, requirements, updates string) CommitRequest {
+	t.Helper()
+	r, err := metadata.DecodeRequirements([]byte(requirements))
+	if err != nil {
+		t.Fatalf("decode %s: %v", requirements, err)
+	}
+	u, err := metadata.DecodeUpdates([]byte(updates))
+	if err != nil {
+		t.Fatalf("decode %s: %v", updates, err)
+	}
+	return CommitRequest{Requirements: r, Updates: u}
+}
+
+// setProperty returns a commit without requirements that sets one property.
+func setProperty(t testing.TB, key, value string) CommitRequest {
+	t.Helper()
+	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{%q:%q}}]`, key, value))
+}
+
+// appendSnapshot returns a commit that adds a snapshot on top of parent (0: none) and moves main to it.
+func appendSnapshot(t testing.TB, table *Table, id, parent, sequence int64) CommitRequest {
+	t.Helper()
+	requirement, parentMember := "null", ""
+	if parent != 0 {
+		requirement, parentMember = fmt.Sprint(parent), fmt.Sprintf(`"parent-snapshot-id":%d,`, parent)
+	}
+	return commitRequest(t,
+		fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%s}]`, table.Document.UUID(), requirement),
+		fmt.Sprintf(`[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s/metadata/snap-%d.avro","summary":{"operation":"append"},"schema-id":0}},
+			{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]`,
+			id, parentMember, sequence, newClock().Now().UnixMilli(), table.Document.Location(), id, id))
+}
+
+// wantKind fails the test unless err has the kind.
+func wantKind(t testing.TB, err error, kind moorage.Kind) {
+	t.Helper()
+	if err == nil || moorage.KindOf(err) != kind {
+		t.Fatalf("got error %v of kind %v, want kind %v", err, moorage.KindOf(err), kind)
+	}
+}
+
+// wantClean fails the test unless Check finds nothing.
+func (f *fixture) wantClean() {
+	f.t.Helper()
+	report, err := f.Check(f.ctx)
+	if err != nil {
+		f.t.Fatalf("check: %v", err)
+	}
+	for _, problem := range report.Problems {
+		f.t.Errorf("check: %s", problem)
+	}
+}

@@ -1,0 +1,197 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+)
+
+// Each operation takes exactly what the lock table says, in one call, sorted.
+func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
+	t.Parallel()
+	ns := moorage.Namespace{"ns"}
+	shard := func(name string) string { return fmt.Sprintf("W /w/ns/#%x", registry.Shard(name)) }
+	pointer := func(f *fixture, name string) string {
+		found, err := f.resolveTable(f.ctx, ident(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "W /w/@" + found.pointer.ID.String()
+	}
+	request := CreateTableRequest{Schema: []byte(testSchema)}
+	tests := []struct {
+		operation Operation
+		run       func(f *fixture) (want []string, err error)
+	}{
+		{OpCreateWarehouse, func(f *fixture) ([]string, error) {
+			_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "x", Location: "file:///x"})
+			return []string{"W /x"}, err
+		}},
+		{OpDropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.DropWarehouse(f.ctx, "empty") }},
+		{OpCreateNamespace, func(f *fixture) ([]string, error) {
+			_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "a", "b"}, nil)
+			return []string{"W /w/ns/a"}, err
+		}},
+		{OpDropNamespace, func(f *fixture) ([]string, error) {
+			return []string{"W /w/empty"}, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"})
+		}},
+		{OpUpdateProperties, func(f *fixture) ([]string, error) {
+			_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"a": "b"}})
+			return nil, err
+		}},
+		{OpCreateTable, func(f *fixture) ([]string, error) {
+			_, err := f.CreateTable(f.ctx, ident("new"), request)
+			return []string{shard("new")}, err
+		}},
+		{OpStageTable, func(f *fixture) ([]string, error) {
+			staged := request
+			staged.Stage = true
+			_, err := f.CreateTable(f.ctx, ident("new"), staged)
+			return nil, err
+		}},
+		{OpCommitCreate, func(f *fixture) ([]string, error) {
+			_, err := f.Commit(f.ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
+			return []string{shard("new")}, err
+		}},
+		{OpRegister, func(f *fixture) ([]string, error) {
+			last, err := f.UnregisterTable(f.ctx, ident("t"))
+			if err != nil {
+				return nil, err
+			}
+			f.locks.Reset()
+			_, err = f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+			return []string{shard("new")}, err
+		}},
+		{OpRegisterOver, func(f *fixture) ([]string, error) {
+			table, err := f.LoadTable(f.ctx, ident("t"))
+			if err != nil {
+				return nil, err
+			}
+			want := []string{shard("t"), pointer(f, "t")}
+			_, err = f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+			return want, err
+		}},
+		{OpDropTable, func(f *fixture) ([]string, error) {
+			want := []string{shard("t"), pointer(f, "t")}
+			return want, f.DropTable(f.ctx, ident("t"), DropOptions{})
+		}},
+		{OpUnregister, func(f *fixture) ([]string, error) {
+			want := []string{shard("t"), pointer(f, "t")}
+			_, err := f.UnregisterTable(f.ctx, ident("t"))
+			return want, err
+		}},
+		{OpRename, func(f *fixture) ([]string, error) {
+			want := []string{shard("t"), shard("new"), pointer(f, "t")}
+			return want, f.RenameTable(f.ctx, ident("t"), ident("new"))
+		}},
+		{OpCommit, func(f *fixture) ([]string, error) {
+			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+			return nil, err
+		}},
+		{OpCommitContended, func(f *fixture) ([]string, error) {
+			found, err := f.resolveTable(f.ctx, ident("t"))
+			if err != nil {
+				return nil, err
+			}
+			_, err = f.tryCommitLocked(f.ctx, commit{ident: ident("t"), request: setProperty(t, "a", "b")}, found)
+			return []string{pointer(f, "t")}, err
+		}},
+		{OpPurge, func(f *fixture) ([]string, error) {
+			if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+				return nil, err
+			}
+			f.locks.Reset()
+			return nil, f.purgeAll(f.ctx)
+		}},
+		{OpEndWindow, func(f *fixture) ([]string, error) {
+			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+				return nil, err
+			}
+			f.clock.Advance(f.undropWindow + 1)
+			f.locks.Reset()
+			return nil, f.endWindows(f.ctx)
+		}},
+		{OpRead, func(f *fixture) ([]string, error) {
+			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
+				return nil, err
+			}
+			_, _, err := f.ListTables(f.ctx, testWarehouse, ns, Page{})
+			return nil, err
+		}},
+	}
+	var covered []Operation
+	for _, test := range tests {
+		covered = append(covered, test.operation)
+		t.Run(string(test.operation), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "empty", Location: "file:///empty"}); err != nil {
+				t.Fatal(err)
+			}
+			f.locks.Reset()
+			want, err := test.run(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(want)
+			calls := f.locks.Calls()
+			if want == nil {
+				if len(calls) > 0 {
+					t.Errorf("took locks: %v", calls[0].Named())
+				}
+				return
+			}
+			if len(calls) != 1 || calls[0].Nested || calls[0].Options.NonBlocking {
+				t.Fatalf("%d calls of Acquire, want one that waits: %v", len(calls), calls)
+			}
+			got := calls[0].Named()
+			slices.Sort(got)
+			if !slices.Equal(got, slices.Compact(want)) {
+				t.Errorf("took %v, want %v", got, want)
+			}
+		})
+	}
+	for _, rule := range LockTable() {
+		if !slices.Contains(covered, rule.Operation) {
+			t.Errorf("no row for %s", rule.Operation)
+		}
+	}
+}
+
+// commitCreateRequest returns a commit that makes a table at location.
+func commitCreateRequest(t testing.TB, location string) CommitRequest {
+	t.Helper()
+	return commitRequest(t, `[{"type":"assert-create"}]`, `[
+		{"action":"assign-uuid","uuid":"f47ac10b-58cc-4372-a567-0e02b2c3d479"},
+		{"action":"upgrade-format-version","format-version":2},
+		{"action":"add-schema","schema":`+testSchema+`},{"action":"set-current-schema","schema-id":-1},
+		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
+		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
+		{"action":"set-location","location":"`+location+`"}]`)
+}
+
+// No lock is load-bearing: what the fixture's other tests show holds with a manager that grants
+// everything at once.
+func TestLifeWithoutLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) { c.Locks = locks.GrantAll{} })
+	table := f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.RenameTable(f.ctx, ident("t"), ident("u")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropTable(f.ctx, ident("u"), DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantClean()
+}

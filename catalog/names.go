@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// resolved is a table's pointer as of one read, and where its files are.
+type resolved struct {
+	record  registry.Record
+	pointer registry.Pointer
+	storage storage.Store
+}
+
+// names remembers which pointer a name led to, and that pointer's value. Each use reads the
+// pointer again: the record says itself what it is called and whether it is live, so a name
+// that is remembered wrongly is noticed.
+type names struct {
+	cache *otter.Cache[string, *resolved]
+}
+
+func newNames() *names {
+	return &names{otter.Must(&otter.Options[string, *resolved]{MaximumSize: namesMax})}
+}
+
+// resolveTable returns the live pointer of the table called ident. KindNoSuchTable if there is none,
+// be it because the namespace is missing (clients look for metadata tables such as
+// ns.table.files this way), or because ident is a view.
+func (c *Catalog) resolveTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
+	key := cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
+	if known, ok := c.names.cache.GetIfPresent(key); ok {
+		found, err := c.readPointer(ctx, known)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && found.pointer.Identifier().Equal(ident) {
+			if found != known {
+				c.names.cache.Set(key, found)
+			}
+			return found, nil
+		}
+		c.names.cache.Invalidate(key)
+	}
+	found, err := c.walkToTable(ctx, ident)
+	if err == nil {
+		c.names.cache.Set(key, found)
+	}
+	return found, err
+}
+
+// readPointer reads the pointer of known again: known itself if nothing changed, nil if
+// it is not live any more.
+func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, error) {
+	records, err := c.get(ctx, known.record.Key)
+	if err != nil {
+		return nil, err
+	}
+	switch record := records[0]; {
+	case !record.Exists() || record.State != registry.StateLive:
+		return nil, nil
+	case record.ETag == known.record.ETag:
+		return known, nil
+	default:
+		pointer, err := decode[registry.Pointer](record)
+		if err != nil {
+			return nil, err
+		}
+		return &resolved{record, pointer, known.storage}, nil
+	}
+}
+
+// walkToTable resolves ident by reads from the warehouse down.
+func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
+	var found *resolved
+	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
+		if err != nil {
+			if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
+				return noSuchTable(ident)
+			}
+			return err
+		}
+		entry, err := c.readEntry(ctx, ch, ident.Name)
+		if err != nil {
+			return err
+		}
+		if entry.record.State != registry.StateTable {
+			return noSuchTable(ident)
+		}
+		records, err := c.get(ctx, registry.PointerKey(entry.value.Pointer))
+		if err != nil {
+			return err
+		}
+		if !records[0].Exists() || records[0].State != registry.StateLive {
+			return errAgain // dropped, or moved to another name, since the entry was read
+		}
+		pointer, err := decode[registry.Pointer](records[0])
+		if err != nil {
+			return err
+		}
+		if !pointer.Identifier().Equal(ident) {
+			return errAgain
+		}
+		found = &resolved{records[0], pointer, ch.storage}
+		return nil
+	})
+	return found, err
+}
+
+// entry is an entry's record and value; both are zero if there is none.
+type entry struct {
+	record registry.Record
+	value  registry.Entry
+}
+
+// readEntry reads the entry called name in the namespace that ch leads to.
+func (c *Catalog) readEntry(ctx context.Context, ch *chain, name string) (entry, error) {
+	records, err := c.get(ctx, registry.EntryKey(ch.id(), name))
+	if err != nil || !records[0].Exists() {
+		return entry{}, err
+	}
+	value, err := decode[registry.Entry](records[0])
+	return entry{records[0], value}, err
+}
+
+// mustBeFree reports KindAlreadyExists if e is an entry, saying of what kind.
+func (e entry) mustBeFree(ident moorage.Identifier) error {
+	switch e.record.State {
+	case registry.StateNone:
+		return nil
+	case registry.StateView:
+		return moorage.Errorf(moorage.KindAlreadyExists, "View with same name already exists: %s", ident)
+	}
+	return moorage.Errorf(moorage.KindAlreadyExists, "Table already exists: %s", ident)
+}
+
+func noSuchTable(ident moorage.Identifier) error {
+	return moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", ident)
+}
+
+// ignoreAgain turns errAgain into nil, for callers that look again anyway.
+func ignoreAgain(err error) error {
+	if errors.Is(err, errAgain) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,266 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply.
+// It returns the properties as stored.
+//
+// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists,
+// KindUnavailable while a parent is being dropped. Durable when it returns.
+func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
+	const op = "catalog.CreateNamespace"
+	stored := maps.Clone(properties)
+	if stored == nil {
+		stored = map[string]string{}
+	}
+	err := ns.Validate()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+			return c.tryCreateNamespace(ctx, warehouse, ns, stored)
+		})
+	}
+	if err != nil {
+		return nil, moorage.Annotate(op, ns.String(), err)
+	}
+	return stored, nil
+}
+
+func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) error {
+	ch, err := c.resolveChain(ctx, warehouse, ns)
+	if err == nil {
+		return moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
+	}
+	if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
+		return err
+	}
+	existing := ns[:len(ch.levels)]
+	highest := ns[:len(existing)+1]
+	hold, err := c.lock(ctx, OpCreateNamespace, lockScope{warehouse: warehouse, namespace: highest})
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	if ch, err = c.resolveLive(ctx, warehouse, existing); err != nil {
+		if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
+			return errAgain // a parent that was there is gone
+		}
+		return err
+	}
+	return c.insertNamespaces(ctx, ch, moorage.Identifier{Warehouse: warehouse, Namespace: ns}, properties)
+}
+
+// insertNamespaces writes the records of all namespaces on ident that ch does not have.
+func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage.Identifier, properties map[string]string) error {
+	change, err := c.newChange(ctx, string(OpCreateNamespace), ident)
+	if err != nil {
+		return err
+	}
+	parent := ch.record()
+	conditions := []registry.Condition{registry.ETagIs(parent.Key, parent.ETag)}
+	var puts []put
+	parentID := ch.id()
+	missing := ident.Namespace[len(ch.levels):]
+	for i, name := range missing {
+		value := registry.Namespace{Properties: map[string]string{}, Since: c.now()}
+		if i == len(missing)-1 {
+			value.Properties = properties
+		}
+		if value.ID, err = c.newID(); err != nil {
+			return err
+		}
+		key := registry.NamespaceKey(ch.warehouse.ID, parentID, name)
+		conditions = append(conditions, registry.Absent(key))
+		puts = append(puts, put{key, registry.StateLive, value})
+		parentID = value.ID
+	}
+	writes, err := encodePuts(puts...)
+	if err != nil {
+		return err
+	}
+	return again(c.apply(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}))
+}
+
+// LoadNamespace returns a namespace's properties, never nil.
+//
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
+func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error) {
+	ch, err := c.resolveNamespace(ctx, warehouse, ns)
+	if err != nil {
+		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
+	}
+	properties := maps.Clone(ch.levels[len(ch.levels)-1].value.Properties)
+	if properties == nil {
+		properties = map[string]string{}
+	}
+	return properties, nil
+}
+
+// resolveNamespace is resolveChain for a name that must be valid and not empty.
+func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (*chain, error) {
+	if err := ns.Validate(); err != nil {
+		return nil, err
+	}
+	return c.resolveChain(ctx, warehouse, ns)
+}
+
+// ListNamespaces returns the namespaces directly below parent (all top levels if parent is empty), as full
+// paths ordered by name, and the After of the next page, "" if this is the last.
+//
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
+func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (children []moorage.Namespace, next string, err error) {
+	const op = "catalog.ListNamespaces"
+	if len(parent) > 0 {
+		if err := parent.Validate(); err != nil {
+			return nil, "", moorage.Annotate(op, parent.String(), err)
+		}
+	}
+	ch, err := c.resolveChain(ctx, warehouse, parent)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, parent.String(), err)
+	}
+	names, next, err := c.listNames(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), page,
+		func(registry.Record) bool { return true })
+	if err != nil {
+		return nil, "", moorage.Annotate(op, parent.String(), err)
+	}
+	children = make([]moorage.Namespace, len(names))
+	for i, name := range names {
+		children[i] = parent.Child(name)
+	}
+	return children, next, nil
+}
+
+// ListTables returns the names of the tables in a namespace, ordered, and the After of the
+// next page, "" if this is the last. Views are not tables.
+//
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
+func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+	ch, err := c.resolveNamespace(ctx, warehouse, ns)
+	if err == nil {
+		names, next, err = c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), page,
+			func(record registry.Record) bool { return record.State == registry.StateTable })
+	}
+	return names, next, moorage.Annotate("catalog.ListTables", ns.String(), err)
+}
+
+// listNames lists what follows prefix in the IDs of table, as far as keep says so.
+func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix string, page Page, keep func(registry.Record) bool) (names []string, next string, err error) {
+	names = []string{}
+	after := ""
+	if page.After != "" {
+		after = prefix + page.After
+	}
+	err = c.scan(ctx, table, prefix, after, func(record registry.Record) (bool, error) {
+		if !keep(record) {
+			return true, nil
+		}
+		if page.Limit > 0 && len(names) == page.Limit {
+			next = names[len(names)-1]
+			return false, nil
+		}
+		names = append(names, strings.TrimPrefix(record.Key.ID, prefix))
+		return true, nil
+	})
+	return names, next, err
+}
+
+// DropNamespace removes a namespace in which there is nothing: no table, no view, no namespace.
+//
+// Errors: KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable if locks cannot be had.
+func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error {
+	const op = "catalog.DropNamespace"
+	if _, err := c.resolveNamespace(ctx, warehouse, ns); err != nil {
+		return moorage.Annotate(op, ns.String(), err)
+	}
+	hold, err := c.lock(ctx, OpDropNamespace, lockScope{warehouse: warehouse, namespace: ns})
+	if err != nil {
+		return moorage.Annotate(op, ns.String(), err)
+	}
+	defer hold.Release()
+	return moorage.Annotate(op, ns.String(), c.dropContainer(hold.Context(), OpDropNamespace, warehouse, ns))
+}
+
+// UpdateNamespaceProperties removes and sets properties in one step.
+//
+// Errors: KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set.
+func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
+	const op = "catalog.UpdateNamespaceProperties"
+	for _, key := range asked.Removals {
+		if _, both := asked.Updates[key]; both {
+			return PropertiesResult{}, moorage.Annotate(op, ns.String(), moorage.Errorf(moorage.KindUnprocessable,
+				"Invalid namespace properties update: cannot simultaneously set and remove keys: [%s]", key))
+		}
+	}
+	if err := ns.Validate(); err != nil {
+		return PropertiesResult{}, moorage.Annotate(op, ns.String(), err)
+	}
+	ctx, cancel := detached(ctx, requestTimeout)
+	defer cancel()
+	var result PropertiesResult
+	err := c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		result, err = c.tryUpdateProperties(ctx, warehouse, ns, asked)
+		return err
+	})
+	return result, moorage.Annotate(op, ns.String(), err)
+}
+
+func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
+	ch, err := c.resolveLive(ctx, warehouse, ns)
+	if err != nil {
+		return PropertiesResult{}, err
+	}
+	last := ch.levels[len(ch.levels)-1]
+	value := last.value
+	value.Properties = maps.Clone(value.Properties)
+	if value.Properties == nil {
+		value.Properties = map[string]string{}
+	}
+	result := asked.applyTo(value.Properties)
+	if len(result.Updated) == 0 && len(result.Removed) == 0 {
+		return result, nil
+	}
+	change, err := c.newChange(ctx, string(OpUpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns})
+	if err != nil {
+		return PropertiesResult{}, err
+	}
+	writes, err := encodePuts(put{last.record.Key, registry.StateLive, value})
+	if err != nil {
+		return PropertiesResult{}, err
+	}
+	return result, again(c.apply(ctx, change, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(last.record.Key, last.record.ETag)},
+		Writes:     writes,
+	}))
+}
+
+// applyTo changes properties and says what it did.
+func (p PropertiesChange) applyTo(properties map[string]string) PropertiesResult {
+	result := PropertiesResult{Updated: []string{}, Removed: []string{}, Missing: []string{}}
+	removals := slices.Clone(p.Removals)
+	slices.Sort(removals)
+	for _, key := range slices.Compact(removals) {
+		if _, ok := properties[key]; ok {
+			delete(properties, key)
+			result.Removed = append(result.Removed, key)
+		} else {
+			result.Missing = append(result.Missing, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Updates)) {
+		properties[key] = p.Updates[key]
+		result.Updated = append(result.Updated, key)
+	}
+	return result
+}

@@ -1,0 +1,125 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+)
+
+func TestNamespaceLife(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	deep := moorage.Namespace{"a", "b.c", "d/é"}
+	stored, err := f.CreateNamespace(f.ctx, testWarehouse, deep, map[string]string{"k": "v"})
+	if err != nil || stored["k"] != "v" {
+		t.Fatalf("create: %v, %v", stored, err)
+	}
+	for n := 1; n <= len(deep); n++ {
+		if _, err := f.LoadNamespace(f.ctx, testWarehouse, deep[:n]); err != nil {
+			t.Errorf("implicit parent %s: %v", deep[:n], err)
+		}
+	}
+	_, err = f.CreateNamespace(f.ctx, testWarehouse, deep, nil)
+	wantKind(t, err, moorage.KindAlreadyExists)
+	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, deep[:1]), moorage.KindNamespaceNotEmpty)
+	if _, err := f.LoadNamespace(f.ctx, testWarehouse, deep[:1]); err != nil {
+		t.Errorf("after a drop that was refused: %v", err)
+	}
+	f.wantClean()
+	for n := len(deep); n > 0; n-- {
+		if err := f.DropNamespace(f.ctx, testWarehouse, deep[:n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, deep[:1]), moorage.KindNoSuchNamespace)
+	f.create("t")
+	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+	wantKind(t, f.DropWarehouse(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
+	f.wantClean()
+}
+
+func TestUpdateNamespaceProperties(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ns := moorage.Namespace{"ns"}
+	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"b": "2", "a": "1"}})
+	if err != nil || !slices.Equal(result.Updated, []string{"a", "b"}) {
+		t.Fatalf("set: %v, %v", result, err)
+	}
+	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Removals: []string{"a", "x", "a"}, Updates: map[string]string{"c": "3"}})
+	if err != nil || !slices.Equal(result.Removed, []string{"a"}) || !slices.Equal(result.Missing, []string{"x"}) || !slices.Equal(result.Updated, []string{"c"}) {
+		t.Fatalf("remove and set: %+v, %v", result, err)
+	}
+	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
+	wantKind(t, err, moorage.KindUnprocessable)
+	got, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
+	if err != nil || fmt.Sprint(got) != "map[b:2 c:3]" {
+		t.Errorf("properties %v, %v", got, err)
+	}
+}
+
+func TestListsArePagedByName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var want []string
+	for i := range 25 {
+		name := fmt.Sprintf("t%02d", i)
+		f.create(name)
+		want = append(want, name)
+	}
+	var got []string
+	page := Page{Limit: 10}
+	for pages := 1; ; pages++ {
+		names, next, err := f.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, names...)
+		if next == "" {
+			if pages != 3 {
+				t.Errorf("%d pages, want 3", pages)
+			}
+			break
+		}
+		page.After = next
+		// What is dropped before the page does not move what comes after it.
+		if err := f.DropTable(f.ctx, ident(names[0]), DropOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, Page{})
+	if err != nil || len(top) != 1 || !top[0].Equal(moorage.Namespace{"ns"}) {
+		t.Errorf("top levels %v, %v", top, err)
+	}
+}
+
+// A drop that died in the middle leaves the namespace in state dropping: readers see it,
+// creators get KindUnavailable, and whoever meets it once it is stale puts it back.
+func TestDeadDropIsPutBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ns := moorage.Namespace{"ns"}
+	ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LoadNamespace(f.ctx, testWarehouse, ns); err != nil {
+		t.Errorf("readers: %v", err)
+	}
+	f.clock.Advance(droppingStale + 1)
+	f.create("t")
+	ch, err = f.resolveChain(f.ctx, testWarehouse, ns)
+	if err != nil || ch.record().State != registry.StateLive {
+		t.Errorf("state %v, %v", ch.record().State, err)
+	}
+	f.wantClean()
+}

@@ -1,0 +1,194 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// errTaskGone says that a purge was called off, or finished by somebody else.
+var errTaskGone = errors.New("catalog: the task is gone")
+
+// purgeAll works on every purge task that there is, each as far as it goes.
+func (c *Catalog) purgeAll(ctx context.Context) error {
+	return c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+		task, err := decode[registry.Task](record)
+		if err != nil {
+			return true, err
+		}
+		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked {
+			return true, nil
+		}
+		err = c.purge(ctx, task)
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, errTaskGone) {
+			c.log.WarnContext(ctx, "purge did not finish", "task", task.ID, "pointer", task.Pointer, "error", err)
+			err = c.noteFailure(ctx, record, task, err)
+		}
+		return true, ignoreTaskGone(err)
+	})
+}
+
+func ignoreTaskGone(err error) error {
+	if errors.Is(err, errTaskGone) || errors.Is(err, errAgain) {
+		return nil
+	}
+	return err
+}
+
+// purgeAttemptsMax is after how many failures a purge is given up and left for an operator.
+const purgeAttemptsMax = 50
+
+// noteFailure writes down in the task why it did not finish.
+func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task registry.Task, cause error) error {
+	task.Attempts++
+	task.LastError = cause.Error()
+	state := registry.StateNone
+	if task.Attempts >= purgeAttemptsMax {
+		state = registry.StateBlocked
+		c.log.ErrorContext(ctx, "purge is given up and blocks until an operator looks", "task", task.ID, "error", cause)
+	}
+	writes, err := encodePuts(put{record.Key, state, task})
+	if err != nil {
+		return err
+	}
+	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}, Writes: writes})
+	return again(err)
+}
+
+// purge deletes the files of one dropped table, then its records:
+//
+//	dropped → purging → files, in batches → pointer, claims and task gone, in one Apply
+//
+// From purging on the table cannot come back. The pointer is read again before each batch, so
+// that a worker that was taken for dead, and woke, stops. All of it may be done
+// again from any point.
+func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
+	pointer, err := c.beginPurge(ctx, task)
+	if err != nil {
+		return err
+	}
+	store, err := c.storageOf(ctx, pointer)
+	if err != nil {
+		return err
+	}
+	document, err := readDocument(ctx, store, pointer.MetadataLocation)
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound:
+		// Either there never was one, or it went last in an earlier attempt.
+		return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
+	default:
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.purgeDocument(ctx, store, document, pointer); err != nil {
+		return err
+	}
+	return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
+}
+
+// storageOf returns the storage that reaches a table's files: its warehouse's, or, if that is
+// gone, one that reaches what the table claimed.
+func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, error) {
+	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
+	switch {
+	case err == nil:
+		return ch.storage, nil
+	case moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
+		return nil, err
+	}
+	return c.storages.open(pointer.Claims)
+}
+
+// beginPurge marks the pointer as being purged, unless it is already.
+func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.Pointer, error) {
+	var pointer registry.Pointer
+	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.get(ctx, registry.TaskKey(task.ID), registry.PointerKey(task.Pointer))
+		if err != nil {
+			return err
+		}
+		if !records[0].Exists() || !records[1].Exists() {
+			return errTaskGone
+		}
+		if pointer, err = decode[registry.Pointer](records[1]); err != nil {
+			return err
+		}
+		switch {
+		case records[1].State == registry.StatePurging:
+			return nil
+		case records[1].State != registry.StateDropped || pointer.Task != task.ID:
+			return errTaskGone
+		}
+		change, err := c.newChange(ctx, string(OpPurge)+"-begin", pointer.Identifier())
+		if err != nil {
+			return err
+		}
+		pointer.Since = c.now()
+		writes, err := encodePuts(put{records[1].Key, registry.StatePurging, pointer})
+		if err != nil {
+			return err
+		}
+		return again(c.apply(ctx, change, registry.Batch{
+			Conditions: []registry.Condition{unchangedSince(records[0]), unchangedSince(records[1])},
+			Writes:     writes,
+		}))
+	})
+	return pointer, err
+}
+
+func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer) error {
+	return purgeFiles(ctx, c.log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
+		records, err := c.get(ctx, registry.PointerKey(pointer.ID))
+		if err != nil {
+			return err
+		}
+		if records[0].State != registry.StatePurging {
+			return errTaskGone
+		}
+		return store.Delete(ctx, batch...)
+	})
+}
+
+// endPointer removes, in one Apply, a pointer that is in state, the claims that it still holds, and
+// its task. That somebody else did it is not an error.
+func (c *Catalog) endPointer(ctx context.Context, operation Operation, id registry.ID, state registry.State) error {
+	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.get(ctx, registry.PointerKey(id))
+		if err != nil || records[0].State != state {
+			return err
+		}
+		pointer, err := decode[registry.Pointer](records[0])
+		if err != nil {
+			return err
+		}
+		conditions, deletes, err := c.release(ctx, pointer)
+		if err != nil {
+			return err
+		}
+		if !pointer.Task.IsZero() {
+			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
+		}
+		change, err := c.newChange(ctx, string(operation), pointer.Identifier())
+		if err != nil {
+			return err
+		}
+		return again(c.apply(ctx, change, registry.Batch{
+			Conditions: slices.Concat([]registry.Condition{unchangedSince(records[0])}, conditions),
+			Writes:     append(deletes, registry.Delete(records[0].Key)),
+		}))
+	})
+}
+
+// unchangedSince returns the condition that record has not changed.
+func unchangedSince(record registry.Record) registry.Condition {
+	return registry.ETagIs(record.Key, record.ETag)
+}

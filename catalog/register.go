@@ -1,0 +1,221 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// RegisterTable makes a table of a metadata file that exists; the file is named as it was given and
+// nothing is written. A table-uuid that belongs to a dropped table takes that one back, with its pointer.
+// With request.Overwrite it replaces what ident names: the same table-uuid moves the
+// pointer, another one drops the old pointer and keeps it.
+//
+// Errors: KindNoSuchNamespace; KindAlreadyExists if the name is in use, or the table-uuid is live under
+// another name or being purged; KindNotFound if there is no such file; KindBadRequest,
+// KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
+// Source: REST specification, registerTable.
+func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
+	const op = "catalog.RegisterTable"
+	table, err := c.registerTable(ctx, ident, request)
+	if err != nil {
+		return nil, moorage.Annotate(op, ident.String(), err)
+	}
+	return table, nil
+}
+
+func (c *Catalog) registerTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
+	if err := ident.Validate(); err != nil {
+		return nil, err
+	}
+	operation, scope := OpRegister, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
+	if !request.Overwrite {
+		if err := c.mustBeFree(ctx, ident); err != nil {
+			return nil, err
+		}
+	} else if found, err := c.resolveTable(ctx, ident); err == nil {
+		operation, scope.pointers = OpRegisterOver, []registry.ID{found.pointer.ID}
+	} else if moorage.KindOf(err) != moorage.KindNoSuchTable {
+		return nil, err
+	}
+	hold, err := c.lock(ctx, operation, scope)
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	var table *Table
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		table, err = c.tryRegister(ctx, operation, ident, request)
+		return err
+	})
+	return table, err
+}
+
+// registration is a metadata file about to become a table, and what it meets.
+type registration struct {
+	ident    moorage.Identifier
+	location string // of the metadata file
+	document *metadata.Document
+	chain    *chain
+	entry    entry           // zero if the name is free
+	occupant registry.Record // the pointer that entry names
+	claim    registry.Record // of the table-uuid
+	holder   registry.Record // the pointer that claim names
+}
+
+func (c *Catalog) tryRegister(ctx context.Context, operation Operation, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
+	r, err := c.readRegistration(ctx, ident, request)
+	if err != nil {
+		return nil, err
+	}
+	holderID, err := r.holderID()
+	if err != nil {
+		return nil, err
+	}
+	if !r.holder.Exists() {
+		id, err := c.newID()
+		if err != nil {
+			return nil, err
+		}
+		return c.registerPointer(ctx, operation, r, registry.Pointer{ID: id}, registry.Absent(registry.PointerKey(id)))
+	}
+	taken := unchangedSince(r.holder)
+	pointer, err := decode[registry.Pointer](r.holder)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.holder.State == registry.StatePurging:
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is being purged: %s", r.document.UUID())
+	case r.holder.State == registry.StateLive && r.entry.value.Pointer != holderID:
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID already exists: %s", pointer.Identifier())
+	}
+	return c.registerPointer(ctx, operation, r, pointer, taken)
+}
+
+func (r *registration) holderID() (registry.ID, error) {
+	if !r.claim.Exists() {
+		return registry.ID{}, nil
+	}
+	value, err := decode[registry.TableUUIDClaim](r.claim)
+	return value.Pointer, err
+}
+
+// readRegistration reads the file and all records that a registration depends on.
+func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
+	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	r := &registration{ident: ident, location: request.MetadataLocation, chain: ch}
+	if r.entry, err = c.readEntry(ctx, ch, ident.Name); err != nil {
+		return nil, err
+	}
+	if r.entry.record.State == registry.StateView || !request.Overwrite {
+		if err := r.entry.mustBeFree(ident); err != nil {
+			return nil, err
+		}
+	}
+	if r.document, err = c.presentDocument(ctx, ch.storage, r.location); err != nil {
+		return nil, err
+	}
+	if r.document.UUID() == "" {
+		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file without a table-uuid: %s", r.location)
+	}
+	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
+	if r.entry.record.Exists() {
+		keys = append(keys, registry.PointerKey(r.entry.value.Pointer))
+	}
+	records, err := c.get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	r.claim = records[0]
+	if r.entry.record.Exists() {
+		if r.occupant = records[1]; !r.occupant.Exists() {
+			return nil, errAgain
+		}
+	}
+	holderID, err := r.holderID()
+	if err != nil || holderID.IsZero() {
+		return r, err
+	}
+	records, err = c.get(ctx, registry.PointerKey(holderID))
+	if err == nil {
+		r.holder = records[0]
+	}
+	return r, err
+}
+
+// registerPointer makes pointer, which is new or was dropped or is the one that the name has, live under
+// the name and with the file of r; unchanged is the condition that it is as it was read.
+func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration, pointer registry.Pointer, unchanged registry.Condition) (*Table, error) {
+	change, err := c.newChange(ctx, string(operation), r.ident)
+	if err != nil {
+		return nil, err
+	}
+	change.MetadataLocation = r.location
+	who := claimant{pointer: pointer.ID}
+	if r.occupant.Exists() && r.entry.value.Pointer != pointer.ID {
+		who.replaces = r.entry.value.Pointer
+	}
+	claimed, err := c.planClaim(ctx, c.roots(r.chain.warehouse), r.document.Location(), who)
+	if err != nil {
+		return nil, explicitTaken(err, r.document.Location())
+	}
+	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
+	if err != nil {
+		return nil, err
+	}
+	if err := again(c.apply(ctx, change, batch)); err != nil {
+		return nil, err
+	}
+	return &Table{Identifier: r.ident, MetadataLocation: r.location, Document: r.document}, nil
+}
+
+func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
+	parent := r.chain.record()
+	entryKey, uuidKey := registry.EntryKey(r.chain.id(), r.ident.Name), registry.UUIDKey(r.document.UUID())
+	conditions := append([]registry.Condition{unchangedSince(parent), unchanged}, claimed.conditions...)
+	puts := claimed.puts
+	if r.entry.record.Exists() {
+		conditions = append(conditions, unchangedSince(r.entry.record))
+	} else {
+		conditions = append(conditions, registry.Absent(entryKey))
+	}
+	if r.claim.Exists() {
+		conditions = append(conditions, unchangedSince(r.claim))
+	} else {
+		conditions = append(conditions, registry.Absent(uuidKey))
+	}
+	puts = append(puts, put{uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: pointer.ID}})
+	if !who.replaces.IsZero() {
+		replaced, err := decode[registry.Pointer](r.occupant)
+		if err != nil {
+			return registry.Batch{}, err
+		}
+		replaced.Since = c.now()
+		conditions = append(conditions, unchangedSince(r.occupant))
+		puts = append(puts, put{r.occupant.Key, registry.StateDropped, replaced})
+	}
+	var deletes []registry.Write
+	if !pointer.Task.IsZero() { // a purge that the drop asked for and that is now not to be
+		deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
+	}
+	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
+	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.id(), r.document.UUID(), r.location
+	pointer.Since, pointer.Task = c.now(), registry.ID{}
+	pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
+		func(kept string) bool { return kept == claimed.normalised }), claimed.normalised)
+	puts = append(puts,
+		put{registry.PointerKey(pointer.ID), registry.StateLive, pointer},
+		put{entryKey, registry.StateTable, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
+	)
+	writes, err := encodePuts(puts...)
+	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err
+}

@@ -1,0 +1,86 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// RenameTable gives a table another name in the same warehouse. Its pointer, and the location of its
+// metadata and data, stay.
+//
+// Errors: KindNoSuchTable for the source, KindNoSuchNamespace for the destination's namespace,
+// KindAlreadyExists if there is a table or view at the destination (the source itself
+// included), KindUnavailable, KindCommitUnknown. Durable when it returns.
+// Source: REST specification, renameTable.
+func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
+	return moorage.Annotate("catalog.RenameTable", from.String(), c.renameTable(ctx, from, to))
+}
+
+func (c *Catalog) renameTable(ctx context.Context, from, to moorage.Identifier) error {
+	for _, ident := range []moorage.Identifier{from, to} {
+		if err := ident.Validate(); err != nil {
+			return err
+		}
+	}
+	if from.Warehouse != to.Warehouse {
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot rename %s to another warehouse", from)
+	}
+	found, err := c.resolveTable(ctx, from)
+	if err != nil {
+		return err
+	}
+	hold, err := c.lock(ctx, OpRename, lockScope{
+		warehouse: from.Warehouse,
+		names:     []moorage.Identifier{from, to},
+		pointers:  []registry.ID{found.pointer.ID},
+	})
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	return c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, from, to) })
+}
+
+func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) error {
+	source, err := c.readNamedTable(ctx, from)
+	if err != nil {
+		return err
+	}
+	target, err := c.resolveLive(ctx, to.Warehouse, to.Namespace)
+	if err != nil {
+		return err
+	}
+	occupant, err := c.readEntry(ctx, target, to.Name)
+	if err != nil {
+		return err
+	}
+	switch occupant.record.State {
+	case registry.StateNone:
+	case registry.StateView:
+		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. View already exists", from, to)
+	default:
+		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
+	}
+	change, err := c.newChange(ctx, string(OpRename), from)
+	if err != nil {
+		return err
+	}
+	pointer := source.pointer.pointer
+	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.id()
+	targetKey, parent := registry.EntryKey(target.id(), to.Name), target.record()
+	writes, err := encodePuts(
+		put{targetKey, registry.StateTable, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(to.Name)}},
+		put{source.pointer.record.Key, registry.StateLive, pointer},
+	)
+	if err != nil {
+		return err
+	}
+	return again(c.apply(ctx, change, registry.Batch{
+		Conditions: append(source.conditions(), registry.ETagIs(parent.Key, parent.ETag), registry.Absent(targetKey)),
+		Writes:     append(writes, registry.Delete(source.entry.record.Key)),
+	}))
+}

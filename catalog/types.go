@@ -1,0 +1,78 @@
+package catalog
+
+import (
+	"moorage"
+	"moorage/metadata"
+)
+
+// Page asks for a part of a list that is ordered by name.
+type Page struct {
+	After string // exclusive; empty: from the start
+	Limit int    // at most so many; 0: all
+}
+
+// Table is one version of a table, as loads and commits answer it.
+type Table struct {
+	Identifier moorage.Identifier
+	// MetadataLocation is empty for a staged table, which has no file.
+	MetadataLocation string
+	Document         *metadata.Document
+	// Config is what the client needs to reach the files; may be nil.
+	Config map[string]string
+}
+
+// WarehouseSpec is a request for a new warehouse.
+type WarehouseSpec struct {
+	Name             string
+	Location         string
+	AllowedLocations []string
+	Properties       map[string]string
+}
+
+// Warehouse is a catalog with its own storage location.
+type Warehouse struct {
+	Name             string
+	Location         string
+	AllowedLocations []string
+	Properties       map[string]string
+}
+
+// CreateTableRequest is a request for a new table.
+type CreateTableRequest struct {
+	Schema        []byte // JSON, required
+	PartitionSpec []byte // JSON or nil
+	WriteOrder    []byte // JSON or nil
+	Location      string // empty: the server chooses
+	Properties    map[string]string
+	Stage         bool // build it, store nothing
+}
+
+// CommitRequest is a request to change one table.
+type CommitRequest struct {
+	Requirements []metadata.Requirement
+	Updates      []metadata.Update
+}
+
+// RegisterRequest is a request to make a table of an existing metadata file.
+type RegisterRequest struct {
+	MetadataLocation string
+	Overwrite        bool
+}
+
+// DropOptions says how a table is dropped.
+type DropOptions struct {
+	Purge bool // delete its files too
+}
+
+// PropertiesChange asks for changes of a namespace's properties.
+type PropertiesChange struct {
+	Removals []string
+	Updates  map[string]string
+}
+
+// PropertiesResult says what a PropertiesChange did; each list is sorted.
+type PropertiesResult struct {
+	Updated []string // keys that were set
+	Removed []string // keys that were there and are gone
+	Missing []string // keys to be removed that were not there
+}

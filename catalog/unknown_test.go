@@ -1,0 +1,217 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// losingStore loses the answer of one Apply: it happens (or is kept back), then meanwhile runs, then
+// the caller hears ErrUnknown.
+type losingStore struct {
+	registry.Store
+
+	mu        sync.Mutex
+	operation string // of the change whose answer is lost; empty: none
+	keepBack  bool   // do not apply it, but keep it
+	kept      *registry.Batch
+	meanwhile func()
+}
+
+func (s *losingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	hit := batch.Change != nil && s.operation != "" && batch.Change.Operation == s.operation
+	keepBack, meanwhile := s.keepBack, s.meanwhile
+	if hit {
+		s.operation = ""
+		if keepBack {
+			s.kept = &batch
+		}
+	}
+	s.mu.Unlock()
+	if !hit {
+		return s.Store.Apply(ctx, batch)
+	}
+	if !keepBack {
+		if etags, err := s.Store.Apply(ctx, batch); err != nil {
+			return etags, err
+		}
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	return nil, registry.ErrUnknown
+}
+
+// lose arms the store for the next Apply of operation.
+func (s *losingStore) lose(operation Operation, keepBack bool, meanwhile func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operation, s.keepBack, s.meanwhile = string(operation), keepBack, meanwhile
+}
+
+func newLosingFixture(t *testing.T) (*fixture, *losingStore) {
+	losing := new(losingStore)
+	f := newFixture(t, func(c *Config) {
+		losing.Store = c.Store
+		c.Store = losing
+	})
+	return f, losing
+}
+
+// other returns another catalog over the same stores, as another node has it.
+func (f *fixture) other(store registry.Store) *Catalog {
+	f.t.Helper()
+	config := f.config
+	config.Store = store
+	c, err := New(config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// The answer of a commit is lost; another node commits three times, with a metadata log that keeps one
+// entry; then the first looks. It must learn that its commit happened.
+func TestLostAnswerOfCommit(t *testing.T) {
+	t.Parallel()
+	f, losing := newLosingFixture(t)
+	f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "write.metadata.previous-versions-max", "1")); err != nil {
+		t.Fatal(err)
+	}
+	node := f.other(losing.Store)
+	losing.lose(OpCommit, false, func() {
+		for i := range 3 {
+			if _, err := node.Commit(f.ctx, ident("t"), setProperty(t, "other", fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	mine, err := f.Commit(f.ctx, ident("t"), setProperty(t, "mine", "yes"))
+	if err != nil {
+		t.Fatalf("the commit happened, but was answered %v", err)
+	}
+	last, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"mine": "yes", "other": "2"} {
+		if got, _ := last.Document.Property(key); got != want {
+			t.Errorf("property %s is %q, want %q", key, got, want)
+		}
+	}
+	if mine.MetadataLocation == last.MetadataLocation {
+		t.Errorf("answered %s, which is another commit's", mine.MetadataLocation)
+	}
+	f.wantClean()
+}
+
+// The same for every operation, whether its Apply happened before the look or never will.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for n, m := range mutations(t, "") {
+		if m.operation == OpEndWindow || m.operation == OpPurge {
+			continue // workers: enumerated by TestCrashEveryCall
+		}
+		for _, keepBack := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/kept back %t", m.operation, keepBack), func(t *testing.T) {
+				t.Parallel()
+				losing := new(losingStore)
+				f, unregistered := newCrashFixture(t, m.operation, func(c *Config) {
+					losing.Store = c.Store
+					c.Store = losing
+				})
+				m := mutations(t, unregistered)[n]
+				losing.lose(m.operation, keepBack, nil)
+				if err := m.run(f.ctx, f.Catalog); err != nil {
+					t.Fatalf("answered %v", err)
+				}
+				if losing.operation != "" {
+					t.Fatalf("no Apply of %s was seen", m.operation)
+				}
+				if !m.happened(f.ctx, f.Catalog) {
+					t.Error("answered success, but it did not happen")
+				}
+				if losing.kept != nil { // the first try wakes up: it must be fenced
+					if _, err := losing.Store.Apply(f.ctx, *losing.kept); err == nil {
+						t.Error("the first try came true after its second one")
+					}
+				}
+				f.wantClean()
+			})
+		}
+	}
+}
+
+// A store that stays silent: the outcome is told as unknown, and the file stays.
+func TestUnknownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newFixture(t, func(c *Config) {
+		silent.Store = c.Store
+		c.Store = silent
+	})
+	f.create("t")
+	silent.arm(string(OpCommit))
+	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindCommitUnknown)
+	silent.disarm()
+	table, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := table.Document.Property("a"); got != "b" {
+		t.Errorf("the commit happened, but the property is %q", got)
+	}
+	f.wantClean()
+}
+
+// silentStore applies one batch, loses its answer, and then refuses all calls with ErrFailed, as
+// an embedded store does whose disk is full.
+type silentStore struct {
+	registry.Store
+
+	mu        sync.Mutex
+	operation string
+	failed    bool
+}
+
+func (s *silentStore) arm(operation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operation = operation
+}
+
+func (s *silentStore) disarm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = false
+}
+
+func (s *silentStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed {
+		return nil, registry.ErrFailed
+	}
+	etags, err := s.Store.Apply(ctx, batch)
+	if err == nil && batch.Change != nil && batch.Change.Operation == s.operation {
+		s.failed = true
+		return nil, registry.ErrUnknown
+	}
+	return etags, err
+}
+
+func (s *silentStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed {
+		return nil, registry.ErrFailed
+	}
+	return s.Store.Get(ctx, keys...)
+}

@@ -1,0 +1,236 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// CreateWarehouse makes a warehouse. Its location and the further allowed ones must be
+// locations that the server's storage understands.
+//
+// Errors: KindBadRequest for a name or location that is not valid, KindAlreadyExists.
+// Durable when it returns.
+func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
+	const op = "catalog.CreateWarehouse"
+	if err := moorage.ValidateName("warehouse name", spec.Name); err != nil {
+		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
+	}
+	value := registry.Warehouse{
+		Location:         storage.Trim(spec.Location),
+		AllowedLocations: spec.AllowedLocations,
+		Properties:       spec.Properties,
+		Since:            c.now(),
+	}
+	for _, location := range append([]string{spec.Location}, spec.AllowedLocations...) {
+		if _, err := storage.Normalise(location); err != nil {
+			return Warehouse{}, moorage.E(op, spec.Name, moorage.KindBadRequest,
+				moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location))
+		}
+	}
+	if _, err := c.storages.open(c.roots(value)); err != nil {
+		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindBadRequest,
+			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
+	}
+	hold, err := c.lock(ctx, OpCreateWarehouse, lockScope{warehouse: spec.Name})
+	if err != nil {
+		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
+	}
+	defer hold.Release()
+	ctx, cancel := detached(hold.Context(), requestTimeout)
+	defer cancel()
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.insertWarehouse(ctx, spec.Name, value) })
+	if err != nil {
+		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
+	}
+	return newWarehouse(spec.Name, value), nil
+}
+
+func (c *Catalog) insertWarehouse(ctx context.Context, name string, value registry.Warehouse) error {
+	change, err := c.newChange(ctx, string(OpCreateWarehouse), moorage.Identifier{Warehouse: name})
+	if err != nil {
+		return err
+	}
+	if value.ID, err = c.newID(); err != nil {
+		return err
+	}
+	key := registry.WarehouseKey(name)
+	writes, err := encodePuts(put{key, registry.StateLive, value})
+	if err != nil {
+		return err
+	}
+	err = c.apply(ctx, change, registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
+	if _, failed := registry.FailedCondition(err); failed {
+		return moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", name)
+	}
+	return err
+}
+
+func newWarehouse(name string, value registry.Warehouse) Warehouse {
+	return Warehouse{
+		Name:             name,
+		Location:         value.Location,
+		AllowedLocations: value.AllowedLocations,
+		Properties:       maps.Clone(value.Properties),
+	}
+}
+
+// LoadWarehouse returns the warehouse called name, or KindNoSuchWarehouse.
+func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, error) {
+	const op = "catalog.LoadWarehouse"
+	if name == "" {
+		return Warehouse{}, moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
+	}
+	if err := moorage.ValidateName("warehouse name", name); err != nil {
+		return Warehouse{}, moorage.Annotate(op, name, err)
+	}
+	ch, err := c.resolveChain(ctx, name, nil)
+	if err != nil {
+		return Warehouse{}, moorage.Annotate(op, name, err)
+	}
+	return newWarehouse(name, ch.warehouse), nil
+}
+
+// Warehouses returns all warehouses, ordered by name.
+func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
+	const op = "catalog.Warehouses"
+	var found []Warehouse
+	err := c.scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		value, err := decode[registry.Warehouse](record)
+		if err == nil {
+			found = append(found, newWarehouse(record.Key.ID, value))
+		}
+		return true, err
+	})
+	return found, moorage.Annotate(op, "", err)
+}
+
+// DropWarehouse removes a warehouse that has no namespaces. Files are left alone.
+//
+// Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty.
+func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
+	const op = "catalog.DropWarehouse"
+	if _, err := c.LoadWarehouse(ctx, name); err != nil {
+		return moorage.Annotate(op, name, err)
+	}
+	hold, err := c.lock(ctx, OpDropWarehouse, lockScope{warehouse: name})
+	if err != nil {
+		return moorage.Annotate(op, name, err)
+	}
+	defer hold.Release()
+	return moorage.Annotate(op, name, c.dropContainer(hold.Context(), OpDropWarehouse, name, nil))
+}
+
+// dropContainer removes a namespace (or, without levels, a warehouse) in which there is nothing:
+// live → dropping, a look for children, then gone or back to live. Who makes a child requires the
+// very version that was live when it looked, so from the first step on none can appear.
+func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name string, ns moorage.Namespace) error {
+	ctx, cancel := detached(ctx, requestTimeout)
+	defer cancel()
+	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		ch, err := c.resolveLive(ctx, name, ns)
+		if err != nil {
+			return err
+		}
+		ident := moorage.Identifier{Warehouse: name, Namespace: ns}
+		if err := c.markDropping(ctx, operation, ident, ch); err != nil {
+			return err
+		}
+		if ch, err = c.resolveChain(ctx, name, ns); err != nil {
+			return err
+		}
+		if ch.record().State != registry.StateDropping {
+			return errAgain // put back by somebody who took us for dead
+		}
+		err = c.deleteIfEmpty(ctx, operation, ident, ch)
+		if err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown {
+			if putErr := c.putBack(ctx, name, ns, ch); putErr != nil {
+				c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", putErr)
+			}
+		}
+		return err
+	})
+}
+
+// deleteIfEmpty looks for children of ch, which is in state dropping, and deletes it if there are none.
+func (c *Catalog) deleteIfEmpty(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+	empty, err := c.isEmpty(ctx, ch)
+	if err != nil {
+		return err
+	}
+	if !empty {
+		return notEmpty(ident.Warehouse, ident.Namespace)
+	}
+	return c.deleteContainer(ctx, operation, ident, ch)
+}
+
+func notEmpty(name string, ns moorage.Namespace) error {
+	if len(ns) == 0 {
+		return moorage.Errorf(moorage.KindNamespaceNotEmpty, "Warehouse %s is not empty", name)
+	}
+	return moorage.Errorf(moorage.KindNamespaceNotEmpty, "Namespace %s is not empty", ns)
+}
+
+func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+	change, err := c.newChange(ctx, string(operation)+"-begin", ident)
+	if err != nil {
+		return err
+	}
+	return again(c.setContainerState(ctx, change, ch, registry.StateDropping))
+}
+
+func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+	change, err := c.newChange(ctx, string(operation), ident)
+	if err != nil {
+		return err
+	}
+	record := ch.record()
+	return again(c.apply(ctx, change, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+		Writes:     []registry.Write{registry.Delete(record.Key)},
+	}))
+}
+
+// again turns a failed condition, whichever, into errAgain.
+func again(err error) error {
+	if _, failed := registry.FailedCondition(err); failed {
+		return errAgain
+	}
+	return err
+}
+
+// isEmpty tells whether there is neither a namespace nor an entry directly below ch.
+func (c *Catalog) isEmpty(ctx context.Context, ch *chain) (bool, error) {
+	children, err := c.store.List(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
+	if err != nil || len(children) > 0 {
+		return false, storeError("catalog.isEmpty", err)
+	}
+	entries, err := c.store.List(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
+	return len(entries) == 0, storeError("catalog.isEmpty", err)
+}
+
+// scanPage is how many records a scan reads at once.
+const scanPage = 1000
+
+// scan calls visit for the records of table whose ID starts with prefix, after the ID after, in byte
+// order, until visit answers false or an error.
+func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after string, visit func(registry.Record) (bool, error)) error {
+	for {
+		records, err := c.store.List(ctx, table, prefix, after, scanPage)
+		if err != nil {
+			return storeError("catalog.scan", err)
+		}
+		for _, record := range records {
+			if more, err := visit(record); err != nil || !more {
+				return err
+			}
+		}
+		if len(records) < scanPage {
+			return nil
+		}
+		after = records[len(records)-1].Key.ID
+	}
+}

@@ -1,0 +1,58 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"moorage/internal/worker"
+)
+
+// workers are the loops that do what operations leave for later. Every node runs them; that two nodes
+// do the same work at once is harmless, because all of it is conditional.
+type workers struct {
+	purge *worker.Worker // kicked by drops that purge
+	sweep *worker.Worker
+}
+
+func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers, error) {
+	purgeJitter, err := newJitter(random)
+	if err != nil {
+		return nil, err
+	}
+	sweepJitter, err := newJitter(random)
+	if err != nil {
+		return nil, err
+	}
+	return &workers{
+		purge: worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
+		sweep: worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
+	}, nil
+}
+
+// newJitter seeds a generator of pauses from random.
+func newJitter(random io.Reader) (*rand.Rand, error) {
+	var seed [32]byte
+	if _, err := io.ReadFull(random, seed[:]); err != nil {
+		return nil, err
+	}
+	return rand.New(rand.NewChaCha8(seed)), nil
+}
+
+func (w *workers) start() {
+	w.purge.Start()
+	w.sweep.Start()
+	w.purge.Kick() // what the last process left
+}
+
+func (w *workers) stop() {
+	w.purge.Stop()
+	w.sweep.Stop()
+}
+
+// sweepAll does one round of everything that is due by age.
+func (c *Catalog) sweepAll(ctx context.Context) error {
+	return errors.Join(c.endWindows(ctx), c.forgetChanges(ctx), c.staged.sweep(ctx, c.now()))
+}
