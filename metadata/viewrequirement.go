@@ -1,0 +1,63 @@
+package metadata
+
+import (
+	"strings"
+
+	"moorage"
+)
+
+// ViewRequirement is what a commit asks of the view it changes. It is immutable, and safe for
+// concurrent use.
+type ViewRequirement struct {
+	kind string
+	uuid string // of assert-view-uuid
+}
+
+const assertViewUUID = "assert-view-uuid"
+
+// Type returns the type of the requirement in lower case, "assert-view-uuid".
+func (r ViewRequirement) Type() string { return r.kind }
+
+// DecodeViewRequirements reads the requirements of a commit of a view, a JSON array. Requirements
+// of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
+// Source: REST specification, ViewRequirement; Java UpdateRequirementParser.
+func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
+	elements, err := decodeArray(raw, "requirement")
+	if err != nil {
+		return nil, err
+	}
+	requirements := make([]ViewRequirement, 0, len(elements))
+	for _, o := range elements {
+		var r ViewRequirement
+		if r.kind, err = o.discriminator("update requirement", "type"); err != nil {
+			return nil, err
+		}
+		if r.kind == assertViewUUID {
+			r.uuid, _, err = o.str("uuid")
+		} else {
+			_, err = decodeRequirement(o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		requirements = append(requirements, r)
+	}
+	return requirements, nil
+}
+
+// CheckView checks requirements, in order, against the view, nil if there is no such view. The
+// first that does not hold is KindCommitFailed; one that is no requirement of a view is
+// KindValidation. Without a view all are KindNoSuchView.
+func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
+	for _, r := range requirements {
+		switch {
+		case d == nil:
+			return moorage.Errorf(moorage.KindNoSuchView, "View does not exist")
+		case r.kind != assertViewUUID:
+			return moorage.Errorf(moorage.KindValidation, "Cannot validate %s against a view", r.kind)
+		case !strings.EqualFold(r.uuid, d.uuid):
+			return unmet("view UUID does not match: expected %s != %s", d.uuid, clip(r.uuid))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package metadata
+
+import (
+	"strings"
+
+	"moorage"
+)
+
+// ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
+// concurrent use.
+type ViewUpdate struct {
+	action string
+	apply  func(b *viewBuilder) error
+}
+
+// Action returns the action of the update in lower case, "add-view-version".
+func (u ViewUpdate) Action() string { return u.action }
+
+// DecodeViewUpdates reads the updates of a commit of a view, a JSON array. Actions are compared
+// without regard to letter case, and the earlier names of some members are understood. What is
+// malformed, not an update of a view, or has a key twice in an object is KindBadRequest. The result
+// is in the order of the request and refers to raw, which must not be modified.
+// Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
+func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
+	elements, err := decodeArray(raw, "metadata update")
+	if err != nil {
+		return nil, err
+	}
+	updates := make([]ViewUpdate, 0, len(elements))
+	for _, o := range elements {
+		u := ViewUpdate{}
+		if u.action, err = o.discriminator("metadata update", "action"); err != nil {
+			return nil, err
+		}
+		if u.apply, err = decodeViewUpdate(o, u.action); err != nil {
+			return nil, err
+		}
+		updates = append(updates, u)
+	}
+	return updates, nil
+}
+
+func decodeViewUpdate(o jsonObject, action string) (func(*viewBuilder) error, error) {
+	switch action {
+	case "assign-uuid":
+		return decodeAssignViewUUID(o)
+	case actionUpgrade:
+		return decodeUpgradeView(o)
+	case "add-schema":
+		return decodeAddViewSchema(o)
+	case "set-location":
+		return decodeSetViewLocation(o)
+	case "set-properties":
+		return decodeSetViewProperties(o)
+	case "remove-properties":
+		return decodeRemoveViewProperties(o)
+	case "add-view-version":
+		return decodeAddViewVersion(o)
+	case "set-current-view-version":
+		id, _, err := o.integer("view-version-id")
+		return func(b *viewBuilder) error { return b.setCurrentVersion(id) }, err
+	}
+	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized view update: %s", clip(action))
+}
+
+func decodeAssignViewUUID(o jsonObject) (func(*viewBuilder) error, error) {
+	uuid, _, err := o.str("uuid")
+	return func(b *viewBuilder) error {
+		if !strings.EqualFold(uuid, b.uuid) {
+			return illegal("Cannot reassign uuid")
+		}
+		return nil
+	}, err
+}
+
+func decodeUpgradeView(o jsonObject) (func(*viewBuilder) error, error) {
+	version, _, err := o.integer(keyFormatVersion)
+	return func(*viewBuilder) error {
+		switch {
+		case version < viewFormatVersion:
+			return illegal("Cannot downgrade v%d view to v%d", viewFormatVersion, version)
+		case version > viewFormatVersion:
+			return illegal("Unsupported format version: %d", version)
+		}
+		return nil
+	}, err
+}
+
+func decodeAddViewSchema(o jsonObject) (func(*viewBuilder) error, error) {
+	v, err := o.required("schema")
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseSchema(o.bytes(v))
+	return func(b *viewBuilder) error { return b.addSchema(s) }, err
+}
+
+func decodeSetViewLocation(o jsonObject) (func(*viewBuilder) error, error) {
+	location, _, err := o.str(keyLocation)
+	location = stripTrailingSlash(location)
+	if err == nil && location == "" {
+		err = illegal("Invalid view location: it must not be empty")
+	}
+	return func(b *viewBuilder) error {
+		b.changed = b.changed || location != b.location
+		b.location = location
+		return nil
+	}, err
+}
+
+func decodeSetViewProperties(o jsonObject) (func(*viewBuilder) error, error) {
+	key := o.firstOf("updates", "updated")
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	updates, err := c.stringMap(key)
+	return func(b *viewBuilder) error {
+		b.setProperties(updates)
+		return nil
+	}, err
+}
+
+func decodeRemoveViewProperties(o jsonObject) (func(*viewBuilder) error, error) {
+	key := o.firstOf("removals", "removed")
+	c, err := o.cursor(key)
+	if err != nil {
+		return nil, err
+	}
+	removals, err := c.stringList(key)
+	return func(b *viewBuilder) error {
+		for _, name := range removals {
+			delete(b.properties, name)
+		}
+		b.changed = b.changed || len(removals) > 0
+		return nil
+	}, err
+}
+
+func decodeAddViewVersion(o jsonObject) (func(*viewBuilder) error, error) {
+	value, err := o.required("view-version")
+	if err != nil {
+		return nil, err
+	}
+	v, err := parseViewVersion(o.bytes(value))
+	return func(b *viewBuilder) error { return b.addVersion(v) }, err
+}

@@ -1,0 +1,165 @@
+package metadata
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage"
+)
+
+// viewVersion is a version of a view, beside the bytes it was sent as. It is immutable.
+type viewVersion struct {
+	id          int
+	schemaID    int
+	timestampMS int64
+	raw         []byte
+	members     jsonObject
+
+	summary   map[string]string
+	queries   []viewQuery
+	catalog   *string  // default-catalog
+	namespace []string // default-namespace
+}
+
+// viewQuery is a representation of a view. One that is not of type sql has only a type.
+type viewQuery struct {
+	kind    string // type in lower case
+	sql     string
+	dialect string
+}
+
+const queryKindSQL = "sql"
+
+// parseViewVersion reads a version. Malformed JSON and missing members are KindBadRequest.
+// Source: Java ViewVersionParser.
+func parseViewVersion(raw []byte) (*viewVersion, error) {
+	members, err := parseObject(raw, "view version")
+	if err != nil {
+		return nil, err
+	}
+	v := &viewVersion{raw: raw, members: members.shallow()}
+	if v.id, _, err = members.integer("version-id"); err != nil {
+		return nil, err
+	}
+	if v.schemaID, _, err = members.integer("schema-id"); err != nil {
+		return nil, err
+	}
+	if v.timestampMS, err = members.long("timestamp-ms"); err != nil {
+		return nil, err
+	}
+	summary, err := members.cursor("summary")
+	if err != nil {
+		return nil, err
+	}
+	if v.summary, err = summary.stringMap("summary"); err != nil {
+		return nil, err
+	}
+	if v.queries, err = parseViewQueries(members); err != nil {
+		return nil, err
+	}
+	if _, ok := members.present("default-catalog"); ok {
+		catalog, _, err := members.str("default-catalog")
+		if err != nil {
+			return nil, err
+		}
+		v.catalog = &catalog
+	}
+	namespace, err := members.cursor("default-namespace")
+	if err != nil {
+		return nil, err
+	}
+	if v.namespace, err = namespace.stringList("default-namespace"); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func parseViewQueries(members jsonObject) ([]viewQuery, error) {
+	const key = "representations"
+	value, err := members.required(key)
+	if err != nil {
+		return nil, err
+	}
+	elements, ok := members.elements(value)
+	if !ok {
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse %s from non-array: %s", key, clip(members.text(value)))
+	}
+	queries := make([]viewQuery, 0, len(elements))
+	for _, e := range elements {
+		o, err := e.object(members.raw, "view representation")
+		if err != nil {
+			return nil, err
+		}
+		kind, _, err := o.str("type")
+		if err != nil {
+			return nil, err
+		}
+		q := viewQuery{kind: strings.ToLower(kind)}
+		if q.kind == queryKindSQL {
+			if q.sql, _, err = o.str("sql"); err != nil {
+				return nil, err
+			}
+			if q.dialect, _, err = o.str("dialect"); err != nil {
+				return nil, err
+			}
+		}
+		queries = append(queries, q)
+	}
+	return queries, nil
+}
+
+// check refuses a version that must not be added to a view: more than one query for a dialect, in
+// whatever letter case, and representations that are no SQL, which the Java reference cannot write.
+func (v *viewVersion) check() error {
+	seen := make(map[string]bool, len(v.queries))
+	for _, q := range v.queries {
+		if q.kind != queryKindSQL {
+			return illegal("Found unsupported view representations: [%s]", clip(q.kind))
+		}
+		dialect := strings.ToLower(q.dialect)
+		if seen[dialect] {
+			return illegal("Invalid view version: Cannot add multiple queries for dialect %s", clip(dialect))
+		}
+		seen[dialect] = true
+	}
+	return nil
+}
+
+// sameAs tells whether two versions behave alike, whatever their ids and times.
+// Source: Java ViewMetadata.Builder.sameViewVersion.
+func (v *viewVersion) sameAs(o *viewVersion) bool {
+	sameCatalog := v.catalog == nil && o.catalog == nil ||
+		v.catalog != nil && o.catalog != nil && *v.catalog == *o.catalog
+	return sameCatalog && v.schemaID == o.schemaID && maps.Equal(v.summary, o.summary) &&
+		slices.Equal(v.queries, o.queries) && slices.Equal(v.namespace, o.namespace)
+}
+
+// dialects returns the dialects that the version has a query for, in lower case, sorted.
+func (v *viewVersion) dialects() []string {
+	dialects := make([]string, 0, len(v.queries))
+	for _, q := range v.queries {
+		if q.kind == queryKindSQL {
+			dialects = append(dialects, strings.ToLower(q.dialect))
+		}
+	}
+	slices.Sort(dialects)
+	return slices.Compact(dialects)
+}
+
+// with returns the version with other ids; all else stays byte for byte as it was sent.
+func (v *viewVersion) with(id, schemaID int) *viewVersion {
+	changed := *v
+	changed.id, changed.schemaID = id, schemaID
+	return &changed
+}
+
+// json returns the version as it was sent, with its ids.
+func (v *viewVersion) json() []byte {
+	return applyPatches(v.raw, []patch{
+		v.members.setMember("version-id", strconv.Itoa(v.id)),
+		v.members.setMember("schema-id", strconv.Itoa(v.schemaID)),
+	})
+}
