@@ -160,6 +160,26 @@ func (s *served) request(t *testing.T, method, path, body string) (int, string) 
 	return response.StatusCode, string(answer)
 }
 
+// Requests that make a table, and where it is then.
+const (
+	createNamespace = `{"namespace":["harbour"],"properties":{}}`
+	createTable     = `{"name":"ships","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"}]}}`
+	tablePath       = "/v1/namespaces/harbour/tables/ships"
+)
+
+// makeTable makes the namespace harbour and in it the table ships, and returns the answer.
+func (s *served) makeTable(t *testing.T) string {
+	t.Helper()
+	if code, body := s.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
+		t.Fatalf("create namespace: %d %s", code, body)
+	}
+	code, body := s.request(t, "POST", "/v1/namespaces/harbour/tables", createTable)
+	if code != http.StatusOK {
+		t.Fatalf("create table: %d %s", code, body)
+	}
+	return body
+}
+
 // lockedBuffer is a buffer that a process writes and a test reads. It is safe for concurrent use.
 type lockedBuffer struct {
 	written chan struct{} // gets a value, if there is room, after each write; may be nil

@@ -102,21 +102,26 @@ func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error
 	return &node{store: store, storages: files, catalog: made, handler: handler}, nil
 }
 
-// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none.
-func ensureDefaultWarehouse(ctx context.Context, made *catalog.Catalog, c config) (catalog.Warehouse, error) {
-	found, err := made.LoadWarehouse(ctx, defaultWarehouse)
-	if moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
-		return found, err
-	}
+// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: the folder
+// warehouse below the data.
+func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slog.Logger) (catalog.Warehouse, error) {
 	dir := filepath.Join(c.Data, "warehouse")
 	location, err := folderLocation(dir)
 	if err != nil {
 		return catalog.Warehouse{}, err
 	}
+	found, err := n.catalog.LoadWarehouse(ctx, defaultWarehouse)
+	if moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+		if err == nil && found.Location != location {
+			// Tables name their files by absolute locations, so moving the folder would not do.
+			logger.Warn("the warehouse default was made elsewhere and stays there", "location", found.Location)
+		}
+		return found, err
+	}
 	if err := makeData(dir); err != nil {
 		return catalog.Warehouse{}, err
 	}
-	return made.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
+	return n.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
 }
 
 // close ends the store and what was opened beside it.

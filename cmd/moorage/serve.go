@@ -57,7 +57,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	}
 	defer func() { err = errors.Join(err, node.close()) }()
 
-	warehouse, err := ensureDefaultWarehouse(ctx, node.catalog, c)
+	warehouse, err := node.ensureDefaultWarehouse(ctx, c, logger)
 	if err != nil {
 		return err
 	}

@@ -122,10 +122,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	server := startServe(t, "--data", data)
-	server.request(t, "POST", "/v1/namespaces", createNamespace)
-	if code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code != http.StatusOK {
-		t.Fatalf("create table: %d %s", code, body)
-	}
+	server.makeTable(t)
 	const clean = "1 warehouses, 1 namespaces, 1 tables\nno problems\n"
 	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != exitDone || got.stdout != clean {
 		t.Errorf("check --uri: %+v", got)
