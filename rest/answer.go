@@ -1,0 +1,125 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"moorage"
+)
+
+// compressBytesMin is the shortest body worth compressing: less fits into one packet anyway.
+const compressBytesMin = 1200
+
+// varyEncoding is in every answer that may come compressed; varyLoad in those that also
+// depend on the access that a client asks for.
+const (
+	varyEncoding = "Accept-Encoding"
+	varyLoad     = "Accept-Encoding, X-Iceberg-Access-Delegation"
+)
+
+// answerJSON answers 200 with value, compressed if the client asks for that.
+func (s *server) answerJSON(w http.ResponseWriter, r *http.Request, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return moorage.E("rest.answerJSON", "", moorage.KindInternal, err)
+	}
+	header := w.Header()
+	header["Content-Type"] = contentTypeJSON
+	header.Set("Vary", varyEncoding)
+	if len(body) >= compressBytesMin && acceptsGzip(r) {
+		if body, err = s.gzipped(body); err != nil {
+			return moorage.E("rest.answerJSON", "", moorage.KindInternal, err)
+		}
+		header["Content-Encoding"] = contentEncodingGzip
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body) // the client is gone if this fails
+	return nil
+}
+
+// answerNothing answers 204.
+func answerNothing(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Header values that never change. They are shared by all answers and never written to.
+var (
+	contentTypeJSON     = []string{"application/json"}
+	contentEncodingGzip = []string{"gzip"}
+	varyLoadValues      = []string{varyLoad}
+)
+
+func newGzipWriter() any {
+	writer, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return writer
+}
+
+func (s *server) gzipped(body []byte) ([]byte, error) {
+	writer := s.gzipWriters.Get().(*gzip.Writer)
+	defer s.gzipWriters.Put(writer)
+	var compressed bytes.Buffer
+	compressed.Grow(len(body) / 4)
+	writer.Reset(&compressed)
+	if _, err := writer.Write(body); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return compressed.Bytes(), nil
+}
+
+// acceptsGzip tells whether the client prefers a gzip body, or likes it as much as a plain one.
+// Without a header it does not. Source: RFC 9110, 12.5.3.
+func acceptsGzip(r *http.Request) bool {
+	gzipQ, identityQ, anyQ := -1, -1, -1
+	for _, line := range r.Header["Accept-Encoding"] {
+		for line != "" {
+			var item string
+			item, line, _ = strings.Cut(line, ",")
+			coding, parameters, _ := strings.Cut(item, ";")
+			q := quality(parameters)
+			switch coding = strings.TrimSpace(coding); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				gzipQ = q
+			case strings.EqualFold(coding, "identity"):
+				identityQ = q
+			case coding == "*":
+				anyQ = q
+			}
+		}
+	}
+	if gzipQ < 0 {
+		gzipQ = anyQ
+	}
+	return gzipQ > 0 && gzipQ >= identityQ
+}
+
+// quality returns the weight among an item's parameters in thousandths, 1000 if there is
+// none, and 0 if it cannot be read.
+func quality(parameters string) int {
+	for parameters != "" {
+		var parameter string
+		parameter, parameters, _ = strings.Cut(parameters, ";")
+		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(q >= 0 && q <= 1) { // so that NaN is refused
+			return 0
+		}
+		return int(q * 1000)
+	}
+	return 1000
+}

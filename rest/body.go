@@ -1,0 +1,220 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"moorage"
+)
+
+// bodyBytesFirst is how much memory is taken for a body before any of it has arrived.
+const bodyBytesFirst = 1 << 20
+
+// readBody returns the whole body of r. One that is longer than allowed is KindTooLarge.
+func (s *server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Content-Encoding %q is not supported for requests", encoding)
+	}
+	bytesMax := s.config.BodyBytesMax
+	tooLarge := moorage.Errorf(moorage.KindTooLarge, "The request body is longer than %d bytes", bytesMax)
+	if r.ContentLength > bytesMax {
+		return nil, tooLarge
+	}
+	// The server's own writer is handed on, and not the exchange: it closes the connection
+	// instead of reading what is left.
+	limited := http.MaxBytesReader(w.(*exchange).ResponseWriter, r.Body, bytesMax)
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), bodyBytesFirst)) + bytes.MinRead)
+	if _, err := io.Copy(&body, limited); err != nil {
+		if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+			return nil, tooLarge
+		}
+		return nil, moorage.E("", "", moorage.KindBadRequest, errors.Join(errBodyTorn, err, r.Context().Err()))
+	}
+	return body.Bytes(), nil
+}
+
+var errBodyTorn = moorage.Errorf(moorage.KindBadRequest, "The request body ended early")
+
+// fields are the members of a JSON object that a request carries. Each is asked for by a method that
+// knows its type; null stands for "not there", and members that are not asked for are
+// ignored. The first one that cannot be read is kept as the error.
+type fields struct {
+	what    string // what the object is, for messages
+	members []member
+	failure error
+}
+
+// readFields reads the body of r as a JSON object.
+func (s *server) readFields(w http.ResponseWriter, r *http.Request, what string) (*fields, error) {
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return parseFields(body, what)
+}
+
+func parseFields(text []byte, what string) (*fields, error) {
+	members, err := parseObject(text)
+	if err != nil {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", what, err)
+	}
+	return &fields{what: what, members: members}, nil
+}
+
+func (f *fields) fail(format string, args ...any) {
+	if f.failure == nil {
+		args = append([]any{f.what}, args...)
+		f.failure = moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: "+format, args...)
+	}
+}
+
+// get returns the text of a member, nil if it is not there or null.
+func (f *fields) get(name string) []byte {
+	for _, m := range f.members {
+		if m.name == name {
+			if string(m.value) == "null" {
+				return nil
+			}
+			return m.value
+		}
+	}
+	return nil
+}
+
+// has tells whether there is a member called name, be it null.
+func (f *fields) has(name string) bool {
+	for _, m := range f.members {
+		if m.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// require makes it a failure that the member called name is not there.
+func (f *fields) require(name string) {
+	if f.get(name) == nil {
+		f.fail("member %q is missing", name)
+	}
+}
+
+// raw returns the text of a member whose type begins with open: '{' or '['.
+func (f *fields) raw(name string, open byte) []byte {
+	value := f.get(name)
+	if value == nil || value[0] == open {
+		return value
+	}
+	f.fail("member %q must be %s, not %s", name, jsonType([]byte{open}), jsonType(value))
+	return nil
+}
+
+func (f *fields) text(name string) string {
+	value := f.get(name)
+	switch {
+	case value == nil:
+		return ""
+	case value[0] != '"':
+		f.fail("member %q must be a string, not %s", name, jsonType(value))
+		return ""
+	}
+	return string(unquote(value))
+}
+
+func (f *fields) boolean(name string) bool {
+	switch value := f.get(name); {
+	case value == nil || string(value) == "false":
+		return false
+	case string(value) == "true":
+		return true
+	default:
+		f.fail("member %q must be a boolean, not %s", name, jsonType(value))
+		return false
+	}
+}
+
+// texts returns a list of strings, nil if it is not there.
+func (f *fields) texts(name string) []string {
+	value := f.raw(name, '[')
+	if value == nil {
+		return nil
+	}
+	var decoded []*string // null is no string, but would be read as an empty one
+	if json.Unmarshal(value, &decoded) != nil || slices.Contains(decoded, nil) {
+		f.fail("member %q must be an array of strings", name)
+		return nil
+	}
+	texts := make([]string, len(decoded))
+	for i, text := range decoded {
+		texts[i] = *text
+	}
+	return texts
+}
+
+// textMap returns an object whose values are strings, nil if it is not there.
+func (f *fields) textMap(name string) map[string]string {
+	value := f.raw(name, '{')
+	if value == nil {
+		return nil
+	}
+	var decoded map[string]*string
+	err := json.Unmarshal(value, &decoded)
+	texts := make(map[string]string, len(decoded))
+	for key, text := range decoded {
+		if text == nil {
+			f.fail("member %q must be an object with strings as values", name)
+			return nil
+		}
+		texts[key] = *text
+	}
+	if err != nil {
+		f.fail("member %q must be an object with strings as values", name)
+		return nil
+	}
+	return texts
+}
+
+// namespace returns the namespace in the member of that name, which must be there.
+func (f *fields) namespace() moorage.Namespace {
+	f.require("namespace")
+	ns := moorage.Namespace(f.texts("namespace"))
+	f.check(ns.Validate)
+	return ns
+}
+
+// name returns the member called name, which must be there and be one.
+func (f *fields) name() string {
+	f.require("name")
+	name := f.text("name")
+	f.check(func() error { return moorage.ValidateName("name", name) })
+	return name
+}
+
+// identifier returns the table that an object of namespace and name means.
+func (f *fields) identifier(member, warehouse string) moorage.Identifier {
+	f.require(member)
+	value := f.raw(member, '{')
+	if value == nil {
+		return moorage.Identifier{}
+	}
+	inner, err := parseFields(value, f.what+", member "+strconv.Quote(member))
+	if err != nil {
+		f.check(func() error { return err })
+		return moorage.Identifier{}
+	}
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(), Name: inner.name()}
+	f.check(func() error { return inner.failure })
+	return ident
+}
+
+// check keeps what valid returns, unless there is a failure already.
+func (f *fields) check(valid func() error) {
+	if f.failure == nil {
+		f.failure = valid()
+	}
+}

@@ -1,0 +1,149 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/maypok86/otter/v2"
+)
+
+// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to nothing
+// outside, so that they can stand in the middle of any gzip member: an answer holds
+// the same document for every caller, between a head and a tail of the caller's own.
+// Compressing the document once is what makes compressed loads cheap.
+//
+// It is immutable.
+type deflated struct {
+	blocks []byte
+	size   int    // of the text
+	crc    uint32 // of the text
+	shift  uint32 // x^(8·size) modulo the CRC's polynomial: what size bytes do to the CRC before them
+}
+
+// deflate compresses text at the fastest level: documents are large, alike inside, and
+// change with each commit.
+func (s *server) deflate(text []byte) (*deflated, error) {
+	writer := s.flateWriters.Get().(*flate.Writer)
+	defer s.flateWriters.Put(writer)
+	var blocks bytes.Buffer
+	blocks.Grow(len(text) / 8)
+	writer.Reset(&blocks)
+	if _, err := writer.Write(text); err != nil {
+		return nil, err
+	}
+	if err := writer.Flush(); err != nil { // ends at a byte boundary, and not the stream
+		return nil, err
+	}
+	return &deflated{
+		blocks: bytes.Clone(blocks.Bytes()), // to size: it is kept
+		size:   len(text),
+		crc:    crc32.ChecksumIEEE(text),
+		shift:  crcShift(len(text)),
+	}, nil
+}
+
+func newFlateWriter() any {
+	writer, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return writer
+}
+
+// gzip returns what stands before and behind d.blocks in a gzip member whose content is
+// head, d's text and tail. Source: RFC 1952, 2.3.
+func (d *deflated) gzip(head, tail []byte) (before, behind []byte) {
+	const headerBytes, trailerBytes = 10, 8
+	before = make([]byte, 0, headerBytes+storedBytesHead+len(head))
+	before = append(before, 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff) // deflate, no name, no time, unknown system
+	before = appendStored(before, head)
+
+	behind = make([]byte, 0, storedBytesHead+len(tail)+storedBytesHead+trailerBytes)
+	behind = appendStored(behind, tail)
+	behind = append(behind, 1, 0, 0, 0xff, 0xff) // the last block is an empty one
+	crc := crcMultiply(d.shift, crc32.ChecksumIEEE(head)) ^ d.crc
+	crc = crc32.Update(crc, crc32.IEEETable, tail)
+	behind = binary.LittleEndian.AppendUint32(behind, crc)
+	behind = binary.LittleEndian.AppendUint32(behind, uint32(len(head)+d.size+len(tail)))
+	return before, behind
+}
+
+// Sizes of stored blocks. Source: RFC 1951, 3.2.4.
+const (
+	storedBytesMax  = 1<<16 - 1
+	storedBytesHead = 5
+)
+
+// appendStored appends text as blocks that are not compressed and not the last ones.
+func appendStored(blocks, text []byte) []byte {
+	for len(text) > 0 {
+		part := text[:min(len(text), storedBytesMax)]
+		text = text[len(part):]
+		blocks = append(blocks, 0)
+		blocks = binary.LittleEndian.AppendUint16(blocks, uint16(len(part)))
+		blocks = binary.LittleEndian.AppendUint16(blocks, ^uint16(len(part)))
+		blocks = append(blocks, part...)
+	}
+	return blocks
+}
+
+// A CRC is a polynomial over GF(2), its coefficients in the bits from the highest (x^0) to
+// the lowest (x^31), modulo the polynomial crc32.IEEE. The CRC of a text followed by n bytes
+// is the CRC of the text times x^(8n), plus the CRC of the bytes.
+
+// crcMultiply returns a·b.
+func crcMultiply(a, b uint32) (product uint32) {
+	for bit := uint32(1) << 31; bit != 0; bit >>= 1 {
+		if a&bit != 0 {
+			product ^= b
+		}
+		overflow := b & 1
+		b >>= 1
+		if overflow != 0 {
+			b ^= crc32.IEEE
+		}
+	}
+	return product
+}
+
+// crcShift returns x^(8·size).
+func crcShift(size int) uint32 {
+	result, power := uint32(1)<<31, uint32(1)<<(31-8)
+	for ; size > 0; size >>= 1 {
+		if size&1 != 0 {
+			result = crcMultiply(result, power)
+		}
+		power = crcMultiply(power, power)
+	}
+	return result
+}
+
+// compressedKey names a document's text: what a metadata file holds never changes.
+type compressedKey struct {
+	location string
+	refs     bool
+}
+
+// compressedBytesEntry is roughly what the cache needs for an entry beside its bytes.
+const compressedBytesEntry = 256
+
+func (k compressedKey) weight(d *deflated) uint32 {
+	return uint32(min(len(d.blocks)+len(k.location)+compressedBytesEntry, math.MaxUint32))
+}
+
+// deflatedText returns text, which is what key names, compressed. Of callers that want
+// the same at the same time one does the work. What has no location is not kept.
+func (s *server) deflatedText(ctx context.Context, key compressedKey, text []byte) (*deflated, error) {
+	if key.location == "" {
+		return s.deflate(text)
+	}
+	if d, ok := s.compressed.GetIfPresent(key); ok {
+		return d, nil
+	}
+	return s.compressed.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[compressedKey, *deflated](
+		func(context.Context, compressedKey) (*deflated, error) { return s.deflate(text) }))
+}

@@ -1,0 +1,82 @@
+package rest
+
+import (
+	"bytes"
+	"hash/crc32"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestDeflatedBetweenHeadAndTail(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	long := strings.Repeat("0123456789", 20_000) // more than two stored blocks
+	for _, text := range []string{"", "x", "the text", long, long + long} {
+		d, err := s.deflate([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, head := range []string{"", "<", long[:65535], long[:65536], long} {
+			for _, tail := range []string{"", ">", long} {
+				before, behind := d.gzip([]byte(head), []byte(tail))
+				member := bytes.NewBuffer(append(append(before, d.blocks...), behind...))
+				if got := string(gunzip(t, member)); got != head+text+tail {
+					t.Errorf("%d+%d+%d bytes: got %d bytes", len(head), len(text), len(tail), len(got))
+				}
+				if member.Len() > 0 {
+					t.Errorf("%d bytes behind the member", member.Len())
+				}
+			}
+		}
+	}
+}
+
+func TestCRCShift(t *testing.T) {
+	t.Parallel()
+	const seed = 7
+	random := rand.New(rand.NewPCG(seed, seed))
+	for range 200 {
+		a, b := make([]byte, random.IntN(300)), make([]byte, random.IntN(70_000))
+		for _, part := range [][]byte{a, b} {
+			for i := range part {
+				part[i] = byte(random.Uint32())
+			}
+		}
+		got := crcMultiply(crcShift(len(b)), crc32.ChecksumIEEE(a)) ^ crc32.ChecksumIEEE(b)
+		if want := crc32.ChecksumIEEE(append(a, b...)); got != want {
+			t.Fatalf("seed %d: %d and %d bytes: %08x, want %08x", seed, len(a), len(b), got, want)
+		}
+	}
+}
+
+func TestCompressedDocumentsAreKept(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	key := compressedKey{"file:///m", false}
+	first, err := s.deflatedText(t.Context(), key, []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := s.deflatedText(t.Context(), key, []byte("one")); again != first {
+		t.Error("compressed twice")
+	}
+	if refs, _ := s.deflatedText(t.Context(), compressedKey{"file:///m", true}, []byte("two")); refs == first {
+		t.Error("refs and all share an entry")
+	}
+}
+
+func TestCompressedDocumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 100_000
+	s := New(Config{Catalog: &fakeCatalog{}, CompressedBytesMax: bytesMax}).(*server)
+	for i := range 1000 {
+		if _, err := s.deflatedText(t.Context(), compressedKey{location: strings.Repeat("x", i+1)}, []byte("text")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.compressed.CleanUp()
+	if got := s.compressed.WeightedSize(); got > bytesMax {
+		t.Errorf("%d bytes are kept, want at most %d", got, bytesMax)
+	}
+}

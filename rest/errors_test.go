@@ -1,0 +1,209 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"moorage"
+)
+
+func TestSamplesAreAllOperations(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, op := range (&server{}).operations() {
+		want = append(want, op.id)
+	}
+	for _, s := range samples() {
+		got = append(got, s.operation)
+	}
+	for _, id := range want {
+		if !strings.Contains(strings.Join(got, " ")+" ", id+" ") {
+			t.Errorf("no sample for %s", id)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d samples for %d operations", len(got), len(want))
+	}
+}
+
+func TestEveryKindHasItsAnswer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range moorage.Kinds() {
+		if _, ok := wires[kind]; !ok {
+			t.Errorf("kind %s has no answer", kind)
+		}
+	}
+	if len(wires) != len(moorage.Kinds()) {
+		t.Errorf("%d answers for %d kinds", len(wires), len(moorage.Kinds()))
+	}
+}
+
+// Every kind of failure, met by every operation, is answered with the status and type of the table.
+func TestEveryKindInEveryOperation(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples() {
+		for _, kind := range moorage.Kinds() {
+			t.Run(s.operation+"/"+kind.String(), func(t *testing.T) {
+				t.Parallel()
+				if s.operation == "reportMetrics" {
+					return // asks the catalog nothing; TestReportMetrics
+				}
+				var logged bytes.Buffer
+				fake := &fakeCatalog{fail: moorage.Annotate("catalog.Op", "secret ident", moorage.Errorf(kind, "the words"))}
+				h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+				w := send(h, s.method, s.path, s.body, "X-Request-Id", "asked-7")
+				want := wires[kind]
+				if got := w.Header().Get("Retry-After"); (got != "") != (kind == moorage.KindUnavailable) {
+					t.Errorf("Retry-After is %q", got)
+				}
+				if got := strings.Count(logged.String(), "asked-7"); (got == 1) != (want.status >= 500) || got > 1 {
+					t.Errorf("logged %d times: %s", got, logged.String())
+				}
+				if s.method == http.MethodHead {
+					if w.Code != want.status || w.Body.Len() != 0 {
+						t.Errorf("status is %d, want %d; body %q", w.Code, want.status, w.Body)
+					}
+					return
+				}
+				message := wantFailure(t, w, want.status, want.kind)
+				if kind == moorage.KindInternal {
+					if message != want.fallback {
+						t.Errorf("an internal error shows %q", message)
+					}
+				} else if message != "the words" {
+					t.Errorf("message is %q", message)
+				}
+				if len(fake.calls) != 1 {
+					t.Errorf("calls of the catalog: %v", fake.calls)
+				}
+			})
+		}
+	}
+}
+
+// An error that was not made for clients is answered with its kind's own words.
+func TestCausesAreNotShown(t *testing.T) {
+	t.Parallel()
+	for _, kind := range moorage.Kinds() {
+		h := New(Config{Catalog: &fakeCatalog{fail: moorage.E("catalog.LoadTable", "a.t", kind, errors.New("open /secret: denied"))}})
+		w := send(h, "GET", "/v1/namespaces/a/tables/t", "")
+		if message := wantFailure(t, w, wires[kind].status, wires[kind].kind); message != wires[kind].fallback {
+			t.Errorf("%s: message is %q", kind, message)
+		}
+	}
+	h := New(Config{Catalog: &fakeCatalog{fail: errors.New("no kind at all")}})
+	wantFailure(t, send(h, "GET", "/v1/namespaces/a/tables/t", ""), 500, "InternalServerError")
+}
+
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	fake := &fakeCatalog{do: func(string) error { panic("boom") }}
+	h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, s := range samples() {
+		if s.operation == "reportMetrics" || s.method == http.MethodHead {
+			continue
+		}
+		w := send(h, s.method, s.path, s.body)
+		wantFailure(t, w, 500, "InternalServerError")
+		if w.Header().Get("X-Request-Id") == "" {
+			t.Errorf("%s: no request id", s.operation)
+		}
+	}
+	if !strings.Contains(logged.String(), "reason=boom") || !strings.Contains(logged.String(), "errors_test.go") {
+		t.Errorf("the log does not say where: %s", logged.String())
+	}
+}
+
+// A panic behind the first byte of an answer cuts the connection.
+func TestPanicBehindAnswer(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s.router.Get("/torn", s.adapt("torn", func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = w.Write([]byte("half"))
+		panic("boom")
+	}))
+	s.router.Get("/late", s.adapt("late", func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = w.Write([]byte("half"))
+		return errors.New("too late")
+	}))
+	for _, path := range []string{"/torn", "/late"} {
+		func() {
+			defer func() {
+				if reason := recover(); reason != http.ErrAbortHandler {
+					t.Errorf("%s: panicked with %v", path, reason)
+				}
+			}()
+			send(s, "GET", path, "")
+			t.Errorf("%s: the answer looks whole", path)
+		}()
+	}
+	wantInFlight(t, s, 0)
+}
+
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	fake := &fakeCatalog{do: func(string) error {
+		cancel()
+		return moorage.E("catalog.LoadTable", "a.t", moorage.KindInternal, ctx.Err())
+	}}
+	h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/v1/namespaces/a/tables/t", nil))
+	if w.Body.Len() != 0 || logged.Len() != 0 {
+		t.Errorf("answered %q, logged %q", w.Body, logged.String())
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	h := New(Config{Catalog: &fakeCatalog{}})
+	for _, path := range []string{
+		"/", "/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth/tokens", "/v1/namespaces/", "/v1/w/namespaces/a/", "/v1/w/namespaces/a/views",
+		"/v1/w/namespaces/a/tables/t/plan", "/v1/w/namespaces/a/tables/t/credentials", "/v1/w/namespaces/a/tables/t/u/v",
+		"/v1/w/transactions/commit", "/v1/transactions/commit/x", "/healthz/x", "//v1/config",
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			wantFailure(t, send(h, "PUT", "http://host"+path, ""), 404, "NoSuchRouteException")
+			wantFailure(t, send(h, "POST", "http://host"+path, "{}"), 404, "NoSuchRouteException")
+		})
+	}
+}
+
+func TestMethodNotAllowed(t *testing.T) {
+	t.Parallel()
+	h := New(Config{Catalog: &fakeCatalog{}})
+	for _, row := range []struct{ method, path, allow string }{
+		{"POST", "/v1/config", "GET"},
+		{"DELETE", "/v1/w/namespaces", "GET, POST"},
+		{"PUT", "/v1/w/namespaces/a", "GET, HEAD, DELETE"},
+		{"GET", "/v1/w/namespaces/a/properties", "POST"},
+		{"PATCH", "/v1/w/namespaces/a/tables", "GET, POST"},
+		{"PUT", "/v1/namespaces/a/tables/t", "GET, HEAD, POST, DELETE"},
+		{"TRACE", "/v1/namespaces/a/tables/a%2Fb", "GET, HEAD, POST, DELETE"},
+		{"GET", "/v1/tables/rename", "POST"},
+		{"HEAD", "/healthz", "GET"},
+		{"PUT", "/management/v1/check", "GET, POST"},
+		{"FETCH", "/v1/config", "GET"},
+	} {
+		t.Run(row.method+" "+row.path, func(t *testing.T) {
+			t.Parallel()
+			w := send(h, row.method, row.path, "")
+			if got := w.Header().Get("Allow"); got != row.allow {
+				t.Errorf("Allow is %q, want %q", got, row.allow)
+			}
+			if row.method != "HEAD" {
+				wantFailure(t, w, 405, "MethodNotAllowedException")
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"moorage"
+)
+
+// exchange is one request with its answer: the ResponseWriter that handlers get, and what
+// logs and metrics say about it. It belongs to one request at a time.
+type exchange struct {
+	http.ResponseWriter
+	route     *chi.Context
+	operation string
+	requestID string
+	status    int // 0: no answer yet
+	bytes     int64
+}
+
+func (x *exchange) began() bool { return x.status != 0 }
+
+// WriteHeader sends the header, once.
+func (x *exchange) WriteHeader(status int) {
+	if !x.began() {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (x *exchange) Write(part []byte) (int, error) {
+	if !x.began() {
+		x.status = http.StatusOK
+	}
+	n, err := x.ResponseWriter.Write(part)
+	x.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// ServeHTTP answers one request: it gives it an id, routes it by its escaped path, and
+// notes what became of it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	started := s.config.Now()
+	x := s.exchanges.Get().(*exchange)
+	x.ResponseWriter, x.operation, x.status, x.bytes = w, operationUnknown, 0, 0
+	x.requestID = s.requestID(r)
+	// The route context is made here and not by the router, which would copy the request once
+	// more and would decode names that hold %2F before it looks for slashes.
+	x.route.Reset()
+	x.route.Routes = s.router
+	x.route.RoutePath = escapedPath(r.URL)
+	ctx := context.WithValue(moorage.WithRequestID(r.Context(), x.requestID), chi.RouteCtxKey, x.route)
+
+	w.Header()["X-Request-Id"] = []string{x.requestID}
+	s.metrics.inFlight.Inc()
+	defer func() {
+		torn := s.recovered(x, r, recover())
+		s.note(x, r, started)
+		if torn {
+			panic(http.ErrAbortHandler) // cuts the connection; net/http expects it
+		}
+		x.ResponseWriter = nil
+		s.exchanges.Put(x)
+	}()
+	s.router.ServeHTTP(x, r.WithContext(ctx))
+}
+
+// adapt turns h into a handler for the router and gives the request the name by which
+// logs and metrics know it.
+func (s *server) adapt(operation string, h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		x.operation = operation
+		if err := h(w, r); err != nil {
+			s.fail(x, r, err)
+		}
+	}
+}
+
+// recovered answers a request whose handler panicked with reason; nil: it did not. It
+// returns true if an answer had begun, which must not look whole.
+func (s *server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
+	switch {
+	case reason == nil:
+		return false
+	case reason == http.ErrAbortHandler:
+		return true
+	}
+	s.config.Logger.LogAttrs(r.Context(), slog.LevelError, "handler panicked", slog.String("request_id", x.requestID),
+		slog.String("operation", x.operation), slog.String("reason", fmt.Sprint(reason)), slog.String("stack", string(debug.Stack())))
+	if x.began() {
+		return true
+	}
+	clear(x.Header())
+	x.Header()["X-Request-Id"] = []string{x.requestID}
+	internal := wires[moorage.KindInternal]
+	writeFailure(x, r, internal, internal.fallback)
+	return false
+}
+
+// requestID returns the id that the client gave the request if it is fit for logs and
+// headers, and a new one otherwise.
+func (s *server) requestID(r *http.Request) string {
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && saneRequestID(given[0]) {
+		return given[0]
+	}
+	return s.requestIDPrefix + strconv.FormatUint(s.requestCount.Add(1), 10)
+}
+
+// requestIDBytesMax bounds an id that a client gives.
+const requestIDBytesMax = 128
+
+func saneRequestID(id string) bool {
+	if id == "" || len(id) > requestIDBytesMax {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// escapedPath returns the path as the client spelled it. URL.EscapedPath does so too, but re-encodes
+// a path with characters that it would have escaped, and loses %2F on the way.
+func escapedPath(u *url.URL) string {
+	path := u.RawPath
+	if path == "" {
+		path = u.EscapedPath()
+	}
+	if path == "" {
+		path = "/"
+	}
+	return path
+}

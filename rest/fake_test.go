@@ -1,0 +1,189 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+// fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
+// what an empty catalog would. It notes the calls.
+type fakeCatalog struct {
+	Catalog // nil: a method that is not faked panics
+	fail    error
+	do      func(call string) error
+	table   *catalog.Table
+	names   []string
+	next    string
+	calls   []string
+	pages   []catalog.Page
+	idents  []moorage.Identifier
+	spaces  []moorage.Namespace
+	created catalog.CreateTableRequest
+}
+
+func (f *fakeCatalog) call(name string) error {
+	f.calls = append(f.calls, name)
+	if f.do != nil {
+		return f.do(name)
+	}
+	return f.fail
+}
+
+func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {
+	return catalog.Warehouse{Name: name}, f.call("LoadWarehouse " + name)
+}
+
+func (f *fakeCatalog) Check(context.Context) (catalog.Report, error) {
+	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Problems: []string{}}, f.call("Check")
+}
+
+func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
+	f.spaces = append(f.spaces, ns)
+	return properties, f.call("CreateNamespace")
+}
+
+func (f *fakeCatalog) ListNamespaces(_ context.Context, warehouse string, parent moorage.Namespace, page catalog.Page) ([]moorage.Namespace, string, error) {
+	f.pages, f.spaces = append(f.pages, page), append(f.spaces, parent)
+	var children []moorage.Namespace
+	for _, name := range f.names {
+		children = append(children, parent.Child(name))
+	}
+	return children, f.next, f.call("ListNamespaces " + warehouse)
+}
+
+func (f *fakeCatalog) LoadNamespace(_ context.Context, _ string, ns moorage.Namespace) (map[string]string, error) {
+	f.spaces = append(f.spaces, ns)
+	return nil, f.call("LoadNamespace")
+}
+
+func (f *fakeCatalog) DropNamespace(context.Context, string, moorage.Namespace) error {
+	return f.call("DropNamespace")
+}
+
+func (f *fakeCatalog) UpdateNamespaceProperties(context.Context, string, moorage.Namespace, catalog.PropertiesChange) (catalog.PropertiesResult, error) {
+	return catalog.PropertiesResult{}, f.call("UpdateNamespaceProperties")
+}
+
+func (f *fakeCatalog) ListTables(_ context.Context, _ string, ns moorage.Namespace, page catalog.Page) ([]string, string, error) {
+	f.pages, f.spaces = append(f.pages, page), append(f.spaces, ns)
+	return f.names, f.next, f.call("ListTables")
+}
+
+func (f *fakeCatalog) answer(call string, ident moorage.Identifier) (*catalog.Table, error) {
+	f.idents = append(f.idents, ident)
+	return f.table, f.call(call)
+}
+
+func (f *fakeCatalog) CreateTable(_ context.Context, ident moorage.Identifier, request catalog.CreateTableRequest) (*catalog.Table, error) {
+	f.created = request
+	return f.answer("CreateTable", ident)
+}
+
+func (f *fakeCatalog) LoadTable(_ context.Context, ident moorage.Identifier) (*catalog.Table, error) {
+	return f.answer("LoadTable", ident)
+}
+
+func (f *fakeCatalog) TableExists(_ context.Context, ident moorage.Identifier) error {
+	_, err := f.answer("TableExists", ident)
+	return err
+}
+
+func (f *fakeCatalog) Commit(_ context.Context, ident moorage.Identifier, _ catalog.CommitRequest) (*catalog.Table, error) {
+	return f.answer("Commit", ident)
+}
+
+func (f *fakeCatalog) DropTable(_ context.Context, ident moorage.Identifier, _ catalog.DropOptions) error {
+	_, err := f.answer("DropTable", ident)
+	return err
+}
+
+func (f *fakeCatalog) RenameTable(_ context.Context, from, to moorage.Identifier) error {
+	f.idents = append(f.idents, from, to)
+	return f.call("RenameTable")
+}
+
+func (f *fakeCatalog) RegisterTable(_ context.Context, ident moorage.Identifier, _ catalog.RegisterRequest) (*catalog.Table, error) {
+	return f.answer("RegisterTable", ident)
+}
+
+func (f *fakeCatalog) UnregisterTable(_ context.Context, ident moorage.Identifier) (*catalog.Table, error) {
+	return f.answer("UnregisterTable", ident)
+}
+
+// sample is a request that is good for its operation. The commit's lists are null, so that
+// nothing but package rest looks at it.
+type sample struct{ operation, method, path, body string }
+
+func samples() []sample {
+	return []sample{
+		{"getConfig", "GET", "/v1/config?warehouse=w", ""},
+		{"listNamespaces", "GET", "/v1/w/namespaces", ""},
+		{"createNamespace", "POST", "/v1/w/namespaces", `{"namespace":["a"]}`},
+		{"loadNamespaceMetadata", "GET", "/v1/w/namespaces/a", ""},
+		{"namespaceExists", "HEAD", "/v1/w/namespaces/a", ""},
+		{"dropNamespace", "DELETE", "/v1/w/namespaces/a", ""},
+		{"updateProperties", "POST", "/v1/w/namespaces/a/properties", `{}`},
+		{"listTables", "GET", "/v1/w/namespaces/a/tables", ""},
+		{"createTable", "POST", "/v1/w/namespaces/a/tables", `{"name":"t","schema":{}}`},
+		{"loadTable", "GET", "/v1/w/namespaces/a/tables/t", ""},
+		{"tableExists", "HEAD", "/v1/w/namespaces/a/tables/t", ""},
+		{"updateTable", "POST", "/v1/w/namespaces/a/tables/t", `{"requirements":null,"updates":null}`},
+		{"dropTable", "DELETE", "/v1/w/namespaces/a/tables/t", ""},
+		{"unregisterTable", "POST", "/v1/w/namespaces/a/tables/t/unregister", ""},
+		{"reportMetrics", "POST", "/v1/w/namespaces/a/tables/t/metrics", `{"report-type":"scan-report"}`},
+		{"registerTable", "POST", "/v1/w/namespaces/a/register", `{"name":"t","metadata-location":"file:///m"}`},
+		{"renameTable", "POST", "/v1/w/tables/rename", `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`},
+	}
+}
+
+// send answers a request without a network. headers are name, value, name, value…
+func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, target, reader)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// wantFailure checks that the answer is a failure in the wrapper, and returns its message.
+func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind string) string {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status is %d, want %d; body %s", w.Code, status, w.Body)
+	}
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type is %q", got)
+	}
+	var answer struct {
+		Error map[string]any `json:"error"`
+	}
+	decoder := json.NewDecoder(w.Body)
+	if err := decoder.Decode(&answer); err != nil {
+		t.Fatalf("the answer is not JSON: %v", err)
+	}
+	if got := answer.Error["type"]; got != kind {
+		t.Errorf("type is %v, want %s; %v", got, kind, answer.Error)
+	}
+	if got := answer.Error["code"]; got != float64(status) {
+		t.Errorf("code is %v, want %d", got, status)
+	}
+	message, _ := answer.Error["message"].(string)
+	if message == "" {
+		t.Errorf("there is no message: %v", answer.Error)
+	}
+	return message
+}

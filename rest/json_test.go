@@ -1,0 +1,101 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestParseObject(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ text, want string }{
+		{`{}`, ``}, {" \t\r\n{ \n} ", ``}, {`{"a":1}`, `a=1`}, {`{ "a" : 1 , "b" : [ 1 , {"c":null} ] }`, `a=1 b=[ 1 , {"c":null} ]`},
+		{`{"a":-0.5e+10,"b":0,"c":1E9}`, `a=-0.5e+10 b=0 c=1E9`}, {`{"\u0061\n":"\ud83d\ude00"}`, "a\n=\"\\ud83d\\ude00\""},
+		{`{"a":{"x":1},"b":{"x":1}}`, `a={"x":1} b={"x":1}`}, {`{"":true,"A":false}`, `=true A=false`}, {`{"a":9223372036854775808}`, `a=9223372036854775808`},
+	} {
+		members, err := parseObject([]byte(row.text))
+		var got []string
+		for _, m := range members {
+			got = append(got, m.name+"="+string(m.value))
+		}
+		if err != nil || strings.Join(got, " ") != row.want {
+			t.Errorf("%q: %v %q, want %q", row.text, err, got, row.want)
+		}
+	}
+}
+
+// wide returns an object with n members, the last of which is also its first if twice.
+func wide(n int, last string) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `"m%d":%d,`, i, i)
+	}
+	return "{" + text.String() + last + "}"
+}
+
+func TestParseObjectRefuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		``, ` `, `[]`, `"x"`, `5`, `null`, `true`, `{`, `}`, `{]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{a:1}`, `{'a':1}`, `{"a":1}}`, `{} {}`, `{}x`, `{}//`,
+		`{"a":01}`, `{"a":1.}`, `{"a":.5}`, `{"a":+1}`, `{"a":1e}`, `{"a":-}`, `{"a":NaN}`, `{"a":Infinity}`, `{"a":0x1}`, `{"a":tru}`, `{"a":True}`, `{"a":nul}`,
+		`{"a":"`, `{"a":"\`, `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":"\u12g4"}`, "{\"a\":\"\n\"}", "{\"a\":\"\x00\"}", "{\"a\":\"\xff\"}", "{\"a\":\"\xed\xa0\x80\"}",
+		`{"a":"\ud800"}`, `{"a":"\udc00"}`, `{"a":"\ud800x"}`, `{"a":"\ud800\n"}`, `{"a":"\ud800\ud800"}`, `{"a":"\ud83d\u0041"}`,
+		"\ufeff{}", `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":{"b":{"c":1,"c":1}}}`, `{"a":[{"b":1,"b":1}]}`, wide(15, `"m0":1`), wide(16, `"m3":1`), wide(40, `"m39":1`), wide(40, `"m1":1`),
+		`{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1 2]}`, `{"a":[1}`, `{"a":[`, `{"a":` + strings.Repeat("[", jsonDepthMax) + strings.Repeat("]", jsonDepthMax) + `}`,
+		strings.Repeat(`{"a":`, 100_000), `{"a":` + strings.Repeat(`[`, 100_000),
+	} {
+		if members, err := parseObject([]byte(text)); err == nil {
+			t.Errorf("%.60q: %v", text, members)
+		}
+	}
+	for _, text := range []string{
+		wide(16, `"x":1`), wide(40, `"x":1`), `{"a":` + strings.Repeat("[", jsonDepthMax-1) + strings.Repeat("]", jsonDepthMax-1) + `}`,
+	} {
+		if _, err := parseObject([]byte(text)); err != nil {
+			t.Errorf("%.60q: %v", text, err)
+		}
+	}
+}
+
+// FuzzParseObject holds the scanner against package encoding/json, which accepts more.
+func FuzzParseObject(f *testing.F) {
+	for _, text := range []string{
+		`{}`, `{"a":1,"b":[true,null,"x"],"c":{"d":-1.5e3}}`, `{"a":1,"a":2}`, `{"\ud83d\ude00":"\ud800"}`, `[1]`, `{"a":01}`, "{\"a\":\"\xff\"}", `{} x`, `{"a":"\u0061\/"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		members, err := parseObject(text)
+		var want map[string]json.RawMessage
+		wantErr := json.Unmarshal(text, &want)
+		if err == nil && (wantErr != nil || want == nil) {
+			t.Fatalf("%q is accepted, but: %v", text, wantErr)
+		}
+		if err != nil {
+			if wantErr == nil && want != nil && utf8.Valid(text) && !knownStrictness(err) {
+				t.Fatalf("%q is refused: %v", text, err)
+			}
+			return
+		}
+		if len(members) != len(want) {
+			t.Fatalf("%q: %d members, want %d", text, len(members), len(want))
+		}
+		for _, m := range members {
+			if string(want[m.name]) != string(m.value) {
+				t.Fatalf("%q: member %q is %q, want %q", text, m.name, m.value, want[m.name])
+			}
+		}
+	})
+}
+
+// knownStrictness tells whether err is one of the rules that package encoding/json lacks.
+func knownStrictness(err error) bool {
+	for _, rule := range []string{"stands twice", "lone surrogate", "nested deeper"} {
+		if strings.Contains(err.Error(), rule) {
+			return true
+		}
+	}
+	return false
+}

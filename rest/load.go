@@ -1,0 +1,172 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+// answerForm says what stands around a table's metadata in an answer, and which load the
+// answer's tag stands for.
+type answerForm struct {
+	refs   bool // only snapshots that a branch or tag names
+	config bool // with the client's configuration
+	tag    bool // with an ETag
+}
+
+var (
+	loadAnswer     = answerForm{config: true, tag: true}
+	loadRefsAnswer = answerForm{config: true, tag: true, refs: true}
+	commitAnswer   = answerForm{tag: true}
+	lastAnswer     = answerForm{} // of a table that can no longer be loaded
+)
+
+// loadTable answers the current version of a table, or 304 if the client has it.
+func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
+	ident, err := pathIdentifier(r)
+	if err != nil {
+		return err
+	}
+	q, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	form := loadAnswer
+	switch mode, given, err := q.text("snapshots"); {
+	case err != nil:
+		return err
+	case given && mode == "refs":
+		form = loadRefsAnswer
+	case given && mode != "all":
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid snapshots: %q, want all or refs", mode)
+	}
+	table, err := s.catalog.LoadTable(r.Context(), ident)
+	if err != nil {
+		return err
+	}
+	return s.answerTable(w, r, table, form)
+}
+
+// answerTable answers one version of a table: the bytes of its document, with the location and
+// the caller's configuration around them.
+func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *catalog.Table, form answerForm) error {
+	config, err := encodeConfig(table.Config)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header["Vary"] = varyLoadValues
+	if form.tag && table.MetadataLocation != "" {
+		tag := loadTag(r, table.MetadataLocation, config, form)
+		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
+		header["ETag"] = []string{tag}
+		if r.Method == http.MethodGet && matchesAny(r.Header["If-None-Match"], tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	text := table.Document.Raw()
+	if form.refs {
+		text = table.Document.RawRefs()
+	}
+	head, tail, err := envelope(table.MetadataLocation, config, form)
+	if err != nil {
+		return err
+	}
+	header["Content-Type"] = contentTypeJSON
+	if len(text) >= compressBytesMin && acceptsGzip(r) {
+		compressed, err := s.deflatedText(r.Context(), compressedKey{table.MetadataLocation, form.refs}, text)
+		if err != nil {
+			return moorage.E("rest.answerTable", table.Identifier.String(), moorage.KindInternal, err)
+		}
+		header["Content-Encoding"] = contentEncodingGzip
+		head, tail = compressed.gzip(head, tail)
+		text = compressed.blocks
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(head) + len(text) + len(tail))}
+	w.WriteHeader(http.StatusOK)
+	for _, part := range [][]byte{head, text, tail} {
+		if _, err := w.Write(part); err != nil {
+			return nil // the client is gone
+		}
+	}
+	return nil
+}
+
+// envelope returns what stands before and behind the metadata.
+func envelope(location string, config []byte, form answerForm) (head, tail []byte, err error) {
+	const open, middle = `{"metadata-location":`, `"metadata":`
+	head = make([]byte, 0, len(open)+len(location)+len(middle)+16)
+	if location == "" {
+		head = append(head, '{')
+	} else {
+		quoted, err := json.Marshal(location)
+		if err != nil {
+			return nil, nil, moorage.E("rest.envelope", location, moorage.KindInternal, err)
+		}
+		head = append(head, open...)
+		head = append(head, quoted...)
+		head = append(head, ',')
+	}
+	head = append(head, middle...)
+	if form.config {
+		tail = append(tail, `,"config":`...)
+		tail = append(tail, config...)
+	}
+	return head, append(tail, '}'), nil
+}
+
+// encodeConfig returns config as JSON, its keys in order.
+func encodeConfig(config map[string]string) ([]byte, error) {
+	if len(config) == 0 {
+		return []byte("{}"), nil
+	}
+	encoded, err := json.Marshal(config)
+	return encoded, moorage.E("rest.encodeConfig", "", moorage.KindInternal, err)
+}
+
+// loadTag returns the ETag of a load: it tells apart whatever makes answers differ but for their
+// coding. It is the same on every node and after a restart. A create, register or commit
+// answers the tag that a plain load of the new version would have.
+func loadTag(r *http.Request, location string, config []byte, form answerForm) string {
+	text := make([]byte, 0, 512)
+	text = append(text, location...)
+	text = append(text, 0)
+	if form.refs {
+		text = append(text, "refs"...)
+	}
+	text = append(text, 0)
+	for _, value := range r.Header["X-Iceberg-Access-Delegation"] {
+		text = append(text, value...)
+		text = append(text, ',')
+	}
+	text = append(text, 0)
+	text = append(text, config...)
+	sum := sha256.Sum256(text)
+	tag := make([]byte, 0, 24)
+	tag = append(tag, '"')
+	tag = base64.RawURLEncoding.AppendEncode(tag, sum[:16])
+	return string(append(tag, '"'))
+}
+
+// matchesAny tells whether one of the tags in the lines of an If-None-Match header is tag, compared
+// weakly. A tag without quotes counts too: some clients strip them. Source: RFC 9110, 13.1.2.
+func matchesAny(lines []string, tag string) bool {
+	for _, line := range lines {
+		for line != "" {
+			var candidate string
+			candidate, line, _ = strings.Cut(line, ",") // our own tags hold no comma
+			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+			if candidate == "*" || candidate == tag || candidate == tag[1:len(tag)-1] {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,301 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an operation.
+type fact struct {
+	operation, method, path string
+	statuses                []string // in byte order
+	schema                  string   // of the 200 answer, "-" if it has none
+}
+
+func facts(t *testing.T) []fact {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/openapi.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var facts []fact
+	for line := range strings.Lines(string(text)) {
+		columns := strings.Split(strings.TrimSpace(line), "\t")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if len(columns) != 5 {
+			t.Fatalf("%d columns: %q", len(columns), line)
+		}
+		facts = append(facts, fact{columns[0], columns[1], columns[2], strings.Fields(columns[3]), columns[4]})
+	}
+	return facts
+}
+
+func factOf(t *testing.T, operation string) fact {
+	t.Helper()
+	for _, f := range facts(t) {
+		if f.operation == operation {
+			return f
+		}
+	}
+	t.Fatalf("the specification has no operation %q", operation)
+	return fact{}
+}
+
+// The routes, and what the configuration advertises, are spelled as in the specification.
+func TestRoutesAreTheSpecifications(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	var want []string
+	for _, op := range s.operations() {
+		f := factOf(t, op.id)
+		if op.method != f.method || op.path != f.path {
+			t.Errorf("%s is %s %s, want %s %s", op.id, op.method, op.path, f.method, f.path)
+		}
+		want = append(want, f.method+" "+f.path)
+	}
+	if len(want) != 17 {
+		t.Errorf("%d operations, want 17", len(want))
+	}
+	var answer configAnswer
+	body := send(s, "GET", "/v1/config", "").Body
+	if err := json.Unmarshal(body.Bytes(), &answer); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if !slices.Equal(answer.Endpoints, want) {
+		t.Errorf("endpoints are %q, want %q", answer.Endpoints, want)
+	}
+}
+
+// Operations of the specification that are not served do not answer by accident.
+func TestOtherOperationsAreNotRouted(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	served := map[string]bool{}
+	for _, op := range s.operations() {
+		served[op.id] = true
+	}
+	for _, f := range facts(t) {
+		if served[f.operation] {
+			continue
+		}
+		path := strings.NewReplacer("{", "", "}", "").Replace(f.path)
+		for _, path := range []string{path, strings.Replace(path, "/prefix", "", 1)} {
+			if w := send(s, f.method, path, ""); w.Code != 404 {
+				t.Errorf("%s %s answers %d", f.method, path, w.Code)
+			}
+		}
+	}
+}
+
+// openAPI returns the specification's OpenAPI file, or nil where it is not at hand, which is a
+// failure in CI.
+func openAPI(t *testing.T) map[string]any {
+	t.Helper()
+	path := os.Getenv("MOORAGE_OPENAPI")
+	if path == "" {
+		path = filepath.Join("..", "..", "shared", "reference", "rest-catalog-open-api.yaml")
+	}
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) && os.Getenv("CI") != "true" {
+		t.Logf("NOT RUN: no OpenAPI file at %s; set MOORAGE_OPENAPI", path)
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// dig follows path through nested objects, and references on the way but not at its end.
+func dig(file map[string]any, from any, path ...string) any {
+	for {
+		object, ok := from.(map[string]any)
+		if !ok {
+			return nil
+		}
+		if reference, ok := object["$ref"].(string); ok {
+			from = dig(file, file, strings.Split(strings.TrimPrefix(reference, "#/"), "/")...)
+			continue
+		}
+		if len(path) == 0 {
+			return object
+		}
+		next := object[path[0]]
+		if len(path) == 1 {
+			return next
+		}
+		from, path = next, path[1:]
+	}
+}
+
+// Our table of facts is what the OpenAPI file says.
+func TestFactsAreTheOpenAPIFiles(t *testing.T) {
+	t.Parallel()
+	file := openAPI(t)
+	if file == nil {
+		return
+	}
+	want := map[string]string{}
+	for path, item := range file["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			object, ok := op.(map[string]any)
+			if !ok || object["operationId"] == nil {
+				continue
+			}
+			statuses, schema := []string{}, "-"
+			responses := stringKeys(object["responses"])
+			for status := range responses {
+				statuses = append(statuses, status)
+			}
+			slices.Sort(statuses)
+			if answer, ok := dig(file, responses["200"], "content", "application/json", "schema").(map[string]any); ok {
+				reference := answer["$ref"].(string)
+				schema = reference[strings.LastIndex(reference, "/")+1:]
+			}
+			operation := object["operationId"].(string)
+			want[operation] = fmt.Sprint(fact{operation, strings.ToUpper(method), path, statuses, schema})
+		}
+	}
+	got := map[string]string{}
+	for _, f := range facts(t) {
+		got[f.operation] = fmt.Sprint(f)
+	}
+	if len(got) != 35 || !maps.Equal(got, want) {
+		for _, operation := range slices.Sorted(maps.Keys(want)) {
+			if got[operation] != want[operation] {
+				t.Errorf("have %s\nwant %s", got[operation], want[operation])
+			}
+		}
+		t.Errorf("%d facts, the file has %d operations", len(got), len(want))
+	}
+}
+
+// stringKeys returns object with its keys as text; statuses are numbers in the file.
+func stringKeys(object any) map[string]any {
+	switch object := object.(type) {
+	case map[string]any:
+		return object
+	case map[any]any:
+		keyed := make(map[string]any, len(object))
+		for key, value := range object {
+			keyed[fmt.Sprint(key)] = value
+		}
+		return keyed
+	}
+	return nil
+}
+
+// schemas validates answers against the components of the OpenAPI file.
+type schemas struct{ compiler *jsonschema.Compiler }
+
+const schemaURL = "openapi.json"
+
+// newSchemas turns the file into a JSON schema: it uses the keyword nullable, which OpenAPI 3.0
+// had and JSON schema has not, and discriminators without an enumeration of their own.
+func newSchemas(t *testing.T, file map[string]any) schemas {
+	t.Helper()
+	text, err := json.Marshal(plain(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := compiler.AddResource(schemaURL, document); err != nil {
+		t.Fatal(err)
+	}
+	return schemas{compiler}
+}
+
+// plain returns value with text as keys and nullable turned into a type.
+func plain(value any) any {
+	switch value := value.(type) {
+	case []any:
+		items := make([]any, len(value))
+		for i, item := range value {
+			items[i] = plain(item)
+		}
+		return items
+	case map[string]any, map[any]any:
+		object := map[string]any{}
+		for key, item := range stringKeys(value) {
+			object[key] = plain(item)
+		}
+		if kind, ok := object["type"].(string); ok && object["nullable"] == true {
+			object["type"] = []any{kind, "null"}
+		}
+		return object
+	}
+	return value
+}
+
+func (s schemas) validate(t *testing.T, name string, body []byte) {
+	t.Helper()
+	schema, err := s.compiler.Compile(schemaURL + "#/components/schemas/" + name)
+	if err != nil {
+		t.Fatalf("schema %s: %v", name, err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatalf("%s: %v in %s", name, err, body)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("%s: %v in %s", name, err, body)
+	}
+}
+
+// What operations answer has the status and the shape that the specification gives it.
+func TestAnswersAreTheSpecifications(t *testing.T) {
+	t.Parallel()
+	file := openAPI(t)
+	var schemas schemas
+	if file != nil {
+		schemas = newSchemas(t, file)
+	}
+	fake := &fakeCatalog{table: sampleTable(t, 3), names: []string{"x", "y"}}
+	h := New(Config{Catalog: fake})
+	for _, s := range samples() {
+		f := factOf(t, s.operation)
+		path := s.path
+		if strings.HasPrefix(s.operation, "list") {
+			path += "?pageToken=&pageSize=2"
+			fake.next = "y"
+		}
+		w := send(h, s.method, path, s.body)
+		if success := strconv.Itoa(w.Code); w.Code > 299 || !slices.Contains(f.statuses, success) {
+			t.Errorf("%s answers %s, want one of %v", s.operation, success, f.statuses)
+		}
+		if w.Code == 204 && w.Body.Len() > 0 {
+			t.Errorf("%s answers 204 with a body", s.operation)
+		}
+		if file == nil {
+			continue
+		}
+		if f.schema != "-" {
+			schemas.validate(t, f.schema, w.Body.Bytes())
+		}
+		for _, path := range []string{"/nowhere", "/v1/namespaces/%00"} {
+			schemas.validate(t, "IcebergErrorResponse", send(h, "GET", path, "").Body.Bytes())
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package rest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+type pageAnswer struct {
+	Identifiers   []identifierModel `json:"identifiers"`
+	Namespaces    [][]string        `json:"namespaces"`
+	NextPageToken *string           `json:"next-page-token"`
+}
+
+func getPage(t *testing.T, h http.Handler, path string) (answer pageAnswer) {
+	t.Helper()
+	w := send(h, "GET", path, "")
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != 200 {
+		t.Fatalf("%s: %d %v %s", path, w.Code, err, w.Body)
+	}
+	if !strings.Contains(w.Body.String(), `"next-page-token":`) {
+		t.Errorf("no next-page-token in %s", w.Body)
+	}
+	return answer
+}
+
+// What the parameters ask of the catalog, and whether a token is answered when there is more.
+func TestPageParameters(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		query string
+		want  catalog.Page
+		token bool
+	}{
+		{"", catalog.Page{}, false},
+		{"?pageSize=5", catalog.Page{}, false},
+		{"?pageToken=", catalog.Page{Limit: pageSizeDefault}, true},
+		{"?pageToken", catalog.Page{Limit: pageSizeDefault}, true},
+		{"?pageToken=&pageSize=1", catalog.Page{Limit: 1}, true},
+		{"?pageToken=&pageSize=99999", catalog.Page{Limit: pageSizeMax}, true},
+	} {
+		for _, path := range []string{"/v1/namespaces", "/v1/namespaces/a/tables"} {
+			fake := &fakeCatalog{names: []string{"x"}, next: "x"}
+			answer := getPage(t, New(Config{Catalog: fake}), path+row.query)
+			if fake.pages[0] != row.want || (answer.NextPageToken != nil) != row.token {
+				t.Errorf("%s%s asks for %+v, want %+v; token %v", path, row.query, fake.pages[0], row.want, answer.NextPageToken)
+			}
+		}
+	}
+}
+
+// A token leads behind the last name of the page that it came with.
+func TestPageTokenLeadsOn(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x", "é😀", "a/b", " ", "\xf4\x8f\xbf\xbf", strings.Repeat("n", moorage.NameBytesMax)} {
+		for _, path := range []string{"/v1/w/namespaces?parent=a%1Fb&", "/v1/namespaces/a%1Fb/tables?"} {
+			fake := &fakeCatalog{names: []string{name}, next: name}
+			h := New(Config{Catalog: fake})
+			first := getPage(t, h, path+"pageToken=&pageSize=1")
+			fake.next = ""
+			second := getPage(t, h, path+"pageSize=7&pageToken="+url.QueryEscape(*first.NextPageToken))
+			if want := (catalog.Page{After: name, Limit: 7}); fake.pages[1] != want {
+				t.Errorf("%s: the token of %.20q asks for %.40v", path, name, fake.pages[1])
+			}
+			if second.NextPageToken != nil {
+				t.Errorf("%s: the last page has the token %q", path, *second.NextPageToken)
+			}
+		}
+	}
+}
+
+// A token opens no other list than its own.
+func TestPageTokenIsBound(t *testing.T) {
+	t.Parallel()
+	fake := &fakeCatalog{names: []string{"x"}, next: "x"}
+	h := New(Config{Catalog: fake})
+	lists := []string{
+		"/v1/namespaces?", "/v1/w/namespaces?", "/v1/namespaces?parent=a&", "/v1/namespaces?parent=a%1Fb&", "/v1/namespaces/a/tables?",
+		"/v1/namespaces/a%1Fb/tables?", "/v1/namespaces/a.b/tables?", "/v1/namespaces/ab/tables?", "/v1/w/namespaces/a/tables?",
+	}
+	for _, made := range lists {
+		token := *getPage(t, h, made+"pageToken=").NextPageToken
+		for _, used := range lists {
+			w := send(h, "GET", used+"pageToken="+token, "")
+			if (w.Code == 200) != (made == used) {
+				t.Errorf("the token of %s is answered %d by %s", made, w.Code, used)
+			}
+		}
+	}
+}
+
+func TestBadPages(t *testing.T) {
+	t.Parallel()
+	fake := &fakeCatalog{names: []string{"x"}, next: "x"}
+	h := New(Config{Catalog: fake})
+	token := *getPage(t, h, "/v1/namespaces?pageToken=").NextPageToken
+	content, _ := base64.RawURLEncoding.DecodeString(token)
+	sealed := func(change func(content []byte) []byte) string {
+		return base64.RawURLEncoding.EncodeToString(change(slices.Clone(content)))
+	}
+	queries := []string{
+		"pageSize=0", "pageSize=-1", "pageSize=x", "pageSize=", "pageSize=1.5", "pageSize=99999999999999999999", "pageSize=1&pageSize=1", "pageSize=%201", "pageSize=0x10",
+		"pageToken=x", "pageToken=%00", "pageToken=" + token + "=", "pageToken=" + token + "!", "pageToken=&pageToken=", "pageToken=null", "pageToken=1000",
+		"pageToken=%zz", "pageToken=a;b", "pageToken=" + strings.Repeat("A", 100_000),
+		"pageToken=" + sealed(func(c []byte) []byte { c[0]++; return c }),
+		"pageToken=" + sealed(func(c []byte) []byte { c[1]++; return c }),
+		"pageToken=" + sealed(func(c []byte) []byte { return c[:tokenBytesHead] }),
+		"pageToken=" + sealed(func(c []byte) []byte { return append(c, 0) }),
+		"pageToken=" + sealed(func(c []byte) []byte { return append(c, 0xff) }),
+		"pageToken=" + sealed(func(c []byte) []byte { return append(c, make([]byte, moorage.NameBytesMax)...) }),
+	}
+	for i, query := range queries {
+		t.Run(fmt.Sprintf("%d %.30s", i, query), func(t *testing.T) {
+			wantFailure(t, send(h, "GET", "/v1/namespaces?"+query, ""), 400, "BadRequestException")
+		})
+	}
+	if len(fake.calls) != 1 {
+		t.Errorf("bad pages reach the catalog: %q", fake.calls)
+	}
+}
+
+// FuzzPageToken: a token is refused, or is one that seal makes.
+func FuzzPageToken(f *testing.F) {
+	list := pager{list: listHash([]string{"tables", "w", "a"}), page: catalog.Page{Limit: 1}}
+	for _, name := range []string{"x", "é", "a/b"} {
+		f.Add(*list.seal(name))
+	}
+	for _, token := range []string{"", "AQ", "AQAAAAAAAAAA", "=", "null"} {
+		f.Add(token)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		name, err := list.open(token)
+		if err != nil {
+			if moorage.KindOf(err) != moorage.KindBadRequest {
+				t.Fatalf("%q: %v", token, err)
+			}
+			return
+		}
+		if again := list.seal(name); again == nil || *again != token {
+			t.Fatalf("%q opens to %q, which seals to %v", token, name, again)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package rest_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moorage/catalog"
+	"moorage/locks"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/rest"
+	"moorage/storage"
+	filestorage "moorage/storage/file"
+	memorystorage "moorage/storage/memory"
+)
+
+// world is a server over a real catalog: its records are in memory, its files in a folder.
+type world struct {
+	http.Handler
+	t         testing.TB
+	store     registry.Store
+	catalog   *catalog.Catalog
+	warehouse string // the folder of the default warehouse
+}
+
+// newWorld returns a world with the warehouse "default" in a new folder. change may set other parts
+// of the server's configuration.
+func newWorld(t testing.TB, change ...func(*rest.Config)) *world {
+	t.Helper()
+	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
+	folder, err := os.MkdirTemp("", "moorage-rest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	w := &world{t: t, warehouse: filepath.Join(folder, "warehouse")}
+	if err := os.Mkdir(w.warehouse, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.start(func(roots []string) (storage.Store, error) { return filestorage.New(roots) }, change)
+	return w
+}
+
+// newMemoryWorld is newWorld without files: fast, and nothing to dump but records.
+func newMemoryWorld(t testing.TB, change ...func(*rest.Config)) *world {
+	t.Helper()
+	w := &world{t: t, warehouse: "/warehouse"}
+	files := memorystorage.New()
+	w.start(func(roots []string) (storage.Store, error) { return files.Within(roots) }, change)
+	return w
+}
+
+func (w *world) start(open func(roots []string) (storage.Store, error), change []func(*rest.Config)) {
+	w.t.Helper()
+	var err error
+	w.store = memoryregistry.New(rand.Reader)
+	w.catalog, err = catalog.New(catalog.Config{Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.catalog.CreateWarehouse(w.t.Context(), catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: w.uri("")}); err != nil {
+		w.t.Fatal(err)
+	}
+	config := rest.Config{Catalog: w.catalog}
+	for _, f := range change {
+		f(&config)
+	}
+	w.Handler = rest.New(config)
+}
+
+// uri returns the URI of a path below the warehouse.
+func (w *world) uri(path string) string { return "file://" + filepath.Join(w.warehouse, path) }
+
+// do sends a request and returns the answer.
+func (w *world) do(method, path, body string) *httptest.ResponseRecorder {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, "/", reader)
+	r.URL = parseURL(w.t, path)
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	return answer
+}
+
+// must is do for a request that must succeed.
+func (w *world) must(method, path, body string) *httptest.ResponseRecorder {
+	w.t.Helper()
+	answer := w.do(method, path, body)
+	if answer.Code > 299 {
+		w.t.Fatalf("%s %s %s: %d %s", method, path, body, answer.Code, answer.Body)
+	}
+	return answer
+}
+
+const (
+	schemaJSON = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"data","required":false,"type":"string"}]}`
+	snapshotID = 3051729675574597004
+)
+
+// fill makes the namespaces ns, ns.child and empty, and the tables ns.t, with one snapshot, and ns.u.
+// It returns the table-uuid of ns.t.
+func (w *world) fill() (uuid string) {
+	w.t.Helper()
+	for _, ns := range []string{`["ns"]`, `["ns","child"]`, `["empty"]`} {
+		w.must("POST", "/v1/namespaces", `{"namespace":`+ns+`,"properties":{"k":"v"}}`)
+	}
+	for _, name := range []string{"t", "u"} {
+		w.must("POST", "/v1/namespaces/ns/tables", `{"name":"`+name+`","schema":`+schemaJSON+`}`)
+	}
+	answer := w.must("POST", "/v1/namespaces/ns/tables/t", fmt.Sprintf(`{"requirements":[],"updates":[
+		{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":%q,"summary":{"operation":"append"},"schema-id":0}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]}`, snapshotID, w.uri("ns/t/metadata/snap-1.avro"), snapshotID))
+	var commit struct {
+		Metadata struct {
+			UUID string `json:"table-uuid"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &commit); err != nil {
+		w.t.Fatal(err)
+	}
+	return commit.Metadata.UUID
+}
+
+// dump returns everything that a request could have changed: all records, and all files.
+func (w *world) dump() string {
+	w.t.Helper()
+	var text strings.Builder
+	for _, table := range registry.Tables() {
+		records, err := w.store.List(w.t.Context(), table, "", "", registry.ListLimitMax)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, r := range records {
+			fmt.Fprintf(&text, "%s %s %s %s\n", r.Key, r.ETag, r.State, r.Value)
+		}
+	}
+	err := filepath.WalkDir(w.warehouse, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			fmt.Fprintln(&text, path)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return text.String()
+}
+
+// wantClean checks that the catalog finds nothing wrong with itself.
+func (w *world) wantClean() {
+	w.t.Helper()
+	report, err := w.catalog.Check(w.t.Context())
+	if err != nil || len(report.Problems) > 0 {
+		w.t.Errorf("check: %v %q", err, report.Problems)
+	}
+}
+
+// failure is an answer that is not a success.
+type failure struct {
+	Error struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Code    int    `json:"code"`
+	} `json:"error"`
+}
+
+var _ rest.Catalog = (*catalog.Catalog)(nil)
