@@ -112,6 +112,9 @@ func (c *cursor) object(member func(key []byte) error) error {
 		return c.fail("nested too deeply")
 	}
 	c.pos++
+	if c.keys == nil {
+		c.keys = make([][]byte, 0, keysLinearMax)
+	}
 	open := len(c.keys)
 	var seen map[string]bool
 	for first := true; c.space() != '}'; first = false {
