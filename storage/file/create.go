@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"sync/atomic"
 
 	"moorage/storage"
 )
@@ -28,17 +29,61 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	folder := path.Dir(name)
-	err = root.inFolder(folder, func() error { return s.createIn(ctx, root.files, folder, name, body) })
+	mine, err := root.startWriting(ctx, name)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", location, err)
+	}
+	defer root.endWriting(name, mine)
+	_, err = root.files.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		mine.hidden.Store(true)
+		folder := path.Dir(name)
+		err = root.inFolder(folder, func() error { return s.createIn(ctx, root.files, folder, name, body) })
+		if err == nil {
+			return nil
+		}
+	}
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrExist):
+	case err == nil, errors.Is(err, fs.ErrExist):
 		return root.taken(location, name)
 	case isEscape(err):
 		return translate(location, err)
 	}
 	return fmt.Errorf("create %s: %w", location, err)
+}
+
+// writing is a file that is being made.
+type writing struct {
+	done chan struct{} // closed when it is made, or not
+	// hidden is set if the file was not there before. Then it is not there for readers until it is
+	// done: it may have its name already and still be lost in a power cut.
+	hidden atomic.Bool
+}
+
+// startWriting waits until nobody else in this process makes the file called name.
+func (r *root) startWriting(ctx context.Context, name string) (*writing, error) {
+	mine := &writing{done: make(chan struct{})}
+	for {
+		other, busy := r.writing.LoadOrStore(name, mine)
+		if !busy {
+			return mine, nil
+		}
+		select {
+		case <-other.(*writing).done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *root) endWriting(name string, w *writing) {
+	r.writing.Delete(name)
+	close(w.done)
+}
+
+func (r *root) isHidden(name string) bool {
+	w, ok := r.writing.Load(name)
+	return ok && w.(*writing).hidden.Load()
 }
 
 // taken says why a file could not have its name.
@@ -64,7 +109,12 @@ func (s *Store) createIn(ctx context.Context, files fileSystem, folder, name str
 	if err != nil {
 		return err
 	}
-	return syncFolder(files, folder)
+	err = syncFolder(files, folder)
+	if err != nil {
+		// Nobody was told of the file or could read it: if it can be undone, it was never there.
+		_ = files.Remove(name)
+	}
+	return err
 }
 
 // writeFile makes a file that is durable but for its name.

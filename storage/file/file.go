@@ -4,7 +4,8 @@
 // # What it promises
 //
 // Create returns after the file, and every folder on the way to it, would
-// survive a power cut. A file has its final name only once it is whole.
+// survive a power cut. A file has its final name only once it is whole, and is found by
+// Open and Stat of the same process only once it is durable.
 //
 // # What it needs
 //
@@ -26,7 +27,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +59,8 @@ type root struct {
 	mu sync.RWMutex
 	// durable are folders, by name, that were there after a sync of all that lead to them.
 	durable folders
+	// writing holds, by name, a *writing for each file that is being made in this process.
+	writing sync.Map
 }
 
 // New returns a store of the files below roots, which are locations of folders; those that do not
@@ -107,25 +109,6 @@ func outermost(locations []string) ([]storage.Location, error) {
 	return outer, nil
 }
 
-// makeRoot opens the folder at path, after making it, durably, if it is not there.
-func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (fileSystem, error) {
-	files, err := openFolder(folder)
-	if !errors.Is(err, fs.ErrNotExist) || folder == "/" {
-		return files, err
-	}
-	above, err := makeRoot(path.Dir(folder), openFolder)
-	if err != nil {
-		return nil, err
-	}
-	if err := makeFolder(above, path.Base(folder)); err != nil {
-		return nil, errors.Join(err, above.Close())
-	}
-	if err := above.Close(); err != nil {
-		return nil, err
-	}
-	return openFolder(folder)
-}
-
 // Close gives up the roots. Files that are open stay so; every later call fails.
 func (s *Store) Close() error {
 	var failures []error
@@ -140,6 +123,9 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
 		return nil, storage.Info{}, err
+	}
+	if root.isHidden(name) {
+		return nil, storage.Info{}, notFile(location)
 	}
 	// Without O_NONBLOCK a named pipe would be waited for.
 	file, err := root.files.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -161,6 +147,9 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
 		return storage.Info{}, err
+	}
+	if root.isHidden(name) {
+		return storage.Info{}, notFile(location)
 	}
 	found, err := root.files.Stat(name)
 	if err != nil {

@@ -1,0 +1,325 @@
+package file
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// disk is a file system in memory that remembers what was synced, and of the rest keeps what it
+// likes when the power is cut. It serves one goroutine. It knows no links but hard ones.
+type disk struct {
+	t    *testing.T
+	root *node
+
+	calls int
+	// before is called before call k; its error is what the call answers, after half of its work if it
+	// writes. nil: no faults.
+	before func(k int, op string) error
+	// after is called after each call.
+	after func()
+	busy  bool // in before or after, whose own calls are not counted
+}
+
+// node is a file or a folder; one that has several names is one node.
+type node struct {
+	mode     fs.FileMode
+	modified time.Time
+
+	data, synced     []byte           // of a file
+	entries, durable map[string]*node // of a folder
+}
+
+func newDisk(t *testing.T) *disk { return &disk{t: t, root: newFolder()} }
+
+func newFolder() *node {
+	return &node{mode: fs.ModeDir | 0o777, entries: map[string]*node{}, durable: map[string]*node{}}
+}
+
+// open returns the folder at an absolute path as a fileSystem.
+func (d *disk) open(folder string) (fileSystem, error) {
+	if err := d.call("open"); err != nil {
+		return nil, err
+	}
+	defer d.called()
+	found, err := d.root.find(strings.TrimPrefix(folder, "/"))
+	if err != nil {
+		return nil, err
+	}
+	return diskFS{d, found}, nil
+}
+
+// call counts a call and asks for a fault.
+func (d *disk) call(op string) error {
+	if d.busy {
+		return nil
+	}
+	d.calls++
+	if d.before == nil {
+		return nil
+	}
+	var err error
+	d.quietly(func() { err = d.before(d.calls-1, op) })
+	return err
+}
+
+// quietly calls do, whose calls are neither counted nor disturbed.
+func (d *disk) quietly(do func()) {
+	defer func(busy bool) { d.busy = busy }(d.busy)
+	d.busy = true
+	do()
+}
+
+func (d *disk) called() {
+	if !d.busy && d.after != nil {
+		d.quietly(d.after)
+	}
+}
+
+// cutPower returns the disk as it may be after a power cut now: of what was not synced each
+// name is there or not, and each file has its synced content or part of the new one. With no random,
+// all that was not synced is lost.
+func (d *disk) cutPower(random *rand.Rand) *disk {
+	kept := make(map[*node]*node)
+	var keep func(*node) *node
+	keep = func(old *node) *node {
+		if same, ok := kept[old]; ok {
+			return same
+		}
+		after := &node{mode: old.mode, modified: old.modified}
+		kept[old] = after
+		if !old.mode.IsDir() {
+			survives := len(old.synced) // files only grow
+			if random != nil {
+				survives += random.IntN(len(old.data) - survives + 1)
+			}
+			after.data = slices.Clone(old.data[:survives])
+			after.synced = after.data
+			return after
+		}
+		after.entries, after.durable = map[string]*node{}, map[string]*node{}
+		for _, name := range old.names() {
+			now, before := old.entries[name], old.durable[name]
+			survivor := before
+			if random != nil && random.IntN(2) == 0 {
+				survivor = now
+			}
+			if survivor != nil {
+				after.entries[name] = keep(survivor)
+				after.durable[name] = after.entries[name]
+			}
+		}
+		return after
+	}
+	return &disk{t: d.t, root: keep(d.root)}
+}
+
+// names returns the names that a folder has, or had when it was synced, in order.
+func (n *node) names() []string {
+	var names []string
+	for _, entries := range []map[string]*node{n.entries, n.durable} {
+		for name := range entries {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// find returns the node at a relative path.
+func (n *node) find(name string) (*node, error) {
+	if name == "." || name == "" {
+		return n, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !n.mode.IsDir() {
+			return nil, syscall.ENOTDIR
+		}
+		next, ok := n.entries[part]
+		if !ok {
+			return nil, syscall.ENOENT
+		}
+		n = next
+	}
+	return n, nil
+}
+
+// walk calls do with the path of each file.
+func (n *node) walk(at string, do func(name string, file *node)) {
+	if !n.mode.IsDir() {
+		do(at, n)
+	}
+	for _, name := range n.names() {
+		if child, ok := n.entries[name]; ok {
+			child.walk(path.Join(at, name), do)
+		}
+	}
+}
+
+// diskFS is a folder of a disk.
+type diskFS struct {
+	disk *disk
+	root *node
+}
+
+// do makes one call, which works on the folder that holds name.
+func (f diskFS) do(op, name string, work func(folder *node, base string) error) error {
+	if err := f.disk.call(op); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	defer f.disk.called()
+	folder, err := f.root.find(path.Dir(name))
+	if err == nil && !folder.mode.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err == nil {
+		err = work(folder, path.Base(name))
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
+
+func (f diskFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	var opened *diskFile
+	err := f.do("openat", name, func(folder *node, base string) error {
+		found, err := f.root.find(name)
+		switch {
+		case err == nil && flag&os.O_EXCL != 0:
+			return syscall.EEXIST
+		case err != nil && flag&os.O_CREATE == 0:
+			return err
+		case err != nil:
+			found = &node{mode: mode, modified: time.Now()}
+			folder.entries[base] = found
+		}
+		opened = &diskFile{f.disk, found, bytes.NewReader(found.data)}
+		return nil
+	})
+	return opened, err
+}
+
+func (f diskFS) Mkdir(name string, _ fs.FileMode) error {
+	return f.do("mkdirat", name, func(folder *node, base string) error {
+		if _, ok := folder.entries[base]; ok {
+			return syscall.EEXIST
+		}
+		folder.entries[base] = newFolder()
+		return nil
+	})
+}
+
+func (f diskFS) Link(from, to string) error {
+	return f.do("linkat", to, func(folder *node, base string) error {
+		found, err := f.root.find(from)
+		if err != nil {
+			return err
+		}
+		if _, ok := folder.entries[base]; ok {
+			return syscall.EEXIST
+		}
+		folder.entries[base] = found
+		return nil
+	})
+}
+
+func (f diskFS) Remove(name string) error {
+	return f.do("unlinkat", name, func(folder *node, base string) error {
+		found, ok := folder.entries[base]
+		if !ok {
+			return syscall.ENOENT
+		}
+		if len(found.entries) > 0 {
+			return syscall.ENOTEMPTY
+		}
+		delete(folder.entries, base)
+		return nil
+	})
+}
+
+func (f diskFS) Chtimes(name string, _, modified time.Time) error {
+	return f.do("utimensat", name, func(*node, string) error {
+		found, err := f.root.find(name)
+		if err == nil {
+			found.modified = modified
+		}
+		return err
+	})
+}
+
+func (f diskFS) Lstat(name string) (fs.FileInfo, error) { return f.Stat(name) }
+
+func (f diskFS) Stat(name string) (fs.FileInfo, error) {
+	var info fs.FileInfo
+	err := f.do("fstatat", name, func(*node, string) error {
+		found, err := f.root.find(name)
+		info = diskInfo{found, path.Base(name)}
+		return err
+	})
+	return info, err
+}
+
+func (f diskFS) Close() error { return nil }
+
+// diskFile is an open file or folder of a disk.
+type diskFile struct {
+	disk *disk
+	node *node
+	*bytes.Reader
+}
+
+func (f *diskFile) Write(body []byte) (int, error) {
+	if err := f.disk.call("write"); err != nil {
+		half := len(body) / 2
+		f.node.data = append(f.node.data, body[:half]...)
+		return half, err
+	}
+	defer f.disk.called()
+	f.node.data = append(f.node.data, body...)
+	return len(body), nil
+}
+
+func (f *diskFile) Sync() error {
+	if err := f.disk.call("fsync"); err != nil {
+		return err
+	}
+	defer f.disk.called()
+	f.node.synced = slices.Clone(f.node.data)
+	if f.node.mode.IsDir() {
+		f.node.durable = map[string]*node{}
+		for name, entry := range f.node.entries {
+			f.node.durable[name] = entry
+		}
+	}
+	return nil
+}
+
+func (f *diskFile) Stat() (fs.FileInfo, error) { return diskInfo{f.node, ""}, f.disk.call("fstat") }
+func (f *diskFile) Close() error               { return f.disk.call("close") }
+
+// diskInfo describes a node.
+type diskInfo struct {
+	node *node
+	name string
+}
+
+func (i diskInfo) Name() string       { return i.name }
+func (i diskInfo) Size() int64        { return int64(len(i.node.data)) }
+func (i diskInfo) Mode() fs.FileMode  { return i.node.mode }
+func (i diskInfo) ModTime() time.Time { return i.node.modified }
+func (i diskInfo) IsDir() bool        { return i.node.mode.IsDir() }
+func (i diskInfo) Sys() any           { return nil }
+
+var (
+	_ fileSystem = diskFS{}
+	_ io.Reader  = (*diskFile)(nil)
+)

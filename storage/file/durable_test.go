@@ -1,0 +1,298 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+
+	"moorage/storage"
+)
+
+// errCut is what calls hear once the power is cut.
+var errCut = errors.New("the power is cut")
+
+// witness remembers what a store acknowledged, and what a reader saw in it.
+type witness struct {
+	t     *testing.T
+	disk  *disk
+	store *Store // nil until it is open
+	owed  map[string]string
+	// created is called after each Create; may be nil.
+	created func(name string)
+}
+
+const diskRoot = "file:///srv/moorage/w"
+
+// bodyOf is the content that the file called name is to have.
+func bodyOf(name string) string { return strings.Repeat("body of "+name+"\n", 3) }
+
+func (w *witness) open() {
+	store, err := open([]string{diskRoot}, w.disk.open)
+	if err == nil {
+		w.store = store
+	}
+}
+
+// create creates a file, and remembers it if that is acknowledged.
+func (w *witness) create(name string) {
+	if w.store == nil {
+		return
+	}
+	err := w.store.Create(context.Background(), storage.Join(diskRoot, name), []byte(bodyOf(name)))
+	if err == nil {
+		w.owed[name] = "acknowledged"
+	}
+	if errors.Is(err, storage.ErrExists) {
+		w.owed[name] = "said to exist"
+	}
+	if w.created != nil {
+		w.created(name)
+	}
+}
+
+// read looks for the files called names, and remembers those that it finds.
+func (w *witness) read(names ...string) {
+	if w.store == nil {
+		return
+	}
+	for _, name := range names {
+		_, statErr := w.store.Stat(context.Background(), storage.Join(diskRoot, name))
+		body, _, openErr := w.store.Open(context.Background(), storage.Join(diskRoot, name))
+		if statErr == nil || openErr == nil {
+			w.owed[name] = "seen by a reader"
+		}
+		if w.owed[name] != "" && (statErr != nil || openErr != nil) {
+			w.t.Errorf("%s was %s, and is gone: %v, %v", name, w.owed[name], statErr, openErr)
+		}
+		if openErr == nil {
+			body.Close()
+		}
+	}
+}
+
+// check compares a disk after a power cut with what is owed. Every file with a final name must be whole.
+func (w *witness) check(after *disk, what string) {
+	w.t.Helper()
+	store, err := open([]string{diskRoot}, after.open)
+	if err != nil {
+		w.t.Fatalf("%s: open: %v", what, err)
+	}
+	for name, why := range w.owed {
+		content, err := storage.ReadAll(context.Background(), store, storage.Join(diskRoot, name), 1<<20)
+		if err != nil || string(content) != bodyOf(name) {
+			w.t.Errorf("%s: %s, which was %s, has %q, %v", what, name, why, content, err)
+		}
+	}
+	after.root.walk("", func(name string, file *node) {
+		name = strings.TrimPrefix(name, "srv/moorage/w/")
+		if path.Ext(name) != ".tmp" && string(file.data) != bodyOf(name) {
+			w.t.Errorf("%s: %s is torn: %q", what, name, file.data)
+		}
+	})
+}
+
+// history opens a store and uses it in every way that makes something durable.
+func (w *witness) history() {
+	w.open()
+	w.create("a/b/metadata/1.json")
+	w.create("a/b/metadata/2.json")
+	w.engineMakes("e/data")
+	w.create("e/metadata/1.json")
+	w.create("top.json")
+	w.create("a/b/metadata/1.json")
+	if w.store == nil {
+		return
+	}
+	ctx, staged := context.Background(), storage.Join(diskRoot, "s/metadata")
+	// What these answer does not matter; what they leave behind does.
+	_ = w.store.MakeFolder(ctx, staged)
+	_, _ = w.store.RemoveEmptyFolder(ctx, staged, 0)
+	w.engineMakes("s/metadata")
+	w.create("s/metadata/1.json")
+	_ = w.store.Delete(ctx, storage.Join(diskRoot, "s/metadata/none.json"))
+	w.create("s/metadata/2.json")
+}
+
+var historyNames = []string{
+	"a/b/metadata/1.json", "a/b/metadata/2.json", "e/metadata/1.json", "top.json", "s/metadata/1.json", "s/metadata/2.json",
+}
+
+// engineMakes makes folders as an engine does, which syncs nothing.
+func (w *witness) engineMakes(folder string) {
+	files, err := w.disk.open("/srv/moorage/w")
+	if err != nil {
+		return
+	}
+	for i, c := range folder + "/" {
+		if c == '/' {
+			_ = files.Mkdir(folder[:i], folderMode)
+		}
+	}
+}
+
+// TestPowerCut cuts the power before each call in turn, while a reader looks after each call.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	for k := 0; ; k++ {
+		w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+		isCut := false
+		w.disk.before = func(call int, _ string) error {
+			if isCut = isCut || call == k; isCut {
+				return errCut
+			}
+			return nil
+		}
+		w.disk.after = func() { w.read(historyNames...) }
+		w.history()
+		w.checkAll(fmt.Sprintf("cut before call %d", k), uint64(k))
+		if !isCut {
+			if len(w.owed) != len(historyNames) {
+				t.Errorf("with no cut, this was acknowledged: %v", w.owed)
+			}
+			t.Logf("%d calls", k)
+			return
+		}
+	}
+}
+
+// checkAll checks what is left if the power is cut now and all that was not synced is lost, and
+// what is left if chance keeps some of it.
+func (w *witness) checkAll(what string, seed uint64) {
+	w.t.Helper()
+	w.check(w.disk.cutPower(nil), what)
+	for n := range uint64(4) {
+		w.check(w.disk.cutPower(rand.New(rand.NewPCG(seed, n))), fmt.Sprintf("%s, seed (%d,%d)", what, seed, n))
+	}
+}
+
+// TestFaults lets each call in turn fail; then the store goes on. The power is cut after each Create
+// in turn.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{syscall.ENOSPC, syscall.EIO, syscall.EACCES, syscall.EMFILE} {
+		for k := 0; ; k++ {
+			failed := ""
+			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+			w.disk.before = func(call int, op string) error {
+				if call == k {
+					failed = op
+					return fault
+				}
+				return nil
+			}
+			w.disk.after = func() { w.read(historyNames...) }
+			w.created = func(name string) {
+				what := fmt.Sprintf("%v at call %d, %s, power cut after Create of %s", fault, k, failed, name)
+				w.disk.quietly(func() { w.read(name) })
+				w.checkAll(what, uint64(k))
+			}
+			w.history()
+			if failed == "" {
+				break
+			}
+			if w.store == nil {
+				w.open()
+			}
+			for _, name := range []string{"a/b/metadata/3.json", "e/metadata/3.json", "s/metadata/3.json"} {
+				w.create(name)
+				if w.owed[name] == "" {
+					t.Errorf("after %v at call %d, %s, the store does not work", fault, k, failed)
+				}
+			}
+		}
+	}
+}
+
+// TestPowerCutAmongWriters has a second writer create a file in the same new folder before each
+// call of the first, and cuts the power once the second is acknowledged.
+func TestPowerCutAmongWriters(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{"a/b/metadata/2.json", "a/c/metadata/1.json", "a/x.json"} {
+		for k := 0; ; k++ {
+			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+			w.open()
+			start, isCut := w.disk.calls, false
+			w.disk.before = func(call int, _ string) error {
+				if call == start+k {
+					w.create(second)
+					isCut = true
+				}
+				if isCut {
+					return errCut
+				}
+				return nil
+			}
+			w.create("a/b/metadata/1.json")
+			if !isCut {
+				break
+			}
+			if w.owed[second] == "" {
+				t.Fatalf("the second writer failed before call %d", k)
+			}
+			w.checkAll(fmt.Sprintf("%s created before call %d", second, k), uint64(k))
+		}
+	}
+}
+
+// TestRemovedFolderIsMadeAgain removes, as an engine may, the folders of a store before each
+// call of a Create: that succeeds in new ones, which are durable.
+func TestRemovedFolderIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for k := 0; ; k++ {
+		w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+		w.open()
+		w.create("a/b/old.json")
+		start, reached := w.disk.calls, false
+		w.disk.before = func(call int, _ string) error {
+			if call == start+k {
+				reached = true
+				root, err := w.disk.root.find("srv/moorage/w")
+				if err != nil {
+					t.Error(err)
+				}
+				delete(root.entries, "a")
+			}
+			return nil
+		}
+		delete(w.owed, "a/b/old.json")
+		w.create("a/b/new.json")
+		if !reached {
+			return
+		}
+		if w.owed["a/b/new.json"] == "" {
+			t.Errorf("folders that are removed before call %d make Create fail", k)
+		}
+		if _, err := w.disk.root.find("srv/moorage/w/a/b/new.json"); err == nil {
+			w.checkAll(fmt.Sprintf("folders removed before call %d", k), uint64(k))
+		}
+	}
+}
+
+// TestSyncsOfOneCreate counts the syncs that a Create needs: in a folder that is known, the file's and the
+// folder's.
+func TestSyncsOfOneCreate(t *testing.T) {
+	t.Parallel()
+	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+	w.open()
+	for _, row := range []struct {
+		name string
+		want int
+	}{{"a/b/1.json", 4}, {"a/b/2.json", 2}, {"a/c/1.json", 3}, {"2.json", 2}} {
+		syncs := 0
+		w.disk.before = func(_ int, op string) error {
+			if op == "fsync" {
+				syncs++
+			}
+			return nil
+		}
+		w.create(row.name)
+		if syncs != row.want {
+			t.Errorf("Create of %s syncs %d times, want %d", row.name, syncs, row.want)
+		}
+	}
+}
