@@ -1,0 +1,150 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"math/rand/v2"
+	"sync"
+
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// generator returns a generator that is seeded from r.
+func (r *lockedRandom) generator() *rand.Rand {
+	var seed [32]byte
+	_, _ = r.Read(seed[:]) // it cannot fail
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+// createdFiles holds every file that was ever created. It is safe for concurrent use.
+type createdFiles struct {
+	mu     sync.Mutex // guards bodies; a leaf
+	bodies map[string][]byte
+}
+
+func newCreatedFiles() *createdFiles { return &createdFiles{bodies: map[string][]byte{}} }
+
+// all returns the files by their location.
+func (f *createdFiles) all() map[string][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.bodies)
+}
+
+// recordingStorage tells created of each file.
+type recordingStorage struct {
+	storage.Store
+	created *createdFiles
+}
+
+func (s recordingStorage) Create(ctx context.Context, location string, body []byte) error {
+	err := s.Store.Create(ctx, location, body)
+	if err == nil {
+		s.created.mu.Lock()
+		defer s.created.mu.Unlock()
+		s.created.bodies[location] = bytes.Clone(body)
+	}
+	return err
+}
+
+// StatIsCheap tells what the storage itself tells.
+func (s recordingStorage) StatIsCheap() bool {
+	local, ok := s.Store.(storage.Local)
+	return ok && local.StatIsCheap()
+}
+
+// unansweredStore loses the answers of some Applies for good: whoever asks what became of them hears that the
+// store has failed. Some of them happened, some never will, and some happen later.
+type unansweredStore struct {
+	registry.Store
+
+	mu     sync.Mutex // guards the fields below; not held over calls of Store
+	chance *rand.Rand
+	silent map[registry.Key]bool // the change records that nobody can ask for
+	late   []registry.Batch
+	count  int
+}
+
+func newUnansweredStore(store registry.Store, chance *rand.Rand) *unansweredStore {
+	return &unansweredStore{Store: store, chance: chance, silent: map[registry.Key]bool{}}
+}
+
+// isSilent tells whether nobody can ask for a key.
+func (s *unansweredStore) isSilent(key registry.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent[key]
+}
+
+func (s *unansweredStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	for _, key := range keys {
+		if s.isSilent(key) {
+			return nil, registry.ErrFailed
+		}
+	}
+	return s.Store.Get(ctx, keys...)
+}
+
+func (s *unansweredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	for _, write := range batch.Writes {
+		if s.isSilent(write.Key) {
+			return nil, registry.ErrFailed
+		}
+	}
+	if batch.Change == nil {
+		return s.Store.Apply(ctx, batch)
+	}
+	switch s.fate(batch) {
+	case happens:
+		_, _ = s.Store.Apply(ctx, batch) // the answer is what is lost
+		return nil, registry.ErrUnknown
+	case neverHappens, happensLater:
+		return nil, registry.ErrUnknown
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// fate is what happens to an Apply.
+type fate uint8
+
+const (
+	isAnswered fate = iota
+	happens
+	neverHappens
+	happensLater
+)
+
+// fate draws what happens to batch, and takes it down.
+func (s *unansweredStore) fate(batch registry.Batch) fate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chance.IntN(100) > 0 {
+		return isAnswered
+	}
+	s.silent[registry.ChangeKey(batch.Change.ID)] = true
+	s.count++
+	drawn := fate(1 + s.chance.IntN(3))
+	if drawn == happensLater {
+		change := *batch.Change
+		batch.Change = &change
+		s.late = append(s.late, batch)
+	}
+	return drawn
+}
+
+// release lets the late writes happen, as far as they still can.
+func (s *unansweredStore) release(ctx context.Context) error {
+	s.mu.Lock()
+	late := s.late
+	s.late = nil
+	s.mu.Unlock()
+	var answers []error
+	for _, batch := range late {
+		if _, err := s.Store.Apply(ctx, batch); err != nil {
+			answers = append(answers, err)
+		}
+	}
+	return lateAnswers(answers)
+}

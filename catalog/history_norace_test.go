@@ -1,0 +1,6 @@
+//go:build !race
+
+package catalog
+
+// raceFactor makes workloads smaller where the race detector makes them slower.
+const raceFactor = 1

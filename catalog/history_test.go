@@ -1,0 +1,225 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/registry/pebble"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/file"
+	memorystorage "moorage/storage/memory"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random workloads; 0: a new one each time")
+
+// newSeed returns the seed of a test's random choices, and has it printed if the test fails.
+func newSeed(t testing.TB) uint64 {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed=%d", seed)
+	return seed
+}
+
+// historySystem is what a history is made on: nodes that share a store and files.
+type historySystem struct {
+	nodes []*Catalog
+	files *createdFiles
+	// faults tells that calls may be refused as unavailable for no reason of the client's.
+	faults bool
+	// disturb, if not nil, is called by the clients now and then: it lets late writes happen.
+	disturb func(ctx context.Context) error
+}
+
+// historyParts are the parts of a system that tests vary.
+type historyParts struct {
+	store  registry.Store // with its faults, as each node sees it
+	locks  func() locks.Manager
+	nodes  int
+	open   func(roots []string) (storage.Store, error) // default: files in memory
+	root   string                                      // of the warehouse; default file:///wh
+	random *lockedRandom
+}
+
+// newHistorySystem returns nodes over parts. The warehouse and the namespaces are made through clean, the store
+// without its faults.
+func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *historySystem {
+	t.Helper()
+	if parts.open == nil {
+		files := memorystorage.New()
+		parts.open = func(roots []string) (storage.Store, error) { return files.Within(roots) }
+		parts.root = "file:///wh"
+	}
+	system := &historySystem{files: newCreatedFiles()}
+	config := Config{
+		Store: clean,
+		Locks: locks.GrantAll{},
+		OpenStorage: func(roots []string) (storage.Store, error) {
+			opened, err := parts.open(roots)
+			return recordingStorage{opened, system.files}, err
+		},
+		Now:    newClock().Now,
+		Random: parts.random,
+	}
+	first, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.CreateWarehouse(t.Context(), WarehouseSpec{Name: testWarehouse, Location: parts.root}); err != nil {
+		t.Fatal(err)
+	}
+	for group := range historyGroups {
+		if _, err := first.CreateNamespace(t.Context(), testWarehouse, groupNamespace(group), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config.Store, config.Locks = parts.store, parts.locks()
+	for range parts.nodes {
+		node, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		system.nodes = append(system.nodes, node)
+	}
+	return system
+}
+
+func localLocks() locks.Manager { return locks.NewLocal(locks.LocalConfig{}) }
+func noLocks() locks.Manager    { return locks.GrantAll{} }
+
+// Many clients change and read a few tables at once; there is an order of all that they were answered in
+// which one client alone could have been answered so, and every version of a table is the one before it and
+// exactly one commit.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	small := historySize{writers: 32, commits: 40 / raceFactor, readers: 4, reads: 60}
+	tests := []struct {
+		name string
+		size historySize
+		make func(t *testing.T, random *lockedRandom) *historySystem
+	}{
+		{"local locks", historySize{writers: 32, commits: 200 / raceFactor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
+		{"no locks", small, memorySystem(noLocks, 1)},
+		{"two nodes", small, memorySystem(noLocks, 2)},
+		{"lost and late answers", small, faultySystem},
+		{"outcomes that stay unknown", small, unansweredSystem},
+		{"on disk", historySize{writers: 16, commits: 12, readers: 2, reads: 20}, diskSystem},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			seed := newSeed(t)
+			system := tt.make(t, newLockedRandom(seed))
+			history := runHistory(t.Context(), system, tt.size, seed)
+			if err := history.failure; err != nil {
+				t.Fatal(err)
+			}
+			t.Log(history.summary())
+			checkHistory(t, system, history)
+			report, err := system.nodes[0].Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, problem := range report.Problems {
+				t.Errorf("check: %s", problem)
+			}
+		})
+	}
+}
+
+// memorySystem is a system that never fails.
+func memorySystem(manager func() locks.Manager, nodes int) func(*testing.T, *lockedRandom) *historySystem {
+	return func(t *testing.T, random *lockedRandom) *historySystem {
+		store := memoryregistry.New(random)
+		return newHistorySystem(t, store, historyParts{store: store, locks: manager, nodes: nodes, random: random})
+	}
+}
+
+// faultySystem is a system of two nodes whose store loses some answers, makes some writes late, and refuses some calls.
+func faultySystem(t *testing.T, random *lockedRandom) *historySystem {
+	chance := random.generator()
+	store := memoryregistry.New(random)
+	faulty := registrytest.Faulty(store, func(_ int, method string) registrytest.Action {
+		n := chance.IntN(1000)
+		switch {
+		case n < 5:
+			return registrytest.Fail
+		case n < 40 && method == registrytest.MethodApply:
+			return registrytest.Lose
+		case n < 75 && method == registrytest.MethodApply:
+			return registrytest.Delay
+		}
+		return registrytest.Pass
+	})
+	system := newHistorySystem(t, store, historyParts{store: faulty, locks: noLocks, nodes: 2, random: random})
+	system.faults = true
+	system.disturb = func(ctx context.Context) error { return lateAnswers(faulty.Release(ctx)) }
+	return system
+}
+
+// lateAnswers returns what late writes should not have been answered: they happen, or are refused.
+func lateAnswers(answers []error) error {
+	var failures []error
+	for _, err := range answers {
+		if _, refused := registry.FailedCondition(err); err != nil && !refused {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// unansweredSystem is a system of two nodes whose store never tells what became of some writes.
+func unansweredSystem(t *testing.T, random *lockedRandom) *historySystem {
+	store := memoryregistry.New(random)
+	unanswered := newUnansweredStore(store, random.generator())
+	system := newHistorySystem(t, store, historyParts{store: unanswered, locks: noLocks, nodes: 2, random: random})
+	system.faults = true
+	system.disturb = unanswered.release
+	t.Cleanup(func() {
+		if unanswered.count == 0 {
+			t.Error("no outcome was unknown, so nothing was shown")
+		}
+	})
+	return system
+}
+
+// diskSystem is one node with the stores that a server has.
+func diskSystem(t *testing.T, random *lockedRandom) *historySystem {
+	dir := t.TempDir()
+	store, err := pebble.Open(filepath.Join(dir, "store"), pebble.Options{Random: random})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	root := "file://" + filepath.Join(dir, "warehouse")
+	return newHistorySystem(t, store, historyParts{
+		store: store, locks: localLocks, nodes: 1, random: random, root: root,
+		open: func(roots []string) (storage.Store, error) {
+			opened, err := file.New(roots)
+			if err == nil {
+				t.Cleanup(func() { opened.Close() })
+			}
+			return opened, err
+		},
+	})
+}
+
+// groupNamespace returns the namespace of a group of names.
+func groupNamespace(group int) moorage.Namespace {
+	return moorage.Namespace{"group" + string(rune('a'+group))}
+}
