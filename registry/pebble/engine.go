@@ -36,35 +36,19 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 	return options
 }
 
-// openEngine opens the engine. While it opens it returns most errors, but one that happens in the
-// background it repeats without end: then it is cut off from the file system, which
-// lets it come to an end, and is closed again.
-func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (*engine.DB, error) {
+// openEngine opens the engine, which panics at some errors.
+func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *engine.DB, err error) {
 	if err := s.checkEngineFormat(); err != nil {
 		return nil, err
 	}
-	type result struct {
-		db  *engine.DB
-		err error
-	}
-	opened := make(chan result)
-	go func() {
-		cache := engine.NewCache(cacheBytes)
-		defer cache.Unref()
-		db, err := engine.Open(s.dir, s.engineOptions(cache, tune))
-		opened <- result{db, err}
+	cache := engine.NewCache(cacheBytes)
+	defer cache.Unref()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the engine panicked: %v", p)
+		}
 	}()
-	select {
-	case r := <-opened:
-		return r.db, r.err
-	case <-s.failure.happened:
-	}
-	s.guard.letGo()
-	r := <-opened
-	if r.err == nil {
-		r.err = errors.Join(s.failure.why(), r.db.Close())
-	}
-	return nil, r.err
+	return engine.Open(s.dir, s.engineOptions(cache, tune))
 }
 
 // checkEngineFormat reports ErrNewerFormat if the engine's files have a format that this version

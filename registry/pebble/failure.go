@@ -46,6 +46,7 @@ func (f *failure) unknown() error {
 	return fmt.Errorf("%w: %w", registry.ErrUnknown, f.why())
 }
 
+// why returns the reason, nil if there is none.
 func (f *failure) why() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

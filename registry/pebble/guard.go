@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -15,14 +16,12 @@ import (
 // fails. Then it tells fail, which freezes it: each change that the engine asks for
 // waits, and does not happen. letGo ends the waiting: from then on changes seem to
 // succeed. Reads, and the removal of files, which nothing depends on, are passed on as they are.
-//
-// While the engine opens, errors are returned to it: there it reports them.
 type guard struct {
 	vfs.FS
 	fail func(error)
 
-	armed  atomic.Bool   // errors of changes are withheld from the engine
 	frozen atomic.Bool   // no change reaches the file system; set by fail
+	once   sync.Once     // closes gone
 	gone   chan struct{} // closed by letGo
 	void   vfs.FS        // holds what is created after letGo
 }
@@ -34,40 +33,42 @@ func newGuard(inner vfs.FS, fail func(error)) *guard {
 // freeze lets no further change reach the file system.
 func (g *guard) freeze() { g.frozen.Store(true) }
 
-// letGo freezes g and ends the waiting. It must be called once.
+// letGo freezes g and ends the waiting.
 func (g *guard) letGo() {
 	g.freeze()
-	close(g.gone)
+	g.once.Do(func() { close(g.gone) })
 }
 
 // change makes a change unless g is frozen, and tells whether it was made: if not, the
 // engine must be told that it succeeded.
-func (g *guard) change(what, name string, do func() error) (made bool, err error) {
+func (g *guard) change(what, name string, do func() error) (made bool) {
 	if !g.frozen.Load() {
 		err := do()
-		if err == nil || !g.armed.Load() {
-			return true, err
+		if err == nil {
+			return true
 		}
 		g.fail(fmt.Errorf("%s %s: %w", what, name, err))
 	}
 	<-g.gone
-	return false, nil
+	return false
 }
 
 // open is change for calls that return a file.
 func (g *guard) open(what, name string, do func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	made, err := g.change(what, name, func() (err error) {
+	made := g.change(what, name, func() (err error) {
 		file, err = do()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	if !made {
-		return g.void.Create(g.PathBase(name), vfs.WriteCategoryUnspecified)
+		return g.nowhere()
 	}
 	return &guardedFile{File: file, guard: g, name: name}, nil
+}
+
+// nowhere returns a file that is on no disk.
+func (g *guard) nowhere() (vfs.File, error) {
+	return g.void.Create("nowhere", vfs.WriteCategoryUnspecified)
 }
 
 // Create implements vfs.FS.
@@ -96,20 +97,20 @@ func (g *guard) OpenDir(name string) (vfs.File, error) {
 
 // Link implements vfs.FS.
 func (g *guard) Link(oldname, newname string) error {
-	_, err := g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
-	return err
+	g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
+	return nil
 }
 
 // Rename implements vfs.FS.
 func (g *guard) Rename(oldname, newname string) error {
-	_, err := g.change("rename to", newname, func() error { return g.FS.Rename(oldname, newname) })
-	return err
+	g.change("rename to", newname, func() error { return g.FS.Rename(oldname, newname) })
+	return nil
 }
 
 // MkdirAll implements vfs.FS.
 func (g *guard) MkdirAll(dir string, perm fs.FileMode) error {
-	_, err := g.change("create directory", dir, func() error { return g.FS.MkdirAll(dir, perm) })
-	return err
+	g.change("create directory", dir, func() error { return g.FS.MkdirAll(dir, perm) })
+	return nil
 }
 
 // Remove implements vfs.FS. That a file stays is not a failure.
@@ -167,47 +168,65 @@ type guardedFile struct {
 
 // Write implements vfs.File.
 func (f *guardedFile) Write(p []byte) (int, error) {
-	n := len(p)
-	_, err := f.guard.change("write", f.name, func() (err error) {
-		n, err = f.File.Write(p)
+	f.guard.change("write", f.name, func() error {
+		_, err := f.File.Write(p)
 		return err
 	})
-	if err == nil {
-		n = len(p)
-	}
-	return n, err
+	return len(p), nil
 }
 
 // WriteAt implements vfs.File.
 func (f *guardedFile) WriteAt(p []byte, offset int64) (int, error) {
-	n := len(p)
-	_, err := f.guard.change("write", f.name, func() (err error) {
-		n, err = f.File.WriteAt(p, offset)
+	f.guard.change("write", f.name, func() error {
+		_, err := f.File.WriteAt(p, offset)
 		return err
 	})
-	if err == nil {
-		n = len(p)
+	return len(p), nil
+}
+
+// Stat implements vfs.File. It is guarded like a change, because the engine does not survive an
+// error here when it reuses a file of its log.
+func (f *guardedFile) Stat() (info vfs.FileInfo, err error) {
+	made := f.guard.change("stat", f.name, func() (err error) {
+		info, err = f.File.Stat()
+		return err
+	})
+	if made {
+		return info, nil
 	}
-	return n, err
+	file, err := f.guard.nowhere()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return file.Stat()
+}
+
+// Close implements vfs.File. The file is closed even when nothing else reaches the disk.
+func (f *guardedFile) Close() error {
+	if err := f.File.Close(); err != nil {
+		f.guard.change("close", f.name, func() error { return err })
+	}
+	return nil
 }
 
 // Sync implements vfs.File.
 func (f *guardedFile) Sync() error {
-	_, err := f.guard.change("sync", f.name, f.File.Sync)
-	return err
+	f.guard.change("sync", f.name, f.File.Sync)
+	return nil
 }
 
 // SyncData implements vfs.File.
 func (f *guardedFile) SyncData() error {
-	_, err := f.guard.change("sync", f.name, f.File.SyncData)
-	return err
+	f.guard.change("sync", f.name, f.File.SyncData)
+	return nil
 }
 
 // SyncTo implements vfs.File.
 func (f *guardedFile) SyncTo(length int64) (fullSync bool, err error) {
-	_, err = f.guard.change("sync", f.name, func() (err error) {
+	f.guard.change("sync", f.name, func() (err error) {
 		fullSync, err = f.File.SyncTo(length)
 		return err
 	})
-	return fullSync, err
+	return fullSync, nil
 }

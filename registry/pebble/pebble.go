@@ -123,19 +123,41 @@ func open(dir string, options Options, tune func(*engine.Options)) (*Store, erro
 
 // start opens the engine, reads what the store has to know, and starts the committer.
 func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
+	stop := s.watch()
+	defer stop()
 	db, err := s.openEngine(cacheBytes, tune)
-	if err != nil {
-		return err
+	if err == nil {
+		s.db = db
+		if err = s.load(); err == nil {
+			s.view = newView(db)
+			s.committer.Go(s.commitLoop)
+			return nil
+		}
+		err = errors.Join(err, s.closeEngine())
 	}
-	s.db = db
-	if err := s.load(); err != nil {
-		s.guard.letGo()
-		return errors.Join(err, s.closeEngine())
+	// What the engine says after the store has failed follows from that.
+	if reason := s.failure.why(); reason != nil {
+		return reason
 	}
-	s.guard.armed.Store(true)
-	s.view = newView(db)
-	s.committer.Go(s.commitLoop)
-	return nil
+	return err
+}
+
+// watch lets the engine go as soon as the store fails, until stop is called: while the
+// engine opens or closes, somebody waits for it to come to an end.
+func (s *Store) watch() (stop func()) {
+	stopped := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-s.failure.happened:
+			s.guard.letGo()
+		case <-stopped:
+		}
+	})
+	return func() {
+		close(stopped)
+		watcher.Wait()
+	}
 }
 
 // Healthy implements registry.HealthChecker: a store that has failed stays so until it is
@@ -143,29 +165,21 @@ func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
 func (s *Store) Healthy(context.Context) error { return s.failure.get() }
 
 // Close implements registry.Store. Applies that are queued are carried out first. It
-// returns an error of the file system; one that made the store fail was told before.
+// returns nil for a store that has failed, which Healthy tells.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close()
-		// From here on a failure must not make the engine wait.
-		closed := make(chan struct{})
-		var watch sync.WaitGroup
-		watch.Go(func() {
-			select {
-			case <-s.failure.happened:
-			case <-closed:
-			}
-			s.guard.letGo()
-		})
+		stop := s.watch()
+		defer stop()
 		s.committer.Wait()
 		err := s.setView(nil)
 		s.readers.Wait()
 		if !s.broken {
 			err = errors.Join(err, s.closeEngine())
 		}
-		s.closeErr = err
-		close(closed)
-		watch.Wait()
+		if s.failure.why() == nil {
+			s.closeErr = err
+		}
 	})
 	return s.closeErr
 }
@@ -183,11 +197,9 @@ func (s *Store) setView(next *view) error {
 }
 
 // fail marks the store failed, for the first of its reasons, and lets nothing reach the
-// disk any more, if the store was open before. It may be called from anywhere in the engine, with its locks held.
+// disk any more. It may be called from anywhere in the engine, with its locks held.
 func (s *Store) fail(reason error) {
-	if s.guard.armed.Load() {
-		s.guard.freeze()
-	}
+	s.guard.freeze()
 	if s.failure.set(reason) {
 		s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
 	}

@@ -1,0 +1,145 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"moorage/registry"
+)
+
+// faultApplies and faultValueBytes make the engine rotate its log and flush several times.
+const (
+	faultApplies    = 24
+	faultValueBytes = 3 << 10
+)
+
+// faultBatch returns the batch of step n: a record and its change.
+func faultBatch(n int) registry.Batch {
+	batch := testPut(fmt.Sprint(n%3), fmt.Sprintf("%0*d", faultValueBytes, n))
+	batch.Change = testChange(n)
+	return batch
+}
+
+// faultRun is what a run over a file system with faults has learned.
+type faultRun struct {
+	opened  bool
+	applied int   // steps that were acknowledged
+	unknown int   // steps that were answered with ErrUnknown: 0 or 1
+	err     error // the first error
+}
+
+// runWithFaults makes the steps until one fails, and then holds the failed store against what it promises.
+func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
+	t.Helper()
+	s, err := open(testDir, Options{FS: fs}, smallTables)
+	if err != nil {
+		return faultRun{err: err}
+	}
+	defer func() {
+		// Errors of closing a store that failed are of no use; it must only come to an end.
+		if err := s.Close(); err != nil && run.err == nil && s.Healthy(t.Context()) == nil {
+			run.err = err
+		}
+	}()
+	run.opened = true
+	for n := range faultApplies {
+		if _, run.err = s.Apply(t.Context(), faultBatch(n)); run.err != nil {
+			break
+		}
+		run.applied++
+	}
+	if run.err == nil {
+		return run
+	}
+	switch {
+	case errors.Is(run.err, registry.ErrUnknown):
+		run.unknown = 1
+	case !errors.Is(run.err, registry.ErrFailed):
+		t.Errorf("step %d failed with %v, want ErrUnknown or ErrFailed", run.applied, run.err)
+	}
+	if err := s.Healthy(t.Context()); !errors.Is(err, registry.ErrFailed) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Healthy answers %v, want ErrFailed and ENOSPC", err)
+	}
+	if _, err := s.Apply(t.Context(), testPut("later", "1")); !errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("a later Apply: %v, want ErrFailed", err)
+	}
+	checkSteps(t, s, run.applied, run.unknown)
+	return run
+}
+
+// checkSteps fails unless the store is as after so many steps, or up to so many more.
+func checkSteps(t *testing.T, s *Store, applied, more int) {
+	t.Helper()
+	changes, err := s.Changes(t.Context(), 0, registry.ListLimitMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changes) < applied || len(changes) > applied+more {
+		t.Fatalf("the store has %d changes after %d steps and %d unknown ones", len(changes), applied, more)
+	}
+	for n, c := range changes {
+		if c.Change.ID != testChange(n).ID {
+			t.Fatalf("change %d is %s, want that of step %d", n, c.Change.ID, n)
+		}
+	}
+	for id := range 3 {
+		want := ""
+		for n := range changes {
+			if n%3 == id {
+				want = string(faultBatch(n).Writes[0].Value)
+			}
+		}
+		if got := value(t, s, fmt.Sprint(id)); got != want {
+			t.Fatalf("record %d is of %d bytes %.20q…, want %d bytes %.20q… after %d steps", id, len(got), got, len(want), want, len(changes))
+		}
+	}
+}
+
+// TestFullDisk lets the disk be full at each change of the file system in turn: for this
+// change only, and from this change on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"once", "from then on"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			survived := false
+			for k := int64(0); !survived; k++ {
+				var calls atomic.Int64
+				inner := vfs.NewMem()
+				run := runWithFaults(t, hooked(inner, func(op errorfs.Op) error {
+					if call := calls.Add(1) - 1; call == k || (call > k && name != "once") {
+						return &vfsError{op, syscall.ENOSPC}
+					}
+					return nil
+				}))
+				survived = calls.Load() <= k
+				if survived && run.err != nil {
+					t.Fatalf("without a fault: %v", run.err)
+				}
+				s := openStore(t, inner, smallTables)
+				checkSteps(t, s, run.applied, run.unknown)
+				closeStore(t, s)
+				if t.Failed() {
+					t.Fatalf("with the disk full at change %d", k)
+				}
+			}
+		})
+	}
+}
+
+// vfsError is an injected error that names the call.
+type vfsError struct {
+	op  errorfs.Op
+	err error
+}
+
+func (e *vfsError) Error() string {
+	return fmt.Sprintf("call %d of %s: %v", e.op.Kind, e.op.Path, e.err)
+}
+func (e *vfsError) Unwrap() error { return e.err }

@@ -1,0 +1,133 @@
+package pebble
+
+import (
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// testDir is where the stores of these tests are, in file systems in memory.
+const testDir = "data/store"
+
+// hooked returns a file system that calls hook before each change of inner, and makes the
+// change only if hook returns nil.
+func hooked(inner vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
+	return errorfs.Wrap(inner, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		return hook(op)
+	}))
+}
+
+// isLogSync tells whether op makes the engine's log durable.
+func isLogSync(op errorfs.Op) bool {
+	return strings.HasSuffix(path.Base(op.Path), ".log") &&
+		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
+}
+
+// smallTables lets the engine rotate its log, flush and compact after a few writes.
+func smallTables(options *engine.Options) {
+	options.MemTableSize = 16 << 10
+	options.L0CompactionThreshold = 2
+	options.LBaseMaxBytes = 32 << 10
+}
+
+// openStore opens a store that the test closes.
+func openStore(t *testing.T, fs vfs.FS, tune func(*engine.Options)) *Store {
+	t.Helper()
+	s, err := open(testDir, Options{FS: fs}, tune)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeStore(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func asItIs(*engine.Options) {}
+
+// testKey returns a key of a table whose IDs are free.
+func testKey(id string) registry.Key { return registry.LocationKey(id) }
+
+// testPut returns a batch that puts one record.
+func testPut(id, value string) registry.Batch {
+	return registry.Batch{Writes: []registry.Write{registry.Put(testKey(id), registry.StateOwner, []byte(value))}}
+}
+
+// testChange returns a change record, told apart by n.
+func testChange(n int) *registry.Change {
+	id := registry.ID{0: 0xc0, 14: byte(n >> 8), 15: byte(n)}
+	return &registry.Change{ID: id, Operation: "test", Ident: moorage.Identifier{Warehouse: "w"}}
+}
+
+// value returns the value of a record, "" if there is none.
+func value(t *testing.T, s registry.Store, id string) string {
+	t.Helper()
+	records, err := s.Get(t.Context(), testKey(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(records[0].Value)
+}
+
+// gate is a hook that holds up syncs of the log while it is shut.
+type gate struct {
+	// mu guards the fields below; leaf.
+	mu      sync.Mutex
+	shut    chan struct{} // nil while open; closed to let through who waits
+	syncs   int
+	arrived chan struct{} // gets one for each sync that is held up
+}
+
+func newGate() *gate { return &gate{arrived: make(chan struct{}, 1000)} }
+
+func (g *gate) hook(op errorfs.Op) error {
+	if !isLogSync(op) {
+		return nil
+	}
+	g.mu.Lock()
+	g.syncs++
+	shut := g.shut
+	g.mu.Unlock()
+	if shut != nil {
+		g.arrived <- struct{}{}
+		<-shut
+	}
+	return nil
+}
+
+// close holds up the syncs that come from now on.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = make(chan struct{})
+}
+
+// open lets through those that wait, and those to come.
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.shut)
+	g.shut = nil
+}
+
+// count returns how many syncs came.
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.syncs
+}
