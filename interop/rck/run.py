@@ -129,7 +129,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports:
         with start(["--allow-location", "file:/tmp"]) as running:
             outcome = run_kit(running.uri, running.warehouse, options.method, Path(reports))
-    return judge(outcome, whole=not options.method)
+            status = judge(outcome, whole=not options.method)
+    return status
 
 
 if __name__ == "__main__":
