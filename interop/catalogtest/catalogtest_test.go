@@ -1,0 +1,95 @@
+package catalogtest
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icebergcatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/catalog/catalogtest"
+	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
+
+	"moorage/catalog"
+	"moorage/locks"
+	memoryregistry "moorage/registry/memory"
+	"moorage/rest"
+	"moorage/storage"
+	filestorage "moorage/storage/file"
+)
+
+// newServer starts a server over an empty catalog with the warehouses "default" and warehouse,
+// and returns its URI.
+func newServer(t *testing.T, warehouse string) string {
+	t.Helper()
+	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
+	folder, err := os.MkdirTemp("", "moorage-catalogtest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	served, err := catalog.New(catalog.Config{
+		Store:       memoryregistry.New(rand.Reader),
+		Locks:       locks.NewLocal(locks.LocalConfig{}),
+		OpenStorage: func(roots []string) (storage.Store, error) { return filestorage.New(roots) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{rest.DefaultWarehouse, warehouse} {
+		location := filepath.Join(folder, []string{"first", "second"}[i])
+		if err := os.Mkdir(location, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := served.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: name, Location: "file://" + location}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(rest.New(rest.Config{Catalog: served}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		report, err := served.Check(context.Background()) // the test's own has ended
+		if err != nil || len(report.Problems) > 0 {
+			t.Errorf("check: %v %q", err, report.Problems)
+		}
+	})
+	return server.URL
+}
+
+// The suite passes on paths without a prefix, on a warehouse, and on warehouses whose name must be escaped.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, warehouse string }{
+		{"no prefix", ""}, {"prefix", "wh"}, {"escaped prefix", "a/b c+d%"}, {"reserved prefix", "namespaces"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			catalogtest.RunCatalogTests(t, catalogtest.Config{
+				SupportsNamespaceProperties: true,
+				NewCatalog: func(t *testing.T) icebergcatalog.Catalog {
+					warehouse := row.warehouse
+					if warehouse == "" {
+						warehouse = "other"
+					}
+					properties := iceberg.Properties{"type": "rest", "uri": newServer(t, warehouse)}
+					if row.warehouse != "" {
+						properties["warehouse"] = row.warehouse
+					}
+					client, err := icebergcatalog.Load(t.Context(), "moorage", properties)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() {
+						if closer, ok := client.(icebergcatalog.Closer); ok {
+							_ = closer.Close()
+						}
+					})
+					return client
+				},
+			})
+		})
+	}
+}

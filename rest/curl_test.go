@@ -1,0 +1,65 @@
+package rest_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// step is a block of commands in docs/curl.md and what stands below it as their output.
+type step struct{ commands, output string }
+
+var fence = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$")
+
+func curlSteps(t *testing.T) (steps []step) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/curl.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
+		if block[1] == "sh" {
+			steps = append(steps, step{commands: block[2]})
+			continue
+		}
+		if len(steps) == 0 || steps[len(steps)-1].output != "" {
+			t.Fatalf("an output without commands: %s", block[2])
+		}
+		steps[len(steps)-1].output = block[2]
+	}
+	return steps
+}
+
+// Every command of docs/curl.md, in one shell from top to bottom, prints what the page says.
+func TestCurlDocument(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := httptest.NewServer(w)
+	defer server.Close()
+	steps := curlSteps(t)
+	const address, end = "URI=http://127.0.0.1:8181\n", "\x1e"
+	if steps[0].commands != address {
+		t.Fatalf("the page begins with %q", steps[0].commands)
+	}
+	script := "set -eu -o pipefail\nURI=" + server.URL + "\n"
+	for _, s := range steps[1:] {
+		script += s.commands + "printf '" + end + "'\n"
+	}
+	command := exec.CommandContext(t.Context(), "bash", "-c", script)
+	command.Dir = t.TempDir()
+	printed, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	outputs := strings.Split(string(printed), end)
+	for i, s := range steps[1:] {
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(s.output)), "…", ".*")
+		if !regexp.MustCompile("(?s)^" + pattern + "$").MatchString(strings.TrimSpace(outputs[i])) {
+			t.Errorf("%s\nprints\n%s\nthe page says\n%s", s.commands, outputs[i], s.output)
+		}
+	}
+	w.wantClean()
+}
