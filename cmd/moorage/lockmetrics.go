@@ -26,12 +26,12 @@ func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 			Help: "Locks that could not be had at once, by level.",
 		}, []string{"level"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "moorage_lock_wait_seconds",
+			Name:    "moorage_lock_wait_duration_seconds",
 			Help:    "Time waited for locks that could not be had at once, by level and by how it ended.",
 			Buckets: callBuckets(),
 		}, []string{"level", "outcome"}),
 		holds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "moorage_lock_hold_seconds",
+			Name:    "moorage_lock_hold_duration_seconds",
 			Help:    "Time that locks on subtrees were held, by level.",
 			Buckets: callBuckets(),
 		}, []string{"level"}),

@@ -35,7 +35,7 @@ type meteredStore struct {
 // meterStore returns store with its calls measured in metrics.
 func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredStore {
 	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "moorage_store_call_seconds",
+		Name:    "moorage_store_call_duration_seconds",
 		Help:    "Duration of calls to the store, by call and by how it ended.",
 		Buckets: callBuckets(),
 	}, []string{"call", "outcome"})

@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/healthz": "", "/readyz": "",
-		"/metrics": `moorage_store_call_seconds_count{call="apply",outcome="done"}`,
+		"/metrics": `moorage_store_call_duration_seconds_count{call="apply",outcome="done"}`,
 	} {
 		if code, body := server.request(t, "GET", path, ""); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, want %s in %s", path, code, want, body)
