@@ -1,0 +1,255 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"moorage/registry"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// counting is a source of "random" bytes that never repeats: for golden files only.
+type counting struct{ next uint32 }
+
+func (c *counting) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 0
+	}
+	c.next++
+	copy(p, fmt.Sprintf("%d", c.next))
+	return len(p), nil
+}
+
+// dump returns all keys of the engine and what is stored there.
+func dump(t *testing.T, s *Store) string {
+	t.Helper()
+	iter, err := s.db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for valid := iter.First(); valid; valid = iter.Next() {
+		fmt.Fprintf(&text, "%q\n\t%q\n", iter.Key(), iter.Value())
+	}
+	if err := iter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// TestLayout holds what the store writes against a golden file: a later version must read
+// it, so a change here needs a new format version.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	s, err := open(testDir, Options{FS: vfs.NewMem(), Random: new(counting)}, asItIs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	for n := range 3 {
+		batch := registry.Batch{Change: testChange(n), Writes: []registry.Write{
+			registry.Put(registry.EntryKey(registry.ID{15: 7}, "t"), registry.StateTable, []byte(`{"n":1}`)),
+			registry.Put(testKey(fmt.Sprint("file:///", n)), registry.StateOwner, nil),
+		}}
+		if _, err := s.Apply(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := registry.Batch{Writes: []registry.Write{
+		registry.Delete(registry.ChangeKey(testChange(0).ID)),
+		registry.Put(registry.ChangeKey(testChange(9).ID), registry.StateVoid, []byte("{}")),
+	}}
+	if _, err := s.Apply(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	got := dump(t, s)
+	golden := filepath.Join("testdata", "layout-v1.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the store holds\n%s\nwant\n%s", got, want)
+	}
+}
+
+// rawPut writes under a key of the engine past the store.
+func rawPut(t *testing.T, fs vfs.FS, key, stored []byte) {
+	t.Helper()
+	db, err := engine.Open(testDir, &engine.Options{FS: fs, FormatMajorVersion: engineFormat, Logger: engineLogger{slog.New(slog.DiscardHandler), func(error) {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Set(key, stored, engine.Sync), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	format := func(version int) []byte {
+		return fmt.Appendf(bytes.Repeat([]byte{1}, headerBytes), `{"version":%d}`, version)
+	}
+	formatKey := appendRecordKey(nil, registry.FormatKey())
+	tests := []struct {
+		name    string
+		prepare func(t *testing.T, fs vfs.FS)
+		want    error
+		message string
+	}{
+		{"newer format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatVersion+1)) },
+			ErrNewerFormat, "open store data/store: the store was written by a newer version of moorage: it has format 2, this one reads up to 1"},
+		{"newer engine", func(t *testing.T, fs vfs.FS) {
+			rawPut(t, fs, formatKey, format(1))
+			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrNewerFormat, fmt.Sprintf("open store data/store: the store was written by a newer version of moorage: its files have format 999, this one reads up to %d", engine.FormatNewest)},
+		{"no store", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, []byte("key"), []byte("value")) },
+			ErrForeign, "open store data/store: the directory holds a database that is not a moorage store"},
+		{"senseless format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(0)) },
+			ErrForeign, "open store data/store: the directory holds a database that is not a moorage store: its format is 0"},
+		{"damaged position", func(t *testing.T, fs vfs.FS) {
+			rawPut(t, fs, formatKey, format(1))
+			rawPut(t, fs, positionKey(), []byte("short"))
+		}, nil, "open store data/store: position is damaged: 5 bytes, want 8"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			fs := vfs.NewMem()
+			tt.prepare(t, fs)
+			for range 2 { // the refusal gives the lock back
+				_, err := open(testDir, Options{FS: fs}, asItIs)
+				if err == nil || err.Error() != tt.message || (tt.want != nil && !errors.Is(err, tt.want)) {
+					t.Fatalf("open: %v, want %s", err, tt.message)
+				}
+			}
+		})
+	}
+}
+
+// findMarker returns the name of the file that says which format the engine's files have.
+func findMarker(t *testing.T, fs vfs.FS) string {
+	t.Helper()
+	names, err := fs.List(testDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.format-version.") {
+			return name
+		}
+	}
+	t.Fatalf("no marker among %q", names)
+	return ""
+}
+
+func TestLockErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		err    error
+		locked bool
+	}{
+		{"another process has it, as Linux says it", syscall.EAGAIN, true},
+		{"another process has it, as others say it", syscall.EACCES, true},
+		{"no locks on this file system", syscall.ENOLCK, false},
+		{"the file cannot be made", &os.PathError{Op: "open", Path: "LOCK", Err: syscall.EACCES}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind == errorfs.OpLock {
+					return tt.err
+				}
+				return nil
+			}))
+			if _, err := open(testDir, Options{FS: fs}, asItIs); errors.Is(err, ErrLocked) != tt.locked || err == nil {
+				t.Errorf("open: %v, want it to be ErrLocked: %t", err, tt.locked)
+			}
+		})
+	}
+}
+
+// TestFatalEndsWrites lets the engine report what it does not survive.
+func TestFatalEndsWrites(t *testing.T) {
+	t.Parallel()
+	reports := map[string]func(s *Store){
+		"fatal":      func(s *Store) { engineLogger{s.logger, s.fail}.Fatalf("the end: %d", 1) },
+		"background": func(s *Store) { s.engineOptions(nil, asItIs).EventListener.BackgroundError(io.ErrShortWrite) },
+	}
+	for name, report := range reports {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, vfs.NewMem(), asItIs)
+			defer closeStore(t, s)
+			if _, err := s.Apply(t.Context(), testPut("a", "1")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Healthy(t.Context()); err != nil {
+				t.Fatalf("healthy: %v", err)
+			}
+			report(s)
+			first := s.Healthy(t.Context())
+			if !errors.Is(first, registry.ErrFailed) {
+				t.Errorf("healthy: %v, want ErrFailed", first)
+			}
+			s.fail(errors.New("another reason"))
+			if err := s.Healthy(t.Context()); err.Error() != first.Error() {
+				t.Errorf("healthy: %v, want the first reason, %v", err, first)
+			}
+			if _, err := s.Apply(t.Context(), testPut("a", "2")); !errors.Is(err, registry.ErrFailed) {
+				t.Errorf("apply: %v, want ErrFailed", err)
+			}
+			if got := value(t, s, "a"); got != "1" {
+				t.Errorf("Get answers %q, want 1", got)
+			}
+		})
+	}
+}
+
+// TestDamagedRecord reads what is too short to be a record.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	for _, k := range []registry.Key{testKey("a"), registry.ChangeKey(testChange(1).ID)} {
+		fs := vfs.NewMem()
+		closeStore(t, openStore(t, fs, asItIs))
+		rawPut(t, fs, appendRecordKey(nil, k), make([]byte, valueOffset(k.Table)-1))
+		s := openStore(t, fs, asItIs)
+		if _, err := s.Get(t.Context(), k); err == nil {
+			t.Errorf("get %s: no error", k)
+		}
+		if _, err := s.List(t.Context(), k.Table, "", "", 1); err == nil {
+			t.Errorf("list %s: no error", k)
+		}
+		batch := registry.Batch{Conditions: []registry.Condition{registry.StateIs(k, registry.StateNone)}}
+		if _, err := s.Apply(t.Context(), batch); err == nil || errors.Is(err, registry.ErrUnknown) {
+			t.Errorf("apply with a condition on %s: %v", k, err)
+		}
+		if err := s.Healthy(t.Context()); err != nil {
+			t.Errorf("healthy: %v", err)
+		}
+		closeStore(t, s)
+	}
+}
