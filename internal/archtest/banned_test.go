@@ -247,3 +247,69 @@ func isErrorText(e ast.Expr) bool {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && selector.Sel.Name == "Error"
 }
+
+// checkContextFields finds structs that keep a context: it belongs to one call.
+func checkContextFields(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test || f.suite {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			structure, ok := node.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range structure.Fields.List {
+				if importPath, name, ok := f.selected(field.Type); ok && importPath == "context" && name == "Context" {
+					found = append(found, m.at("context field", f, field, "a context is the first parameter of whatever blocks"))
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// checkSkips finds tests that may not run. What cannot run everywhere is chosen by the command line
+// or lives in interop.
+func checkSkips(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if !f.test && !f.suite {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			receiver, ok := selector.X.(*ast.Ident)
+			if ok && (receiver.Name == "t" || receiver.Name == "b" || receiver.Name == "f" || receiver.Name == "tb") &&
+				slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
+				found = append(found, m.at("skip", f, selector, "a test that is skipped shows nothing"))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// checkPathParameters finds names that are taken from paths past rest.pathParam, which decodes them.
+func checkPathParameters(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test || f.path == "rest/params.go" {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			importPath, name, _ := f.selected(selector)
+			if selector.Sel.Name == "PathValue" || strings.HasPrefix(importPath, "github.com/go-chi/chi/") && name == "URLParam" {
+				found = append(found, m.at("path parameter", f, selector, "names in paths are read with rest.pathParam"))
+			}
+			return true
+		})
+	}
+	return found
+}

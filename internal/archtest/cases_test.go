@@ -74,6 +74,17 @@ func ruleCases() []ruleCase {
 		{"text of an error", "error text", "locks", source("package locks\nimport \"strings\"\nfunc f(err error) bool { return strings.Contains(err.Error(), \"x\") }"), 1},
 		{"other text", "error text", "locks", source("package locks\nimport \"strings\"\nfunc f(s string) bool { return strings.Contains(s, \"x\") }"), 0},
 
+		{"context in a struct", "context field", "locks", source("package locks\nimport \"context\"\ntype t struct{ ctx context.Context }"), 1},
+		{"context in a struct of a test", "context field", "locks", test("package locks\nimport \"context\"\ntype t struct{ ctx context.Context }"), 0},
+		{"context in an interface", "context field", "locks", source("package locks\nimport \"context\"\ntype t interface{ Context() context.Context }"), 0},
+
+		{"skip", "skip", "locks", test("package locks\nimport \"testing\"\nfunc f(t *testing.T) { t.Skip(); t.Skipf(\"\"); g(t.SkipNow) }"), 3},
+		{"other skip", "skip", "locks", source("package locks\nfunc f(d decoder) { d.Skip() }"), 0},
+
+		{"second place for path parameters", "path parameter", "rest", source("package rest\nimport (\"net/http\"; \"github.com/go-chi/chi/v5\")\nfunc f(r *http.Request) { chi.URLParam(r, \"\"); r.PathValue(\"\") }"), 2},
+		{"the place for path parameters", "path parameter", "rest", map[string]string{
+			"params.go": "package rest\nimport \"github.com/go-chi/chi/v5\"\nfunc f() { chi.URLParam(nil, \"\") }"}, 0},
+
 		{"todo", "todo", "locks", source("package locks\n// TODO later\n// TODO(#7): later"), 1},
 
 		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},
