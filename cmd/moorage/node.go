@@ -33,8 +33,9 @@ const defaultWarehouse = rest.DefaultWarehouse
 
 // openNode opens the store, which it makes if there is none, and a catalog over it.
 func openNode(c config, logger *slog.Logger) (*node, error) {
-	if err := makeData(c.Data); err != nil {
-		return nil, err
+	// Who else may look into it is for the umask to say: engines may run as other users.
+	if err := os.MkdirAll(c.Data, 0o777); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
 	return openNodeIn(c, logger)
 }
@@ -105,8 +106,7 @@ func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: the folder
 // warehouse below the data.
 func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slog.Logger) (catalog.Warehouse, error) {
-	dir := filepath.Join(c.Data, "warehouse")
-	location, err := folderLocation(dir)
+	location, err := folderLocation(filepath.Join(c.Data, "warehouse"))
 	if err != nil {
 		return catalog.Warehouse{}, err
 	}
@@ -118,19 +118,8 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slo
 		}
 		return found, err
 	}
-	if err := makeData(dir); err != nil {
-		return catalog.Warehouse{}, err
-	}
 	return n.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
 }
 
 // close ends the store and what was opened beside it.
 func (n *node) close() error { return errors.Join(n.store.Close(), n.storages.close()) }
-
-// makeData makes a folder of the server's. Only its owner and group may look into it.
-func makeData(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make data folder: %w", err)
-	}
-	return nil
-}
