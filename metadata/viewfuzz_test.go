@@ -1,0 +1,76 @@
+package metadata
+
+import (
+	"bytes"
+	"testing"
+)
+
+// What parses stays as it is until something changes it.
+func FuzzParseView(f *testing.F) {
+	addSeeds(f, viewDocument, viewSkeleton)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := ParseView(raw)
+		if err != nil {
+			return
+		}
+		updates, err := DecodeViewUpdates([]byte(`[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := d.Apply(updates, viewEnv())
+		if err != nil {
+			t.Fatalf("Apply to %s: %v", raw, err)
+		}
+		if changed.uuid != d.uuid || changed.location != "s3://elsewhere" || len(changed.versions) != len(d.versions) ||
+			len(changed.log) != len(d.log) || len(changed.schemas) != len(d.schemas) || changed.currentVersionID != d.currentVersionID {
+			t.Errorf("%s became %s", raw, changed.Raw())
+		}
+		for i, v := range changed.versions {
+			if !bytes.Equal(v.raw, d.versions[i].raw) {
+				t.Errorf("version %s became %s", d.versions[i].raw, v.raw)
+			}
+		}
+	})
+}
+
+// Whatever updates make of a view can be read again.
+func FuzzApplyView(f *testing.F) {
+	addSeeds(f, `[]`, `[`+addVersion(3, 0, "spark:x")+`,`+setVersion(-1)+`]`, `[`+setVersion(1)+`]`,
+		`[{"action":"set-properties","updates":{"version.history.num-entries":"1","replace.drop-dialect.allowed":"true"}},`+
+			addVersion(1, 1, "trino:y")+`,`+setVersion(3)+`]`,
+		`[{"action":"add-schema","schema":`+nested+`},`+addVersion(3, -1, "spark:x")+`,{"action":"remove-properties","removals":["k"]}]`,
+		`[{"action":"assign-uuid","uuid":"`+viewUUID+`"},{"action":"upgrade-format-version","format-version":1},{"action":"set-location","location":"x"}]`)
+	d := mustView(f, viewDocument)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		updates, err := DecodeViewUpdates(raw)
+		if err != nil {
+			return
+		}
+		changed, err := d.Apply(updates, viewEnv())
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(d.Raw(), []byte(viewDocument)) {
+			t.Fatal("the base has changed")
+		}
+		again, err := ParseView(changed.Raw())
+		if err != nil {
+			t.Fatalf("%s makes %s: %v", raw, changed.Raw(), err)
+		}
+		if again.version(again.currentVersionID) == nil {
+			t.Errorf("%s has no current version", changed.Raw())
+		}
+	})
+}
+
+func FuzzDecodeViewRequirements(f *testing.F) {
+	addSeeds(f, `[]`, `[{"type":"assert-view-uuid","uuid":"x"},{"type":"assert-create"}]`)
+	d := mustView(f, viewDocument)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		requirements, err := DecodeViewRequirements(raw)
+		if err == nil && len(requirements) > 0 && CheckView(nil, requirements) == nil {
+			t.Error("a view that does not exist meets requirements")
+		}
+		_ = CheckView(d, requirements)
+	})
+}
