@@ -3,12 +3,15 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"moorage"
+	"moorage/metadata"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 // Report is what Check found.
@@ -21,7 +24,7 @@ type Report struct {
 
 // Check reads all records and the metadata file of every table, and reports what should not be:
 //
-//   - a live or dropped table whose file is missing or cannot be parsed, or has another table-uuid;
+//   - a live table whose file is missing or cannot be parsed, or has another table-uuid;
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent, or left in the middle of a drop;
 //   - a table-uuid or location that is claimed by nobody, or not by the table that lives there;
@@ -307,20 +310,17 @@ func (k *checker) nesting(held map[string]registry.ID, claim string) {
 	}
 }
 
-// files reports tables whose metadata file is missing, does not parse or is not theirs.
+// files reports live tables whose metadata file is missing, does not parse or is not theirs. Of a dropped
+// table nothing is asked: some engines delete the files themselves once the name is gone.
 func (k *checker) files(ctx context.Context) error {
 	for id, pointer := range k.pointers {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if pointer.state == registry.StatePurging || pointer.value.View {
+		if pointer.state != registry.StateLive || pointer.value.View {
 			continue
 		}
-		store, err := k.catalog.storageOf(ctx, pointer.value)
-		if err != nil {
-			return err
-		}
-		document, err := readDocument(ctx, store, pointer.value.MetadataLocation)
+		document, err := k.readDocument(ctx, pointer.value)
 		switch {
 		case err != nil:
 			k.problem("table %s (%s): %s", pointer.value.Identifier(), id, err)
@@ -329,4 +329,21 @@ func (k *checker) files(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readDocument reads a table's document, wherever the table was allowed to be when it was made: the server
+// that is asked to check may have been told of fewer locations.
+func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (*metadata.Document, error) {
+	store, err := k.catalog.storageOf(ctx, pointer)
+	if err != nil {
+		return nil, err
+	}
+	document, err := readDocument(ctx, store, pointer.MetadataLocation)
+	if errors.Is(err, storage.ErrOutside) {
+		if store, err = k.catalog.storages.open(pointer.Claims); err != nil {
+			return nil, err
+		}
+		document, err = readDocument(ctx, store, pointer.MetadataLocation)
+	}
+	return document, err
 }

@@ -74,15 +74,16 @@ func readDocument(ctx context.Context, store storage.Store, location string) (*m
 
 // fileError gives the failure of reading or writing a file its kind.
 func fileError(location string, err error) error {
+	kind, text := moorage.KindUnavailable, ""
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return moorage.Errorf(moorage.KindNotFound, "Failed to open input stream for file: %s", location)
+		kind, text = moorage.KindNotFound, "Failed to open input stream for file: "+location
 	case errors.Is(err, storage.ErrOutside):
-		return moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
+		kind, text = moorage.KindBadRequest, "Location is outside of those that the warehouse allows: "+location
 	case errors.Is(err, storage.ErrLocation):
-		return moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+		kind, text = moorage.KindBadRequest, "Malformed location: "+location
 	}
-	return moorage.E("catalog.file", location, moorage.KindUnavailable, err)
+	return &moorage.Error{Op: "catalog.file", Ident: location, Kind: kind, Message: text, Err: err}
 }
 
 // decompress returns raw, or its content if it is gzip. The name of the file does not matter:
