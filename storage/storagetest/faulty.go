@@ -68,6 +68,7 @@ type FaultyStore struct {
 var (
 	_ storage.Store   = (*FaultyStore)(nil)
 	_ storage.Folders = (*FaultyStore)(nil)
+	_ storage.Local   = (*FaultyStore)(nil)
 )
 
 // Faulty wraps store so that its calls meet the faults of plan. Calls of storage.Folders do
@@ -144,6 +145,12 @@ func (f *FaultyStore) RemoveEmptyFolder(ctx context.Context, location string, ag
 		return err
 	})
 	return removed && err == nil, err
+}
+
+// StatIsCheap implements storage.Local: it says what the store says. It is not counted.
+func (f *FaultyStore) StatIsCheap() bool {
+	local, ok := f.store.(storage.Local)
+	return ok && local.StatIsCheap()
 }
 
 // do counts a call and makes it, if the plan lets it.

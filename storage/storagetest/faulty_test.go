@@ -117,3 +117,14 @@ func TestFaulty(t *testing.T) {
 		}
 	}
 }
+
+func TestFaultyIsAsLocalAsItsStore(t *testing.T) {
+	t.Parallel()
+	local := memory.New()
+	if !storagetest.Faulty(local, pass).StatIsCheap() {
+		t.Error("a store in memory is not local")
+	}
+	if storagetest.Faulty(struct{ storage.Store }{local}, pass).StatIsCheap() {
+		t.Error("a store that says nothing is local")
+	}
+}

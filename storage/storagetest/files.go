@@ -131,7 +131,7 @@ func testCreateKeepsACopy(t *testing.T, store storage.Store, root string) {
 func testBodies(t *testing.T, store storage.Store, root string) {
 	const seed = 7
 	random := rand.NewChaCha8([32]byte{seed})
-	for _, size := range []int{0, 1, 4095, 4096, 4097, 1 << 20, 24 << 20} {
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 1 << 20, 8<<20 + 1} {
 		body := make([]byte, size)
 		if _, err := io.ReadFull(random, body); err != nil {
 			t.Fatal(err)
