@@ -59,8 +59,8 @@ def spark_session(server, folder: str):
 
 
 @contextlib.contextmanager
-def duckdb_connection(server, **attach):
-    """A DuckDB connection with the server attached as `ice`; attach overrides the options."""
+def duckdb_with_extensions():
+    """A DuckDB connection that can attach Iceberg catalogs, with nothing attached."""
     import duckdb
 
     connection = duckdb.connect(
@@ -74,18 +74,20 @@ def duckdb_connection(server, **attach):
     try:
         for name in DUCKDB_EXTENSIONS:
             connection.execute(f"LOAD '{_duckdb_extension(duckdb.__version__, name)}'")
-        options = {
-            "ENDPOINT": f"'{server.uri}'",
-            "AUTHORIZATION_TYPE": "'none'",
-            "SUPPORT_NESTED_NAMESPACES": "true",
-            "PURGE_REQUESTED": "false",
-            **attach,
-        }
-        spelled = ", ".join(f"{name} {value}" for name, value in options.items())
-        connection.execute(f"ATTACH '{server.warehouse}' AS ice (TYPE ICEBERG, {spelled})")
         yield connection
     finally:
         connection.close()
+
+
+@contextlib.contextmanager
+def duckdb_connection(server):
+    """A DuckDB connection with the server attached as `ice`."""
+    with duckdb_with_extensions() as connection:
+        connection.execute(
+            f"ATTACH '{server.warehouse}' AS ice (TYPE ICEBERG, ENDPOINT '{server.uri}', "
+            "AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false)"
+        )
+        yield connection
 
 
 def _duckdb_extension(version: str, name: str) -> Path:
