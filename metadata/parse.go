@@ -64,6 +64,9 @@ func illegal(format string, args ...any) error {
 // checkHeader checks the members that must be there.
 func (r *reader) checkHeader() error {
 	version := r.formatVersion
+	if r.has(keyFormatVersion) && (version < 1 || version > formatVersionMax) {
+		return illegal("Cannot read unsupported version %d", version)
+	}
 	for _, required := range []struct {
 		key  string
 		from int // format version
@@ -76,8 +79,6 @@ func (r *reader) checkHeader() error {
 		}
 	}
 	switch {
-	case version < 1 || version > formatVersionMax:
-		return illegal("Cannot read unsupported version %d", version)
 	case version > 1 && r.uuid == "":
 		return illegal("UUID is required in format v%d", version)
 	case r.location == "":
@@ -123,6 +124,10 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	if r.has(schemas.key()) {
 		if !r.has(keyCurrentSchemaID) {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyCurrentSchemaID)
+		}
+		if r.schemas[r.currentSchemaID] == nil {
+			return nil, illegal("Cannot find schema with %s=%d from %s",
+				keyCurrentSchemaID, r.currentSchemaID, schemas.key())
 		}
 		return nil, nil
 	}
@@ -228,7 +233,7 @@ func intChange(key string, n int64) change {
 // Java TableMetadata.
 func (r *reader) check() error {
 	for _, s := range r.schemas {
-		if err := s.check(formatVersionMax); err != nil {
+		if err := s.checkLoad(); err != nil {
 			return err
 		}
 	}
@@ -251,9 +256,6 @@ func (r *reader) check() error {
 
 func (r *reader) checkDefaults() error {
 	s := r.schemas[r.currentSchemaID]
-	if s == nil {
-		return illegal("Cannot find schema with %s=%d from %s", keyCurrentSchemaID, r.currentSchemaID, schemas.key())
-	}
 	if len(r.specs) == 0 {
 		return illegal("Partition specs cannot be null or empty")
 	}
@@ -280,23 +282,10 @@ func checkDefaults(s *schema, p *spec, specID int, o *sortOrder, orderID int) er
 	if o == nil {
 		return illegal("Cannot find sort order with %s=%d from %s", keyDefaultOrderID, orderID, sortOrders.key())
 	}
-	// The ids of a v1 spec count from 1000 when it is added; what is there already stays readable.
-	if err := p.check(s, formatVersionMax); err != nil {
+	if err := p.checkBound(s); err != nil {
 		return err
 	}
-	return o.check(s)
-}
-
-// checkNames refuses names that no reader could bind to s: the part of check that also holds for
-// specs other than the default one.
-func (p *spec) checkNames(s *schema, columns columnNames) error {
-	names := make(map[string]bool, len(p.fields))
-	for _, f := range p.fields {
-		if err := f.checkName(s, columns, names); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.checkBound(s)
 }
 
 // checkSnapshots refuses snapshots with one id, and refs to snapshots that are not there.
