@@ -159,9 +159,6 @@ func (p *purger) eachManifest(ctx context.Context, do func(iceberg.ManifestFile)
 			return err
 		}
 		for _, manifest := range manifests {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			if !seen.add(manifest.FilePath()) {
 				continue
 			}

@@ -150,11 +150,11 @@ func TestPurgeFilesStaysInClaims(t *testing.T) {
 	p.statistics = append(p.statistics, p.file("file:///w/1.stats", nil))
 	document := p.document()
 	var log bytes.Buffer
-	var last []string
+	var yielded []string
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	claims := []string{purgedTable, "file:///w/set"}
 	err := purgeFiles(t.Context(), logger, p.store, document, purgedMetadata, claims, func(batch []string) error {
-		last = batch
+		yielded = append(yielded, batch...)
 		return p.delete(batch)
 	})
 	if err != nil {
@@ -164,8 +164,8 @@ func TestPurgeFilesStaysInClaims(t *testing.T) {
 	if left := p.left(); !slices.Equal(left, want) {
 		t.Errorf("left %q, want %q", left, want)
 	}
-	if !slices.Equal(last, []string{purgedMetadata}) {
-		t.Errorf("the last batch is %q", last)
+	if slices.Index(yielded, purgedMetadata) != len(yielded)-1 {
+		t.Errorf("the metadata file is not there once, and last: %q", yielded)
 	}
 	if !strings.Contains(log.String(), "files=8") {
 		t.Errorf("the log does not tell that 8 files were left: %s", &log)
