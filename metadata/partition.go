@@ -138,6 +138,10 @@ func parseColumnTransform(members jsonObject) (columnTransform, error) {
 			return t, nil
 		}
 	}
+	if _, ok := members.find("source-id"); !ok && t.isVoid() {
+		t.sources = []int{0} // iceberg-go writes it so when the column is gone
+		return t, nil
+	}
 	id, _, err := members.integer("source-id")
 	if err != nil {
 		return t, err
@@ -167,6 +171,22 @@ func parseTransform(name string) (iceberg.Transform, error) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transform: %s", clip(name))
 	}
 	return t, nil
+}
+
+// checkMembers refuses members that some readers cannot load: source-id beside source-ids, and
+// sources that are no field ids, which count from 1. what names the field.
+func (t columnTransform) checkMembers(members jsonObject, what string) error {
+	_, one := members.find("source-id")
+	_, several := members.find("source-ids")
+	if one && several {
+		return moorage.Errorf(moorage.KindValidation, "Invalid source-id beside source-ids: %s", what)
+	}
+	for _, id := range t.sources {
+		if id < 1 {
+			return moorage.Errorf(moorage.KindValidation, "Invalid source id: %s", what)
+		}
+	}
+	return nil
 }
 
 // spelling is the patch that gives a known transform the spelling that every reader knows.
@@ -210,32 +230,29 @@ func (t columnTransform) checkSources(s *schema, use, what string) error {
 	return nil
 }
 
-// String returns the field as the Java reference prints it.
-func (f specField) String() string {
-	ids := make([]string, len(f.transform.sources))
-	for i, id := range f.transform.sources {
+// String returns the transform and its source columns, as the Java reference prints them.
+func (t columnTransform) String() string {
+	ids := make([]string, len(t.sources))
+	for i, id := range t.sources {
 		ids[i] = strconv.Itoa(id)
 	}
-	return strconv.Itoa(f.id) + ": " + clip(f.name) + ": " + clip(f.transform.Transform.String()) +
-		"(" + strings.Join(ids, ", ") + ")"
+	return t.Transform.String() + "(" + strings.Join(ids, ", ") + ")"
 }
 
-// check refuses a spec that must not be added to a table with the current schema s: names that
-// are empty, used twice or that of another column (KindIllegalArgument), source columns that are
-// missing, not primitive or not of a type that the transform takes, field ids that are used twice
-// or reserved, and in format version 1 field ids that do not count from 1000 (KindValidation). A
-// void transform may have any source: it stands for a field that was dropped.
-// Source: Java PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
+// String returns the field as the Java reference prints it, cut short when it is long.
+func (f specField) String() string {
+	return clip(strconv.Itoa(f.id) + ": " + clip(f.name) + ": " + f.transform.String())
+}
+
+// check refuses a spec that must not be added to a table of the format version with the current
+// schema s: what checkBound refuses, in format version 1 field ids that do not count from 1000, and
+// what the Java reference would write and another reader could not load (KindValidation).
 func (p *spec) check(s *schema, formatVersion int) error {
-	columns := s.columnNames()
-	names, ids := make(map[string]bool, len(p.fields)), make(map[int]bool, len(p.fields))
+	if err := p.checkBound(s); err != nil {
+		return err
+	}
+	ids := make(map[int]bool, len(p.fields))
 	for i, f := range p.fields {
-		if err := f.checkName(s, columns, names); err != nil {
-			return err
-		}
-		if err := f.checkSource(s); err != nil {
-			return err
-		}
 		if formatVersion == 1 && f.id != firstPartitionFieldID+i {
 			return moorage.Errorf(moorage.KindValidation,
 				"Spec does not use sequential IDs that are required in v1: %s", f)
@@ -244,6 +261,56 @@ func (p *spec) check(s *schema, formatVersion int) error {
 			return moorage.Errorf(moorage.KindValidation, "Invalid partition field id: %s", f)
 		}
 		ids[f.id] = true
+		if err := f.transform.checkMembers(f.members, f.String()); err != nil {
+			return err
+		}
+	}
+	return p.checkRedundant()
+}
+
+// checkRedundant refuses two fields with equal sources and transforms: iceberg-go loads no table
+// with them.
+func (p *spec) checkRedundant() error {
+	seen := make(map[string]specField, len(p.fields))
+	for _, f := range p.fields {
+		if f.transform.isVoid() {
+			continue
+		}
+		key := f.transform.String()
+		if other, twice := seen[key]; twice {
+			return moorage.Errorf(moorage.KindValidation,
+				"Cannot add redundant partition: %s conflicts with %s", other, f)
+		}
+		seen[key] = f
+	}
+	return nil
+}
+
+// checkBound refuses a spec that does not fit the schema s: names that are empty, used twice or
+// that of another column (KindIllegalArgument), and source columns that are missing, not
+// primitive, below a list or map, or not of a type that the transform takes (KindValidation). A
+// void transform may have any source: it stands for a field that was dropped.
+// Source: Java PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
+func (p *spec) checkBound(s *schema) error {
+	if err := p.checkNames(s, s.columnNames()); err != nil {
+		return err
+	}
+	for _, f := range p.fields {
+		if err := f.checkSource(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNames refuses names that no reader could bind to s, whose columns have these names: the
+// part of checkBound that also holds for specs other than the default one.
+func (p *spec) checkNames(s *schema, columns columnNames) error {
+	names := make(map[string]bool, len(p.fields))
+	for _, f := range p.fields {
+		if err := f.checkName(s, columns, names); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func TestParseSpec(t *testing.T) {
 	if p.id != 3 || p.lastFieldID != 1007 || len(p.fields) != 2 {
 		t.Errorf("id %d, last field id %d, %d fields", p.id, p.lastFieldID, len(p.fields))
 	}
+	if p := mustSpec(t, `{"fields":[{"name":"p","transform":"void","field-id":1000}]}`); p.checkBound(mustSchema(t, columns)) != nil {
+		t.Error("a void transform without source, as iceberg-go writes it, is refused")
+	}
 	if p := mustSpec(t, `{"fields":[]}`); p.id != 0 || p.lastFieldID != 999 {
 		t.Errorf("id %d, last field id %d", p.id, p.lastFieldID)
 	}
@@ -135,6 +138,10 @@ func TestSpecCheck(t *testing.T) {
 		{"name of another nested column", partitioned("l.y", "identity", 1), 2, "Cannot create identity partition sourced from different field in schema: l.y"},
 		{"field id twice", two(`"name":"p","transform":"identity","source-id":1,"field-id":1000`, `"name":"q","transform":"identity","source-id":2,"field-id":1000`), 2, "Invalid partition field id: 1000: q: identity(2)"},
 		{"reserved field id", `{"fields":[{"name":"p","transform":"identity","source-id":1,"field-id":2147483448}]}`, 2, "Invalid partition field id: 2147483448: p: identity(1)"},
+		{"redundant", two(`"name":"p","transform":"bucket[4]","source-id":1,"field-id":1000`, `"name":"q","transform":"bucket[4]","source-id":1,"field-id":1001`), 2, "Cannot add redundant partition: 1000: p: bucket[4](1) conflicts with 1001: q: bucket[4](1)"},
+		{"void twice", two(`"name":"p","transform":"void","source-id":1,"field-id":1000`, `"name":"q","transform":"void","source-id":1,"field-id":1001`), 2, ""},
+		{"source-id beside source-ids", `{"fields":[{"name":"z","transform":"zorder","source-id":1,"source-ids":[1,2],"field-id":1000}]}`, 3, "Invalid source-id beside source-ids: 1000: z: zorder(1, 2)"},
+		{"source id 0", partitioned("p", "void", 0), 2, "Invalid source id: 1000: p: void(0)"},
 		{"gap in v1", `{"fields":[{"name":"p","transform":"identity","source-id":1,"field-id":1001}]}`, 1, "Spec does not use sequential IDs that are required in v1: 1001: p: identity(1)"},
 		{"gap in v2", `{"fields":[{"name":"p","transform":"identity","source-id":1,"field-id":1001}]}`, 2, ""},
 	}

@@ -21,17 +21,38 @@ const (
 )
 
 // check refuses a schema that must not be added to a table of the format version: types and
-// defaults that the version does not have (KindIllegalArgument, "Invalid schema for v…"),
-// identifier fields that cannot identify, defaults that are no value of their type, reserved field
-// ids and empty names. The Java reference fails to load most of these.
+// defaults that the version does not have ("Invalid schema for v…"), what checkLoad refuses, empty
+// names and reserved field ids. Errors are KindIllegalArgument.
 func (s *schema) check(formatVersion int) error {
 	fields := s.sortedFields()
 	if err := checkVersion(fields, formatVersion); err != nil {
 		return err
 	}
 	for _, f := range fields {
-		if err := checkField(f); err != nil {
-			return err
+		if f.name == "" {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Invalid column name: (empty)")
+		}
+		if f.id > fieldIDMax {
+			return moorage.Errorf(moorage.KindIllegalArgument,
+				"Invalid field id for %s: %d is reserved (above %d)", f.fullName(), f.id, fieldIDMax)
+		}
+	}
+	return s.checkLoad()
+}
+
+// checkLoad refuses a schema that the Java reference cannot load, with KindIllegalArgument:
+// identifier fields that cannot identify, defaults that are no value of their type, and required
+// fields of unknown type.
+func (s *schema) checkLoad() error {
+	for _, f := range s.sortedFields() {
+		if _, unknown := f.typ.primitive.(iceberg.UnknownType); unknown && f.required {
+			return moorage.Errorf(moorage.KindIllegalArgument,
+				"Cannot create required field with unknown type: %s", f.fullName())
+		}
+		for _, at := range []extent{f.initialDefault, f.writeDefault} {
+			if err := f.checkDefault(at); err != nil {
+				return err
+			}
 		}
 	}
 	for _, id := range s.identifiers {
@@ -74,26 +95,6 @@ func checkVersion(fields []*field, formatVersion int) error {
 	}
 	return moorage.Errorf(moorage.KindIllegalArgument,
 		"Invalid schema for v%d:\n- %s", formatVersion, strings.Join(problems, "\n- "))
-}
-
-func checkField(f *field) error {
-	if f.name == "" {
-		return moorage.Errorf(moorage.KindIllegalArgument, "Invalid column name: (empty)")
-	}
-	if f.id > fieldIDMax {
-		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Invalid field id for %s: %d is reserved (above %d)", f.fullName(), f.id, fieldIDMax)
-	}
-	if _, unknown := f.typ.primitive.(iceberg.UnknownType); unknown && f.required {
-		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Cannot create required field with unknown type: %s", f.fullName())
-	}
-	for _, at := range []extent{f.initialDefault, f.writeDefault} {
-		if err := f.checkDefault(at); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkIdentifier follows Java Schema.validateIdentifierField.

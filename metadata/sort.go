@@ -126,14 +126,25 @@ func (o *sortOrder) sameAs(other *sortOrder) bool {
 // String returns the field as the Java reference prints it.
 func (f sortField) String() string {
 	nulls := strings.ToUpper(strings.ReplaceAll(f.nullOrder, "-", " "))
-	return clip(f.transform.Transform.String()) + "(" + strconv.Itoa(f.transform.sources[0]) + ") " +
-		strings.ToUpper(f.direction) + " " + nulls
+	return clip(f.transform.String()) + " " + strings.ToUpper(f.direction) + " " + nulls
 }
 
-// check refuses an order that cannot be applied to the schema s: source columns that are missing,
-// not primitive or not of a type that the transform takes (KindValidation).
-// Source: Java SortOrder.checkCompatibility.
+// check refuses an order that must not be added to a table with the current schema s: what
+// checkBound refuses, and what the Java reference would write and another reader could not load
+// (KindValidation).
 func (o *sortOrder) check(s *schema) error {
+	for _, f := range o.fields {
+		if err := f.transform.checkMembers(f.members, f.String()); err != nil {
+			return err
+		}
+	}
+	return o.checkBound(s)
+}
+
+// checkBound refuses an order that cannot be applied to the schema s: source columns that are
+// missing, not primitive or not of a type that the transform takes (KindValidation).
+// Source: Java SortOrder.checkCompatibility.
+func (o *sortOrder) checkBound(s *schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkSources(s, "sort by", "sort field: "+f.String()); err != nil {
 			return err

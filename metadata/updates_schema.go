@@ -172,8 +172,7 @@ func (u addSpec) apply(b *builder) error {
 		last = 0 // the ids of every v1 spec count from 1000
 	}
 	p.assignFieldIDs(last)
-	// Ids that do not count from 1000 are no fault of a spec that is there already.
-	if err := p.check(s, formatVersionMax); err != nil {
+	if err := p.checkBound(s); err != nil { // the rest is no fault of a spec that is there already
 		return err
 	}
 	id := 0
