@@ -215,8 +215,12 @@ func parseFile(name string, faults *usageError) map[string]given {
 			continue
 		}
 		values, ok := scalars(value, known[at].list)
-		if !ok {
-			faults.addf("%s: it must be %s", where, map[bool]string{true: "a list of texts", false: "one value"}[known[at].list])
+		switch {
+		case !ok && known[at].list:
+			faults.addf("%s: it must be a list of texts", where)
+			continue
+		case !ok:
+			faults.addf("%s: it must be one value", where)
 			continue
 		}
 		found[key.Value] = given{where: where, values: values}

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -187,4 +189,16 @@ func writeFile(t *testing.T, name, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestPrintedURI(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"127.0.0.1:8181": "http://127.0.0.1:8181", "[::1]:80": "http://[::1]:80",
+		"0.0.0.0:8181": "http://127.0.0.1:8181", "[::]:8181": "http://127.0.0.1:8181",
+	} {
+		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
 }

@@ -32,7 +32,8 @@ func serveCommand() command {
 		summary: "run the catalog",
 		text: "Runs the catalog until SIGTERM or SIGINT, then lets the requests under way end.\n\n" +
 			"Each setting is a flag, an environment variable, and a key of the YAML file that --config names. " +
-			"A flag wins over the environment, the environment over the file, the file over the default. In the file the names stand without dashes:\n\n" +
+			"A flag wins over the environment, the environment over the file, the file over the default. " +
+			"In the file the names stand without dashes:\n\n" +
 			"  data: /var/lib/moorage\n  listen: 127.0.0.1:8181\n  allow-location: [\"file:///srv/lake\"]\n\n" +
 			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (it can commit), " +
 			"/metrics (Prometheus).\n",
@@ -44,7 +45,8 @@ func serveCommand() command {
 
 func validateServe(c config, faults *usageError) {
 	if checkHostPort(c.Listen) == nil && !c.Insecure && !isLoopback(c.Listen) {
-		faults.addf("--listen: %s can be reached from other machines and there is no authentication; listen on 127.0.0.1, or say --insecure", c.Listen)
+		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
+			"listen on 127.0.0.1, or say --insecure", c.Listen)
 	}
 }
 
@@ -80,6 +82,9 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 
 	uri := printedURI(listener.Addr())
 	writeBanner(env.stdout, uri, warehouse)
+	if !isLoopback(listener.Addr().String()) {
+		logger.Warn("anybody who can reach this address can change every table: there is no authentication", "address", listener.Addr().String())
+	}
 	logger.Info("ready", "uri", uri, "store", c.storeDir(), "version", version())
 
 	select {
@@ -110,7 +115,8 @@ func listen(ctx context.Context, c config) (net.Listener, error) {
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !c.Insecure && (!ok || !addr.IP.IsLoopback()) {
 		return nil, errors.Join(
-			fmt.Errorf("%s is %s, which can be reached from other machines, and there is no authentication; say --insecure if that is meant", c.Listen, listener.Addr()),
+			fmt.Errorf("%s is %s, which can be reached from other machines, and there is no authentication; "+
+				"say --insecure if that is meant", c.Listen, listener.Addr()),
 			listener.Close())
 	}
 	return listener, nil

@@ -123,13 +123,15 @@ func storeSettings() []setting {
 		},
 		{
 			name: "data", value: "DIR", preset: "./moorage-data",
-			usage: "Folder for everything the server keeps; made if it is not there. The warehouse called default is the folder warehouse in it.",
-			set:   text(func(c *config, v string) { c.Data = v }),
+			usage: "Folder for everything the server keeps; made if it is not there. " +
+				"The warehouse called default is the folder warehouse in it.",
+			set: text(func(c *config, v string) { c.Data = v }),
 		},
 		{
 			name: "store", value: "memory|DIR",
-			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store, or memory, which is gone when the server ends. Default: the folder registry in --data.",
-			set:   text(func(c *config, v string) { c.Store = v }),
+			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store, " +
+				"or memory, which is gone when the server ends. Default: the folder registry in --data.",
+			set: text(func(c *config, v string) { c.Store = v }),
 		},
 	}
 }

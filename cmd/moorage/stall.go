@@ -42,3 +42,13 @@ func (c stallingConn) Write(p []byte) (written int, err error) {
 		}
 	}
 }
+
+// CloseWrite ends what is sent and goes on reading, where the connection can do that. The HTTP server asks for
+// it when it refuses a body that it has not read, so that the client gets to see why.
+func (c stallingConn) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return nil
+	}
+	return half.CloseWrite()
+}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,4 +51,46 @@ func TestReaderThatStopsIsCutOff(t *testing.T) {
 			t.Errorf("wrote %d, %v after %s", n, err, time.Since(begin))
 		}
 	})
+}
+
+// TestRefusedBodyIsAnswered sends far more than the server takes, without reading, as clients do.
+func TestRefusedBodyIsAnswered(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--body-limit", "1KiB")
+	body := `{"namespace":["` + strings.Repeat("n", 8<<20) + `"]}`
+	if code, answer := server.request(t, "POST", "/v1/namespaces", body); code != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d %s", code, answer)
+	}
+}
+
+// TestCloseWrite reads the end of what was sent while the other direction stays open.
+func TestCloseWrite(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := stallingListener{listener}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := server.(stallingConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(client); err != nil || len(got) > 0 {
+		t.Errorf("client read %q, %v", got, err)
+	}
+	if _, err := client.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
 }
