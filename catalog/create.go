@@ -94,33 +94,52 @@ func (c *Catalog) tryCreateTable(ctx context.Context, ident moorage.Identifier, 
 	return c.bear(ctx, OpCreateTable, ch, birth{ident: ident, id: id, document: document, claim: claim})
 }
 
-// chooseLocation returns the location of a new table, and what claiming it for id takes: the asked one, or
-// <warehouse>/<namespace>/<name>, with a random suffix if that is taken or the table is staged.
+// chooseLocation returns the location of a new table, and what claiming it for id takes: the one that was
+// asked for, or the first of defaultLocations that is free.
 func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.Identifier, request CreateTableRequest, id registry.ID) (string, claim, error) {
-	roots := c.roots(ch.warehouse)
-	if request.Location != "" {
-		location := storage.Trim(request.Location)
-		planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
-		return location, planned, explicitTaken(err, location)
+	locations := []string{storage.Trim(request.Location)}
+	if request.Location == "" {
+		var err error
+		if locations, err = c.defaultLocations(ch, ident); err != nil {
+			return "", claim{}, err
+		}
+		if request.Stage {
+			locations = locations[1:] // nothing keeps it for the table until the commit
+		}
 	}
-	location := ch.warehouse.Location
-	for _, level := range ident.Namespace {
-		location = storage.Join(location, storage.Escape(level))
-	}
-	location = storage.Join(location, storage.Escape(ident.Name))
-	if !request.Stage {
-		planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
+	var planned claim
+	var err error
+	for _, location := range locations {
+		planned, err = c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: id})
 		if taken := (*errTaken)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
 	}
-	var suffix [suffixBytes]byte
-	if _, err := io.ReadFull(c.random, suffix[:]); err != nil {
-		return "", claim{}, moorage.E("catalog.chooseLocation", "", moorage.KindInternal, err)
+	return "", claim{}, explicitTaken(err, locations[len(locations)-1])
+}
+
+// defaultLocations returns where a table may live that was not told where, the best first:
+//
+//	<warehouse>/<namespace, level by level>/<name>
+//	the same, with a random suffix: there is, or was, another table of that name
+//	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table, whose
+//	location would have this one in it
+func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]string, error) {
+	var random [suffixBytes]byte
+	if _, err := io.ReadFull(c.random, random[:]); err != nil {
+		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
-	location += "-" + hex.EncodeToString(suffix[:])
-	planned, err := c.planClaim(ctx, roots, location, claimant{pointer: id})
-	return location, planned, explicitTaken(err, location)
+	suffix := "-" + hex.EncodeToString(random[:])
+	folder := ch.warehouse.Location
+	for _, level := range ident.Namespace {
+		folder = storage.Join(folder, storage.Escape(level))
+	}
+	name := storage.Escape(ident.Name)
+	return []string{
+		storage.Join(folder, name),
+		storage.Join(folder, name+suffix),
+		storage.Join(ch.warehouse.Location, name+suffix),
+	}, nil
 }
 
 func (c *Catalog) newDocument(request CreateTableRequest, location string) (*metadata.Document, error) {

@@ -154,10 +154,14 @@ func (f metadataFile) write(ctx context.Context) error {
 		}
 		body = compressed.Bytes()
 	}
-	if err := f.storage.Create(ctx, f.location, body); err != nil {
-		return fileError(f.location, err)
+	err := f.storage.Create(ctx, f.location, body)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", f.location)
 	}
-	return nil
+	return fileError(f.location, err)
 }
 
 // discard deletes a file that was written, or may have been, for a version that certainly will never

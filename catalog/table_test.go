@@ -92,6 +92,33 @@ func TestCreateTableAgainGetsAnotherLocation(t *testing.T) {
 	f.wantClean()
 }
 
+// A namespace called like a table: neither may live within the other.
+func TestNamespaceCalledLikeATable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	inner := moorage.Namespace{"ns", "a"}
+	if _, err := f.CreateNamespace(f.ctx, testWarehouse, inner, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []bool{false, true} {
+		request := CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
+		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "t"}, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(table.Document.Location(), "file:///wh/ns/a/") {
+			t.Errorf("%s lies within the table ns.a", table.Document.Location())
+		}
+		if !stage {
+			f.wantClean()
+			if err := f.DropTable(f.ctx, table.Identifier, DropOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestExplicitLocationPassesFromDroppedTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
