@@ -27,6 +27,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -161,8 +162,8 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return info(found), nil
 }
 
-// Delete removes files. What is there and is no file, such as a folder, is left. A power cut may
-// bring back what it removed.
+// Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
+// and is no file, such as a folder, is left. A power cut may bring back what it removed.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	for _, location := range locations {
@@ -180,10 +181,23 @@ func (s *Store) remove(ctx context.Context, location string) error {
 		return err
 	}
 	found, err := root.files.Stat(name)
-	if err == nil && found.Mode().IsRegular() {
-		err = root.files.Remove(name)
+	if err != nil || !found.Mode().IsRegular() {
+		return ignoreMissing(translate(location, err))
 	}
-	if err = translate(location, err); errors.Is(err, storage.ErrNotFound) {
+	// First, because once the file is gone nobody asks for its checksum again.
+	err = ignoreMissing(translate(location, root.files.Remove(checksumOf(name))))
+	if err != nil {
+		return err
+	}
+	return ignoreMissing(translate(location, root.files.Remove(name)))
+}
+
+// checksumOf returns the name of the file in which Hadoop's local file system keeps the checksum
+// of the file called name.
+func checksumOf(name string) string { return path.Join(path.Dir(name), "."+path.Base(name)+".crc") }
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
 	return err

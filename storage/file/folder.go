@@ -11,8 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"moorage/storage"
 )
 
 const (
@@ -49,10 +47,7 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 		return false, err
 	}
 	removed, err := root.removeFolder(name, s.now().Add(-age))
-	if err = translate(location, err); errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	return removed, err
+	return removed, ignoreMissing(translate(location, err))
 }
 
 // removeFolder removes the folder called name if it is empty and was not changed after limit.

@@ -257,3 +257,22 @@ func TestTwoStores(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleteRemovesChecksums: Hadoop would read a new file of the same name against the old checksum.
+func TestDeleteRemovesChecksums(t *testing.T) {
+	t.Parallel()
+	l := newLinked(t)
+	for _, name := range []string{"data.parquet", ".data.parquet.crc", ".other.parquet.crc", strings.Repeat("n", 255)} {
+		if err := l.store.Create(t.Context(), storage.Join(l.root, "a", name), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := l.store.Delete(t.Context(), storage.Join(l.root, "a", "data.parquet"), storage.Join(l.root, "a", strings.Repeat("n", 255)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := os.ReadDir(filepath.Join(l.root, "a"))
+	if err != nil || len(found) != 1 || found[0].Name() != ".other.parquet.crc" {
+		t.Errorf("left: %v, %v", found, err)
+	}
+}
