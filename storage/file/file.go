@@ -5,13 +5,13 @@
 //
 // Create returns after the file, and every folder on the way to it, would
 // survive a power cut. A file has its final name only once it is whole, and is found by
-// Open and Stat of the same process only once it is durable.
+// Open and Stat of the same Store only once it is durable.
 //
 // # What it needs
 //
-// A file system with hard links and with fsync that means it. Folders that others remove and make
-// again under the same name while a Store is open may be taken for ones that are
-// durable already; RemoveEmptyFolder is the way to remove them.
+// A file system with hard links and with fsync that means it. A folder that others, or another
+// Store, remove and make again under the same name while a Store is open may be taken for one
+// that is durable already; RemoveEmptyFolder of the Store itself is the way to remove one.
 //
 // # What it must not know
 //
