@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"moorage"
@@ -60,27 +62,35 @@ func commands() []command {
 // run executes one command line and returns the exit code of the process. It returns when
 // the command is done, or after ctx ended and what it had begun was finished.
 func run(ctx context.Context, args []string, env environment) int {
-	if len(args) == 0 || isHelp(args[0]) || args[0] == "help" {
-		out := env.stdout
-		if len(args) == 0 {
-			out = env.stderr
-		}
-		writeOverview(out, commands())
-		if len(args) == 0 {
-			return exitUsage
-		}
-		return exitDone
-	}
 	cmd, rest, ok := findCommand(commands(), args)
 	if !ok {
-		fmt.Fprintf(env.stderr, "moorage: there is no command %q; see moorage help\n", args[0])
-		return exitUsage
+		return explain(args, env)
 	}
 	config, err := loadConfig(cmd, rest, env.environ)
 	if err == nil {
 		err = cmd.run(ctx, config, env)
 	}
 	return report(cmd, err, env)
+}
+
+// explain answers a command line that names no command: with the commands that there are, or that
+// begin with the word given, and exitDone if that was asked for.
+func explain(args []string, env environment) int {
+	listed := commands()
+	if len(args) > 0 && !isHelp(args[0]) {
+		listed = slices.DeleteFunc(listed, func(cmd command) bool { return !strings.HasPrefix(cmd.name, args[0]+" ") })
+		if len(listed) == 0 {
+			fmt.Fprintf(env.stderr, "moorage: there is no command %q; see moorage help\n", args[0])
+			return exitUsage
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 || !isHelp(args[0]) {
+		writeOverview(env.stderr, listed)
+		return exitUsage
+	}
+	writeOverview(env.stdout, listed)
+	return exitDone
 }
 
 // report tells the user how a command ended.
@@ -126,4 +136,4 @@ func findCommand(all []command, args []string) (command, []string, bool) {
 	return command{}, nil, false
 }
 
-func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
+func isHelp(arg string) bool { return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help" }

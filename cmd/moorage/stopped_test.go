@@ -28,6 +28,11 @@ func TestHelp(t *testing.T) {
 		t.Errorf("help: exit %d", overview.code)
 	}
 	golden(t, "overview", overview.stdout)
+	group := runToEnd(t, "warehouse", "--help")
+	if group.code != exitDone {
+		t.Errorf("warehouse --help: exit %d", group.code)
+	}
+	golden(t, "warehouse", group.stdout)
 	for _, cmd := range commands() {
 		got := runToEnd(t, append(strings.Fields(cmd.name), "--help")...)
 		if got.code != exitDone || got.stderr != "" {
