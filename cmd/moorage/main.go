@@ -136,4 +136,6 @@ func findCommand(all []command, args []string) (command, []string, bool) {
 	return command{}, nil, false
 }
 
-func isHelp(arg string) bool { return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help" }
+func isHelp(arg string) bool {
+	return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help"
+}
