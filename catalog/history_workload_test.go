@@ -25,6 +25,7 @@ const (
 type historySize struct {
 	writers, commits int // each writer makes so many commits, and other calls between them
 	readers, reads   int
+	steady           bool // tables are neither dropped nor renamed
 }
 
 // historyAction is what a client may ask.
@@ -151,7 +152,7 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 		client := newHistoryClient(ctx, system, recorder, number, seed)
 		group.Go(func() {
 			if number < size.writers {
-				client.write(size.commits)
+				client.write(size)
 			} else {
 				client.read(size.reads)
 			}
@@ -194,10 +195,10 @@ func newHistoryClient(ctx context.Context, system *historySystem, recorder *hist
 }
 
 // write makes commits, and other calls between them.
-func (c *historyClient) write(commits int) {
-	for made := 0; made < commits; {
+func (c *historyClient) write(size historySize) {
+	for made := 0; made < size.commits; {
 		group, name := c.random.IntN(historyGroups), c.random.IntN(historyNames)
-		if c.seen[group][name] == nil && c.random.IntN(2) == 0 {
+		if c.seen[group][name] == nil && c.random.IntN(2) == 0 && c.do(c.call(actLoad, group, name)).table == nil {
 			c.do(c.call(actCreate, group, name))
 			continue
 		}
@@ -209,6 +210,8 @@ func (c *historyClient) write(commits int) {
 			c.readOne(group, name)
 		case n < 85:
 			c.do(c.call(actCreate, group, name))
+		case size.steady:
+			c.readOne(group, name)
 		case n < 89:
 			c.do(c.call(actDrop, group, name))
 		case n < 92:
@@ -243,15 +246,20 @@ func (c *historyClient) commit(group, name int) {
 		if known == nil {
 			return
 		}
-		call := c.call(actAppend, group, name)
-		call.table = known.Document.UUID()
-		call.parent = head(known.Document)
-		call.snapshot, call.sequence = int64(c.number+1)<<32|int64(c.calls), 1
-		for snapshot := range known.Document.Snapshots() {
-			call.sequence = max(call.sequence, snapshot.SequenceNumber+1)
-		}
-		c.do(call)
+		c.do(c.appendTo(known, group, name))
 	}
+}
+
+// appendTo begins a call that appends to a version of a table.
+func (c *historyClient) appendTo(known *Table, group, name int) historyCall {
+	call := c.call(actAppend, group, name)
+	call.table = known.Document.UUID()
+	call.parent = head(known.Document)
+	call.snapshot, call.sequence = int64(c.number+1)<<32|int64(c.calls), 1
+	for snapshot := range known.Document.Snapshots() {
+		call.sequence = max(call.sequence, snapshot.SequenceNumber+1)
+	}
+	return call
 }
 
 // head returns the snapshot that main points to, 0 if there is none.
