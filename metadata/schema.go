@@ -21,6 +21,7 @@ type schema struct {
 	root        *fieldType
 	identifiers []int // identifier-field-ids, sorted, each once
 	byID        map[int]*field
+	names       nameIndex // full names
 
 	members jsonObject
 	patches []patch // spellings that only Java reads, and null defaults, which it does not
@@ -53,7 +54,7 @@ func parseSchema(raw []byte) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &schema{raw: raw, members: members.shallow(), byID: make(map[int]*field)}
+	s := &schema{raw: raw, members: members.shallow(), byID: make(map[int]*field), names: make(nameIndex)}
 	if v, ok := members.find("type"); !ok || members.text(v) != `"struct"` {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse type from json: %s", clip(string(raw)))
@@ -70,7 +71,7 @@ func parseSchema(raw []byte) (*schema, error) {
 	if s.identifiers, err = parseIdentifiers(members); err != nil {
 		return nil, err
 	}
-	if _, err := indexNames(s.root, nil); err != nil {
+	if err := s.names.addFull(s.root, nameKey{}); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package metadata
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -325,6 +326,52 @@ func TestSchemaMessagesAreBounded(t *testing.T) {
 	if n := len(moorage.MessageOf(err)); n == 0 || n > 2*problemsMax*clipBytes {
 		t.Errorf("message has %d bytes", n)
 	}
+}
+
+// A request must not take memory out of proportion, however it is built. The test is not parallel:
+// it measures what is allocated.
+func TestParseSchemaIsLinear(t *testing.T) {
+	const size, factorMax = 1 << 20, 30
+	field := func(id int, name, typ string) string {
+		return fmt.Sprintf(`{"id":%d,"name":%q,"required":false,"type":%s}`, id, name, typ)
+	}
+	deep := field(1, strings.Repeat("d", size), `"int"`)
+	var children []string
+	for i := range size / 64 {
+		children = append(children, field(i+200, fmt.Sprint(i), `"int"`))
+	}
+	wide := field(1, "n", `{"type":"struct","fields":[`+strings.Join(children, ",")+`]}`)
+	for depth := range typeDepthMax - 2 {
+		deep = field(depth+2, "n", `{"type":"struct","fields":[`+deep+`]}`)
+		wide = field(depth+2, "n", `{"type":"struct","fields":[`+wide+`]}`)
+	}
+	for name, fields := range map[string]string{
+		"dots":                     field(1, strings.Repeat(".", size), `"int"`),
+		"deep":                     deep,
+		"wide":                     wide,
+		"long name, many children": field(1, strings.Repeat("n", size), `{"type":"struct","fields":[`+strings.Join(children, ",")+`]}`),
+		"many members":             `{"id":1,"name":"a","required":true,"type":"int"` + manyMembers(size/16) + `}`,
+	} {
+		raw := []byte(`{"type":"struct","fields":[` + fields + `]}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := parseSchema(raw)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if factor := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(raw)); factor > factorMax {
+			t.Errorf("%s: %d bytes allocate %.0f times as much", name, len(raw), factor)
+		}
+	}
+}
+
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"m%d":%d`, i, i)
+	}
+	return b.String()
 }
 
 func BenchmarkParseSchema(b *testing.B) {

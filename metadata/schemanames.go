@@ -1,99 +1,78 @@
 package metadata
 
 import (
+	"crypto/sha256"
 	"strings"
 
 	"moorage"
 )
 
-// nameTree holds the full names of a schema's fields, cut at their dots: a tree, because spelled
-// out the names of a deep schema take far more bytes than the schema does.
-type nameTree struct {
-	below map[string]*nameTree
-	field *field
-}
+// nameKey stands for a full name: the hash of its part after the last dot, and of the nameKey of
+// what is before. So a column "a.b" and the field b of a struct a have one key, as they have one
+// name, and no name is ever spelled out: those of a deep schema take far more bytes than the schema.
+type nameKey [16]byte
 
-// at returns the node for a name below n; nil if there is none.
-func (n *nameTree) at(name string) *nameTree {
+// below returns the key of a name, which may have dots, below k.
+func (k nameKey) below(name string) nameKey {
+	buffer := make([]byte, 0, 64)
 	for part := range strings.SplitSeq(name, ".") {
-		if n = n.below[part]; n == nil {
-			return nil
-		}
+		buffer = append(append(buffer[:0], k[:]...), part...)
+		sum := sha256.Sum256(buffer)
+		copy(k[:], sum[:])
 	}
-	return n
+	return k
 }
 
-// grow returns the node for a name below n, made if there is none.
-func (n *nameTree) grow(name string) *nameTree {
-	for part := range strings.SplitSeq(name, ".") {
-		c := n.below[part]
-		if c == nil {
-			if n.below == nil {
-				n.below = make(map[string]*nameTree)
-			}
-			c = &nameTree{}
-			n.below[part] = c
-		}
-		n = c
-	}
-	return n
-}
+// nameIndex finds fields by their names.
+type nameIndex map[nameKey]*field
 
-// indexNames returns the names of the fields of t. Two fields with one full name, as a column
-// "a.b" and the field b of a struct a, are refused.
-func indexNames(t *fieldType, tree *nameTree) (*nameTree, error) {
-	if tree == nil {
-		tree = &nameTree{}
-	}
+// addFull adds the full names of t's fields, which lie below at. Two fields with one full name are
+// refused.
+func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	for _, f := range t.fields {
-		node := tree.grow(f.name)
-		if node.field != nil {
-			return nil, moorage.Errorf(moorage.KindValidation,
-				"Invalid schema: multiple fields for name %s: %d and %d", f.fullName(), node.field.id, f.id)
+		key := at.below(f.name)
+		if other := x[key]; other != nil {
+			return moorage.Errorf(moorage.KindValidation,
+				"Invalid schema: multiple fields for name %s: %d and %d", f.fullName(), other.id, f.id)
 		}
-		node.field = f
-		if _, err := indexNames(f.typ, node); err != nil {
-			return nil, err
+		x[key] = f
+		if err := x.addFull(f.typ, key); err != nil {
+			return err
 		}
 	}
-	return tree, nil
+	return nil
 }
 
-// indexShortNames adds the names of t's fields that leave out "element" and "value" where a struct
+// addShort adds the names of t's fields that leave out "element" and "value" where a struct
 // follows: "points.x" beside "points.element.x". The first field with a name keeps it.
-func indexShortNames(t *fieldType, tree *nameTree) {
+func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	for _, f := range t.fields {
-		node := tree.grow(f.name)
-		if node.field == nil {
-			node.field = f
+		key := at.below(f.name)
+		if x[key] == nil {
+			x[key] = f
 		}
 		if f.typ.kind == kindStruct && (t.kind == kindList || t.kind == kindMap && f.name == "value") {
-			node = tree
+			key = at
 		}
-		indexShortNames(f.typ, node)
+		x.addShort(f.typ, key)
 	}
 }
 
-// columnNames finds columns by their names.
-type columnNames struct{ full, short *nameTree }
+// columnNames finds the fields of a schema by their names.
+type columnNames struct{ full, short nameIndex }
 
-// columnNames indexes the names of a schema, which takes as long as parsing it.
+// columnNames indexes the names of the schema, which takes about as long as parsing it.
 func (s *schema) columnNames() columnNames {
-	full, err := indexNames(s.root, nil)
-	if err != nil {
-		full = &nameTree{} // not reached: parseSchema has refused it
-	}
-	short := &nameTree{}
-	indexShortNames(s.root, short)
-	return columnNames{full, short}
+	short := make(nameIndex, len(s.byID))
+	short.addShort(s.root, nameKey{})
+	return columnNames{s.names, short}
 }
 
 // find returns the field with a full or else a short name; nil if there is none.
 func (c columnNames) find(name string) *field {
-	for _, tree := range []*nameTree{c.full, c.short} {
-		if node := tree.at(name); node != nil && node.field != nil {
-			return node.field
-		}
+	key := nameKey{}.below(name)
+	if f := c.full[key]; f != nil {
+		return f
 	}
-	return nil
+	return c.short[key]
 }
