@@ -58,7 +58,9 @@ func (t Table) logged() bool {
 	return false
 }
 
-// Key addresses a record. ID may hold any bytes; keys of one table are ordered by them.
+// Key addresses a record. ID may hold any bytes, except that those of the tables that
+// changes name (warehouse, namespace, entry, pointer) are UTF-8; keys of one table are
+// ordered by them.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`

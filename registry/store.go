@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // Bounds that every store keeps to and may rely on.
@@ -232,7 +233,8 @@ func FailedCondition(err error) (Condition, bool) {
 
 // Check reports ErrBadBatch if b breaks a rule: a key written twice or too long, a value
 // too long, a write of the format record, Absent on a key that is not put, too many
-// items, an unknown table or condition, a Change without an ID. Every store calls it first.
+// items, an unknown table or condition, a Change without an ID, a warehouse, namespace,
+// entry or pointer whose ID is not UTF-8. Every store calls it first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions), len(b.Writes), BatchItemsMax)
@@ -273,6 +275,9 @@ func (w Write) check() error {
 	}
 	if w.Key.Table == TableFormat {
 		return fmt.Errorf("%w: only the store writes %s", ErrBadBatch, w.Key)
+	}
+	if w.Key.Table.logged() && !utf8.ValidString(w.Key.ID) {
+		return fmt.Errorf("%w: %s is not UTF-8, and changes name it", ErrBadBatch, w.Key)
 	}
 	if !w.Delete && len(w.Value) > ValueBytesMax {
 		return fmt.Errorf("%w: %s has a value of %d bytes, at most %d are allowed", ErrBadBatch, w.Key, len(w.Value), ValueBytesMax)

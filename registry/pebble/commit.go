@@ -75,9 +75,7 @@ func (s *Store) write(g *group) (err error) {
 		return err
 	}
 	s.last = g.last
-	if err := s.setView(newView(s.db)); err != nil {
-		s.fail(err)
-	}
+	s.setView(newView(s.db, &s.retired))
 	return nil
 }
 

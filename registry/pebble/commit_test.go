@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage/registry"
@@ -47,7 +48,7 @@ func applying(ctx context.Context, s *Store, batch registry.Batch) <-chan error 
 func TestConcurrentAppliesShareASync(t *testing.T) {
 	t.Parallel()
 	const clients = 64
-	g := newGate()
+	g := newGate(isLogSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), asItIs)
 	defer closeStore(t, s)
 	before := g.count()
@@ -72,7 +73,7 @@ func TestConcurrentAppliesShareASync(t *testing.T) {
 
 func TestReadersSeeNothingThatIsNotDurable(t *testing.T) {
 	t.Parallel()
-	g := newGate()
+	g := newGate(isLogSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), asItIs)
 	defer closeStore(t, s)
 	if _, err := s.Apply(t.Context(), testPut("a", "old")); err != nil {
@@ -115,11 +116,49 @@ func TestReadersSeeNothingThatIsNotDurable(t *testing.T) {
 	}
 }
 
+// TestReadersDoNotWaitForTheEnginesFiles holds up the sync with which a flush ends: calls
+// that do not need it go on, also one that reads in a view which was replaced meanwhile.
+func TestReadersDoNotWaitForTheEnginesFiles(t *testing.T) {
+	t.Parallel()
+	g := newGate(isManifestSync)
+	s := openStore(t, hooked(vfs.NewMem(), g.hook), func(options *engine.Options) {
+		smallTables(options)
+		options.MemTableStopWritesThreshold = 1000 // else the engine lets writes wait for the flush
+	})
+	defer closeStore(t, s)
+	g.close()
+	for flushing := false; !flushing; {
+		if _, err := s.Apply(t.Context(), testPut("a", string(make([]byte, 1<<10)))); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-g.arrived:
+			flushing = true
+		default:
+		}
+	}
+	v, err := s.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context(), testPut("a", "last")); err != nil {
+		t.Fatal(err)
+	}
+	s.leave(v)
+	if got := value(t, s, "a"); got != "last" {
+		t.Errorf("Get answers %q, want last", got)
+	}
+	if records, err := s.List(t.Context(), registry.TableLocation, "", "", 1); err != nil || len(records) != 1 {
+		t.Errorf("List answers %v, %v", records, err)
+	}
+	g.open()
+}
+
 // TestLosersHearItAfterTheSync lets requests of one group meet: what they hear of one
 // another must wait for the sync, what they hear of older records need not.
 func TestLosersHearItAfterTheSync(t *testing.T) {
 	t.Parallel()
-	g := newGate()
+	g := newGate(isLogSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), asItIs)
 	defer closeStore(t, s)
 	if _, err := s.Apply(t.Context(), testPut("old", "1")); err != nil {
@@ -173,7 +212,7 @@ func TestLosersHearItAfterTheSync(t *testing.T) {
 
 func TestApplyEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	g := newGate()
+	g := newGate(isLogSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), asItIs)
 	defer closeStore(t, s)
 	g.close()
@@ -203,7 +242,7 @@ func TestApplyEndsWithItsContext(t *testing.T) {
 
 func TestCloseCarriesOutWhatIsQueued(t *testing.T) {
 	t.Parallel()
-	g := newGate()
+	g := newGate(isLogSync)
 	fs := vfs.NewMem()
 	s := openStore(t, hooked(fs, g.hook), asItIs)
 	g.close()
@@ -236,7 +275,7 @@ func TestCloseCarriesOutWhatIsQueued(t *testing.T) {
 // TestLargeGroupsAreSplit lets more data queue than one group takes.
 func TestLargeGroupsAreSplit(t *testing.T) {
 	t.Parallel()
-	g := newGate()
+	g := newGate(isLogSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), asItIs)
 	defer closeStore(t, s)
 	before := g.count()

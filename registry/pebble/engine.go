@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,6 +28,8 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 			},
 		},
 	}
+	// Else a reader now and then waits for the list of files to be synced.
+	options.Experimental.ReadSamplingMultiplier = -1
 	for level := range options.Levels {
 		options.Levels[level].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
 	}
@@ -71,7 +72,8 @@ func (s *Store) checkEngineFormat() error {
 // load checks that the engine's content is a store of a format that this version can read,
 // makes it one if it is empty, and reads the position that was given away last.
 func (s *Store) load() error {
-	v := newView(s.db)
+	v := newView(s.db, &s.retired)
+	defer v.release()
 	format, err := s.loadFormat(v)
 	if err == nil {
 		_, err = v.read(positionKey(), func(stored []byte) (err error) {
@@ -79,7 +81,7 @@ func (s *Store) load() error {
 			return err
 		})
 	}
-	if err = errors.Join(err, v.release()); err != nil {
+	if err != nil {
 		return err
 	}
 	if format.Version > 0 {

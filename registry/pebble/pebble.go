@@ -72,6 +72,7 @@ type Store struct {
 	viewMu  sync.RWMutex
 	view    *view          // nil once the store is closed
 	readers sync.WaitGroup // calls that read; entered with viewMu held and view not nil
+	retired retired
 
 	buffers sync.Pool // of *[]byte, for the engine's keys
 	failure failure
@@ -128,11 +129,13 @@ func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
 	db, err := s.openEngine(cacheBytes, tune)
 	if err == nil {
 		s.db = db
+		s.retired.start()
 		if err = s.load(); err == nil {
-			s.view = newView(db)
+			s.view = newView(db, &s.retired)
 			s.committer.Go(s.commitLoop)
 			return nil
 		}
+		s.retired.stop()
 		err = errors.Join(err, s.closeEngine())
 	}
 	// What the engine says after the store has failed follows from that.
@@ -172,11 +175,13 @@ func (s *Store) Close() error {
 		stop := s.watch()
 		defer stop()
 		s.committer.Wait()
-		err := s.setView(nil)
+		s.setView(nil)
 		s.readers.Wait()
-		if !s.broken {
-			err = errors.Join(err, s.closeEngine())
+		s.retired.stop()
+		if s.broken {
+			return
 		}
+		err := s.closeEngine()
 		if s.failure.why() == nil {
 			s.closeErr = err
 		}
@@ -185,15 +190,14 @@ func (s *Store) Close() error {
 }
 
 // setView puts the view in place that readers get from now on, nil to let none in.
-func (s *Store) setView(next *view) error {
+func (s *Store) setView(next *view) {
 	s.viewMu.Lock()
 	last := s.view
 	s.view = next
 	s.viewMu.Unlock()
-	if last == nil {
-		return nil
+	if last != nil {
+		last.release()
 	}
-	return last.release()
 }
 
 // fail marks the store failed, for the first of its reasons, and lets nothing reach the

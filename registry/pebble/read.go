@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"context"
-	"errors"
 
 	"moorage/registry"
 )
@@ -22,10 +21,10 @@ func (s *Store) enter(ctx context.Context) (*view, error) {
 	return s.view, nil
 }
 
-// leave ends what enter began. err is how the call ended so far.
-func (s *Store) leave(v *view, err error) error {
-	defer s.readers.Done()
-	return errors.Join(err, v.release())
+// leave ends what enter began.
+func (s *Store) leave(v *view) {
+	v.release()
+	s.readers.Done()
 }
 
 // Get implements registry.Store.
@@ -37,16 +36,14 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	if err != nil {
 		return nil, err
 	}
-	records := make([]registry.Record, len(keys))
+	defer s.leave(v)
 	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	records := make([]registry.Record, len(keys))
 	for i, key := range keys {
 		if records[i], err = v.record(key, buf); err != nil {
-			break
+			return nil, err
 		}
-	}
-	s.buffers.Put(buf)
-	if err := s.leave(v, err); err != nil {
-		return nil, err
 	}
 	return records, nil
 }
@@ -65,6 +62,7 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	if err != nil {
 		return nil, err
 	}
+	defer s.leave(v)
 	var records []registry.Record
 	err = v.scan(ctx, lower, upper, limit, func(engineKey, stored []byte) error {
 		key := registry.Key{Table: table, ID: string(engineKey[recordPrefixBytes:])}
@@ -72,7 +70,7 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 		records = append(records, record)
 		return err
 	})
-	if err := s.leave(v, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return records, nil
@@ -87,6 +85,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 	if err != nil {
 		return nil, err
 	}
+	defer s.leave(v)
 	var changes []registry.PositionedChange
 	lower := append(appendPlaceKey(nil, after), 0)
 	err = v.scan(ctx, lower, afterPrefix([]byte{spacePosition}), limit, func(engineKey, id []byte) error {
@@ -94,7 +93,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 		changes = append(changes, change)
 		return err
 	})
-	if err := s.leave(v, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return changes, nil

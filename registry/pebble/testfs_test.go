@@ -84,8 +84,16 @@ func value(t *testing.T, s registry.Store, id string) string {
 	return string(records[0].Value)
 }
 
-// gate is a hook that holds up syncs of the log while it is shut.
+// isManifestSync tells whether op makes the engine's list of its files durable.
+func isManifestSync(op errorfs.Op) bool {
+	return strings.HasPrefix(path.Base(op.Path), "MANIFEST") &&
+		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
+}
+
+// gate is a hook that holds up syncs, of the log or of another file, while it is shut.
 type gate struct {
+	isSync func(op errorfs.Op) bool
+
 	// mu guards the fields below; leaf.
 	mu      sync.Mutex
 	shut    chan struct{} // nil while open; closed to let through who waits
@@ -93,10 +101,12 @@ type gate struct {
 	arrived chan struct{} // gets one for each sync that is held up
 }
 
-func newGate() *gate { return &gate{arrived: make(chan struct{}, 1000)} }
+func newGate(isSync func(op errorfs.Op) bool) *gate {
+	return &gate{isSync: isSync, arrived: make(chan struct{}, 1000)}
+}
 
 func (g *gate) hook(op errorfs.Op) error {
-	if !isLogSync(op) {
+	if !g.isSync(op) {
 		return nil
 	}
 	g.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	engine "github.com/cockroachdb/pebble/v2"
@@ -12,27 +13,83 @@ import (
 	"moorage/registry"
 )
 
-// view is the state of the engine after a sync. It is closed when its last user
-// releases it; the store itself is a user of the newest one.
+// view is the state of the engine after a sync. When its last user releases it, it is
+// retired; the store itself is a user of the newest one.
 type view struct {
 	snapshot *engine.Snapshot
 	users    atomic.Int64
+	retired  *retired
 }
 
 // newView returns a view of the engine's latest state, for one user. What was written last must
 // have been synced.
-func newView(db *engine.DB) *view {
-	v := &view{snapshot: db.NewSnapshot()}
+func newView(db *engine.DB, retired *retired) *view {
+	v := &view{snapshot: db.NewSnapshot(), retired: retired}
 	v.users.Store(1)
 	return v
 }
 
-// release gives the view back.
-func (v *view) release() error {
-	if v.users.Add(-1) > 0 {
-		return nil
+// release gives the view back. It does not wait.
+func (v *view) release() {
+	if v.users.Add(-1) == 0 {
+		v.retired.add(v)
 	}
-	return v.snapshot.Close()
+}
+
+// retired closes the views that nobody uses any more, in a goroutine of its own: the engine makes
+// whoever closes a snapshot wait while it syncs the list of its files. It is safe for concurrent use.
+type retired struct {
+	arrived sync.Cond      // on mu: the fields below have changed
+	closer  sync.WaitGroup // the goroutine that runs loop
+
+	// mu guards the fields below; leaf.
+	mu    sync.Mutex
+	views []*view
+	ended bool
+}
+
+func (r *retired) start() {
+	r.arrived.L = &r.mu
+	r.closer.Go(r.loop)
+}
+
+// add lets a view be closed.
+func (r *retired) add(v *view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.views = append(r.views, v)
+	r.arrived.Signal()
+}
+
+// loop closes views until stop is called and none is left.
+func (r *retired) loop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		for len(r.views) == 0 {
+			if r.ended {
+				return
+			}
+			r.arrived.Wait()
+		}
+		views := r.views
+		r.views = nil
+		r.mu.Unlock()
+		for _, v := range views {
+			// It fails only if it was closed before.
+			_ = v.snapshot.Close()
+		}
+		r.mu.Lock()
+	}
+}
+
+// stop waits until all views are closed.
+func (r *retired) stop() {
+	r.mu.Lock()
+	r.ended = true
+	r.arrived.Signal()
+	r.mu.Unlock()
+	r.closer.Wait()
 }
 
 // read calls use with what is stored under key, which use must not keep, and tells

@@ -233,6 +233,7 @@ func applyMalformed(h *harness) {
 		"change written twice":                {Writes: []registry.Write{registry.Put(registry.ChangeKey(id(1)), registry.StateVoid, nil)}, Change: change(1)},
 		"change without an id":                {Change: &registry.Change{Operation: "x"}},
 		"format written":                      {Writes: []registry.Write{registry.Put(registry.FormatKey(), registry.StateNone, nil)}},
+		"entry that is not UTF-8":             {Writes: []registry.Write{registry.Put(registry.EntryKey(id(1), "\xff"), registry.StateTable, nil)}},
 		"format deleted":                      {Writes: []registry.Write{registry.Delete(registry.FormatKey())}},
 		"no condition kind":                   {Conditions: []registry.Condition{{Key: key("there")}}},
 		"unknown condition kind":              {Conditions: []registry.Condition{{Kind: 99, Key: key("there")}}},

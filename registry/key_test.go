@@ -1,0 +1,164 @@
+package registry_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"moorage/registry"
+)
+
+// TestKeysAreFormat1 pins what the keys of stores of format 1 are made of.
+func TestKeysAreFormat1(t *testing.T) {
+	t.Parallel()
+	const some, other = "a1000000000000000000000000000001", "b2000000000000000000000000000002"
+	tests := []struct {
+		key   registry.Key
+		table registry.Table
+		id    string
+	}{
+		{registry.WarehouseKey("w"), 1, "w"},
+		{registry.NamespaceKey(someID, otherID, "a/b"), 2, some + "/" + other + "/a/b"},
+		{registry.EntryKey(otherID, "t/u"), 3, other + "/t/u"},
+		{registry.PointerKey(someID), 4, some},
+		{registry.UUIDKey("0190F3A0-1234-7ABC-8DEF-0123456789AB"), 5, "0190f3a0-1234-7abc-8def-0123456789ab"},
+		{registry.LocationKey("file:///Data"), 6, "file:///Data"},
+		{registry.ChangeKey(otherID), 9, other},
+		{registry.TaskKey(someID), 10, some},
+		{registry.FormatKey(), 11, "format"},
+	}
+	for _, tt := range tests {
+		if tt.key.Table != tt.table || tt.key.ID != tt.id {
+			t.Errorf("key is {%d %q}, want {%d %q}", tt.key.Table, tt.key.ID, tt.table, tt.id)
+		}
+	}
+	if prefix := registry.NamespacePrefix(someID, otherID); prefix+"x" != registry.NamespaceKey(someID, otherID, "x").ID {
+		t.Errorf("namespace prefix %q", prefix)
+	}
+	if prefix := registry.EntryPrefix(someID); prefix+"x" != registry.EntryKey(someID, "x").ID {
+		t.Errorf("entry prefix %q", prefix)
+	}
+}
+
+// TestNumbersAreFormat1 pins the numbers that stores of format 1 hold.
+func TestNumbersAreFormat1(t *testing.T) {
+	t.Parallel()
+	tables := []string{
+		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
+		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
+	}
+	if len(registry.Tables()) != len(tables)-1 {
+		t.Errorf("%d tables, want %d", len(registry.Tables()), len(tables)-1)
+	}
+	for i, table := range registry.Tables() {
+		if int(table) != i+1 || table.String() != tables[i+1] {
+			t.Errorf("table %d is called %s, want %d to be called %s", table, table, i+1, tables[i+1])
+		}
+	}
+	states := []string{
+		"none", "live", "dropping", "dropped", "purging", "table", "view", "owner", "below", "void", "pending", "committed", "aborted", "blocked",
+	}
+	for number, name := range states {
+		if got := registry.State(number).String(); got != name {
+			t.Errorf("state %d is called %s, want %s", number, got, name)
+		}
+	}
+	if got := registry.State(len(states)).String(); got != "state 14" {
+		t.Errorf("a state that does not exist is called %s", got)
+	}
+	if got := registry.Table(0).String(); got != "table 0" {
+		t.Errorf("a table that does not exist is called %s", got)
+	}
+}
+
+// TestShardsAreFormat1 pins the shards that stores of format 1 hold.
+func TestShardsAreFormat1(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]uint8{"": 9, "a": 11, "orders": 5, "ä": 9} {
+		if got := registry.Shard(name); got != want {
+			t.Errorf("shard of %q is %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestKeyString(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[registry.Key]string{
+		registry.LocationKey("file:///a b"):         "location/file:///a b",
+		registry.LocationKey("\x00\n\xff\"ä"):       `location/\x00\n\xff\"\u00e4`,
+		{Table: 99, ID: "x"}:                        "table 99/x",
+		registry.EntryKey(registry.ID{15: 1}, "té"): `entry/00000000000000000000000000000001/t\u00e9`,
+	} {
+		if got := key.String(); got != want {
+			t.Errorf("key is shown as %s, want %s", got, want)
+		}
+	}
+}
+
+func TestCheckKeysListPage(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", registry.KeyBytesMax)
+	tests := []struct {
+		name string
+		err  error
+		bad  bool
+	}{
+		{"no keys", registry.CheckKeys(nil), false},
+		{"longest key", registry.CheckKeys([]registry.Key{registry.LocationKey(long)}), false},
+		{"too long", registry.CheckKeys([]registry.Key{registry.FormatKey(), registry.LocationKey(long + "x")}), true},
+		{"empty", registry.CheckKeys([]registry.Key{registry.LocationKey("")}), true},
+		{"table 0", registry.CheckKeys([]registry.Key{{ID: "x"}}), true},
+		{"table 12", registry.CheckKeys([]registry.Key{{Table: 12, ID: "x"}}), true},
+		{"smallest page", registry.CheckPage(1), false},
+		{"largest page", registry.CheckPage(registry.ListLimitMax), false},
+		{"no page", registry.CheckPage(0), true},
+		{"negative page", registry.CheckPage(-1), true},
+		{"too large a page", registry.CheckPage(registry.ListLimitMax + 1), true},
+		{"list", registry.CheckList(registry.TableEntry, 1), false},
+		{"list without a limit", registry.CheckList(registry.TableEntry, 0), true},
+		{"list of table 12", registry.CheckList(12, 1), true},
+	}
+	for _, tt := range tests {
+		if errors.Is(tt.err, registry.ErrBadBatch) != tt.bad || (tt.err != nil) != tt.bad {
+			t.Errorf("%s: %v, want ErrBadBatch: %t", tt.name, tt.err, tt.bad)
+		}
+	}
+}
+
+func TestIDText(t *testing.T) {
+	t.Parallel()
+	const text = "a1000000000000000000000000000001"
+	if someID.String() != text || registry.ETag(someID).String() != text {
+		t.Errorf("shown as %s and %s, want %s", someID, registry.ETag(someID), text)
+	}
+	if someID.IsZero() || !(registry.ID{}).IsZero() || someETag.IsZero() || !(registry.ETag{}).IsZero() {
+		t.Error("IsZero is wrong")
+	}
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(text)); err != nil || id != someID {
+		t.Errorf("read as %s, %v", id, err)
+	}
+	for _, bad := range []string{"", text[1:], text + "0", text + "00", "g" + text[1:]} {
+		if err := id.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q was read as %s", bad, id)
+		}
+	}
+}
+
+func TestNewETagIsNeverZero(t *testing.T) {
+	t.Parallel()
+	want := bytes.Repeat([]byte{7}, 16)
+	etag, err := registry.NewETag(io.MultiReader(bytes.NewReader(make([]byte, 32)), bytes.NewReader(want)))
+	if err != nil || etag != registry.ETag(want) {
+		t.Errorf("drew %s, %v; want the first that is not zero", etag, err)
+	}
+	id, err := registry.NewID(bytes.NewReader(want))
+	if err != nil || id != registry.ID(want) {
+		t.Errorf("drew %s, %v", id, err)
+	}
+	if _, err := registry.NewID(bytes.NewReader(want[:15])); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("too few bytes: %v", err)
+	}
+}

@@ -1,0 +1,224 @@
+package registry_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	someID    = registry.ID{0: 0xa1, 15: 0x01}
+	otherID   = registry.ID{0: 0xb2, 15: 0x02}
+	someETag  = registry.ETag{0: 0xc3, 15: 0x03}
+	otherETag = registry.ETag{0: 0xd4, 15: 0x04}
+	someTime  = time.Date(2026, 11, 21, 10, 11, 12, 131_415_161, time.UTC)
+)
+
+// goldenValues are values of every struct that is the value of a record, by the name of the
+// golden file: one with all of its members, and the zero value.
+func goldenValues() map[string][2]any {
+	properties := map[string]string{"owner": "ann", "a \"quoted\" key": "ä\x00"}
+	return map[string][2]any{
+		"warehouse": {registry.Warehouse{
+			ID: someID, Location: "file:///data/w", AllowedLocations: []string{"s3://bucket/a"}, Properties: properties, Since: someTime,
+		}, registry.Warehouse{}},
+		"namespace": {registry.Namespace{ID: someID, Properties: properties, Since: someTime}, registry.Namespace{}},
+		"entry":     {registry.Entry{Pointer: someID, Shard: 15}, registry.Entry{}},
+		"pointer": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a", "b.c"}, Name: "t<>&", NamespaceID: otherID, View: true,
+			TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab", MetadataLocation: "file:///data/w/t/metadata/00001.metadata.json",
+			Claims: []string{"file:///data/w/old", "file:///data/w/t"}, Since: someTime, Task: otherID,
+		}, registry.Pointer{}},
+		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
+		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
+		"change": {registry.Change{
+			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+			Principal: "ann", RequestID: "r-1", Time: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
+			Versions: []registry.Version{
+				{Key: registry.PointerKey(someID), Old: someETag, New: otherETag},
+				{Key: registry.EntryKey(otherID, "new"), New: otherETag}, {Key: registry.EntryKey(otherID, "gone"), Old: someETag},
+			},
+		}, registry.Change{}},
+		"task": {registry.Task{
+			ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, Attempts: 3, LastError: "no such bucket",
+		}, registry.Task{}},
+		"format": {registry.Format{Version: registry.FormatVersion}, registry.Format{}},
+	}
+}
+
+func goldenFile(name string) string {
+	return filepath.Join("testdata", "format-1", name+".json")
+}
+
+// TestEncodeIsFormat1 holds the codec against files that must never change: they are what
+// stores of format 1 hold.
+func TestEncodeIsFormat1(t *testing.T) {
+	t.Parallel()
+	for name, values := range goldenValues() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines [][]byte
+			for _, value := range values {
+				line, err := registry.Encode(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = append(lines, line)
+			}
+			got := append(bytes.Join(lines, []byte("\n")), '\n')
+			if *update {
+				if err := os.WriteFile(goldenFile(name), got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(goldenFile(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("encoded as\n%s\nwant\n%s", got, want)
+			}
+			for i, line := range bytes.Split(bytes.TrimSpace(want), []byte("\n")) {
+				checkDecodes(t, line, values[i])
+				checkDecodes(t, append([]byte(`{"a member of a later version":[{}],`), bytes.TrimPrefix(line, []byte("{"))...), values[i])
+			}
+		})
+	}
+}
+
+// checkDecodes fails unless encoded is read as want.
+func checkDecodes(t *testing.T, encoded []byte, want any) {
+	t.Helper()
+	encoded = bytes.Replace(encoded, []byte(",}"), []byte("}"), 1) // of a value without members
+	got, err := decoders()[reflect.TypeOf(want)](registry.Record{Key: registry.FormatKey(), ETag: someETag, Value: encoded})
+	if err != nil {
+		t.Fatalf("decode %s: %v", encoded, err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\nwas decoded as %+v\nwant %+v", encoded, got, want)
+	}
+}
+
+// decoders are Decode for every struct that is the value of a record.
+func decoders() map[reflect.Type]func(registry.Record) (any, error) {
+	decoders := make(map[reflect.Type]func(registry.Record) (any, error))
+	addDecoder[registry.Warehouse](decoders)
+	addDecoder[registry.Namespace](decoders)
+	addDecoder[registry.Entry](decoders)
+	addDecoder[registry.Pointer](decoders)
+	addDecoder[registry.TableUUIDClaim](decoders)
+	addDecoder[registry.LocationClaim](decoders)
+	addDecoder[registry.Change](decoders)
+	addDecoder[registry.Task](decoders)
+	addDecoder[registry.Format](decoders)
+	return decoders
+}
+
+func addDecoder[T any](decoders map[reflect.Type]func(registry.Record) (any, error)) {
+	decoders[reflect.TypeFor[T]()] = func(r registry.Record) (any, error) { return registry.Decode[T](r) }
+}
+
+func TestEveryValueHasAGoldenFile(t *testing.T) {
+	t.Parallel()
+	covered := make(map[reflect.Type]bool)
+	for _, values := range goldenValues() {
+		covered[reflect.TypeOf(values[0])] = true
+	}
+	for valueType := range decoders() {
+		if !covered[valueType] {
+			t.Errorf("%s has no golden file", valueType)
+		}
+	}
+	files, err := filepath.Glob(goldenFile("*"))
+	if err != nil || len(files) != len(covered) {
+		t.Errorf("%d golden files for %d structs, %v", len(files), len(covered), err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]registry.Record{
+		"no record":   {},
+		"empty":       {Key: registry.PointerKey(someID), ETag: someETag},
+		"no JSON":     {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte("{")},
+		"a list":      {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte("[]")},
+		"more behind": {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte("{}{}")},
+		"short id":    {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte(`{"id":"00"}`)},
+		"bad id":      {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte(`{"id":"` + strings.Repeat("x", 32) + `"}`)},
+		"bad time":    {Key: registry.PointerKey(someID), ETag: someETag, Value: []byte(`{"since":"yesterday"}`)},
+	}
+	for name, record := range tests {
+		if got, err := registry.Decode[registry.Pointer](record); err == nil {
+			t.Errorf("%s: decoded as %+v", name, got)
+		} else if record.Exists() && !strings.Contains(err.Error(), record.Key.String()) {
+			t.Errorf("%s: the error does not name the record: %v", name, err)
+		}
+	}
+}
+
+// FuzzDecode reads any bytes as any value. What can be read can be written, and stays the
+// same from then on.
+func FuzzDecode(f *testing.F) {
+	files, err := filepath.Glob(goldenFile("*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for line := range bytes.Lines(content) {
+			f.Add(bytes.TrimSpace(line))
+		}
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		for valueType, decode := range decoders() {
+			record := registry.Record{Key: registry.FormatKey(), ETag: someETag, Value: value}
+			decoded, err := decode(record)
+			if err != nil {
+				continue
+			}
+			first, err := registry.Encode(decoded)
+			if err != nil {
+				t.Fatalf("%s: %+v was read from %q but cannot be written: %v", valueType, decoded, value, err)
+			}
+			record.Value = first
+			if decoded, err = decode(record); err != nil {
+				t.Fatalf("%s: %q was written and cannot be read: %v", valueType, first, err)
+			}
+			second, err := registry.Encode(decoded)
+			if err != nil || !bytes.Equal(first, second) {
+				t.Fatalf("%s: %q was written, read and written as %q, %v", valueType, first, second, err)
+			}
+		}
+	})
+}
+
+// FuzzUnmarshalID reads any text as an ID and as an ETag.
+func FuzzUnmarshalID(f *testing.F) {
+	for _, text := range []string{"", "00", someID.String(), strings.ToUpper(otherID.String()), strings.Repeat("0", 33), strings.Repeat("g", 32)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var id registry.ID
+		var etag registry.ETag
+		idErr, etagErr := id.UnmarshalText([]byte(text)), etag.UnmarshalText([]byte(text))
+		if (idErr == nil) != (etagErr == nil) {
+			t.Fatalf("%q: as an ID %v, as an ETag %v", text, idErr, etagErr)
+		}
+		if idErr == nil && (id.String() != strings.ToLower(text) || etag.String() != id.String()) {
+			t.Fatalf("%q was read as %s and %s", text, id, etag)
+		}
+	})
+}

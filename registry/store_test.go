@@ -1,0 +1,147 @@
+package registry_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"testing"
+
+	"moorage/registry"
+)
+
+func TestConditionMet(t *testing.T) {
+	t.Parallel()
+	key := registry.LocationKey("a")
+	there := registry.Record{Key: key, ETag: someETag, State: registry.StateOwner}
+	missing := registry.Record{}
+	tests := []struct {
+		condition      registry.Condition
+		there, missing bool
+		text           string
+	}{
+		{registry.Absent(key), false, true, "absent(location/a)"},
+		{registry.ETagIs(key, someETag), true, false, "etag(location/a) = " + someETag.String()},
+		{registry.ETagIs(key, otherETag), false, false, "etag(location/a) = " + otherETag.String()},
+		{registry.ETagIs(key, registry.ETag{}), false, false, "etag(location/a) = 00000000000000000000000000000000"},
+		{registry.StateIs(key, registry.StateOwner), true, false, "state(location/a) = owner"},
+		{registry.StateIs(key, registry.StateNone), false, false, "state(location/a) = none"},
+		{registry.Condition{Key: key}, false, false, "condition 0 on location/a"},
+	}
+	for _, tt := range tests {
+		if tt.condition.Met(there) != tt.there || tt.condition.Met(missing) != tt.missing {
+			t.Errorf("%s: met by the record: %t, by none: %t", tt.condition, tt.condition.Met(there), tt.condition.Met(missing))
+		}
+		if tt.condition.String() != tt.text {
+			t.Errorf("shown as %s, want %s", tt.condition, tt.text)
+		}
+	}
+}
+
+func TestFailedCondition(t *testing.T) {
+	t.Parallel()
+	want := registry.Absent(registry.LocationKey("a"))
+	err := fmt.Errorf("apply: %w", &registry.FailedError{Index: 3, Condition: want})
+	if got, refused := registry.FailedCondition(err); !refused || got != want {
+		t.Errorf("got %s, %t", got, refused)
+	}
+	if err.Error() != "apply: registry: condition failed: absent(location/a)" {
+		t.Errorf("shown as %v", err)
+	}
+	if _, refused := registry.FailedCondition(registry.ErrUnknown); refused {
+		t.Error("an unknown outcome was taken for a refusal")
+	}
+}
+
+// TestBatchCheckAccepts holds what is near to a rule and does not break it; registrytest
+// has the batches that every store refuses.
+func TestBatchCheckAccepts(t *testing.T) {
+	t.Parallel()
+	key := registry.LocationKey("a")
+	tests := map[string]registry.Batch{
+		"empty":                 {},
+		"conditions only":       {Conditions: []registry.Condition{registry.StateIs(key, registry.StateOwner), registry.ETagIs(key, registry.ETag{})}},
+		"one key, two tables":   {Writes: []registry.Write{registry.Put(key, 0, nil), registry.Put(registry.UUIDKey("a"), 0, nil)}},
+		"two conditions, a key": {Conditions: []registry.Condition{registry.Absent(key), registry.StateIs(key, 1)}, Writes: []registry.Write{registry.Put(key, 0, nil)}},
+		"another change":        {Writes: []registry.Write{registry.Delete(registry.ChangeKey(otherID))}, Change: &registry.Change{ID: someID}},
+		"condition on format":   {Conditions: []registry.Condition{registry.ETagIs(registry.FormatKey(), registry.FormatRecord().ETag)}},
+		"any bytes":             {Writes: []registry.Write{registry.Put(registry.LocationKey("\x00\xff"), 255, []byte{0})}},
+		"any UTF-8":             {Writes: []registry.Write{registry.Put(registry.EntryKey(someID, "\x01ä\u2028"), registry.StateTable, nil)}},
+	}
+	for name, batch := range tests {
+		if err := batch.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNewETags(t *testing.T) {
+	t.Parallel()
+	key := registry.LocationKey("a")
+	batch := registry.Batch{Writes: []registry.Write{registry.Put(key, 0, nil), registry.Delete(registry.LocationKey("b"))}}
+	random := func(etags int) io.Reader {
+		return io.MultiReader(bytes.NewReader(bytes.Repeat([]byte{1}, 16)), bytes.NewReader(bytes.Repeat([]byte{2}, 16*(etags-1))))
+	}
+	first, second := registry.ETag(bytes.Repeat([]byte{1}, 16)), registry.ETag(bytes.Repeat([]byte{2}, 16))
+	got, err := batch.NewETags(random(1))
+	if want := []registry.ETag{first, {}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("drew %v, %v; want %v", got, err, want)
+	}
+	batch.Change = &registry.Change{ID: someID}
+	got, err = batch.NewETags(random(2))
+	if want := []registry.ETag{first, {}, second}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("drew %v, %v; want %v", got, err, want)
+	}
+	if _, err := batch.NewETags(random(1)); err == nil {
+		t.Error("drew two etags from the bytes of one")
+	}
+}
+
+func TestSealWithoutChange(t *testing.T) {
+	t.Parallel()
+	batch := registry.Batch{
+		Conditions: []registry.Condition{registry.StateIs(registry.LocationKey("a"), 1)},
+		Writes:     []registry.Write{registry.Put(registry.LocationKey("b"), 1, nil)},
+	}
+	sealed, err := batch.Seal([]registry.ETag{someETag})
+	if err != nil || !reflect.DeepEqual(sealed, batch) {
+		t.Errorf("sealed as %+v, %v; want %+v", sealed, err, batch)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	t.Parallel()
+	pointer, entry, location := registry.PointerKey(someID), registry.EntryKey(otherID, "t"), registry.LocationKey("l")
+	// Room behind the slices shows whether Seal writes there.
+	conditions := append(make([]registry.Condition, 0, 8), registry.Absent(location), registry.ETagIs(pointer, someETag), registry.StateIs(entry, registry.StateTable))
+	writes := append(make([]registry.Write, 0, 8), registry.Put(location, registry.StateOwner, nil), registry.Put(pointer, registry.StateLive, []byte("{}")), registry.Delete(entry))
+	change := registry.Change{ID: otherID, Operation: "rename", Principal: "ann", Time: someTime}
+	batch := registry.Batch{Conditions: conditions, Writes: writes, Change: &change}
+	sealed, err := batch.Seal([]registry.ETag{{1}, otherETag, {}, {2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := change
+	want.Versions = []registry.Version{{Key: pointer, Old: someETag, New: otherETag}, {Key: entry}}
+	if !reflect.DeepEqual(*sealed.Change, want) {
+		t.Errorf("change is %+v, want %+v", *sealed.Change, want)
+	}
+	value, err := registry.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := registry.ChangeKey(otherID)
+	if wanted := append(conditions[:3:3], registry.Absent(key)); !reflect.DeepEqual(sealed.Conditions, wanted) {
+		t.Errorf("conditions are %v, want %v", sealed.Conditions, wanted)
+	}
+	if wanted := append(writes[:3:3], registry.Put(key, registry.StateNone, value)); !reflect.DeepEqual(sealed.Writes, wanted) {
+		t.Errorf("writes are %v, want %v", sealed.Writes, wanted)
+	}
+	if change.Versions != nil || conditions[:4][3] != (registry.Condition{}) || !reflect.DeepEqual(writes[:4][3], registry.Write{}) {
+		t.Error("Seal wrote to the batch of its caller")
+	}
+	if err := sealed.Check(); !errors.Is(err, registry.ErrBadBatch) {
+		t.Errorf("a sealed batch can be sealed again: %v", err)
+	}
+}
