@@ -135,7 +135,7 @@ func (m *module) mutableTypes(f *file) (found []violation) {
 				}
 				return true
 			})
-			if len(s.Values) == 0 && !blank(s) {
+			if len(s.Values) == 0 && !blank(s) && !embedded(d.Doc) && !embedded(s.Doc) {
 				found = append(found, m.at("mutable variable", f, s, "%s has no value, so it can only be there to be changed", s.Names[0].Name))
 			}
 		}
@@ -153,6 +153,11 @@ func isState(importPath, name string) bool {
 		return true
 	}
 	return false
+}
+
+// embedded tells whether the compiler gives the variable its value.
+func embedded(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
 func blank(s *ast.ValueSpec) bool {

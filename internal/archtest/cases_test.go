@@ -67,6 +67,7 @@ func ruleCases() []ruleCase {
 		{"written variables", "mutable variable", "locks", source("package locks\nvar n = 1\nvar m = map[int]int{}\nvar p = []int{1}\n" +
 			"func f() { n++; m[1] = 2; delete(m, 1); g(&n); p[0]++; for p[0] = range 3 {} }\nfunc g(*int) {}"), 6},
 		{"variables made to change", "mutable variable", "locks", source("package locks\nimport (\"sync\"; \"sync/atomic\")\nvar mu sync.Mutex\nvar c = new(atomic.Int64)\nvar hook func()"), 4},
+		{"embedded files", "mutable variable", "locks", source("package locks\nimport \"embed\"\n//go:embed sql\nvar sql embed.FS"), 0},
 		{"pool", "mutable variable", "locks", source("package locks\nimport \"sync\"\nvar pool = sync.Pool{}"), 0},
 		{"read variables", "mutable variable", "locks", source("package locks\nimport \"errors\"\nvar ErrX = errors.New(\"x\")\nvar m = map[int]int{1: 2}\n" +
 			"var _ error = (*e)(nil)\nfunc f() int { m := m[1]; m = 3; for range 3 {}; return m }\ntype e struct{ error }"), 0},
