@@ -2,7 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
+from harness import clients
+from harness.compare import rows
 
 WRITERS = 4
 INSERTS_PER_WRITER = 3
@@ -72,3 +75,22 @@ def test_concurrent_creates_one_wins(sql, namespace):
     assert len(winners) == 1, outcomes
     assert all("already exists" in fault.lower() or "ALREADY_EXISTS" in fault for _, fault in outcomes if fault)
     assert sql(f"SELECT writer FROM {namespace}.once") == [(winners[0],)]
+
+
+def test_writers_of_two_engines(sql, iceberg, catalog_server, table):
+    """Spark and PyIceberg append to one table at once, each with its own retries."""
+    schema = pa.schema([pa.field("writer", pa.int32()), pa.field("number", pa.int32())])
+
+    def write(writer: int) -> None:
+        if writer % 2:
+            for number in range(INSERTS_PER_WRITER):
+                sql(f"INSERT INTO {table} VALUES ({writer}, {number})")
+        else:
+            loaded = clients.pyiceberg_catalog(catalog_server).load_table(table)
+            for number in range(INSERTS_PER_WRITER):
+                loaded.append(pa.table({"writer": [writer], "number": [number]}, schema=schema))
+
+    in_parallel(write)
+    expected = [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
+    assert sql(f"SELECT * FROM {table}") == expected
+    assert rows(iceberg.load_table(table)) == expected

@@ -1,0 +1,98 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// owner is a namespace in which one writer alone works, so that it knows what must be there.
+type owner struct {
+	namespace string
+	tables    map[string]ownTable
+	after     map[string]ownTable // if the request whose answer stayed out has happened; nil if there is none
+}
+
+// ownTable is a table in such a namespace.
+type ownTable struct {
+	uuid    string // empty if the answer that told it stayed out
+	commits int
+}
+
+const propCommits = "commits"
+
+// workOnOwn creates, changes, drops or renames a table of the writer's own.
+func (w *writer) workOnOwn(ctx context.Context) answer {
+	names := []string{"a", "b", "c"}
+	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	name, other := names[0], names[1]
+	own, after := w.own, maps.Clone(w.own.tables)
+	table, exists := own.tables[name]
+	_, otherExists := own.tables[other]
+	var a answer
+	switch n := w.random.IntN(4); {
+	case !exists:
+		a = w.client.create(ctx, own.namespace, name, map[string]string{propCommits: "0"})
+		after[name] = ownTable{uuid: a.table.Metadata.UUID}
+	case n == 0:
+		a = w.client.drop(ctx, own.namespace, name, w.random.IntN(2) == 0)
+		delete(after, name)
+	case n == 1 && !otherExists:
+		a = w.client.rename(ctx, own.namespace, name, other)
+		delete(after, name)
+		after[other] = table
+	default:
+		table.commits++
+		a = w.client.set(ctx, own.namespace, name, map[string]string{propCommits: strconv.Itoa(table.commits)})
+		after[name] = table
+	}
+	switch a.outcome {
+	case acknowledged:
+		own.tables = after
+	case unknown:
+		own.after = after
+	case refused:
+		w.problems = append(w.problems, fmt.Sprintf("a request that nobody disturbs was refused in %s: %d %s", own.namespace, a.status, a.text))
+	}
+	return a
+}
+
+// verify compares the namespace with what its writer knows, and then takes what is there for known.
+func (o *owner) verify(ctx context.Context, c *client) error {
+	names, err := c.list(ctx, o.namespace)
+	if err != nil {
+		return err
+	}
+	found := map[string]ownTable{}
+	for _, name := range names {
+		a := c.load(ctx, o.namespace, name)
+		if a.outcome != acknowledged {
+			return fmt.Errorf("load %s.%s: %d %s", o.namespace, name, a.status, a.text)
+		}
+		commits, err := strconv.Atoi(a.table.Metadata.Properties[propCommits])
+		if err != nil {
+			return fmt.Errorf("load %s.%s: %w", o.namespace, name, err)
+		}
+		found[name] = ownTable{a.table.Metadata.UUID, commits}
+	}
+	if !sameTables(found, o.tables) && (o.after == nil || !sameTables(found, o.after)) {
+		return fmt.Errorf("%s holds %v, want %v, or %v if the last request happened", o.namespace, found, o.tables, o.after)
+	}
+	o.tables, o.after = found, nil
+	return nil
+}
+
+// sameTables tells whether found is what is wanted.
+func sameTables(found, want map[string]ownTable) bool {
+	if !slices.Equal(slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(want))) {
+		return false
+	}
+	for name, table := range want {
+		if got := found[name]; got.commits != table.commits || table.uuid != "" && got.uuid != table.uuid {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,182 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// round is the life of one process of the server: from its start on what the last one left to its death.
+type round struct {
+	number       int
+	seed         uint64
+	binary, data string
+	world        *world
+	answers      int64         // after how many answers the server is killed
+	delay        time.Duration // and how long after
+}
+
+func (r *round) run(t *testing.T) {
+	server := startServer(t, r.binary, r.data)
+	defer server.kill()
+	client := newClient(server.uri)
+	r.world.verify(t, client)
+	r.world.prepare(t, client, r.number)
+	if t.Failed() {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), roundTimeout)
+	defer cancel()
+	enough := make(chan struct{})
+	var answered atomic.Int64
+	count := func() {
+		if answered.Add(1) == r.answers {
+			close(enough)
+		}
+	}
+	writers := make([]*writer, writersCount)
+	var group sync.WaitGroup
+	for i := range writers {
+		writers[i] = &writer{
+			number: i, round: r.number, client: client, own: r.world.own[i], answered: count,
+			random: rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32|uint64(i+1))),
+		}
+		group.Go(func() { writers[i].work(ctx) })
+	}
+	select {
+	case <-enough:
+		<-time.After(r.delay)
+	case <-server.ended:
+		t.Errorf("the server ended by itself: %s\n%s", server.process.ProcessState, server.stderr)
+	case <-ctx.Done():
+		t.Errorf("only %d answers in %s", answered.Load(), roundTimeout)
+	}
+	server.kill()
+	group.Wait()
+	for _, w := range writers {
+		r.world.take(t, w)
+	}
+	t.Logf("round %d: killed after %d answers and %s; %s", r.number, r.answers, r.delay, r.world.summary())
+	checkStopped(t, r.binary, r.data)
+}
+
+// commit is a commit that a writer made to a common table.
+type commit struct {
+	id       string // "3.5.17": round, writer, call; the value of property propAuthor in the version that it makes
+	writer   int
+	outcome  outcome
+	table    string
+	location string // of the version that was acknowledged
+	snapshot int64  // that it appends, 0 if none
+}
+
+const propAuthor = "author"
+
+func propWriter(number int) string { return fmt.Sprintf("writer-%d", number) }
+
+// writer makes one request after the other until an answer stays out.
+type writer struct {
+	number, round int
+	client        *client
+	own           *owner
+	random        *rand.Rand
+	answered      func()
+
+	calls    int
+	commits  []commit
+	shared   sharedCount
+	problems []string
+}
+
+// work makes requests until the server is dead.
+func (w *writer) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		var last answer
+		switch n := w.random.IntN(100); {
+		case n < 60:
+			last = w.commit(ctx)
+		case n < 85:
+			last = w.workOnOwn(ctx)
+		default:
+			last = w.workOnShared(ctx)
+		}
+		if last.outcome == unknown && last.status == 0 {
+			return // the connection broke, as it should when the process is killed
+		}
+		if last.status >= 500 {
+			w.problems = append(w.problems, fmt.Sprintf("a healthy server answered %d: %s", last.status, last.text))
+			return
+		}
+		w.answered()
+	}
+}
+
+// commit makes one commit to one of the tables on which all writers work.
+func (w *writer) commit(ctx context.Context) answer {
+	namespace, table := commonNamespace(w.round), commonTables()[w.random.IntN(len(commonTables()))]
+	w.calls++
+	made := commit{id: fmt.Sprintf("%d.%d.%d", w.round, w.number, w.calls), writer: w.number, table: table}
+	properties := map[string]string{propAuthor: made.id, propWriter(w.number): made.id}
+	var a answer
+	if w.random.IntN(2) == 0 {
+		a = w.client.set(ctx, namespace, table, properties)
+	} else {
+		base := w.client.load(ctx, namespace, table)
+		if base.outcome != acknowledged {
+			return base
+		}
+		made.snapshot = int64(w.round+1)<<40 | int64(w.number+1)<<32 | int64(w.calls)
+		a = w.client.append(ctx, namespace, table, base.table.Metadata, made.snapshot, properties)
+	}
+	made.outcome, made.location = a.outcome, a.table.Location
+	w.commits = append(w.commits, made)
+	if a.outcome == refused && made.snapshot == 0 {
+		w.problems = append(w.problems, fmt.Sprintf("a commit that requires nothing was refused: %d %s", a.status, a.text))
+	}
+	return a
+}
+
+// sharedCount counts what may have become of the tables in the namespace in which all writers create, drop and rename
+// the same names.
+type sharedCount struct {
+	live                  int // creates less drops, of those acknowledged
+	maybeMore, maybeFewer int // creates and drops whose outcome is unknown
+}
+
+func (c *sharedCount) add(other sharedCount) {
+	c.live += other.live
+	c.maybeMore += other.maybeMore
+	c.maybeFewer += other.maybeFewer
+}
+
+const sharedNamespace = "shared"
+
+// workOnShared creates, drops or renames one of a few names that all writers fight for.
+func (w *writer) workOnShared(ctx context.Context) (a answer) {
+	names := []string{"s0", "s1", "s2"}
+	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	switch w.random.IntN(3) {
+	case 0:
+		a = w.client.create(ctx, sharedNamespace, names[0], nil)
+		if a.outcome == acknowledged {
+			w.shared.live++
+		} else if a.outcome == unknown {
+			w.shared.maybeMore++
+		}
+	case 1:
+		a = w.client.drop(ctx, sharedNamespace, names[0], w.random.IntN(2) == 0)
+		if a.outcome == acknowledged {
+			w.shared.live--
+		} else if a.outcome == unknown {
+			w.shared.maybeFewer++
+		}
+	default:
+		a = w.client.rename(ctx, sharedNamespace, names[0], names[1])
+	}
+	return a
+}

@@ -1,0 +1,247 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// world is what the writers were answered, over all rounds.
+type world struct {
+	own     []*owner
+	shared  sharedCount
+	round   int      // the last; -1 before the first
+	commits []commit // to the common tables of the last round
+	// settled are the locations of the common tables of earlier rounds, which nobody changes any more, by
+	// namespace and name.
+	settled map[[2]string]string
+}
+
+func newWorld() *world {
+	w := &world{round: -1, settled: map[[2]string]string{}}
+	for i := range writersCount {
+		w.own = append(w.own, &owner{namespace: fmt.Sprintf("own%d", i), tables: map[string]ownTable{}})
+	}
+	return w
+}
+
+// Each round has common tables of its own, so that their histories stay short enough to be read as a whole.
+func commonNamespace(round int) string { return fmt.Sprintf("round%d", round) }
+func commonTables() []string           { return []string{"t0", "t1", "t2"} }
+
+// prepare makes what the writers of a round work on.
+func (w *world) prepare(t *testing.T, c *client, number int) {
+	t.Helper()
+	must := func(a answer) {
+		if a.outcome != acknowledged {
+			t.Errorf("prepare round %d: %d %s", number, a.status, a.text)
+		}
+	}
+	if number == 0 {
+		must(c.createNamespace(t.Context(), sharedNamespace))
+		for _, o := range w.own {
+			must(c.createNamespace(t.Context(), o.namespace))
+		}
+	}
+	must(c.createNamespace(t.Context(), commonNamespace(number)))
+	for _, table := range commonTables() {
+		must(c.create(t.Context(), commonNamespace(number), table, map[string]string{
+			propAuthor: "", "write.metadata.previous-versions-max": "100000",
+		}))
+	}
+	w.round, w.commits = number, nil
+}
+
+// take adds what a writer was answered.
+func (w *world) take(t *testing.T, from *writer) {
+	t.Helper()
+	for _, problem := range from.problems {
+		t.Errorf("writer %d: %s", from.number, problem)
+	}
+	w.commits = append(w.commits, from.commits...)
+	w.shared.add(from.shared)
+}
+
+// summary counts the commits to the common tables of the last round.
+func (w *world) summary() string {
+	var counts [3]int
+	for _, made := range w.commits {
+		counts[made.outcome]++
+	}
+	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown", counts[acknowledged], counts[refused], counts[unknown])
+}
+
+// verify compares what the server holds with what the writers were answered.
+func (w *world) verify(t *testing.T, c *client) {
+	t.Helper()
+	ctx := t.Context()
+	for _, o := range w.own {
+		if w.round >= 0 {
+			report(t, o.verify(ctx, c))
+		}
+	}
+	if w.round < 0 {
+		return
+	}
+	report(t, w.verifyShared(ctx, c))
+	for key, location := range w.settled {
+		a := c.load(ctx, key[0], key[1])
+		if a.table.Location != location {
+			t.Errorf("%s.%s, which nobody changed, is at %q, want %s (status %d)", key[0], key[1], a.table.Location, location, a.status)
+		}
+	}
+	namespace := commonNamespace(w.round)
+	for _, table := range commonTables() {
+		a := c.load(ctx, namespace, table)
+		if a.outcome != acknowledged {
+			t.Errorf("load %s.%s: %d %s", namespace, table, a.status, a.text)
+			continue
+		}
+		var commits []commit
+		for _, made := range w.commits {
+			if made.table == table {
+				commits = append(commits, made)
+			}
+		}
+		report(t, verifyTable(a.table, commits))
+		w.settled[[2]string{namespace, table}] = a.table.Location
+	}
+}
+
+func report(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// verifyShared compares the number of tables for which all fight with what creates and drops have left, and looks
+// that each can be loaded.
+func (w *world) verifyShared(ctx context.Context, c *client) error {
+	names, err := c.list(ctx, sharedNamespace)
+	if err != nil {
+		return err
+	}
+	least, most := w.shared.live-w.shared.maybeFewer, w.shared.live+w.shared.maybeMore
+	if len(names) < least || len(names) > most {
+		return fmt.Errorf("%s holds %v, want %d to %d tables", sharedNamespace, names, least, most)
+	}
+	w.shared = sharedCount{live: len(names)}
+	uuids := map[string]string{}
+	for _, name := range names {
+		a := c.load(ctx, sharedNamespace, name)
+		if a.outcome != acknowledged {
+			return fmt.Errorf("load %s.%s: %d %s", sharedNamespace, name, a.status, a.text)
+		}
+		if other, twice := uuids[a.table.Metadata.UUID]; twice {
+			return fmt.Errorf("%s and %s are the same table", name, other)
+		}
+		uuids[a.table.Metadata.UUID] = name
+	}
+	return nil
+}
+
+// version is one version in a table's history.
+type version struct {
+	location string
+	document document
+}
+
+// readHistory reads all versions of a table, the first one first, from their files.
+func readHistory(last loaded) ([]version, error) {
+	var locations []string
+	for _, entry := range last.Metadata.Log {
+		locations = append(locations, entry.File)
+	}
+	var history []version
+	for _, location := range append(locations, last.Location) {
+		raw, err := os.ReadFile(strings.TrimPrefix(location, "file://"))
+		if err != nil {
+			return nil, fmt.Errorf("a version in the metadata log: %w", err)
+		}
+		v := version{location: location}
+		if err := json.Unmarshal(raw, &v.document); err != nil {
+			return nil, fmt.Errorf("read %s: %w", location, err)
+		}
+		history = append(history, v)
+	}
+	return history, nil
+}
+
+// verifyTable compares the history of a common table with what became of the commits to it.
+func verifyTable(last loaded, commits []commit) error {
+	history, err := readHistory(last)
+	if err != nil {
+		return err
+	}
+	byID := map[string]commit{}
+	for _, made := range commits {
+		byID[made.id] = made
+	}
+	problems := []error{}
+	at := map[string][]string{} // the versions that a commit made
+	for i, v := range history {
+		author := v.document.Properties[propAuthor]
+		at[author] = append(at[author], v.location)
+		if i == 0 {
+			continue
+		}
+		made, ok := byID[author]
+		if !ok {
+			problems = append(problems, fmt.Errorf("%s was made by %q, which nobody asked for", v.location, author))
+			continue
+		}
+		problems = append(problems, made.verifyStep(history[i-1], v))
+	}
+	for _, made := range commits {
+		found := at[made.id]
+		switch {
+		case made.outcome == acknowledged && !slices.Equal(found, []string{made.location}):
+			problems = append(problems, fmt.Errorf("commit %s was acknowledged at %s and is at %v", made.id, made.location, found))
+		case made.outcome == refused && len(found) > 0:
+			problems = append(problems, fmt.Errorf("commit %s was refused and is at %v", made.id, found))
+		case made.outcome == unknown && len(found) > 1:
+			problems = append(problems, fmt.Errorf("commit %s happened more than once, at %v", made.id, found))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// verifyStep compares a version that the commit made with the one before it.
+func (made commit) verifyStep(before, after version) error {
+	log := after.document.Log
+	if len(log) == 0 || log[len(log)-1].File != before.location {
+		return fmt.Errorf("%s was not made of %s, which stands before it", after.location, before.location)
+	}
+	properties := maps.Clone(before.document.Properties)
+	properties[propAuthor], properties[propWriter(made.writer)] = made.id, made.id
+	if !maps.Equal(properties, after.document.Properties) {
+		return fmt.Errorf("%s has the properties %v, want %v", after.location, after.document.Properties, properties)
+	}
+	snapshots := before.document.Snapshots
+	if made.snapshot == 0 {
+		if len(after.document.Snapshots) != len(snapshots) {
+			return fmt.Errorf("%s has %d snapshots, want %d", after.location, len(after.document.Snapshots), len(snapshots))
+		}
+		return nil
+	}
+	if len(after.document.Snapshots) != len(snapshots)+1 || after.document.head() != made.snapshot {
+		return fmt.Errorf("%s has %d snapshots with head %d, want %d with head %d", after.location,
+			len(after.document.Snapshots), after.document.head(), len(snapshots)+1, made.snapshot)
+	}
+	added := after.document.Snapshots[len(snapshots)]
+	parent := int64(0)
+	if added.Parent != nil {
+		parent = *added.Parent
+	}
+	if added.ID != made.snapshot || parent != before.document.head() {
+		return fmt.Errorf("%s adds snapshot %d after %d, want %d after %d", after.location, added.ID, parent, made.snapshot, before.document.head())
+	}
+	return nil
+}
