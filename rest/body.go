@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -20,26 +19,27 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Content-Encoding %q is not supported for requests", encoding)
 	}
-	bytesMax := s.config.BodyBytesMax
-	tooLarge := moorage.Errorf(moorage.KindTooLarge, "The request body is longer than %d bytes", bytesMax)
-	if r.ContentLength > bytesMax {
-		return nil, tooLarge
+	if r.ContentLength > s.config.BodyBytesMax {
+		return nil, s.tooLarge(w)
 	}
-	// The server's own writer is handed on, and not the exchange: it closes the connection
-	// instead of reading what is left.
-	limited := http.MaxBytesReader(w.(*exchange).ResponseWriter, r.Body, bytesMax)
 	var body bytes.Buffer
 	body.Grow(int(min(max(r.ContentLength, 0), bodyBytesFirst)) + bytes.MinRead)
-	if _, err := io.Copy(&body, limited); err != nil {
-		if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
-			return nil, tooLarge
-		}
-		return nil, moorage.E("", "", moorage.KindBadRequest, errors.Join(errBodyTorn, err, r.Context().Err()))
+	switch n, err := io.Copy(&body, io.LimitReader(r.Body, s.config.BodyBytesMax+1)); {
+	case err != nil:
+		return nil, moorage.Errorf(moorage.KindBadRequest, "The request body ended early")
+	case n > s.config.BodyBytesMax:
+		return nil, s.tooLarge(w)
 	}
 	return body.Bytes(), nil
 }
 
-var errBodyTorn = moorage.Errorf(moorage.KindBadRequest, "The request body ended early")
+// tooLarge lets the answer end the connection, and go out before the rest of the body has come in: net/http
+// would wait for a part of it.
+func (s *server) tooLarge(w http.ResponseWriter) error {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).EnableFullDuplex() // without it the client waits longer, no more
+	return moorage.Errorf(moorage.KindTooLarge, "The request body is longer than %d bytes", s.config.BodyBytesMax)
+}
 
 // fields are the members of a JSON object that a request carries. Each is asked for by a method that
 // knows its type; null stands for "not there", and members that are not asked for are

@@ -72,11 +72,14 @@ type errorModel struct {
 	Code    int    `json:"code"`
 }
 
-// fail writes the answer to a failure and logs it if it is the server's own.
+// fail writes the answer to a failure and logs it if it is the server's own. A failure that cannot be answered
+// any more cuts the connection.
 func (s *server) fail(x *exchange, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		x.status = statusClientGone // nobody reads an answer
-		return
+		if !x.began() {
+			x.status = statusClientGone
+		}
+		panic(http.ErrAbortHandler) // without an answer net/http would send 200 to whoever still listens
 	}
 	kind := moorage.KindOf(err)
 	answer, ok := wires[kind]

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,3 +177,15 @@ type failure struct {
 }
 
 var _ rest.Catalog = (*catalog.Catalog)(nil)
+
+// escape spells name for a path as Java clients do.
+func escape(name string) string { return url.QueryEscape(name) }
+
+func (w *world) readFile(uri string) []byte {
+	w.t.Helper()
+	content, err := os.ReadFile(strings.TrimPrefix(uri, "file://"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return content
+}

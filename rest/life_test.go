@@ -1,0 +1,271 @@
+package rest_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage/rest"
+)
+
+// get loads path, with the headers name, value, name, value…
+func (w *world) get(path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.URL = parseURL(w.t, path)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, r)
+	return answer
+}
+
+func tagOf(t *testing.T, answer *httptest.ResponseRecorder) string {
+	t.Helper()
+	tags := answer.Header()["ETag"] //nolint:staticcheck // spelled as clients look it up
+	if len(tags) != 1 {
+		t.Fatalf("ETag is %q in %d %.200s", tags, answer.Code, answer.Body)
+	}
+	return tags[0]
+}
+
+// A tag stands for a version of a table: it changes with each commit, not with one that changes nothing,
+// and the one that a change answers is the next load's.
+func TestTagFollowsCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	created := w.must("POST", pathTables, `{"name":"v","schema":`+schemaJSON+`}`)
+	seen := []string{tagOf(t, created)}
+	path := pathTables + "/v"
+	for i := range 3 {
+		if answer := w.get(path, "If-None-Match", seen[len(seen)-1]); answer.Code != http.StatusNotModified || answer.Body.Len() > 0 {
+			t.Fatalf("%d: the table has not changed, but: %d", i, answer.Code)
+		}
+		commit := fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"i":"%d"}}]}`, i)
+		tag := tagOf(t, w.must("POST", path, commit))
+		if again := tagOf(t, w.must("POST", path, `{"requirements":[],"updates":[]}`)); again != tag {
+			t.Errorf("%d: a commit that changes nothing answers the tag %s, want %s", i, again, tag)
+		}
+		if slices.Contains(seen, tag) {
+			t.Errorf("%d: the tag %s comes back", i, tag)
+		}
+		for _, old := range seen {
+			if answer := w.get(path, "If-None-Match", old); answer.Code != 200 || tagOf(t, answer) != tag {
+				t.Errorf("%d: with the tag %s: %d", i, old, answer.Code)
+			}
+		}
+		seen = append(seen, tag)
+	}
+	var last struct {
+		Location string `json:"metadata-location"`
+	}
+	if err := json.Unmarshal(w.must("POST", path+"/unregister", "").Body.Bytes(), &last); err != nil {
+		t.Fatal(err)
+	}
+	registered := w.must("POST", pathRegister, `{"name":"v","metadata-location":"`+last.Location+`"}`)
+	if tag := tagOf(t, registered); tag != seen[len(seen)-1] {
+		t.Errorf("registered with the tag %s, want %s", tag, seen[len(seen)-1])
+	}
+	w.wantClean()
+}
+
+// What a load answers is what the metadata file holds, byte for byte.
+func TestLoadIsTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	var answer struct {
+		Metadata json.RawMessage   `json:"metadata"`
+		Location string            `json:"metadata-location"`
+		Config   map[string]string `json:"config"`
+	}
+	if err := json.Unmarshal(w.get(pathTable).Body.Bytes(), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if file := w.readFile(answer.Location); !bytes.Equal(file, answer.Metadata) || answer.Config == nil {
+		t.Errorf("the file holds\n%s\nthe load answers\n%s", file, answer.Metadata)
+	}
+}
+
+type page struct {
+	Identifiers []struct {
+		Name string `json:"name"`
+	} `json:"identifiers"`
+	Namespaces [][]string `json:"namespaces"`
+	Next       *string    `json:"next-page-token"`
+}
+
+func (p page) names() (names []string) {
+	for _, table := range p.Identifiers {
+		names = append(names, table.Name)
+	}
+	for _, ns := range p.Namespaces {
+		names = append(names, ns[len(ns)-1])
+	}
+	return names
+}
+
+func (w *world) page(path string) (p page) {
+	w.t.Helper()
+	if err := json.Unmarshal(w.must("GET", path, "").Body.Bytes(), &p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// A walk over pages meets every name that is there all the while, once, whatever comes and goes.
+func TestPagesUnderChanges(t *testing.T) {
+	t.Parallel()
+	w := newMemoryWorld(t)
+	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
+	var want []string
+	for i := range 25 {
+		name := fmt.Sprintf("t%02d", i)
+		w.must("POST", pathTables, `{"name":"`+name+`","schema":`+schemaJSON+`}`)
+		w.must("POST", pathNamespaces, `{"namespace":["ns","`+name+`"]}`)
+		if i%5 != 0 {
+			want = append(want, name)
+		}
+	}
+	for _, list := range []string{pathTables + "?", pathNamespaces + "?parent=ns&"} {
+		for _, size := range []int{1, 2, 7, 25, 100} {
+			var got []string
+			token, pages := "", 0
+			for more := true; more; pages++ {
+				p := w.page(fmt.Sprintf("%spageToken=%s&pageSize=%d", list, token, size))
+				if len(p.names()) > size {
+					t.Fatalf("%s: %d names on a page of %d", list, len(p.names()), size)
+				}
+				got = append(got, p.names()...)
+				if more = p.Next != nil; more {
+					token = *p.Next
+				}
+				// The names t00, t05… go and come back between pages; x00, x01… come behind or before the walk.
+				gone := fmt.Sprintf("t%02d", pages*5%25)
+				w.do("DELETE", pathTables+"/"+gone, "")
+				w.do("DELETE", "/v1/namespaces/ns%1F"+gone, "")
+				w.do("POST", pathTables, `{"name":"`+gone+`","schema":`+schemaJSON+`}`)
+				w.do("POST", pathNamespaces, `{"namespace":["ns","`+gone+`"]}`)
+				w.do("POST", pathTables, fmt.Sprintf(`{"name":"%c%02d","schema":%s}`, "ax"[pages%2], pages, schemaJSON))
+			}
+			if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+				t.Errorf("%s, pages of %d: names twice or out of order: %q", list, size, got)
+			}
+			for _, name := range want {
+				if !slices.Contains(got, name) {
+					t.Errorf("%s, pages of %d: %s was not met in %q", list, size, name, got)
+				}
+			}
+		}
+		if all := w.page(strings.TrimRight(list, "?&")); all.Next != nil || len(all.names()) < 25 {
+			t.Errorf("%s: without a token: %q, %v", list, all.names(), all.Next)
+		}
+	}
+}
+
+// Names that need escapes are made in a body, met in lists, and loaded, renamed and dropped by path.
+func TestNamesFromBodyToPath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a/b", "a b", "a+b", "100%", "%2F", ".", "..", "é😀", `"<>\`, "a?b#c", "a;b&c=d", "\u007f\n", "tables", "rename", "CON"} {
+		ns, table := quote(t, []string{name, name}), quote(t, name)
+		w.must("POST", pathNamespaces, `{"namespace":`+ns+`}`)
+		escaped := escape(name)
+		path := "/v1/namespaces/" + escaped + "%1F" + escaped + "/tables"
+		w.must("POST", path, `{"name":`+table+`,"schema":`+schemaJSON+`}`)
+		if got := w.page(path).names(); !slices.Equal(got, []string{name}) {
+			t.Errorf("%q is listed as %q", name, got)
+		}
+		if got := w.page("/v1/namespaces?parent=" + escaped).names(); !slices.Equal(got, []string{name}) {
+			t.Errorf("the child %q is listed as %q", name, got)
+		}
+		w.must("GET", path+"/"+escaped, "")
+		w.must("POST", path+"/"+escaped, `{"identifier":{"namespace":`+ns+`,"name":`+table+`},"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`)
+		w.must("POST", pathRename, `{"source":{"namespace":`+ns+`,"name":`+table+`},"destination":{"namespace":`+ns+`,"name":"plain"}}`)
+		w.must("DELETE", path+"/plain", "")
+		w.must("DELETE", "/v1/namespaces/"+escaped+"%1F"+escaped, "")
+		w.must("DELETE", "/v1/namespaces/"+escaped, "")
+	}
+	w.wantClean()
+}
+
+// Bodies over the bound are refused over the wire too, told by their length or not, without waiting for the rest.
+func TestBodyBoundOverTheWire(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 1 << 20
+	w := newWorld(t, func(c *rest.Config) { c.BodyBytesMax = bytesMax })
+	server := httptest.NewServer(w)
+	defer server.Close()
+	for _, row := range []struct{ name, head, body string }{
+		{"length", fmt.Sprintf("Content-Length: %d\r\n\r\n", bytesMax+1), "{"},
+		{"huge length", "Content-Length: 999999999999\r\n\r\n", "{"},
+		{"chunks", "Transfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", bytesMax+1, strings.Repeat(" ", bytesMax+1))},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			connection, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			fmt.Fprintf(connection, "POST /v1/namespaces HTTP/1.1\r\nHost: x\r\n%s%s", row.head, row.body)
+			// The answer comes although the rest of the body does not.
+			answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if answer.StatusCode != 413 || !answer.Close || err != nil || !bytes.Contains(body, []byte("RequestTooLargeException")) {
+				t.Errorf("%d, close %v, %v %s", answer.StatusCode, answer.Close, err, body)
+			}
+		})
+	}
+	exact := `{"namespace":["a"],"x":"` + strings.Repeat("x", bytesMax-len(`{"namespace":["a"],"x":""}`)) + `"}`
+	if answer := w.do("POST", pathNamespaces, exact); len(exact) != bytesMax || answer.Code != 200 {
+		t.Errorf("a body of %d bytes: %d %.200s", len(exact), answer.Code, answer.Body)
+	}
+}
+
+// A request that ends before its body does, or says that its body is compressed, changes nothing.
+func TestOddBodiesOverTheWire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := httptest.NewServer(w)
+	defer server.Close()
+	before := w.dump()
+	for _, head := range []string{"Content-Length: 500\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n20\r\n", "Content-Length: 20\r\nContent-Encoding: gzip\r\n\r\n"} {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(connection, "POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s%s", head, `{"namespace":["a"] }`)
+		if err := connection.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := io.ReadAll(connection)
+		connection.Close()
+		if !bytes.Contains(answer, []byte("BadRequestException")) {
+			t.Errorf("%q: answer is %.300q", head, answer)
+		}
+	}
+	if after := w.dump(); after != before {
+		t.Errorf("changed\n%s\nto\n%s", before, after)
+	}
+}
+
+func quote(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
