@@ -183,8 +183,12 @@ func decodeAddEncryptionKey(o jsonObject) (operation, error) {
 	return addEncryptionKey{id, c.raw}, err
 }
 
-// apply keeps a key of that id that is there already.
+// apply keeps a key of that id that is there already. Keys are a part of version 3; the reference
+// would add one below, but then not every reader can load the table.
 func (u addEncryptionKey) apply(b *builder) error {
+	if b.formatVersion < 3 {
+		return illegal("Cannot add an encryption key to a v%d table, it needs v3", b.formatVersion)
+	}
 	for id := range b.encryptionKeyIDs() {
 		if id == u.id {
 			return nil

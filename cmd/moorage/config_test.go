@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -201,4 +202,27 @@ func TestPrintedURI(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}
+}
+
+// FuzzConfigFile feeds files that nobody would write. They are read or refused, with a fault that names them.
+func FuzzConfigFile(f *testing.F) {
+	for _, seed := range []string{
+		"listen: 127.0.0.1:1\nallow-location:\n- file:///a\n", "data: &a x\nstore: *a\n", "? [a]\n: b\n", "---\n...\n---\n", "<<: {data: x}\n", "\x00", "a: !!binary x",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		file := writeFile(t, "c.yaml", content)
+		faults := &usageError{}
+		for name, value := range parseFile(file, faults) {
+			if len(value.values) == 0 && name != "allow-location" {
+				t.Errorf("%s has no value", name)
+			}
+		}
+		for _, fault := range faults.faults {
+			if !strings.HasPrefix(fault, file) {
+				t.Errorf("fault %q does not name the file", fault)
+			}
+		}
+	})
 }
