@@ -132,8 +132,9 @@ class Moorage:
         # No MOORAGE_ variable of the caller may change what is tested.
         env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
         self._process = _Process(command + self._arguments, self.log, env)
-        found = self._process.wait_for(r"http://127\.0\.0\.1:[1-9]\d*", START_SECONDS_MAX)
-        self.uri = found.group(0)
+        # The address in the last line of what it prints, so that all of it is in the log.
+        found = self._process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
+        self.uri = found.group(1)
         return self
 
     def __exit__(self, kind, *_) -> None:
