@@ -45,7 +45,7 @@ PyIceberg
 Spark
   %[4]s
 
-DuckDB (it can read; its writes need commits of several tables, which are not there yet)
+DuckDB (a transaction over several tables is not atomic here yet: each table commits on its own)
   INSTALL iceberg; LOAD iceberg;
   ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true);
 

@@ -23,4 +23,5 @@ def test_printed_lines(catalog_server, namespace, table):
     [name] = re.findall(r" AS (\w+) ", attach)
     with clients.duckdb_with_extensions() as connection:
         connection.execute(attach)
-        assert connection.execute(f"SELECT count(*) FROM {name}.{namespace}.events").fetchall() == [(3,)]
+        connection.execute(f"INSERT INTO {name}.{namespace}.events VALUES (4, 'bern')")
+        assert connection.execute(f"SELECT count(*) FROM {name}.{namespace}.events").fetchall() == [(4,)]
