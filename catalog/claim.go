@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"moorage"
 	"moorage/registry"
@@ -99,6 +100,28 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	}
 	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
 	planned.puts = append(planned.puts, owner)
+	return nil
+}
+
+// planKept plans that who goes on to hold, or gets back, the locations that it claimed before; *errTaken if one
+// cannot be had.
+func (c *Catalog) planKept(ctx context.Context, planned *claim, locations []string, who claimant) error {
+	for _, location := range locations {
+		if location == planned.normalised {
+			continue
+		}
+		key := registry.LocationKey(location)
+		if slices.ContainsFunc(planned.puts, func(p put) bool { return p.key == key }) {
+			return &errTaken{location} // it was given up, and lies above the one that is planned
+		}
+		records, err := c.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := c.planOwner(ctx, planned, key, records[0], who); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"moorage"
@@ -15,7 +16,8 @@ import (
 // pointer, another one drops the old pointer and keeps it.
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists if the name is in use, or the table-uuid is live under
-// another name or being purged; KindNotFound if there is no such file; KindBadRequest,
+// another name or being purged, or the dropped table's location has passed to another one;
+// KindNotFound if there is no such file; KindBadRequest,
 // KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
@@ -164,9 +166,9 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if r.occupant.Exists() && r.entry.value.Pointer != pointer.ID {
 		who.replaces = r.entry.value.Pointer
 	}
-	claimed, err := c.planClaim(ctx, c.roots(r.chain.warehouse), r.document.Location(), who)
+	claimed, err := c.planRegistration(ctx, r, pointer.Claims, who)
 	if err != nil {
-		return nil, explicitTaken(err, r.document.Location())
+		return nil, err
 	}
 	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
 	if err != nil {
@@ -176,6 +178,20 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	return &Table{Identifier: r.ident, MetadataLocation: r.location, Document: r.document}, nil
+}
+
+// planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
+// before. One of them may have passed to another table while this one was dropped; then it cannot come back,
+// because each would take the other's files for its own.
+func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claimant) (claim, error) {
+	planned, err := c.planClaim(ctx, c.roots(r.chain.warehouse), r.document.Location(), who)
+	if err == nil {
+		err = c.planKept(ctx, &planned, kept, who)
+	}
+	if taken := (*errTaken)(nil); errors.As(err, &taken) && r.holder.State == registry.StateDropped {
+		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped table is that of another table by now: %s", taken.at)
+	}
+	return planned, explicitTaken(err, r.document.Location())
 }
 
 func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {

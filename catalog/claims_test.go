@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+
+	"moorage"
+)
+
+// createAt makes a table at an explicit location.
+func (f *fixture) createAt(name, location string) *Table {
+	f.t.Helper()
+	table, err := f.CreateTable(f.ctx, ident(name), CreateTableRequest{Schema: []byte(testSchema), Location: location})
+	if err != nil {
+		f.t.Fatalf("create %s at %s: %v", name, location, err)
+	}
+	return table
+}
+
+// moveTo returns a commit that moves a table.
+func moveTo(t *testing.T, location string) CommitRequest {
+	t.Helper()
+	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
+}
+
+// A dropped table cannot come back while another one lives where it lived, now or once: each would take
+// the other's files for orphans, and a purge would delete them.
+func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, taken string
+	}{
+		{"its last location", "file:///wh/new"},
+		{"an earlier location", "file:///wh/old"},
+		{"beneath an earlier location", "file:///wh/old/inner"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.createAt("t", "file:///wh/old")
+			moved, err := f.Commit(f.ctx, ident("t"), moveTo(t, "file:///wh/new"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if test.taken == "file:///wh/old/inner" { // the claim passes on, ends, and its place is built over
+				f.createAt("between", "file:///wh/old")
+				if _, err := f.UnregisterTable(f.ctx, ident("between")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.createAt("other", test.taken)
+			request := RegisterRequest{MetadataLocation: moved.MetadataLocation}
+			_, err = f.RegisterTable(f.ctx, ident("back"), request)
+			wantKind(t, err, moorage.KindAlreadyExists)
+			f.wantClean()
+
+			if err := f.DropTable(f.ctx, ident("other"), DropOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.RegisterTable(f.ctx, ident("back"), request)
+			if test.taken == "file:///wh/old/inner" {
+				wantKind(t, err, moorage.KindAlreadyExists) // folders that tables lived beneath stay so
+				return
+			}
+			if err != nil {
+				t.Fatalf("with the other table dropped: %v", err)
+			}
+			f.wantClean()
+		})
+	}
+}
+
