@@ -72,4 +72,3 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 		})
 	}
 }
-

@@ -99,9 +99,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resol
 		return nil, err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
-	defer cancel()
-	return c.tryCommit(ctx, work, found)
+	return c.tryCommit(ctx, work, found) // not the hold's context: to lose the lock is harmless
 }
 
 // tryCommit makes one attempt; errAgain if only the pointer's version changed meanwhile. known is

@@ -147,12 +147,20 @@ func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name s
 		}
 		err = c.deleteIfEmpty(ctx, operation, ident, ch)
 		if err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown {
-			if putErr := c.putBack(ctx, name, ns, ch); putErr != nil {
-				c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", putErr)
-			}
+			c.putBackDetached(ctx, ident, ch)
 		}
 		return err
 	})
+}
+
+// putBackDetached is putBack for a drop that has failed, perhaps because its time ran out. What stays in state
+// dropping all the same is put back by whoever meets it once it is stale.
+func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *chain) {
+	ctx, cancel := detached(ctx, settleTimeout)
+	defer cancel()
+	if err := c.putBack(ctx, ident.Warehouse, ident.Namespace, ch); err != nil {
+		c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+	}
 }
 
 // deleteIfEmpty looks for children of ch, which is in state dropping, and deletes it if there are none.
