@@ -58,6 +58,10 @@ func (c *Catalog) registerTable(ctx context.Context, ident moorage.Identifier, r
 	return table, err
 }
 
+// tableUUIDBytesMax bounds the table-uuid of a registered file, which is part of a key. Those of some old writers are no
+// UUIDs, but none is longer.
+const tableUUIDBytesMax = 256
+
 // registration is a metadata file about to become a table, and what it meets.
 type registration struct {
 	ident    moorage.Identifier
@@ -123,11 +127,12 @@ func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier
 			return nil, err
 		}
 	}
-	if r.document, err = c.presentDocument(ctx, ch.storage, r.location); err != nil {
+	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
+	if r.document, err = readDocument(ctx, ch.storage, r.location); err != nil {
 		return nil, err
 	}
-	if r.document.UUID() == "" {
-		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file without a table-uuid: %s", r.location)
+	if n := len(r.document.UUID()); n == 0 || n > tableUUIDBytesMax {
+		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a table-uuid of %d bytes: %s", n, r.location)
 	}
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.record.Exists() {
@@ -175,8 +180,10 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	if err := again(c.apply(ctx, change, batch)); err != nil {
+		c.documents.cache.Invalidate(r.location) // it may have happened
 		return nil, err
 	}
+	c.documents.cache.Set(r.location, r.document)
 	return &Table{Identifier: r.ident, MetadataLocation: r.location, Document: r.document}, nil
 }
 

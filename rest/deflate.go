@@ -6,9 +6,13 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"weak"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/maypok86/otter/v2"
+
+	"moorage/catalog"
+	"moorage/metadata"
 )
 
 // deflated is a text as DEFLATE blocks that end at a byte boundary and refer to nothing
@@ -122,23 +126,33 @@ func crcShift(size int) uint32 {
 	return result
 }
 
-// compressedKey names a document's text: what a metadata file holds never changes.
+// compressedKey names a document's text, and does not keep the document in memory. The location of its file would not
+// do: a file that is registered again may have another content.
 type compressedKey struct {
-	location string
+	document weak.Pointer[metadata.Document]
 	refs     bool
+}
+
+// keyOf returns the key of the text that form answers of a table; the zero key for a staged table, which nobody
+// loads again.
+func keyOf(table *catalog.Table, form answerForm) compressedKey {
+	if table.MetadataLocation == "" {
+		return compressedKey{}
+	}
+	return compressedKey{weak.Make(table.Document), form.refs}
 }
 
 // compressedBytesEntry is roughly what the cache needs for an entry beside its bytes.
 const compressedBytesEntry = 256
 
-func (k compressedKey) weight(d *deflated) uint32 {
-	return uint32(min(len(d.blocks)+len(k.location)+compressedBytesEntry, math.MaxUint32))
+func (compressedKey) weight(d *deflated) uint32 {
+	return uint32(min(len(d.blocks)+compressedBytesEntry, math.MaxUint32))
 }
 
 // deflatedText returns text, which is what key names, compressed. Of callers that want
-// the same at the same time one does the work. What has no location is not kept.
+// the same at the same time one does the work. What has the zero key is not kept.
 func (s *server) deflatedText(ctx context.Context, key compressedKey, text []byte) (*deflated, error) {
-	if key.location == "" {
+	if key == (compressedKey{}) {
 		return s.deflate(text)
 	}
 	if d, ok := s.compressed.GetIfPresent(key); ok {

@@ -53,7 +53,8 @@ func TestCRCShift(t *testing.T) {
 func TestCompressedDocumentsAreKept(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
-	key := compressedKey{"file:///m", false}
+	table := sampleTable(t, 1)
+	key := keyOf(table, loadAnswer)
 	first, err := s.deflatedText(t.Context(), key, []byte("one"))
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestCompressedDocumentsAreKept(t *testing.T) {
 	if again, _ := s.deflatedText(t.Context(), key, []byte("one")); again != first {
 		t.Error("compressed twice")
 	}
-	if refs, _ := s.deflatedText(t.Context(), compressedKey{"file:///m", true}, []byte("two")); refs == first {
+	if refs, _ := s.deflatedText(t.Context(), keyOf(table, loadRefsAnswer), []byte("two")); refs == first {
 		t.Error("refs and all share an entry")
 	}
 }
@@ -70,13 +71,32 @@ func TestCompressedDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 100_000
 	s := New(Config{Catalog: &fakeCatalog{}, CompressedBytesMax: bytesMax}).(*server)
-	for i := range 1000 {
-		if _, err := s.deflatedText(t.Context(), compressedKey{location: strings.Repeat("x", i+1)}, []byte("text")); err != nil {
+	for range 1000 {
+		if _, err := s.deflatedText(t.Context(), keyOf(sampleTable(t, 0), loadAnswer), []byte("text")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.compressed.CleanUp()
 	if got := s.compressed.WeightedSize(); got > bytesMax {
 		t.Errorf("%d bytes are kept, want at most %d", got, bytesMax)
+	}
+}
+
+// A file that was registered, taken out, written anew by its owner and registered again is another document at the
+// same location: neither tag nor compressed bytes are those of the first.
+func TestLocationWithAnotherDocument(t *testing.T) {
+	t.Parallel()
+	fake := &fakeCatalog{table: sampleTable(t, 3)}
+	h := New(Config{Catalog: fake})
+	first := send(h, "GET", tablePath, "", "Accept-Encoding", "gzip")
+	location := fake.table.MetadataLocation
+	fake.table = sampleTable(t, 4)
+	fake.table.MetadataLocation = location
+	second := send(h, "GET", tablePath, "", "Accept-Encoding", "gzip", "If-None-Match", first.Header()["ETag"][0])
+	if second.Code != 200 {
+		t.Fatalf("status %d, want 200", second.Code)
+	}
+	if answer := takeApart(t, gunzip(t, second.Body)); string(answer.Metadata) != string(fake.table.Document.Raw()) {
+		t.Errorf("metadata is %.300s", answer.Metadata)
 	}
 }

@@ -63,7 +63,7 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	header := w.Header()
 	header["Vary"] = varyLoadValues
 	if form.tag && table.MetadataLocation != "" {
-		tag := loadTag(r, table.MetadataLocation, config, form)
+		tag := loadTag(r, table, config, form)
 		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
 		header["ETag"] = []string{tag}
 		if r.Method == http.MethodGet && matchesAny(r.Header["If-None-Match"], tag) {
@@ -81,7 +81,7 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	}
 	header["Content-Type"] = contentTypeJSON
 	if len(text) >= compressBytesMin && acceptsGzip(r) {
-		compressed, err := s.deflatedText(r.Context(), compressedKey{table.MetadataLocation, form.refs}, text)
+		compressed, err := s.deflatedText(r.Context(), keyOf(table, form), text)
 		if err != nil {
 			return moorage.E("rest.answerTable", table.Identifier.String(), moorage.KindInternal, err)
 		}
@@ -133,10 +133,15 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 
 // loadTag returns the ETag of a load: it tells apart whatever makes answers differ but for their
 // coding. It is the same on every node and after a restart. A create, register or commit
-// answers the tag that a plain load of the new version would have.
-func loadTag(r *http.Request, location string, config []byte, form answerForm) string {
+// answers the tag that a plain load of the new version would have. The location alone does not name a version: a file
+// that was registered before may have been written anew by its owner.
+func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerForm) string {
 	text := make([]byte, 0, 512)
-	text = append(text, location...)
+	text = append(text, table.MetadataLocation...)
+	text = append(text, 0)
+	text = append(text, table.Document.UUID()...)
+	text = append(text, 0)
+	text = strconv.AppendInt(text, table.Document.LastUpdatedMS(), 10)
 	text = append(text, 0)
 	if form.refs {
 		text = append(text, "refs"...)
