@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"moorage/catalog"
+	"moorage/registry/pebble"
 )
 
 // checkReportBytesMax bounds what is read of a server's answer.
@@ -49,7 +50,8 @@ func check(ctx context.Context, c config, env environment) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stdout, "%d warehouses, %d namespaces, %d tables\n", report.Warehouses, report.Namespaces, report.Tables)
+	fmt.Fprintf(env.stdout, "%s, %s, %s\n",
+		counted(report.Warehouses, "warehouse"), counted(report.Namespaces, "namespace"), counted(report.Tables, "table"))
 	if len(report.Problems) == 0 {
 		fmt.Fprintln(env.stdout, "no problems")
 		return nil
@@ -57,12 +59,23 @@ func check(ctx context.Context, c config, env environment) error {
 	for _, problem := range report.Problems {
 		fmt.Fprintln(env.stdout, "problem: "+problem)
 	}
-	return fmt.Errorf("%d problems", len(report.Problems))
+	return errors.New(counted(len(report.Problems), "problem"))
+}
+
+// counted returns a number and what it counts: "1 table", "2 tables".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // checkStopped opens the store, which nobody else may have open, and checks it.
 func checkStopped(ctx context.Context, c config, env environment) (_ catalog.Report, err error) {
 	node, err := openStopped(c, env)
+	if errors.Is(err, pebble.ErrLocked) {
+		err = fmt.Errorf("%w, or ask it with --uri", err)
+	}
 	if err != nil {
 		return catalog.Report{}, err
 	}

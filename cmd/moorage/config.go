@@ -121,6 +121,9 @@ func parseFlags(cmd command, args []string, faults *usageError) (map[string]give
 			faults.addf("%s", flagFault(err))
 		}
 		args = set.Args()
+		if err != nil && cmd.operand == "" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			args = args[1:] // the value of a flag that there is not, and no fault of its own
+		}
 		if len(args) == 0 {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// settingSources writes the same setting to the three places it can come from.
+// TestPrecedence writes the same setting to the three places it can come from.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "moorage.yaml", "listen: 127.0.0.1:3\nundrop-window: 3h\nbody-limit: 3MiB\nlog-level: error\n"+
@@ -68,10 +68,11 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "bad.yaml", "lisden: 1\nlog-format: xml\ncache-size: [1, 2]\nlog-level: info\nlog-level: warn\n")
 	_, err := loadConfig(serveCommand(), []string{
-		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--data", "", "--shutdown-timeout", "0s", "--store",
+		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--store",
 	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
 	want := []string{
 		"there is no flag --lsten",
+		"there is no flag --port",
 		"--store: needs a value",
 		`unexpected argument "stray"`,
 		file + ", line 1: lisden: there is no such setting",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,14 +61,17 @@ func TestSecondServerOnOneStore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	startServe(t, "--data", data)
-	for _, args := range [][]string{
-		{"serve", "--listen", "127.0.0.1:0", "--data", data},
-		{"check", "--data", data},
-		{"warehouse", "list", "--data", data},
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, "is in use by another process\n"},
+		{[]string{"check", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
+		{[]string{"warehouse", "list", "--data", data}, "is in use by another process: stop the server first\n"},
 	} {
-		got := runToEnd(t, args...)
-		if got.code != exitFailed || !isSentence(got.stderr, "is in use by another process") {
-			t.Errorf("%q: exit %d, stderr %q; want 1 and a sentence", args, got.code, got.stderr)
+		got := runToEnd(t, row.args...)
+		if got.code != exitFailed || !isSentence(got.stderr, row.want) {
+			t.Errorf("%q: exit %d, stderr %q; want 1 and a sentence with %q", row.args, got.code, got.stderr, row.want)
 		}
 	}
 }
@@ -226,6 +230,21 @@ func TestBannerNamesEveryClient(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the banner lacks %s:\n%s", want, text)
 		}
+	}
+}
+
+// TestSparkLineIsTested: the runtime that the banner names is the one that the Spark suite runs with.
+func TestSparkLineIsTested(t *testing.T) {
+	t.Parallel()
+	pom, err := os.ReadFile("../../interop/spark/pom.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(sparkRuntime, ":")
+	want := regexp.MustCompile("<groupId>" + regexp.QuoteMeta(parts[0]) + `</groupId>\s*<artifactId>` + regexp.QuoteMeta(parts[1]) +
+		`</artifactId>\s*<version>` + regexp.QuoteMeta(parts[2]) + "</version>")
+	if !want.Match(pom) {
+		t.Errorf("%s is not in the Spark suite's pom.xml:\n%s", sparkRuntime, pom)
 	}
 }
 

@@ -92,7 +92,7 @@ func serverSettings() []setting {
 		},
 		{
 			name: "body-limit", value: "SIZE", preset: "64MiB",
-			usage: "Longest request body, after decompression. Bytes, or with a unit: KiB, MiB, GiB.",
+			usage: "Longest request body. Bytes, or with a unit: KiB, MiB, GiB.",
 			set:   one(parseSize, "a size such as 64MiB, at least 1", func(c *config, v int64) { c.BodyBytesMax = v }),
 		},
 		{
@@ -123,7 +123,7 @@ func storeSettings() []setting {
 		},
 		{
 			name: "data", value: "DIR", preset: "./moorage-data",
-			usage: "Folder for everything the server keeps; made if it is not there. " +
+			usage: "Folder for everything the server keeps, which serve makes if it is not there. " +
 				"The warehouse called default is the folder warehouse in it.",
 			set: text(func(c *config, v string) { c.Data = v }),
 		},
