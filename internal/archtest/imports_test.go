@@ -23,6 +23,7 @@ func importTable() map[string][]string {
 		"metadata":              {},
 		"locks":                 {},
 		"locks/lockstest":       {"locks"},
+		"locks/leasestest":      {"locks"},
 		"storage":               {},
 		"storage/file":          {"storage"},
 		"storage/memory":        {"storage"},

@@ -1,0 +1,66 @@
+package locks
+
+import (
+	"context"
+	"time"
+)
+
+// Lease is a lock as a store of leases sees it. It is an alias of an unnamed type, as Leases
+// speaks of nothing but types of the standard library: a backend implements Leases without importing this package.
+type Lease = struct {
+	ID   int64  // drawn by the session, greater than 0, unique within it
+	Path string // Path.String: printable ASCII without spaces, of any length
+	Mode uint8  // a Mode. Two modes exclude one another exactly when all bits of W are in one of them or the other
+}
+
+// Leases is the port to what the nodes of a cluster share: who holds and who waits for what. It has no queue and calls nobody
+// back; nodes ask. The suite leasestest holds the contract. All methods are safe for concurrent use, and each is one round trip.
+//
+// # Sessions
+//
+// A session is one life of a node. It holds leases and leaves wants. It is silent since its Open or its last Renew, by the store's
+// clock, which is the only clock that is read; durations are parameters. A session ends by End or Reap and takes
+// everything it had with it; its name never comes back. Leases of one session do not exclude one another: a node keeps its own house
+// in order.
+//
+// # Wants
+//
+// A Try with a ticket that is blocked leaves wants: the ticket stands in a queue with the leases that it asked for. Tickets are as old as
+// their first want, and no two are equally old. A Try respects the wants of other sessions' older tickets as if they were leases. So the oldest ticket waits for holders
+// only, and a stream of newcomers passes nobody by.
+//
+// # Errors
+//
+// An error says that the store could not be asked or did not answer: the call may have happened, and may yet happen. Renew repairs what that leaves
+// behind. That a session has ended is no error, but alive false.
+//
+// Nothing here needs to be durable: a store that forgets a lease or a session is as good as one in which it was lost.
+type Leases interface {
+	// Open begins a session. Its name must be new.
+	Open(ctx context.Context, session string) error
+
+	// Renew says that session is not silent, and which leases and tickets it still knows. What it holds or waits for with an id that is
+	// not in known, and has for at least orphaned, is taken from it: it must come from a Try whose answer was lost. Renew returns the ids in
+	// known, in their order, with which the session has no lease and no want (any longer).
+	Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error)
+
+	// Try takes all of leases or none, at one moment. They are sorted by path, each path once, at least one. Leases of
+	// other sessions that exclude one of them block it, and so do respected wants, but not those of sessions that are silent for
+	// longer than silence: their wants are ignored, and if all of leases can be had, their leases that stood in the way are taken from
+	// them. blocked is the index of the first that was not to be had, -1 if all were taken. A ticket greater than 0, drawn like ids,
+	// leaves wants for all of leases when blocked, beside those that it has, and none when not.
+	Try(ctx context.Context, session string, ticket int64, leases []Lease, silence time.Duration) (blocked int, alive bool, err error)
+
+	// Release gives back the leases of session with the given ids, and removes the wants of its tickets with the given
+	// ids. Unknown ids and sessions are ignored.
+	Release(ctx context.Context, session string, ids []int64) error
+
+	// Wanted returns the ids of the leases of session, in ascending order, that exclude a want of another session.
+	Wanted(ctx context.Context, session string) (ids []int64, err error)
+
+	// Reap ends every session that is silent for longer than ttl and returns how many there were.
+	Reap(ctx context.Context, ttl time.Duration) (ended int, err error)
+
+	// End ends a session. An unknown one is ignored.
+	End(ctx context.Context, session string) error
+}

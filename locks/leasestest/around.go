@@ -1,0 +1,125 @@
+package leasestest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"moorage/locks"
+)
+
+// Around is a locks.Leases whose every call can be counted, held up, refused, or made without its answer. It is as safe for concurrent use as what
+// it stands before.
+type Around struct {
+	leases locks.Leases
+
+	mu    sync.Mutex // guards the fields below; leaf
+	hook  Hook
+	calls map[string]int
+	rows  map[string]int
+}
+
+// Hook stands in the way of a call: method is its name, call makes it. What it returns, if not nil, is answered instead of the call's error. It
+// may be called from many goroutines at once.
+type Hook func(ctx context.Context, method string, call func()) error
+
+// NewAround returns an Around without a hook.
+func NewAround(leases locks.Leases) *Around {
+	return &Around{leases: leases, calls: make(map[string]int), rows: make(map[string]int)}
+}
+
+// SetHook makes hook stand in the way of every later call. Nil: nothing does.
+func (a *Around) SetHook(hook Hook) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hook = hook
+}
+
+// Calls returns how often method was called since the last Reset, refused calls too.
+func (a *Around) Calls(method string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls[method]
+}
+
+// Rows returns how many leases or ids were given to method since the last Reset.
+func (a *Around) Rows(method string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.rows[method]
+}
+
+// Reset sets all counts to 0.
+func (a *Around) Reset() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.calls)
+	clear(a.rows)
+}
+
+func (a *Around) around(ctx context.Context, method string, rows int, call func() error) error {
+	a.mu.Lock()
+	a.calls[method]++
+	a.rows[method] += rows
+	hook := a.hook
+	a.mu.Unlock()
+	if hook == nil {
+		return call()
+	}
+	var err error
+	if refused := hook(ctx, method, func() { err = call() }); refused != nil {
+		return refused
+	}
+	return err
+}
+
+// Open implements locks.Leases.
+func (a *Around) Open(ctx context.Context, session string) error {
+	return a.around(ctx, "Open", 0, func() error { return a.leases.Open(ctx, session) })
+}
+
+// Renew implements locks.Leases.
+func (a *Around) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+	err = a.around(ctx, "Renew", len(known), func() (err error) {
+		lost, alive, err = a.leases.Renew(ctx, session, known, orphaned)
+		return err
+	})
+	return lost, alive, err
+}
+
+// Try implements locks.Leases.
+func (a *Around) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+	err = a.around(ctx, "Try", len(leases), func() (err error) {
+		blocked, alive, err = a.leases.Try(ctx, session, ticket, leases, silence)
+		return err
+	})
+	return blocked, alive, err
+}
+
+// Release implements locks.Leases.
+func (a *Around) Release(ctx context.Context, session string, ids []int64) error {
+	return a.around(ctx, "Release", len(ids), func() error { return a.leases.Release(ctx, session, ids) })
+}
+
+// Wanted implements locks.Leases.
+func (a *Around) Wanted(ctx context.Context, session string) (ids []int64, err error) {
+	err = a.around(ctx, "Wanted", 0, func() (err error) {
+		ids, err = a.leases.Wanted(ctx, session)
+		return err
+	})
+	return ids, err
+}
+
+// Reap implements locks.Leases.
+func (a *Around) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
+	err = a.around(ctx, "Reap", 0, func() (err error) {
+		ended, err = a.leases.Reap(ctx, ttl)
+		return err
+	})
+	return ended, err
+}
+
+// End implements locks.Leases.
+func (a *Around) End(ctx context.Context, session string) error {
+	return a.around(ctx, "End", 0, func() error { return a.leases.End(ctx, session) })
+}

@@ -1,0 +1,234 @@
+package leasestest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"moorage/locks"
+)
+
+// Memory is the reference model of locks.Leases, in one process and as plain as can be: it looks at everything in each call. It is safe for concurrent use.
+type Memory struct {
+	now func() time.Time
+
+	mu       sync.Mutex // guards the fields below; leaf
+	sessions map[string]time.Time
+	leases   []entry
+	wants    []entry // a ticket's wants stand where the oldest tickets come first
+	tickets  int64
+}
+
+// entry is a lease, or a want.
+type entry struct {
+	session string
+	id      int64 // of the lease, or the ticket
+	path    string
+	mode    uint8
+	since   time.Time
+	age     int64 // of a want: the place of its ticket in the order of all tickets
+}
+
+// NewMemory returns a Memory without sessions. now is the store's clock.
+func NewMemory(now func() time.Time) *Memory {
+	return &Memory{now: now, sessions: make(map[string]time.Time)}
+}
+
+// excludes tells whether two modes exclude one another.
+func excludes(a, b uint8) bool { return a|b == uint8(locks.W) }
+
+// Rows returns how many leases are held and how many wants there are.
+func (m *Memory) Rows() (leases, wants int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.leases), len(m.wants)
+}
+
+// Held returns what session holds, as "W /wh/ns", in the order in which it was taken.
+func (m *Memory) Held(session string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var held []string
+	for _, l := range m.leases {
+		if l.session == session {
+			held = append(held, fmt.Sprintf("%s %s", locks.Mode(l.mode), l.path))
+		}
+	}
+	return held
+}
+
+// Sessions returns the names of those that are alive, sorted.
+func (m *Memory) Sessions() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for name := range m.sessions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Open implements locks.Leases.
+func (m *Memory) Open(ctx context.Context, session string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, ok := m.sessions[session]; ok {
+		return fmt.Errorf("session %q exists", session)
+	}
+	m.sessions[session] = m.now()
+	return nil
+}
+
+// Renew implements locks.Leases.
+func (m *Memory) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	if _, ok := m.sessions[session]; !ok {
+		return nil, false, nil
+	}
+	now := m.now()
+	m.sessions[session] = now
+	orphan := func(e entry) bool {
+		return e.session == session && !slices.Contains(known, e.id) && now.Sub(e.since) >= orphaned
+	}
+	m.leases = slices.DeleteFunc(m.leases, orphan)
+	m.wants = slices.DeleteFunc(m.wants, orphan)
+	for _, id := range known {
+		its := func(e entry) bool { return e.session == session && e.id == id }
+		if !slices.ContainsFunc(m.leases, its) && !slices.ContainsFunc(m.wants, its) {
+			lost = append(lost, id)
+		}
+	}
+	return lost, true, nil
+}
+
+// Try implements locks.Leases.
+func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return -1, false, err
+	}
+	if _, ok := m.sessions[session]; !ok {
+		return -1, false, nil
+	}
+	now := m.now()
+	its := func(e entry) bool { return e.session == session && e.id == ticket }
+	age := m.tickets + 1
+	if i := slices.IndexFunc(m.wants, its); i >= 0 {
+		age = m.wants[i].age
+	}
+	silent := func(e entry) bool { return now.Sub(m.sessions[e.session]) > silence }
+	excluded := func(l locks.Lease, e entry) bool {
+		return e.path == l.Path && e.session != session && excludes(e.mode, l.Mode)
+	}
+	blocks := func(l locks.Lease) bool {
+		return slices.ContainsFunc(m.leases, func(e entry) bool { return excluded(l, e) && !silent(e) }) ||
+			slices.ContainsFunc(m.wants, func(e entry) bool { return excluded(l, e) && e.age < age && !silent(e) })
+	}
+
+	if blocked = slices.IndexFunc(leases, blocks); blocked >= 0 {
+		if ticket > 0 {
+			m.wantLocked(session, ticket, leases, age, now)
+		}
+		return blocked, true, nil
+	}
+	for _, l := range leases {
+		m.leases = slices.DeleteFunc(m.leases, func(e entry) bool { return excluded(l, e) })
+		m.leases = append(m.leases, entry{session: session, id: l.ID, path: l.Path, mode: l.Mode, since: now})
+	}
+	if ticket > 0 {
+		m.wants = slices.DeleteFunc(m.wants, its)
+	}
+	return -1, true, nil
+}
+
+// wantLocked adds to the wants of a ticket what it does not yet want; mu must be held.
+func (m *Memory) wantLocked(session string, ticket int64, leases []locks.Lease, age int64, now time.Time) {
+	m.tickets = max(m.tickets, age)
+	for _, l := range leases {
+		has := func(e entry) bool {
+			return e.session == session && e.id == ticket && e.path == l.Path && e.mode == l.Mode
+		}
+		if !slices.ContainsFunc(m.wants, has) {
+			m.wants = append(m.wants, entry{session: session, id: ticket, path: l.Path, mode: l.Mode, since: now, age: age})
+		}
+	}
+}
+
+// Release implements locks.Leases.
+func (m *Memory) Release(ctx context.Context, session string, ids []int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.deleteLocked(func(e entry) bool { return e.session == session && slices.Contains(ids, e.id) })
+	return nil
+}
+
+// Wanted implements locks.Leases.
+func (m *Memory) Wanted(ctx context.Context, session string) (ids []int64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, l := range m.leases {
+		wanted := func(w entry) bool {
+			return w.session != session && w.path == l.path && excludes(w.mode, l.mode)
+		}
+		if l.session == session && slices.ContainsFunc(m.wants, wanted) {
+			ids = append(ids, l.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// Reap implements locks.Leases.
+func (m *Memory) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	now := m.now()
+	for session, renewed := range m.sessions {
+		if now.Sub(renewed) > ttl {
+			m.endLocked(session)
+			ended++
+		}
+	}
+	return ended, nil
+}
+
+// End implements locks.Leases.
+func (m *Memory) End(ctx context.Context, session string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.endLocked(session)
+	return nil
+}
+
+func (m *Memory) endLocked(session string) {
+	delete(m.sessions, session)
+	m.deleteLocked(func(e entry) bool { return e.session == session })
+}
+
+func (m *Memory) deleteLocked(gone func(entry) bool) {
+	m.leases = slices.DeleteFunc(m.leases, gone)
+	m.wants = slices.DeleteFunc(m.wants, gone)
+}
