@@ -76,6 +76,7 @@ type Catalog struct {
 	turns     *turns
 	lockTimes locks.Timeouts
 	staged    *stagedFolders
+	sweeps    *sweeps
 	workers   *workers
 
 	// jitterMu guards jitter, which is not safe for concurrent use; a leaf.
@@ -110,6 +111,7 @@ func New(config Config) (*Catalog, error) {
 		turns:            newTurns(),
 		lockTimes:        locks.NewTimeouts(),
 		staged:           newStagedFolders(),
+		sweeps:           newSweeps(),
 		jitter:           jitter,
 	}
 	if c.workers, err = newWorkers(c, config.SweepInterval, config.Random); err != nil {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,8 +13,11 @@ import (
 // nothing was written into it.
 const stagedFolderAge = 24 * time.Hour
 
+// stagedFoldersMax bounds how many folders are remembered, the youngest; about 20 MB.
+const stagedFoldersMax = 100_000
+
 // stagedFolders remembers the folders that were made for staged tables. Staging stores nothing, so a
-// restart forgets them; what is left behind then is an empty folder.
+// restart forgets them, as does more staging than anybody does; what is left behind then is an empty folder.
 type stagedFolders struct {
 	// mu guards made, which is in the order of the times; a leaf, never held over I/O.
 	mu   sync.Mutex
@@ -40,18 +44,22 @@ func (s *stagedFolders) make(ctx context.Context, store storage.Store, location 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.made) == stagedFoldersMax {
+		s.made = append([]stagedFolder(nil), s.made[stagedFoldersMax/2:]...)
+	}
 	s.made = append(s.made, stagedFolder{folders, location, now})
 	return nil
 }
 
-// sweep removes the folders that were made before now minus stagedFolderAge and are still empty.
+// sweep removes the folders that were made before now minus stagedFolderAge and are still empty. One that it cannot
+// remove does not keep it from the others, and stays.
 func (s *stagedFolders) sweep(ctx context.Context, now time.Time) error {
+	var failures []error
 	for _, folder := range s.takeOlder(now.Add(-stagedFolderAge)) {
-		if _, err := folder.store.RemoveEmptyFolder(ctx, folder.location, stagedFolderAge); err != nil {
-			return err
-		}
+		_, err := folder.store.RemoveEmptyFolder(ctx, folder.location, stagedFolderAge)
+		failures = append(failures, err)
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // takeOlder forgets, and returns, the folders made before limit.

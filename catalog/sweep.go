@@ -2,26 +2,66 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"moorage/registry"
 )
+
+// sweepPages bounds how much of a table one round reads, in pages of scanPage records. What a round looks for is days
+// old and can wait for another one; reading all pointers and a week of changes every minute would cost more than
+// the commits that made them.
+const sweepPages = 10
+
+// slowScan goes through a table in parts, one each round, over and over.
+type slowScan struct {
+	table registry.Table
+	after string // where the last round ended
+}
+
+// next visits the records of the next part. After an error the round that follows begins with the same page.
+func (s *slowScan) next(ctx context.Context, c *Catalog, visit func(registry.Record) error) error {
+	for range sweepPages {
+		records, err := c.store.List(ctx, s.table, "", s.after, scanPage)
+		if err != nil {
+			return storeError("catalog.slowScan", err)
+		}
+		for _, record := range records {
+			if err := errors.Join(ctx.Err(), visit(record)); err != nil {
+				return err
+			}
+		}
+		if len(records) < scanPage {
+			s.after = ""
+			return nil
+		}
+		s.after = records[len(records)-1].Key.ID
+	}
+	return nil
+}
+
+// sweeps is how far the sweep has come. It belongs to whoever runs one.
+type sweeps struct {
+	windows, fences slowScan
+}
+
+func newSweeps() *sweeps {
+	return &sweeps{slowScan{table: registry.TablePointer}, slowScan{table: registry.TableChange}}
+}
 
 // endWindows ends the pointers that were dropped longer than the undrop window ago and have no purge
 // to wait for: the table can no longer come back, its claims are free. Its files stay.
 func (c *Catalog) endWindows(ctx context.Context) error {
 	limit := c.now().Add(-c.undropWindow)
-	return c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+	return c.sweeps.windows.next(ctx, c, func(record registry.Record) error {
 		if record.State != registry.StateDropped {
-			return true, ctx.Err()
+			return nil
 		}
 		pointer, err := decode[registry.Pointer](record)
-		if err != nil {
-			return true, err
+		if err == nil && pointer.Since.Before(limit) && pointer.Task.IsZero() {
+			err = c.endPointer(ctx, OpEndWindow, pointer.ID, registry.StateDropped)
 		}
-		if pointer.Since.Before(limit) && pointer.Task.IsZero() {
-			return true, c.endPointer(ctx, OpEndWindow, pointer.ID, registry.StateDropped)
-		}
-		return true, nil
+		return err
 	})
 }
 
@@ -50,21 +90,23 @@ func (c *Catalog) forgetChanges(ctx context.Context) error {
 			break
 		}
 	}
+	return c.forgetFences(ctx, limit)
+}
+
+// forgetFences deletes the fences that are older than limit.
+func (c *Catalog) forgetFences(ctx context.Context, limit time.Time) error {
 	var old []registry.Write
-	err := c.scan(ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
-		if record.State != registry.StateVoid {
-			return true, ctx.Err()
+	err := c.sweeps.fences.next(ctx, c, func(record registry.Record) error {
+		if record.State != registry.StateVoid || len(old) == forgetPage {
+			return nil // a fence too many is met again
 		}
 		change, err := decode[registry.Change](record)
 		if err == nil && change.Time.Before(limit) {
 			old = append(old, registry.Delete(record.Key))
 		}
-		return len(old) < forgetPage, err
-	})
-	if err != nil {
 		return err
-	}
-	return c.forget(ctx, old)
+	})
+	return errors.Join(err, c.forget(ctx, old))
 }
 
 func (c *Catalog) forget(ctx context.Context, deletes []registry.Write) error {

@@ -1,0 +1,147 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// endlessStore has more pointers and changes than anybody can read. It counts what was asked for.
+type endlessStore struct {
+	registry.Store
+	read map[registry.Table]int
+	from map[registry.Table][]string
+}
+
+func (s *endlessStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if table != registry.TablePointer && table != registry.TableChange {
+		return s.Store.List(ctx, table, prefix, after, limit)
+	}
+	s.from[table] = append(s.from[table], after)
+	records := make([]registry.Record, limit)
+	for i := range records {
+		s.read[table]++
+		key := registry.Key{Table: table, ID: fmt.Sprintf("%032x", s.read[table])}
+		records[i] = registry.Record{Key: key, ETag: registry.ETag{1}, State: registry.StateLive}
+	}
+	return records, nil
+}
+
+// A round of the sweep reads a bounded part of what there is, and the next one goes on behind it.
+func TestSweepReadsAPart(t *testing.T) {
+	t.Parallel()
+	endless := &endlessStore{read: map[registry.Table]int{}, from: map[registry.Table][]string{}}
+	f := newFixture(t, func(c *Config) {
+		endless.Store = c.Store
+		c.Store = endless
+	})
+	const records = sweepPages * scanPage
+	for round := 1; round <= 2; round++ {
+		if err := f.sweepAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []registry.Table{registry.TablePointer, registry.TableChange} {
+			if got, want := endless.read[table], round*records; got != want {
+				t.Errorf("round %d has read %d records of %s, want %d", round, got, table, want)
+			}
+		}
+	}
+	for table, from := range endless.from {
+		if got, want := from[sweepPages], fmt.Sprintf("%032x", records); got != want {
+			t.Errorf("the second round reads %s from %q, want %q", table, got, want)
+		}
+	}
+}
+
+// Changes and fences live for the retention, dropped tables for the window, and no longer.
+func TestSweepEndsWhatIsOld(t *testing.T) {
+	t.Parallel()
+	f, losing := newLosingFixture(t)
+	f.create("t")
+	losing.lose(OpCommit, true, nil)
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(table registry.Table) int {
+		records, err := f.store.List(f.ctx, table, "", "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(records)
+	}
+	before := count(registry.TableChange)
+	for _, step := range []struct {
+		advance           time.Duration
+		pointers, changes int
+	}{
+		{7*24*time.Hour - time.Second, 1, before},
+		{2 * time.Second, 0, 1}, // that of the pointer's end
+	} {
+		f.clock.Advance(step.advance)
+		if err := f.sweepAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p, c := count(registry.TablePointer), count(registry.TableChange); p != step.pointers || c != step.changes {
+			t.Errorf("%d pointers and %d changes are left, want %d and %d", p, c, step.pointers, step.changes)
+		}
+	}
+	if _, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantClean()
+}
+
+// refusingFolders cannot remove one of its folders.
+type refusingFolders struct {
+	storage.Store
+	refused string
+	removed []string
+}
+
+var errRefused = errors.New("refused")
+
+func (s *refusingFolders) MakeFolder(context.Context, string) error { return nil }
+
+func (s *refusingFolders) RemoveEmptyFolder(_ context.Context, location string, _ time.Duration) (bool, error) {
+	if location == s.refused {
+		return false, errRefused
+	}
+	s.removed = append(s.removed, location)
+	return true, nil
+}
+
+// A folder of a staged table that cannot be removed does not keep the others there, and what is remembered of
+// them is bounded.
+func TestSweepOfStagedFolders(t *testing.T) {
+	t.Parallel()
+	store := &refusingFolders{refused: "1"}
+	staged, now := newStagedFolders(), newClock().Now()
+	for i := range 3 {
+		if err := staged.make(t.Context(), store, fmt.Sprint(i), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := staged.sweep(t.Context(), now.Add(stagedFolderAge+1)); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want what kept a folder there", err)
+	}
+	if got := fmt.Sprint(store.removed); got != "[0 2]" {
+		t.Errorf("removed %s, want [0 2]", got)
+	}
+	for range stagedFoldersMax + 1 {
+		if err := staged.make(t.Context(), store, "folder", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(staged.made); got > stagedFoldersMax {
+		t.Errorf("%d folders are remembered, want at most %d", got, stagedFoldersMax)
+	}
+}
