@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"moorage/registry"
@@ -178,13 +179,14 @@ func (h *harness) callAll() map[string]error {
 }
 
 func closeUnderWay(h *harness) {
-	var first atomic.Bool
 	running := make(chan struct{})
+	isRunning := sync.OnceFunc(func() { close(running) })
 	h.together(contenders+1, func(i int) error {
 		if i == contenders {
 			<-running
 			return h.store.Close()
 		}
+		defer isRunning() // also if it fails
 		for round := 0; ; round++ {
 			_, err := h.store.Apply(h.ctx, registry.Batch{
 				Writes: []registry.Write{registry.Put(key(fmt.Sprint(i)), registry.StateOwner, fmt.Append(nil, round))},
@@ -201,9 +203,7 @@ func closeUnderWay(h *harness) {
 			if err != nil {
 				return fmt.Errorf("while the store closes: %w", err)
 			}
-			if first.CompareAndSwap(false, true) {
-				close(running)
-			}
+			isRunning()
 		}
 	})
 }
