@@ -1,0 +1,173 @@
+// Package pgtest starts a PostgreSQL server for tests: a real one, on a port of 127.0.0.1 that
+// was free, with its files in a temporary folder.
+//
+// It must not know: what the tests keep in it.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startTimeout bounds how long the server may take until it answers.
+const startTimeout = 60 * time.Second
+
+// Server is a running PostgreSQL server. It is safe for concurrent use, but for Kill, Restart and Stop.
+type Server struct {
+	port    int
+	folder  string
+	binary  string // the folder with the server's programs
+	owner   *syscall.Credential
+	process *exec.Cmd
+	extra   []string
+}
+
+// Start starts a server with settings (name=value) beside those of pgtest. The server's programs are looked for
+// where Debian puts them, then in PATH. Stop it with Stop.
+func Start(settings ...string) (*Server, error) {
+	binary, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "moorage-pg-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{folder: folder, binary: binary, extra: settings}
+	if err := s.init(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	if err := s.Restart(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// findPrograms returns the folder of initdb and postgres, of the newest version that there is.
+func findPrograms() (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil {
+		return "", err
+	}
+	if len(found) > 0 {
+		slices.Sort(found)
+		return filepath.Dir(found[len(found)-1]), nil
+	}
+	path, err := exec.LookPath("initdb")
+	if err != nil {
+		return "", fmt.Errorf("PostgreSQL is not installed: %w", err)
+	}
+	return filepath.Dir(path), nil
+}
+
+// init makes the server's files. The server refuses to run as root; then it runs as "postgres".
+func (s *Server) init() error {
+	if os.Geteuid() == 0 {
+		owner, err := user.Lookup("postgres")
+		if err != nil {
+			return fmt.Errorf("the server cannot run as root: %w", err)
+		}
+		uid, uidErr := strconv.ParseUint(owner.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(owner.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr, os.Chown(s.folder, int(uid), int(gid))); err != nil {
+			return err
+		}
+		s.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.port = listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil {
+		return err
+	}
+	out, err := s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C", "--no-sync").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	command := exec.Command(filepath.Join(s.binary, name), args...)
+	command.Dir = s.folder
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner, Pdeathsig: syscall.SIGKILL}
+	return command
+}
+
+// Restart starts the server on its files and its port, after Kill too, and waits until it answers.
+func (s *Server) Restart() error {
+	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c", "max_connections=200"}
+	for _, setting := range s.extra {
+		args = append(args, "-c", setting)
+	}
+	log, err := os.OpenFile(filepath.Join(s.folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.process = s.command("postgres", args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.DSN())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		if ctx.Err() != nil {
+			text, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, text)
+		}
+		wait(ctx, 50*time.Millisecond)
+	}
+}
+
+// wait returns after d or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// DSN returns a connection string of the server, for its user and database "moorage" or "postgres".
+func (s *Server) DSN() string {
+	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", s.port)
+}
+
+// Kill ends the server at once, as a power cut of its machine would, and waits until it is gone.
+func (s *Server) Kill() error {
+	if s.process == nil {
+		return nil
+	}
+	err := s.process.Process.Kill()
+	_ = s.process.Wait() // says that it was killed
+	s.process = nil
+	return err
+}
+
+// Stop ends the server and removes its files.
+func (s *Server) Stop() error {
+	return errors.Join(s.Kill(), os.RemoveAll(s.folder))
+}

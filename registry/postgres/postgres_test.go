@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/pgtest"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// server is the server of all tests of this package; TestMain starts it.
+var server *pgtest.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	// What a test's server forgets in a power cut does not matter here.
+	if server, err = pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// newSchema returns a connection string for a new, empty schema.
+func newSchema(t testing.TB) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	schema := "test_" + strings.ToLower(rand.Text())
+	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
+		t.Fatal(err)
+	}
+	return server.DSN() + "&search_path=" + schema
+}
+
+// newStore returns a store in a schema of its own.
+func newStore(t *testing.T, options string) *Store {
+	t.Helper()
+	dsn := newSchema(t)
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	store, err := Open(t.Context(), dsn+options, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]string{
+		"read committed":         "",
+		"serializable":           "&default_transaction_isolation=serializable",
+		"no prepared statements": "&default_query_exec_mode=exec",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registrytest.Run(t, func(t *testing.T) registry.Store { return newStore(t, options) })
+		})
+	}
+}

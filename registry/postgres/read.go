@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"moorage/registry"
+)
+
+// readsMax bounds how often one read is sent.
+const readsMax = 10
+
+// Get implements registry.Store: one statement, so that all records are as of one moment.
+func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	if err := registry.CheckKeys(keys); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return []registry.Record{}, nil
+	}
+	sql, args := getSQL(keys)
+	read, err := s.records(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[registry.Key]registry.Record, len(read))
+	for _, record := range read {
+		found[record.Key] = record
+	}
+	records := make([]registry.Record, len(keys))
+	for i, key := range keys {
+		records[i] = found[key]
+	}
+	return records, nil
+}
+
+// records returns the rows of a statement whose five columns are a record and, first, its table.
+func (s *Store) records(ctx context.Context, sql string, args []any) (records []registry.Record, err error) {
+	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+		records = nil
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		return collect(rows, func(record registry.Record) { records = append(records, record) })
+	})
+	return records, err
+}
+
+// read calls do, which only reads, with a connection, and again, a bounded number of times, if the server
+// undid its transaction or the connection broke. Errors are those of Store.Get.
+func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
+	var err error
+	for range readsMax {
+		var readErr error
+		err = s.with(ctx, func(conn *pgxpool.Conn) error {
+			readErr = do(conn)
+			return nil
+		})
+		switch {
+		case err != nil: // no connection
+			return err
+		case readErr == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !mayReadAgain(readErr):
+			return fmt.Errorf("%w: %w", registry.ErrUnavailable, readErr)
+		}
+		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readsMax, readErr)
+	}
+	return err
+}
+
+// mayReadAgain tells whether a read that failed with err may succeed at once: the server undid its
+// transaction, or was not there to answer.
+func mayReadAgain(err error) bool {
+	switch stateOf(err) {
+	case "", stateSerializationFailure, stateDeadlockDetected:
+		return true
+	}
+	var answered *pgconn.PgError
+	return errors.As(err, &answered) && answered.SeverityUnlocalized == "FATAL"
+}
+
+// getSQL returns the statement that reads keys. Its text depends on their tables alone, so that there are
+// few texts.
+func getSQL(keys []registry.Key) (sql string, args []any) {
+	byTable := map[registry.Table][][]byte{}
+	for _, key := range keys {
+		byTable[key.Table] = append(byTable[key.Table], []byte(key.ID))
+	}
+	var parts []string
+	for _, table := range registry.Tables() {
+		ids, ok := byTable[table]
+		if !ok {
+			continue
+		}
+		args = append(args, ids)
+		parts = append(parts, fmt.Sprintf("SELECT %d::smallint, key, etag, state, value FROM %s WHERE key = ANY($%d::bytea[])",
+			table, tableName(table), len(args)))
+	}
+	return strings.Join(parts, " UNION ALL "), args
+}
+
+// List implements registry.Store.
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if err := registry.CheckList(table, limit); err != nil {
+		return nil, err
+	}
+	// From prefix on, or from behind after: the byte 0 makes the next key that there can be.
+	from := []byte(prefix)
+	if after != "" && after >= prefix {
+		from = append([]byte(after), 0)
+	}
+	sql := fmt.Sprintf("SELECT %d::smallint, key, etag, state, value FROM %s WHERE key >= $1::bytea", table, tableName(table))
+	args := []any{from}
+	if end := afterPrefix([]byte(prefix)); end != nil {
+		args = append(args, end)
+		sql += " AND key < $2::bytea"
+	}
+	args = append(args, limit)
+	sql += fmt.Sprintf(" ORDER BY key LIMIT $%d::bigint", len(args))
+	return s.records(ctx, sql, args)
+}
+
+// afterPrefix returns the first key behind all that start with prefix, nil if there is none.
+func afterPrefix(prefix []byte) []byte {
+	end := slices.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}
