@@ -31,6 +31,8 @@ have flock || want util-linux
 have mvn || want maven
 have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
   want python3 python3-venv
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||
+  want postgresql # internal/pgtest starts a server of its own
 
 [[ ${#wanted[@]} -gt 0 ]] || exit 0
 
