@@ -10,7 +10,7 @@ import (
 	"moorage/migrations"
 )
 
-// ErrSchema: the tables are missing, or are not those that this package was written for.
+// ErrSchema says that the tables are missing, or are not those that this package was written for.
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
 // stateUndefinedTable is the SQLSTATE of a table that is not there.
