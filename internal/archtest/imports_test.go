@@ -19,6 +19,7 @@ func importTable() map[string][]string {
 		"":                      {}, // the root
 		"internal/worker":       {},
 		"internal/archtest":     {},
+		"internal/pgtest":       {},
 		"migrations":            {},
 		"metadata":              {},
 		"locks":                 {},
@@ -101,7 +102,7 @@ type driver struct {
 func drivers() []driver {
 	return []driver{
 		{"github.com/cockroachdb/pebble", []string{"registry/pebble"}},
-		{"github.com/jackc/", []string{"registry/postgres", "migrations"}},
+		{"github.com/jackc/", []string{"registry/postgres", "internal/pgtest"}},
 		{"database/sql", nil},
 		{"github.com/aws/", []string{"storage/s3"}},
 		{"github.com/minio/", []string{"storage/s3"}},
