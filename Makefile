@@ -14,6 +14,7 @@ check: ## everything that is checked before a change is accepted (./test.sh)
 	./test.sh
 
 test: ## all Go tests, without the race detector
+	interop/setup.sh s3
 	go test ./...
 
 lint: ## gofmt, go vet and staticcheck

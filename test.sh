@@ -135,6 +135,11 @@ command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the ver
 scripts/packages.sh
 mkdir -p "$logs"
 
+# Go tests start this one, and come first.
+if [[ " ${selected[*]} " == *" go "* ]]; then
+  interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
+    { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
+fi
 parts=()
 for name in "${selected[@]}"; do
   case $name in

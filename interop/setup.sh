@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Fetches what the client suites need into .cache/interop, once:
 #
-#   interop/setup.sh [python] [rck] [spark]      all of them if none is named
+#   interop/setup.sh [python] [rck] [spark] [s3]      all of them if none is named
 #
 # python  a virtual environment with the packages of requirements.txt, by hash
 # rck     the jars of rck/pom.xml
 # spark   the jars of spark/pom.xml
+# s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
+#         hashes of s3server.txt
 #
 # A part is fetched again when the file that pins it changed, or when it was not
 # fetched to the end. Needs python3 with venv, and mvn with a JDK.
@@ -34,15 +36,16 @@ fresh() {
   [[ -f "$cache/$1.key" && $(<"$cache/$1.key") == "$2" ]]
 }
 
-python() {
-  local key venv=$cache/venv
-  key=$(python3 --version; sha256sum <"$here/requirements.txt")
-  fresh python "$key" && return
-  rm -rf "$venv" "$cache/python.key"
+# packages PART FOLDER FILE: makes FOLDER a virtual environment with the packages of FILE.
+packages() {
+  local key part=$1 venv=$cache/$2 file=$here/$3
+  key=$(python3 --version; sha256sum <"$file")
+  fresh "$part" "$key" && return
+  rm -rf "$venv" "$cache/$part.key"
   python3 -m venv "$venv"
   retry "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --require-hashes --requirement "$here/requirements.txt"
-  echo "$key" >"$cache/python.key"
+    --require-hashes --requirement "$file"
+  echo "$key" >"$cache/$part.key"
 }
 
 # jars SUITE: copies the dependencies of SUITE/pom.xml.
@@ -57,10 +60,11 @@ jars() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck spark)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck spark s3)
 for part in "${parts[@]}"; do
   case $part in
-    python) python ;;
+    python) packages python venv requirements.txt ;;
+    s3) packages s3 s3 s3server.txt ;;
     rck | spark) jars "$part" ;;
     *)
       echo "interop/setup.sh: unknown part: $part" >&2

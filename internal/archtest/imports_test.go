@@ -20,6 +20,7 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/pgtest":       {},
+		"internal/s3test":       {}, // tests only
 		"migrations":            {},
 		"metadata":              {},
 		"locks":                 {},
@@ -104,7 +105,7 @@ func drivers() []driver {
 		{"github.com/cockroachdb/pebble", []string{"registry/pebble"}},
 		{"github.com/jackc/", []string{"registry/postgres", "internal/pgtest"}},
 		{"database/sql", nil},
-		{"github.com/aws/", []string{"storage/s3"}},
+		{"github.com/aws/", []string{"storage/s3", "internal/s3test"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"github.com/go-chi/", []string{"rest"}},

@@ -1,0 +1,142 @@
+// Package s3test starts a real S3 server for tests: one process on 127.0.0.1 for each test binary that
+// asks for it. Without the server a test that needs it fails; this installs it, below .cache:
+//
+//	interop/setup.sh s3
+//
+// It must not know: what is tested.
+package s3test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// What clients sign with, as scripts/s3server.py has it. The server refuses everybody else.
+const (
+	Region          = "us-east-1"
+	AccessKeyID     = "moorage-test"
+	SecretAccessKey = "moorage-test-secret"
+)
+
+// Server is a running server. It is safe for concurrent use.
+type Server struct {
+	// Endpoint is its URL.
+	Endpoint string
+
+	client  *s3.Client
+	buckets atomic.Int64
+	// alive keeps the server running; to lose it, even to the garbage collector, ends it.
+	alive io.Closer
+}
+
+// shared starts the server of this process.
+var shared = sync.OnceValues(start)
+
+// Start returns the server of this process, which it starts if no test did before. It ends with the process, however
+// that ends.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	server, err := shared()
+	if err != nil {
+		tb.Fatalf("s3test: %v", err)
+	}
+	return server
+}
+
+// NewBucket makes an empty bucket, which no other test has, and returns its name.
+func (s *Server) NewBucket(tb testing.TB) string {
+	tb.Helper()
+	name := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
+	if _, err := s.client.CreateBucket(tb.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		tb.Fatalf("s3test: make a bucket: %v", err)
+	}
+	return name
+}
+
+// Keys returns the keys of all objects in a bucket, in byte order.
+func (s *Server) Keys(tb testing.TB, bucket string) []string {
+	tb.Helper()
+	var keys []string
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &bucket})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(tb.Context())
+		if err != nil {
+			tb.Fatalf("s3test: list a bucket: %v", err)
+		}
+		for _, object := range page.Contents {
+			keys = append(keys, aws.ToString(object.Key))
+		}
+	}
+	return keys
+}
+
+// start runs scripts/s3server.py, which ends when the pipe to it does: the system closes that
+// with this process, be it by a panic or a signal, so nobody needs to stop it.
+func start() (*Server, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	var stderr bytes.Buffer
+	command := exec.CommandContext(context.Background(), "python3", filepath.Join(root, "scripts", "s3server.py"))
+	command.Stderr = &stderr
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start the S3 server: %w", err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("start the S3 server: %w: %s", errors.Join(err, command.Wait()), strings.TrimSpace(stderr.String()))
+	}
+	endpoint := strings.TrimSpace(line)
+	return &Server{Endpoint: endpoint, client: newClient(endpoint), alive: stdin}, nil
+}
+
+func newClient(endpoint string) *s3.Client {
+	return s3.New(s3.Options{
+		Region:       Region,
+		BaseEndpoint: aws.String(endpoint),
+		UsePathStyle: true,
+		Credentials:  credentials.NewStaticCredentialsProvider(AccessKeyID, SecretAccessKey, ""),
+	})
+}
+
+// repository returns the folder above the working folder that holds go.mod.
+func repository() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", errors.New("there is no go.mod above the working folder")
+		}
+		folder = parent
+	}
+}

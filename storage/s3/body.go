@@ -1,0 +1,167 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"moorage/storage"
+)
+
+// resumesMax is how often one body goes on behind a cut connection.
+const resumesMax = 4
+
+// errStalled ends a read of a server that is silent.
+var errStalled = errors.New("the server sent nothing for too long")
+
+// body is the content of an object. It is for one goroutine.
+type body struct {
+	object object
+	info   storage.Info
+	// resume asks for what is behind offset, of the same version of the object.
+	resume func(offset int64) (*stream, error)
+
+	stream  *stream
+	offset  int64
+	resumes int
+	sum     hash.Hash // nil: the server has no checksum
+	want    []byte
+	end     error // what Read answers from now on, if it is set
+}
+
+// stream is the body of one answer.
+type stream struct {
+	io.ReadCloser
+	stop  context.CancelCauseFunc
+	ctx   func() error // why the stream ended early, if it did
+	stall time.Duration
+}
+
+// get asks for an object. The answer ends with ctx, and not before the body is closed.
+func (c *Client) get(ctx context.Context, o object) (*body, error) {
+	first, answer, err := c.open(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key})
+	if err != nil {
+		return nil, err
+	}
+	if answer.ContentLength == nil {
+		return nil, errors.Join(errors.New("the server does not say how long the object is"), first.Close())
+	}
+	opened := &body{
+		object: o,
+		info:   storage.Info{Bytes: *answer.ContentLength, Modified: aws.ToTime(answer.LastModified)},
+		stream: first,
+		resume: func(offset int64) (*stream, error) { return c.openAt(ctx, o, answer.ETag, offset) },
+	}
+	opened.sum, opened.want = checksum(answer)
+	return opened, nil
+}
+
+// openAt asks for what is behind offset in an object that has still the version etag.
+func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (*stream, error) {
+	next, answer, err := c.open(ctx, &s3.GetObjectInput{
+		Bucket: &o.bucket, Key: &o.key, IfMatch: etag, Range: aws.String(fmt.Sprintf("bytes=%d-", offset)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got := aws.ToString(answer.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
+		return nil, errors.Join(fmt.Errorf("the server answered the range %q", got), next.Close())
+	}
+	return next, nil
+}
+
+// open sends one GET, with what makes the server tell its checksum.
+func (c *Client) open(ctx context.Context, input *s3.GetObjectInput) (*stream, *s3.GetObjectOutput, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	answer, err := c.sdk.GetObject(ctx, input, s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Checksum-Mode", "ENABLED")))
+	if err != nil {
+		stop(nil)
+		return nil, nil, err
+	}
+	opened := &stream{answer.Body, stop, func() error { return context.Cause(ctx) }, c.stallTimeout}
+	return opened, answer, nil
+}
+
+// Read reads on, behind a cut connection too. At the end it answers io.EOF only if all is there
+// and has the checksum that the server keeps.
+func (b *body) Read(into []byte) (int, error) {
+	for b.end == nil {
+		n, err := b.stream.Read(into)
+		b.offset += int64(n)
+		if b.sum != nil {
+			b.sum.Write(into[:n])
+		}
+		switch {
+		case err == nil:
+			return n, nil
+		case b.offset >= b.info.Bytes: // whatever err is, all is there
+			b.end = b.verify()
+		default:
+			b.end = b.goOn(err)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, b.end
+}
+
+// verify returns io.EOF if what was read is what the server has.
+func (b *body) verify() error {
+	switch {
+	case b.offset > b.info.Bytes:
+		return fmt.Errorf("%s has more than its %d bytes", b.object.location, b.info.Bytes)
+	case b.sum != nil && !bytes.Equal(b.sum.Sum(nil), b.want):
+		return fmt.Errorf("%s: its content and its checksum differ", b.object.location)
+	}
+	return io.EOF
+}
+
+// goOn replaces a stream that ended early because of cause.
+func (b *body) goOn(cause error) error {
+	if errors.Is(cause, io.EOF) {
+		cause = io.ErrUnexpectedEOF
+	}
+	if b.resumes == resumesMax {
+		return fmt.Errorf("%s: cut %d times, the last at %d of %d bytes: %w", b.object.location, b.resumes+1, b.offset, b.info.Bytes, cause)
+	}
+	b.resumes++
+	if err := b.stream.Close(); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	next, err := b.resume(b.offset)
+	if err != nil {
+		return fmt.Errorf("%s: cut at %d of %d bytes: %w, and not to be had again: %w", b.object.location, b.offset, b.info.Bytes, cause, err)
+	}
+	b.stream = next
+	return nil
+}
+
+// Close gives the connection back.
+func (b *body) Close() error { return b.stream.Close() }
+
+// Read reads from the answer, for at most the time that the server may be silent.
+func (s *stream) Read(into []byte) (int, error) {
+	timer := time.AfterFunc(s.stall, func() { s.stop(errStalled) })
+	defer timer.Stop()
+	n, err := s.ReadCloser.Read(into)
+	if cause := s.ctx(); err != nil && cause != nil {
+		err = cause
+	}
+	return n, err
+}
+
+// Close ends the answer.
+func (s *stream) Close() error {
+	defer s.stop(nil)
+	return s.ReadCloser.Close()
+}

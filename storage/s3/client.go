@@ -1,0 +1,175 @@
+package s3
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+const (
+	// attemptsMax bounds how often one request is sent. With pauses that double from at most a second, the
+	// last one is sent after 7 s on average, well within the time that a commit has.
+	attemptsMax = 5
+	// dialTimeout is for a connection on which nobody answers; a try more is better than a long wait.
+	dialTimeout = 5 * time.Second
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests under way.
+	idleConnectionsMax = 64
+	// fallbackRegion is signed for where no region is known. Servers other than Amazon's have this one or none.
+	fallbackRegion = "us-east-1"
+)
+
+// Options say how to reach the server. The zero value is Amazon's S3 with what the environment says.
+type Options struct {
+	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Empty: what AWS_ENDPOINT_URL_S3 or the
+	// profile says, else Amazon's for the region.
+	Endpoint string
+	// Region is what requests are signed for. Empty: what the environment or the profile says, else us-east-1.
+	Region string
+	// Addressing says where in a URL the bucket goes.
+	Addressing Addressing
+
+	// AccessKeyID and SecretAccessKey are static credentials. Empty: the default chain of the AWS SDKs
+	// (environment, shared files, web identity, container, instance).
+	AccessKeyID, SecretAccessKey string
+	// Profile is a section of the shared configuration files, which may hold credentials. Empty: the
+	// one that AWS_PROFILE names, or none.
+	Profile string
+
+	// StallTimeout is how long the server may be silent before a try is given up. Default 10 s.
+	StallTimeout time.Duration
+	// RetryDelayMax bounds the pause between two tries. Default 5 s.
+	RetryDelayMax time.Duration
+
+	Random io.Reader    // ids of writes; default crypto/rand.Reader
+	Logger *slog.Logger // default: discards
+}
+
+// Addressing says where in a URL the bucket goes.
+type Addressing uint8
+
+const (
+	// AddressDefault is AddressPath where there is an endpoint, as few servers but Amazon's have a
+	// host name for each bucket, and AddressHost elsewhere.
+	AddressDefault Addressing = iota
+	// AddressPath is http://host/bucket/key.
+	AddressPath
+	// AddressHost is http://bucket.host/key.
+	AddressHost
+)
+
+// Client is a connection to one server, for any number of Stores. It is safe for concurrent use.
+type Client struct {
+	sdk          *s3.Client
+	backoff      retry.BackoffDelayer // between requests for what a request left undone
+	stallTimeout time.Duration
+	random       io.Reader
+	log          *slog.Logger
+	clientConfig map[string]string
+
+	// buckets holds, by name, a *bucket for each that was asked about.
+	buckets sync.Map
+}
+
+// Connect returns a client for the server that options name. It reads the environment and the shared
+// configuration files of the AWS SDKs, and sends nothing.
+func Connect(ctx context.Context, options Options) (*Client, error) {
+	setDefaults(&options)
+	loaded, err := config.LoadDefaultConfig(ctx, loadOptions(options)...)
+	if err != nil {
+		return nil, fmt.Errorf("s3: read the configuration: %w", err)
+	}
+	loaded.Region = cmp.Or(loaded.Region, fallbackRegion)
+	sdk := s3.NewFromConfig(loaded, func(o *s3.Options) {
+		if options.Endpoint != "" {
+			o.BaseEndpoint = aws.String(options.Endpoint)
+		}
+		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault && o.BaseEndpoint != nil
+		o.Retryer = newRetryer(options)
+		// The reader of this package checks what is read, also across a connection that was cut.
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	})
+	return &Client{
+		sdk:          sdk,
+		backoff:      retry.NewExponentialJitterBackoff(options.RetryDelayMax),
+		stallTimeout: options.StallTimeout,
+		random:       options.Random,
+		log:          options.Logger,
+		clientConfig: clientConfig(sdk.Options()),
+	}, nil
+}
+
+func setDefaults(options *Options) {
+	options.StallTimeout = cmp.Or(options.StallTimeout, 10*time.Second)
+	options.RetryDelayMax = cmp.Or(options.RetryDelayMax, 5*time.Second)
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// loadOptions says what overrides the environment and the shared files.
+func loadOptions(options Options) []func(*config.LoadOptions) error {
+	transport := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			// It runs from the last byte of the request on, so it does not bound an upload.
+			t.ResponseHeaderTimeout = options.StallTimeout
+			t.MaxIdleConnsPerHost = idleConnectionsMax
+		})
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(transport)}
+	if options.Region != "" {
+		load = append(load, config.WithRegion(options.Region))
+	}
+	if options.Profile != "" {
+		load = append(load, config.WithSharedConfigProfile(options.Profile))
+	}
+	if options.AccessKeyID != "" {
+		load = append(load, config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(options.AccessKeyID, options.SecretAccessKey, "")))
+	}
+	return load
+}
+
+// newRetryer returns what decides about another try: the SDK's rules, and 409 and 429. Pauses end with the context. Its
+// quota, which all requests share and answered ones refill, keeps a server that is down from being
+// asked five times by everybody.
+func newRetryer(options Options) aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attemptsMax
+		o.MaxBackoff = options.RetryDelayMax
+		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{
+			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}},
+		})
+	})
+}
+
+// clientConfig returns what an engine must know to reach the same server, by the names that
+// Java, PyIceberg, DuckDB and Trino have for it.
+func clientConfig(options s3.Options) map[string]string {
+	config := map[string]string{
+		"client.region": options.Region,
+		"s3.region":     options.Region,
+	}
+	if options.BaseEndpoint != nil {
+		config["s3.endpoint"] = *options.BaseEndpoint
+		config["s3.path-style-access"] = strconv.FormatBool(options.UsePathStyle)
+	}
+	return config
+}

@@ -1,0 +1,102 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"moorage/storage"
+)
+
+const (
+	// writeIDKey is the metadata in which an object carries the id of the call that made it.
+	writeIDKey = "moorage-write-id"
+	// writeIDBytes makes sure that no two calls draw the same id.
+	writeIDBytes = 16
+	// anyVersion is the header If-None-Match of a write that must not replace anything.
+	anyVersion = "*"
+)
+
+// Create writes a new object. See the package's comment.
+func (s *Store) Create(ctx context.Context, location string, body []byte) error {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return err
+	}
+	conditional := s.writesConditionally(ctx, object.bucket)
+	id, err := s.client.newWriteID()
+	if err != nil {
+		return fmt.Errorf("create %s: %w", location, err)
+	}
+	if !conditional {
+		if _, err := s.client.head(ctx, object); statusOf(err) != http.StatusNotFound {
+			return taken(object, err)
+		}
+	}
+	err = s.client.put(ctx, object, body, id, conditional)
+	switch {
+	case err == nil:
+		return nil
+	case statusOf(err) == http.StatusPreconditionFailed:
+		return s.client.settle(ctx, object, body, id)
+	}
+	return fmt.Errorf("create %s: %w", location, err)
+}
+
+// taken is the error of a Create that looked for the object, and did not hear that it is missing.
+func taken(o object, err error) error {
+	if err != nil {
+		return fmt.Errorf("create %s: look whether it is there: %w", o.location, err)
+	}
+	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
+}
+
+// put sends body as the content of an object.
+func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) error {
+	sum := sha256.Sum256(body)
+	input := &s3.PutObjectInput{
+		Bucket: &o.bucket,
+		Key:    &o.key,
+		Body:   bytes.NewReader(body),
+		// As a header, which every server understands that knows checksums; the SDK's own way is a trailer.
+		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
+		Metadata:       map[string]string{writeIDKey: id},
+	}
+	if conditional {
+		input.IfNoneMatch = aws.String(anyVersion)
+	}
+	_, err := c.sdk.PutObject(ctx, input)
+	return err
+}
+
+// settle finds out whose the object is that a write met. An object is there whole or not at all, so
+// one that carries our id is ours; its length is looked at because it costs nothing.
+func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
+	found, err := c.head(ctx, o)
+	switch {
+	case err != nil:
+		// Perhaps it was ours and somebody deleted it; perhaps it is there.
+		return fmt.Errorf("create %s: the name is taken, and by whom is not known: %w", o.location, err)
+	case found.Metadata[writeIDKey] != id:
+		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
+	case aws.ToInt64(found.ContentLength) != int64(len(body)):
+		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, aws.ToInt64(found.ContentLength), len(body))
+	}
+	return nil
+}
+
+func (c *Client) newWriteID() (string, error) {
+	var id [writeIDBytes]byte
+	if _, err := io.ReadFull(c.random, id[:]); err != nil {
+		return "", fmt.Errorf("draw an id: %w", err)
+	}
+	return hex.EncodeToString(id[:]), nil
+}

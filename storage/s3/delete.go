@@ -1,0 +1,118 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"moorage/storage"
+)
+
+const (
+	// deleteBatchMax is how many objects S3 deletes in one request.
+	deleteBatchMax = 1000
+	// codeNoSuchKey is what some servers say of a key that was to be deleted and is not there.
+	codeNoSuchKey = "NoSuchKey"
+)
+
+// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions the old
+// ones stay, for the bucket's own rules to end.
+func (s *Store) Delete(ctx context.Context, locations ...string) error {
+	var failures []error
+	batches := make(map[string][]types.ObjectIdentifier) // by bucket
+	for _, location := range locations {
+		object, err := s.locate(ctx, location)
+		switch {
+		case errors.Is(err, storage.ErrNotFound): // no object can have such a name
+		case err != nil:
+			failures = append(failures, err)
+		case !fitsXML(object.key):
+			failures = append(failures, s.client.deleteOne(ctx, object))
+		default:
+			batches[object.bucket] = append(batches[object.bucket], types.ObjectIdentifier{Key: &object.key})
+		}
+	}
+	for name, keys := range batches {
+		for batch := range slices.Chunk(keys, deleteBatchMax) {
+			failures = append(failures, s.client.deleteObjects(ctx, name, batch)...)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// fitsXML tells whether XML can spell key: it has no way to write these two characters, and the
+// encoder would name another object. Parse refuses the others that it cannot write.
+func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF") }
+
+// deleteOne removes an object with a request of its own.
+func (c *Client) deleteOne(ctx context.Context, o object) error {
+	_, err := c.sdk.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &o.key})
+	if err != nil && statusOf(err) != http.StatusNotFound {
+		return fmt.Errorf("delete %s: %w", o.location, err)
+	}
+	return nil
+}
+
+// deleteObjects removes at most deleteBatchMax objects of a bucket. The server may fail for some of
+// them; those are asked for again if such failures pass. It returns an error for each that is left.
+func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
+	var lasting []error
+	for attempt := 0; ; attempt++ {
+		answer, err := c.sdk.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: &bucket,
+			Delete: &types.Delete{Objects: batch, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, err))
+		}
+		var passing []error
+		batch = nil
+		for _, failed := range answer.Errors {
+			err := fmt.Errorf("delete s3://%s/%s: %s: %s", bucket, aws.ToString(failed.Key), aws.ToString(failed.Code), aws.ToString(failed.Message))
+			switch {
+			case aws.ToString(failed.Code) == codeNoSuchKey:
+			case isPassing(failed):
+				passing = append(passing, err)
+				batch = append(batch, types.ObjectIdentifier{Key: failed.Key})
+			default:
+				lasting = append(lasting, err)
+			}
+		}
+		if len(batch) == 0 || attempt == attemptsMax-1 || c.pause(ctx, attempt) != nil {
+			return append(lasting, passing...)
+		}
+	}
+}
+
+// isPassing tells whether an object that could not be deleted is worth another try.
+func isPassing(failed types.Error) bool {
+	switch aws.ToString(failed.Code) {
+	case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted", "RequestTimeout":
+		return true
+	}
+	return false
+}
+
+// pause waits before the next attempt, or until ctx ends.
+func (c *Client) pause(ctx context.Context, attempt int) error {
+	delay, err := c.backoff.BackoffDelay(attempt, nil)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,42 @@
+package s3
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"moorage/storage"
+)
+
+// codeNoSuchBucket is what S3 says of a bucket that is not there, where an answer has a body.
+const codeNoSuchBucket = "NoSuchBucket"
+
+// statusOf returns the status that the server answered with; 0 if there was no answer.
+func statusOf(err error) int {
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		return response.HTTPStatusCode()
+	}
+	return 0
+}
+
+// codeOf returns the server's word for what went wrong; empty if it said none.
+func codeOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// translate gives the error of reading an object the port's meaning. That the bucket is not there is not
+// ErrNotFound where it can be told: nobody should conclude from it that a file is gone for good.
+func translate(o object, err error) error {
+	if statusOf(err) == http.StatusNotFound && codeOf(err) != codeNoSuchBucket {
+		return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)
+	}
+	return fmt.Errorf("%s: %w", o.location, err)
+}

@@ -1,0 +1,124 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"moorage/storage"
+)
+
+// probePrefix begins the names of the objects that a probe makes and deletes.
+const probePrefix = "moorage-probe-"
+
+// What is known about the writes to a bucket.
+const (
+	writesUnknown       uint32 = iota
+	writesConditional          // the server honours If-None-Match
+	writesUnconditional        // it ignores it, or refuses it
+)
+
+// bucket is what is known about a bucket.
+type bucket struct {
+	writes  atomic.Uint32
+	probing atomic.Bool // a Create is finding out
+}
+
+// Probe checks that the buckets of the roots are there and can be written to, and finds out
+// whether the server honours conditional writes; if not it logs a warning, once for each bucket. It
+// writes a small object below the root and deletes it. ErrNotFound if a bucket is missing.
+func (s *Store) Probe(ctx context.Context) error {
+	keys, names := s.rootKeys()
+	var failures []error
+	for _, name := range names {
+		err := s.client.lookForBucket(ctx, name)
+		if err == nil {
+			err = s.client.probeWrites(ctx, name, keys[name])
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// lookForBucket returns nil if there is a bucket called name that can be reached.
+func (c *Client) lookForBucket(ctx context.Context, name string) error {
+	_, err := c.sdk.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
+	if err == nil {
+		return nil
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		region := response.Response.Header.Get("X-Amz-Bucket-Region")
+		switch {
+		case response.HTTPStatusCode() == http.StatusNotFound:
+			return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, name)
+		case region != "" && region != c.sdk.Options().Region:
+			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: %w", name, region, c.sdk.Options().Region, err)
+		}
+	}
+	return fmt.Errorf("look for the bucket %s: %w", name, err)
+}
+
+// writesConditionally tells whether writes to a bucket are to carry the header. While nobody knows they
+// do, because a server that ignores it does no harm; the first who asks finds out.
+func (s *Store) writesConditionally(ctx context.Context, name string) bool {
+	known := s.client.bucket(name)
+	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
+		defer known.probing.Store(false)
+		keys, _ := s.rootKeys()
+		if err := s.client.probeWrites(ctx, name, keys[name]); err != nil {
+			s.client.log.WarnContext(ctx, "could not find out whether the S3 server honours conditional writes", "bucket", name, "error", err)
+		}
+	}
+	return known.writes.Load() != writesUnconditional
+}
+
+func (c *Client) bucket(name string) *bucket {
+	found, _ := c.buckets.LoadOrStore(name, new(bucket))
+	return found.(*bucket)
+}
+
+// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a first write
+// that is refused has met itself.
+func (c *Client) probeWrites(ctx context.Context, name, root string) error {
+	id, err := c.newWriteID()
+	if err != nil {
+		return err
+	}
+	o := object{bucket: name, key: strings.TrimPrefix(strings.TrimSuffix(root, "/")+"/"+probePrefix+id, "/")}
+	o.location = storage.Location{Scheme: storage.SchemeS3, Authority: name, Path: "/" + o.key}.String()
+
+	err = c.put(ctx, o, nil, id, true)
+	written := err == nil
+	if written {
+		err = c.put(ctx, o, nil, id, true)
+	}
+	switch {
+	case statusOf(err) == http.StatusPreconditionFailed:
+		c.bucket(name).writes.Store(writesConditional)
+		written = true
+	case err == nil, statusOf(err) == http.StatusNotImplemented: // some refuse a header that they do not know
+		if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
+			c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
+				"that no file is overwritten rests on file names being random", "bucket", name)
+		}
+	default:
+		return fmt.Errorf("write %s: %w", o.location, err)
+	}
+	if !written {
+		return nil
+	}
+	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {
+		return fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...))
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package s3
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"moorage/storage"
+)
+
+// keyBytesMax is the longest key that S3 takes.
+const keyBytesMax = 1024
+
+// Store is a storage.Store over the objects of one server. It is safe for concurrent use, also by several processes.
+type Store struct {
+	client *Client
+	roots  []storage.Location
+}
+
+// object names an object.
+type object struct {
+	location    string // as the caller spelled it
+	bucket, key string
+}
+
+// Within returns a store of the objects at and below roots, which are locations. It sends nothing.
+// ErrLocation if one is not a location of S3.
+func (c *Client) Within(roots []string) (*Store, error) {
+	store := &Store{client: c}
+	for _, root := range roots {
+		parsed, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		if parsed.Scheme != storage.SchemeS3 {
+			return nil, fmt.Errorf("%w: %q: not a location of S3", storage.ErrLocation, root)
+		}
+		store.roots = append(store.roots, parsed)
+	}
+	return store, nil
+}
+
+// ClientConfig returns how an engine reaches the server: endpoint, region, path style. It holds no secrets.
+func (s *Store) ClientConfig() map[string]string { return maps.Clone(s.client.clientConfig) }
+
+// Open returns the content of an object. What it yields to the end is whole and has the checksum
+// that the server keeps; it ends when ctx does. A connection that is cut while it is read is made
+// again, a few times.
+func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, storage.Info{}, err
+	}
+	opened, err := s.client.get(ctx, object)
+	if err != nil {
+		return nil, storage.Info{}, translate(object, err)
+	}
+	return opened, opened.info, nil
+}
+
+// Stat describes an object.
+func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	found, err := s.client.head(ctx, object)
+	if err != nil {
+		return storage.Info{}, translate(object, err)
+	}
+	return storage.Info{Bytes: aws.ToInt64(found.ContentLength), Modified: aws.ToTime(found.LastModified)}, nil
+}
+
+// head asks for the description of an object.
+func (c *Client) head(ctx context.Context, o object) (*s3.HeadObjectOutput, error) {
+	return c.sdk.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key})
+}
+
+// locate returns the object at location. One that no object can have is ErrNotFound.
+func (s *Store) locate(ctx context.Context, location string) (object, error) {
+	if err := ctx.Err(); err != nil {
+		return object{}, fmt.Errorf("%s: %w", location, err)
+	}
+	parsed, err := storage.Parse(location)
+	if err != nil {
+		return object{}, err
+	}
+	if !slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(parsed) }) {
+		return object{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+	}
+	named := object{location: location, bucket: parsed.Authority, key: parsed.Path[1:]}
+	if named.key == "" || len(named.key) > keyBytesMax {
+		return object{}, fmt.Errorf("%w: %s: a key has 1 to %d bytes", storage.ErrNotFound, location, keyBytesMax)
+	}
+	return named, nil
+}
+
+// rootKeys returns, by bucket, the shortest key that is a root, and the buckets in order.
+func (s *Store) rootKeys() (map[string]string, []string) {
+	keys := make(map[string]string)
+	for _, root := range s.roots {
+		key := root.Path[1:]
+		if other, ok := keys[root.Authority]; !ok || cmp.Less(len(key), len(other)) {
+			keys[root.Authority] = key
+		}
+	}
+	return keys, slices.Sorted(maps.Keys(keys))
+}
+
+var _ storage.Store = (*Store)(nil)
