@@ -24,7 +24,7 @@ func checkCommand() command {
 		text: "Checks that every table's metadata file exists and can be read, that names and tables " +
 			"belong to each other one to one, and that no record names a missing file. Prints what is wrong, " +
 			"changes nothing, and exits with 0 if all is well and 1 if not.\n\n" +
-			"Without --uri it opens the store itself, for which the server must be stopped.\n",
+			"Without --uri it opens the store itself; if that is a folder, its server must be stopped.\n",
 		settings: append(storeSettings(), setting{
 			name: "uri", value: "URI", flagOnly: true,
 			usage: "Ask the server that runs at this address to check itself.",
@@ -72,7 +72,7 @@ func counted(n int, noun string) string {
 
 // checkStopped opens the store, which nobody else may have open, and checks it.
 func checkStopped(ctx context.Context, c config, env environment) (_ catalog.Report, err error) {
-	node, err := openStopped(c, env)
+	node, err := openStopped(ctx, c, env)
 	if errors.Is(err, pebble.ErrLocked) {
 		err = fmt.Errorf("%w, or ask it with --uri", err)
 	}

@@ -53,7 +53,7 @@ type command struct {
 // commands returns every sub-command, in the order of the help text.
 func commands() []command {
 	return []command{
-		serveCommand(), checkCommand(),
+		serveCommand(), migrateCommand(), checkCommand(),
 		warehouseCreateCommand(), warehouseListCommand(), warehouseDropCommand(),
 		versionCommand(),
 	}

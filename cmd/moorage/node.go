@@ -16,6 +16,7 @@ import (
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
+	"moorage/registry/postgres"
 	"moorage/rest"
 )
 
@@ -31,17 +32,17 @@ type node struct {
 // prefix mean.
 const defaultWarehouse = rest.DefaultWarehouse
 
-// openNode opens the store, which it makes if there is none, and a catalog over it.
-func openNode(c config, logger *slog.Logger) (*node, error) {
+// openNode opens the store, which it makes if it is to be in a folder and is not there, and a catalog over it.
+func openNode(ctx context.Context, c config, logger *slog.Logger) (*node, error) {
 	// Who else may look into it is for the umask to say: engines may run as other users.
 	if err := os.MkdirAll(c.Data, 0o777); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	return openNodeIn(c, logger)
+	return openNodeIn(ctx, c, logger)
 }
 
-func openNodeIn(c config, logger *slog.Logger) (*node, error) {
-	store, err := openStore(c, logger)
+func openNodeIn(ctx context.Context, c config, logger *slog.Logger) (*node, error) {
+	store, err := openStore(ctx, c, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +53,18 @@ func openNodeIn(c config, logger *slog.Logger) (*node, error) {
 	return made, nil
 }
 
-// openStopped opens the store of a server that is stopped; it makes nothing that is not there.
-func openStopped(c config, env environment) (*node, error) {
-	if c.Store == storeMemory {
+// openStopped opens a database, or the store of a server that is stopped; it makes nothing that is not there.
+func openStopped(ctx context.Context, c config, env environment) (*node, error) {
+	switch {
+	case c.Store == storeMemory:
 		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
+	case c.inDatabase():
+	default:
+		if _, err := os.Stat(c.storeDir()); err != nil {
+			return nil, fmt.Errorf("there is no store: %w", err)
+		}
 	}
-	if _, err := os.Stat(c.storeDir()); err != nil {
-		return nil, fmt.Errorf("there is no store: %w", err)
-	}
-	opened, err := openNodeIn(c, newLogger(config{LogLevel: slog.LevelWarn}, env.stderr))
+	opened, err := openNodeIn(ctx, c, newLogger(config{LogLevel: slog.LevelWarn}, env.stderr))
 	if errors.Is(err, pebble.ErrLocked) {
 		err = fmt.Errorf("%w: stop the server first", err)
 	}
@@ -68,9 +72,17 @@ func openStopped(c config, env environment) (*node, error) {
 }
 
 // openStore opens what --store names.
-func openStore(c config, logger *slog.Logger) (registry.Store, error) {
-	if c.Store == storeMemory {
+func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Store, error) {
+	switch {
+	case c.Store == storeMemory:
 		return memory.New(rand.Reader), nil
+	case c.inDatabase():
+		if c.Migrate {
+			if _, err := postgres.Migrate(ctx, c.Store); err != nil {
+				return nil, err
+			}
+		}
+		return postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
 	}
 	return pebble.Open(c.storeDir(), pebble.Options{Random: rand.Reader, Logger: logger})
 }
@@ -118,7 +130,11 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slo
 		}
 		return found, err
 	}
-	return n.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
+	made, err := n.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
+	if moorage.KindOf(err) == moorage.KindAlreadyExists { // by a node that started at the same time
+		return n.catalog.LoadWarehouse(ctx, defaultWarehouse)
+	}
+	return made, err
 }
 
 // close ends the store and what was opened beside it.

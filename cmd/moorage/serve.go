@@ -48,12 +48,15 @@ func validateServe(c config, faults *usageError) {
 		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
 			"listen on 127.0.0.1, or say --insecure", c.Listen)
 	}
+	if c.Migrate && !c.inDatabase() {
+		faults.addf("--migrate: --store does not name a PostgreSQL database")
+	}
 }
 
 // serve runs the catalog until ctx ends.
 func serve(ctx context.Context, c config, env environment) (err error) {
 	logger := newLogger(c, env.stderr)
-	node, err := openNode(c, logger)
+	node, err := openNode(ctx, c, logger)
 	if err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	if !isLoopback(listener.Addr().String()) {
 		logger.Warn("anybody who can reach this address can change every table: there is no authentication", "address", listener.Addr().String())
 	}
-	logger.Info("ready", "uri", uri, "store", c.storeDir(), "version", version())
+	logger.Info("ready", "uri", uri, "store", c.storeName(), "version", version())
 
 	select {
 	case err := <-served:

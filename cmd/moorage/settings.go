@@ -18,7 +18,8 @@ type config struct {
 
 	File            string        // YAML file the rest was read from; empty: none
 	Data            string        // folder for everything the server keeps; example /var/lib/moorage
-	Store           string        // "memory" or a folder; empty: the folder "registry" below Data
+	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
+	Migrate         bool          // bring the tables of the database to this version first
 	Listen          string        // host:port; port 0 takes a free one
 	Insecure        bool          // may listen beyond loopback without authentication
 	AllowLocations  []string      // URIs below which tables may live beside their warehouse's own
@@ -37,7 +38,23 @@ type config struct {
 // storeMemory is the Store of a server that forgets everything when it ends.
 const storeMemory = "memory"
 
-// storeDir is the folder of the embedded store; not for storeMemory.
+// inDatabase tells whether the store is a PostgreSQL database.
+func (c config) inDatabase() bool {
+	return strings.HasPrefix(c.Store, "postgres://") || strings.HasPrefix(c.Store, "postgresql://")
+}
+
+// storeName is what a log may say about where the store is: no user, no password.
+func (c config) storeName() string {
+	switch {
+	case c.Store == storeMemory:
+		return storeMemory
+	case c.inDatabase():
+		return "PostgreSQL"
+	}
+	return c.storeDir()
+}
+
+// storeDir is the folder of the embedded store; not for another one.
 func (c config) storeDir() string {
 	if c.Store != "" {
 		return c.Store
@@ -78,6 +95,11 @@ func serverSettings() []setting {
 			name:  "insecure",
 			usage: "Listen beyond loopback although there is no authentication: whoever can reach the port can change every table.",
 			set:   one(strconv.ParseBool, "true or false", func(c *config, v bool) { c.Insecure = v }),
+		},
+		{
+			name:  "migrate",
+			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does.",
+			set:   one(strconv.ParseBool, "true or false", func(c *config, v bool) { c.Migrate = v }),
 		},
 		allowLocation(false),
 		{
@@ -128,9 +150,10 @@ func storeSettings() []setting {
 			set: text(func(c *config, v string) { c.Data = v }),
 		},
 		{
-			name: "store", value: "memory|DIR",
-			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store, " +
-				"or memory, which is gone when the server ends. Default: the folder registry in --data.",
+			name: "store", value: "memory|DIR|postgres://…",
+			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store; " +
+				"memory, which is gone when the server ends; or, for several servers at once, a PostgreSQL database, " +
+				"postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Default: the folder registry in --data.",
 			set: text(func(c *config, v string) { c.Store = v }),
 		},
 	}

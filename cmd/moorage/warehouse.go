@@ -11,7 +11,7 @@ import (
 )
 
 // stoppedText is said of every command that opens the store itself.
-const stoppedText = " The server that uses the store must be stopped.\n"
+const stoppedText = " If the store is a folder, its server must be stopped.\n"
 
 func warehouseCreateCommand() command {
 	return command{
@@ -50,7 +50,7 @@ func warehouseCreateCommand() command {
 			}
 		},
 		run: func(ctx context.Context, c config, env environment) error {
-			return withStopped(c, env, func(node *node) error {
+			return withStopped(ctx, c, env, func(node *node) error {
 				made, err := node.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{
 					Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
 				})
@@ -71,7 +71,7 @@ func warehouseListCommand() command {
 		text:     "Prints every warehouse and its location, in the order of their names." + stoppedText,
 		settings: storeSettings(),
 		run: func(ctx context.Context, c config, env environment) error {
-			return withStopped(c, env, func(node *node) error {
+			return withStopped(ctx, c, env, func(node *node) error {
 				warehouses, err := node.catalog.Warehouses(ctx)
 				if err != nil {
 					return err
@@ -94,7 +94,7 @@ func warehouseDropCommand() command {
 		text:     "Removes a warehouse that has no namespaces. Files below its location stay." + stoppedText,
 		settings: storeSettings(),
 		run: func(ctx context.Context, c config, env environment) error {
-			return withStopped(c, env, func(node *node) error {
+			return withStopped(ctx, c, env, func(node *node) error {
 				if err := node.catalog.DropWarehouse(ctx, c.Operand); err != nil {
 					return err
 				}
@@ -105,9 +105,9 @@ func warehouseDropCommand() command {
 	}
 }
 
-// withStopped runs do on the store of a server that is stopped.
-func withStopped(c config, env environment, do func(*node) error) (err error) {
-	node, err := openStopped(c, env)
+// withStopped runs do on a database, or on the store of a server that is stopped.
+func withStopped(ctx context.Context, c config, env environment, do func(*node) error) (err error) {
+	node, err := openStopped(ctx, c, env)
 	if err != nil {
 		return err
 	}

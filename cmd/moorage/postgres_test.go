@@ -1,0 +1,73 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"moorage/internal/pgtest"
+)
+
+// TestPostgres runs two servers over one database: what one does, the next request to the other sees.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	database, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, data := database.DSN(), t.TempDir()
+
+	if got := runToEnd(t, "serve", "--store", store, "--data", data, "--listen", "127.0.0.1:0"); got.code != exitFailed || !isSentence(got.stderr, "run moorage migrate") {
+		t.Errorf("serve without tables: %+v", got)
+	}
+	for _, want := range []string{"after 1 step", "the tables are up to date\n"} {
+		if got := runToEnd(t, "migrate", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, want) {
+			t.Errorf("migrate: %+v, want %q", got, want)
+		}
+	}
+
+	one := startServe(t, "--store", store, "--data", data)
+	two := startServe(t, "--store", store, "--data", data, "--migrate")
+	one.makeTable(t)
+	if code, body := two.request(t, "GET", tablePath, ""); code != http.StatusOK {
+		t.Errorf("load on the other: %d %s", code, body)
+	}
+	const rename = `{"source":{"namespace":["harbour"],"name":"ships"},"destination":{"namespace":["harbour"],"name":"boats"}}`
+	if code, body := one.request(t, "POST", "/v1/tables/rename", rename); code != http.StatusNoContent {
+		t.Errorf("rename: %d %s", code, body)
+	}
+	const boats = "/v1/namespaces/harbour/tables/boats"
+	for path, want := range map[string]int{tablePath: http.StatusNotFound, boats: http.StatusOK} {
+		if code, body := two.request(t, "GET", path, ""); code != want {
+			t.Errorf("after the rename: %s: %d %s", path, code, body)
+		}
+	}
+	if code, body := two.request(t, "DELETE", boats, ""); code != http.StatusNoContent {
+		t.Errorf("drop: %d %s", code, body)
+	}
+	if code, body := one.request(t, "GET", boats, ""); code != http.StatusNotFound {
+		t.Errorf("after the drop: %d %s", code, body)
+	}
+	if got := runToEnd(t, "check", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+		t.Errorf("check: %+v", got)
+	}
+	if log := one.stderr.String(); strings.Contains(log, "postgres://") {
+		t.Errorf("the log shows the connection string:\n%s", log)
+	}
+}
+
+func TestMigrateFaults(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"migrate"}, {"migrate", "--store", "memory"}, {"serve", "--migrate"}, {"serve", "--store", t.TempDir(), "--migrate"},
+	} {
+		if got := runToEnd(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, "--store") {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}
