@@ -194,7 +194,7 @@ func unwantedDependencies() []string {
 	const iceberg = "github.com/apache/iceberg-go/"
 	return []string{
 		iceberg + "table", iceberg + "view", iceberg + "catalog", // four times the size of the binary
-		"github.com/aws/", "cloud.google.com/", "github.com/jackc/", // not before a backend needs them
+		"cloud.google.com/", // not before a backend needs them
 		"testing",
 	}
 }
