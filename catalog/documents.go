@@ -154,14 +154,18 @@ func (f metadataFile) write(ctx context.Context) error {
 		}
 		body = compressed.Bytes()
 	}
-	err := f.storage.Create(ctx, f.location, body)
+	return createError(f.location, f.storage.Create(ctx, f.location, body))
+}
+
+// createError gives the failure of making a file or folder its kind; nil stays nil.
+func createError(location string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have
-		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", f.location)
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", location)
 	}
-	return fileError(f.location, err)
+	return fileError(location, err)
 }
 
 // discard deletes a file that was written, or may have been, for a version that certainly will never

@@ -40,7 +40,7 @@ func (s *stagedFolders) make(ctx context.Context, store storage.Store, location 
 		return nil
 	}
 	if err := folders.MakeFolder(ctx, location); err != nil {
-		return fileError(location, err)
+		return createError(location, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,6 +82,13 @@ func nameRows() (rows []bad) {
 			bad{"drop namespace " + ns, "DELETE", "/v1/namespaces/" + ns, "", 400, badRequest},
 		)
 	}
+	for _, warehouse := range []string{"%00", "%ff", "w%1F", strings.Repeat("w", 1025), strings.Repeat("w", 9000)} {
+		rows = append(rows,
+			bad{"warehouse " + warehouse, "GET", "/v1/" + warehouse + "/namespaces", "", 400, badRequest},
+			bad{"table in warehouse " + warehouse, "GET", "/v1/" + warehouse + "/namespaces/ns/tables/t", "", 400, badRequest},
+			bad{"namespace in warehouse " + warehouse, "POST", "/v1/" + warehouse + "/namespaces", `{"namespace":["a"]}`, 400, badRequest},
+		)
+	}
 	for _, name := range []string{"missing", "%2F", "a%2Fb", ".", "..", "%2E%2E", "%2E%2E%2F%2E%2E%2Fetc", "%25", "%2525", "%20", "+", "%2B", "T", "t%20", "%C3%A9", "%F0%9F%98%80", "t.files", "%7F", "%0A"} {
 		rows = append(rows,
 			bad{"no table " + name, "GET", "/v1/namespaces/ns/tables/" + name, "", 404, noTable},
@@ -201,6 +208,11 @@ func memberRows() (rows []bad) {
 
 // createRows: tables that cannot be. w gives locations.
 func (w *world) createRows() (rows []bad) {
+	// No folder has such a name, and trying again will not help.
+	long := w.uri("/" + strings.Repeat("n", 300))
+	for _, member := range []string{`"location":"` + long + `"`, `"stage-create":true,"location":"` + long + `"`, `"properties":{"write.metadata.path":"` + long + `"}`} {
+		rows = append(rows, bad{"too long " + member, "POST", pathTables, `{"name":"new","schema":` + schemaJSON + `,` + member + `}`, 400, badRequest})
+	}
 	add := func(name, members string, kinds ...string) {
 		rows = append(rows, bad{name, "POST", pathTables, `{"name":"new",` + members + `}`, 400, strings.Join(kinds, " ")})
 	}

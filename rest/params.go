@@ -34,7 +34,7 @@ func pathWarehouse(r *http.Request) (string, error) {
 	if prefix == "" {
 		return DefaultWarehouse, nil
 	}
-	return prefix, nil
+	return prefix, moorage.ValidateName("prefix", prefix)
 }
 
 // pathNamespace returns the warehouse and the namespace that the path names.

@@ -25,8 +25,8 @@ type Info struct {
 // store's allowed roots is ErrOutside, whatever the method, links in the path included.
 type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,
-	// before it returns. A file that exists is ErrExists and stays as it is. After any
-	// other error the file may be there, whole, or not at all.
+	// before it returns. A file that exists is ErrExists and stays as it is. ErrNotFound: no file
+	// can have that name here. After any other error the file may be there, whole, or not at all.
 	Create(ctx context.Context, location string, body []byte) error
 
 	// Open returns the content of a file, for the caller to close. ErrNotFound if there is none.
@@ -43,7 +43,8 @@ type Store interface {
 // Folders is implemented by stores in which a folder must exist before an engine can
 // write into it. A store of objects has none.
 type Folders interface {
-	// MakeFolder creates the folder at location, and those that lead to it.
+	// MakeFolder creates the folder at location, and those that lead to it. ErrNotFound: no folder
+	// can have that name.
 	MakeFolder(ctx context.Context, location string) error
 	// RemoveEmptyFolder removes the folder at location if it is empty and older than age,
 	// and tells whether it did. One that is not there or not empty is left, without an error.

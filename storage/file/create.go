@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"sync/atomic"
+	"syscall"
 
 	"moorage/storage"
 )
@@ -46,10 +47,15 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	switch {
 	case err == nil, errors.Is(err, fs.ErrExist):
 		return root.taken(location, name)
-	case isEscape(err):
+	case isEscape(err), isImpossible(err):
 		return translate(location, err)
 	}
 	return fmt.Errorf("create %s: %w", location, err)
+}
+
+// isImpossible tells whether err says that nothing can have such a name: a part of it is too long, or is a file.
+func isImpossible(err error) bool {
+	return errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // writing is a file that is being made.

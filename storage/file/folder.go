@@ -31,7 +31,7 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 		now := s.now()
 		return root.files.Chtimes(name, now, now)
 	})
-	if isEscape(err) {
+	if isEscape(err) || isImpossible(err) {
 		return translate(location, err)
 	}
 	if err != nil {

@@ -184,6 +184,26 @@ func TestFilesAreForEngines(t *testing.T) {
 	}
 }
 
+// A name that nothing can have is not a failure of the disk, after which it might be tried again.
+func TestImpossibleNames(t *testing.T) {
+	t.Parallel()
+	l := newLinked(t)
+	if err := l.store.Create(t.Context(), storage.Join(l.root, "regular"), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, location := range []string{
+		storage.Join(l.root, strings.Repeat("n", 300)), storage.Join(l.root, strings.Repeat("n", 300), "a"), storage.Join(l.root, "regular", "a"),
+		storage.Join(l.root, "regular", "a", "b"),
+	} {
+		if err := l.store.Create(t.Context(), location, nil); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Create(%q) = %v, want ErrNotFound", location, err)
+		}
+		if err := l.store.MakeFolder(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("MakeFolder(%q) = %v, want ErrNotFound", location, err)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
