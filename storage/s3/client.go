@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -133,7 +135,13 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 			t.ResponseHeaderTimeout = options.StallTimeout
 			t.MaxIdleConnsPerHost = idleConnectionsMax
 		})
-	load := []func(*config.LoadOptions) error{config.WithHTTPClient(transport)}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(transport),
+		// What the SDK has to say is about connections, and is in the errors too.
+		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, values ...any) {
+			options.Logger.Debug("s3: " + fmt.Sprintf(format, values...))
+		})),
+	}
 	if options.Region != "" {
 		load = append(load, config.WithRegion(options.Region))
 	}
@@ -147,17 +155,25 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	return load
 }
 
-// newRetryer returns what decides about another try: the SDK's rules, and 409 and 429. Pauses end with the context. Its
-// quota, which all requests share and answered ones refill, keeps a server that is down from being
+// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose body was cut. All
+// requests of this package may be repeated. Pauses end with the context. The quota of the SDK, which all requests share and answered ones refill, keeps a server that is down from being
 // asked five times by everybody.
 func newRetryer(options Options) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attemptsMax
 		o.MaxBackoff = options.RetryDelayMax
-		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{
-			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}},
-		})
+		o.Retryables = append(o.Retryables,
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}},
+			retry.IsErrorRetryableFunc(isCutAnswer))
 	})
+}
+
+// isCutAnswer tells whether the connection ended within the body of an answer.
+func isCutAnswer(err error) aws.Ternary {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
 }
 
 // clientConfig returns what an engine must know to reach the same server, by the names that

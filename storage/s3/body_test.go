@@ -1,0 +1,138 @@
+package s3_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/s3test"
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error, and never
+// that all is well.
+func TestDamagedAnswers(t *testing.T) {
+	t.Parallel()
+	flip := func(body []byte) []byte {
+		body[len(body)/2] ^= 1
+		return body
+	}
+	for name, do := range map[string]fault{
+		"a bit":     edit(flip),
+		"shorter":   edit(func(body []byte) []byte { return body[:len(body)-1] }),
+		"longer":    edit(func(body []byte) []byte { return append(body, 'x') }),
+		"empty":     edit(func([]byte) []byte { return nil }),
+		"other end": edit(func(body []byte) []byte { return append(body[:len(body)-1:len(body)-1], 'x') }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			read := calls()[1]
+			location := storage.Join(root, "a")
+			read.prepare(t, store, location)
+			proxy.follow(every(http.MethodGet, do))
+			if content, err := readTo(t.Context(), store, location); err == nil {
+				t.Errorf("%d bytes were read, without an error", len(content))
+			}
+			if _, err := storage.ReadAll(t.Context(), store, location, 1<<20); err == nil {
+				t.Error("ReadAll: no error")
+			}
+		})
+	}
+}
+
+// TestCutAgainAndAgain reads through a connection that is always cut in the middle of what it was asked for: it goes on
+// four times and then gives up.
+func TestCutAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	read := calls()[1]
+	location := storage.Join(root, "a")
+	read.prepare(t, store, location)
+	for cuts, whole := range map[int]bool{4: true, 5: false} {
+		proxy.follow(firstN(cuts, cutInAnswer))
+		content, err := readTo(t.Context(), store, location)
+		if (err == nil) != whole || bytes.Equal(content, read.after) != whole {
+			t.Errorf("after %d cuts %d bytes, %v; want all: %t", cuts, len(content), err, whole)
+		}
+		if !bytes.HasPrefix(read.after, content) {
+			t.Errorf("after %d cuts what was read is not the beginning of the file", cuts)
+		}
+	}
+}
+
+// TestSilentInAnswer reads from a server that stops in the middle without closing.
+func TestSilentInAnswer(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = 200 * time.Millisecond })
+	read := calls()[1]
+	location := storage.Join(root, "a")
+	read.prepare(t, store, location)
+	proxy.follow(nth(0, silentInAnswer))
+	if content, err := readTo(t.Context(), store, location); err != nil || !bytes.Equal(content, read.after) {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+}
+
+// TestGoesOnWithTheSameObject replaces or removes the object while a cut connection is made again:
+// no reader gets the beginning of one file and the end of another.
+func TestGoesOnWithTheSameObject(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"replaced", "removed", "range ignored"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			direct := open(t, options(s3test.Start(t).Endpoint), root)
+			read := calls()[1]
+			location := storage.Join(root, "a")
+			read.prepare(t, store, location)
+			proxy.follow(func(call int, r *http.Request) fault {
+				switch {
+				case call == 0:
+					return cutInAnswer
+				case name == "range ignored":
+					return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
+						w.WriteHeader(http.StatusOK)
+						_, _ = w.Write(read.after)
+					}
+				}
+				if err := direct.Delete(r.Context(), location); err != nil {
+					t.Error(err)
+				}
+				if name == "replaced" {
+					if err := direct.Create(r.Context(), location, bytes.Repeat([]byte("x"), len(read.after))); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			})
+			content, err := readTo(t.Context(), store, location)
+			if err == nil {
+				t.Error("no error")
+			}
+			if !bytes.HasPrefix(read.after, content) {
+				t.Error("what was read is not the beginning of the file")
+			}
+		})
+	}
+}
+
+// TestMissingBucket tells a missing bucket from a missing file, and names it.
+func TestMissingBucket(t *testing.T) {
+	t.Parallel()
+	store := open(t, options(s3test.Start(t).Endpoint), "s3://no-such-bucket/w")
+	err := store.Probe(t.Context())
+	if !errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "there is no bucket called no-such-bucket") {
+		t.Errorf("Probe = %v", err)
+	}
+	if _, _, err := store.Open(t.Context(), "s3://no-such-bucket/w/a"); err == nil || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Open = %v, want an error that is not ErrNotFound", err)
+	}
+	if err := store.Create(t.Context(), "s3://no-such-bucket/w/a", nil); err == nil || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Create = %v, want an error that is not ErrNotFound", err)
+	}
+}

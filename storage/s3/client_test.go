@@ -1,0 +1,100 @@
+package s3_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"moorage/internal/s3test"
+	"moorage/storage/s3"
+)
+
+// TestClientConfig looks at what engines are told, with no setting from outside.
+func TestClientConfig(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options s3.Options
+		env     map[string]string
+		want    map[string]string
+	}{
+		{"amazon", s3.Options{}, nil,
+			map[string]string{"client.region": "us-east-1", "s3.region": "us-east-1"}},
+		{"region", s3.Options{Region: "eu-central-1"}, map[string]string{"AWS_REGION": "us-west-2"},
+			map[string]string{"client.region": "eu-central-1", "s3.region": "eu-central-1"}},
+		{"environment", s3.Options{}, map[string]string{"AWS_REGION": "us-west-2", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"},
+			map[string]string{"client.region": "us-west-2", "s3.region": "us-west-2", "s3.endpoint": "http://127.0.0.1:1", "s3.path-style-access": "true"}},
+		{"endpoint", s3.Options{Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "secret"}, nil,
+			map[string]string{"client.region": "us-east-1", "s3.region": "us-east-1", "s3.endpoint": "http://127.0.0.1:1", "s3.path-style-access": "true"}},
+		{"buckets as hosts", s3.Options{Endpoint: "http://127.0.0.1:1", Addressing: s3.AddressHost}, nil,
+			map[string]string{"client.region": "us-east-1", "s3.region": "us-east-1", "s3.endpoint": "http://127.0.0.1:1", "s3.path-style-access": "false"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cleanEnvironment(t)
+			for name, value := range tt.env {
+				t.Setenv(name, value)
+			}
+			store := open(t, tt.options, "s3://bucket/w")
+			if got := store.ClientConfig(); !maps.Equal(got, tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCredentials reaches the server with keys from each place that they can be in.
+func TestCredentials(t *testing.T) {
+	server := s3test.Start(t)
+	root := "s3://" + server.NewBucket(t) + "/w"
+	files := t.TempDir()
+	file := filepath.Join(files, "credentials")
+	text := "[lake]\naws_access_key_id = " + s3test.AccessKeyID + "\naws_secret_access_key = " + s3test.SecretAccessKey + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		options s3.Options
+		env     map[string]string
+		works   bool
+	}{
+		{"static", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}, nil, true},
+		{"static before environment", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey},
+			map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "other"}, true},
+		{"environment", s3.Options{}, map[string]string{"AWS_ACCESS_KEY_ID": s3test.AccessKeyID, "AWS_SECRET_ACCESS_KEY": s3test.SecretAccessKey}, true},
+		{"profile", s3.Options{Profile: "lake"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}, true},
+		{"wrong secret", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: "wrong"}, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cleanEnvironment(t)
+			for name, value := range tt.env {
+				t.Setenv(name, value)
+			}
+			tt.options.Endpoint = server.Endpoint
+			if err := open(t, tt.options, root).Probe(t.Context()); (err == nil) != tt.works {
+				t.Errorf("Probe = %v, want that it works: %t", err, tt.works)
+			}
+		})
+	}
+}
+
+// TestMissingProfile names a section that is not there.
+func TestMissingProfile(t *testing.T) {
+	cleanEnvironment(t)
+	if _, err := s3.Connect(t.Context(), s3.Options{Profile: "nobody"}); err == nil {
+		t.Error("Connect with a profile that is not there is no error")
+	}
+}
+
+// cleanEnvironment takes away what the SDK would read of the machine that the test runs on.
+func cleanEnvironment(t *testing.T) {
+	t.Helper()
+	empty := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": empty, "AWS_SHARED_CREDENTIALS_FILE": empty, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "",
+	} {
+		t.Setenv(name, value)
+	}
+}

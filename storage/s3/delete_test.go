@@ -1,0 +1,252 @@
+package s3_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage/internal/s3test"
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// TestDeleteManyObjects deletes 2,500 locations, of which some have objects: three requests.
+func TestDeleteManyObjects(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	locations := make([]string, 2500)
+	for i := range locations {
+		locations[i] = storage.Join(root, fmt.Sprint(i))
+		if i%500 == 0 {
+			if err := store.Create(t.Context(), locations[i], nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	proxy.follow(nil)
+	if err := store.Delete(t.Context(), locations...); err != nil {
+		t.Error(err)
+	}
+	if got, want := proxy.requests(), "POST POST POST"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+	if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+		t.Errorf("left over: %q", keys)
+	}
+}
+
+// failing answers a DeleteObjects as if code had met every key that matches, and lets the real server
+// delete nothing.
+func failing(code string, asked *[]string) fault {
+	key := regexp.MustCompile(`<Key>([^<]*)</Key>`)
+	return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
+		body, _ := io.ReadAll(r.Body)
+		var answer strings.Builder
+		answer.WriteString("<DeleteResult>")
+		for _, match := range key.FindAllStringSubmatch(string(body), -1) {
+			*asked = append(*asked, match[1])
+			if !strings.HasSuffix(match[1], "good") {
+				fmt.Fprintf(&answer, "<Error><Key>%s</Key><Code>%s</Code><Message>as planned</Message></Error>", match[1], code)
+			}
+		}
+		answer.WriteString("</DeleteResult>")
+		w.Header().Set("Content-Type", "application/xml")
+		_, _ = io.WriteString(w, answer.String())
+	}
+}
+
+// TestDeleteInPart meets servers that cannot delete some of the objects.
+func TestDeleteInPart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		code     string
+		rounds   int
+		failures []string // keys that the error names
+	}{
+		{"SlowDown", 5, []string{"w/bad", "w/worse"}},
+		{"InternalError", 5, []string{"w/bad", "w/worse"}},
+		{"AccessDenied", 1, []string{"w/bad", "w/worse"}},
+		{"NoSuchKey", 1, nil},
+	} {
+		t.Run(tt.code, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			var asked []string
+			proxy.follow(firstN(100, failing(tt.code, &asked)))
+			err := store.Delete(t.Context(), storage.Join(root, "bad"), storage.Join(root, "good"), storage.Join(root, "worse"))
+			if (err != nil) != (len(tt.failures) > 0) {
+				t.Errorf("Delete = %v", err)
+			}
+			for _, key := range tt.failures {
+				if err != nil && !strings.Contains(err.Error(), "/"+key+": "+tt.code) {
+					t.Errorf("the error does not name %s: %v", key, err)
+				}
+			}
+			want := []string{"w/bad", "w/good", "w/worse"}
+			for range tt.rounds - 1 {
+				want = append(want, "w/bad", "w/worse")
+			}
+			if !slices.Equal(asked, want) {
+				t.Errorf("asked for %q, want %q", asked, want)
+			}
+		})
+	}
+}
+
+// TestDeletePassingFailure meets a server that cannot delete at first, and then can.
+func TestDeletePassingFailure(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	location := storage.Join(root, "bad")
+	if err := store.Create(t.Context(), location, nil); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	proxy.follow(firstN(2, failing("SlowDown", &asked)))
+	if err := store.Delete(t.Context(), location); err != nil {
+		t.Errorf("Delete = %v", err)
+	}
+	if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+		t.Errorf("left over: %q", keys)
+	}
+}
+
+// TestDeleteInSeveralBuckets deletes in all of them, and says of which it could not.
+func TestDeleteInSeveralBuckets(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	root := "s3://" + server.NewBucket(t)
+	store := open(t, options(server.Endpoint), root, "s3://no-such-bucket")
+	if err := store.Create(t.Context(), root+"/a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(t.Context(), "s3://no-such-bucket/a", root+"/a"); err == nil {
+		t.Error("Delete in a bucket that is not there is no error")
+	}
+	if _, err := store.Stat(t.Context(), root+"/a"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Stat = %v, want ErrNotFound", err)
+	}
+}
+
+// awkwardNames are names that a URL, XML or a path might spell otherwise.
+func awkwardNames() []string {
+	return []string{
+		"a b", "a%20b", "a+b", "a%2Fb", "%", "%zz", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b&c", "a'b", `a"b`, "a*b", "[a]", "{a}",
+		"a|b", "~a", "...", "..a", "a..", "%2e%2e", "a,b;c", "a@b", "$a", "<a>&amp;", "]]>", " a", "a ", "\u2028", "\ufeff",
+	}
+}
+
+// TestKeys looks at the keys that the server has for names, and deletes each object without another.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	bucket := server.NewBucket(t)
+	store := open(t, options(server.Endpoint), "s3a://"+bucket)
+	var want []string
+	for i, name := range awkwardNames() {
+		scheme := []string{"s3", "s3a", "s3n", "S3"}[i%4]
+		if err := store.Create(t.Context(), scheme+"://"+bucket+"/w/"+name, nil); err != nil {
+			t.Errorf("Create %q: %v", name, err)
+			continue
+		}
+		want = append(want, "w/"+name)
+	}
+	slices.Sort(want)
+	if got := server.Keys(t, bucket); !slices.Equal(got, want) {
+		t.Fatalf("keys %q, want %q", got, want)
+	}
+	for len(want) > 0 {
+		if err := store.Delete(t.Context(), "s3://"+bucket+"/"+want[0]); err != nil {
+			t.Errorf("Delete %q: %v", want[0], err)
+		}
+		want = want[1:]
+		if got := server.Keys(t, bucket); !slices.Equal(got, want) {
+			t.Fatalf("keys %q, want %q", got, want)
+		}
+	}
+}
+
+// TestPaths looks at what is sent for names, also for those that this server has its own idea of: it takes a
+// backslash for a slash, and merges slashes.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	var sent []string
+	proxy.follow(func(_ int, r *http.Request) fault {
+		sent = append(sent, strings.TrimPrefix(r.URL.Path, "/"+bucketOf(root)+"/w/"))
+		return refuse(http.StatusNotFound, "NoSuchKey")
+	})
+	names := append(awkwardNames(), `a\b`, `..\a`, "a//b", "\uffff")
+	for _, name := range names {
+		if _, err := store.Stat(t.Context(), storage.Join(root, name)); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Stat %q = %v, want ErrNotFound", name, err)
+		}
+	}
+	if !slices.Equal(sent, names) {
+		t.Errorf("sent %q, want %q", sent, names)
+	}
+}
+
+// TestKeysThatXMLCannotSpell deletes an object whose key cannot be named in the body of a request.
+func TestKeysThatXMLCannotSpell(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	proxy.follow(func(_ int, r *http.Request) fault {
+		if r.Method == http.MethodPost {
+			return refuse(http.StatusBadRequest, "MalformedXML")
+		}
+		return nil
+	})
+	replaced, location := storage.Join(root, "a\ufffd"), storage.Join(root, "a\uffff")
+	direct := open(t, options(s3test.Start(t).Endpoint), root)
+	for _, each := range []string{replaced, location} {
+		if err := direct.Create(t.Context(), each, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Delete(t.Context(), location); err != nil {
+		t.Errorf("Delete = %v", err)
+	}
+	if _, err := direct.Stat(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Stat = %v, want ErrNotFound", err)
+	}
+	if _, err := direct.Stat(t.Context(), replaced); err != nil {
+		t.Errorf("the object with the replacement character: %v", err)
+	}
+}
+
+// TestNamesThatNoObjectHas asks for the bucket itself and for keys that are too long.
+func TestNamesThatNoObjectHas(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	whole := open(t, options(proxy.url), "s3://"+bucketOf(root))
+	proxy.follow(nil)
+	for _, tt := range []struct {
+		store    *s3.Store
+		location string
+	}{
+		{whole, "s3://" + bucketOf(root)},
+		{whole, "s3://" + bucketOf(root) + "///"},
+		{store, storage.Join(root, strings.Repeat("n", 1024))},
+	} {
+		if _, _, err := tt.store.Open(t.Context(), tt.location); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Open = %v, want ErrNotFound", err)
+		}
+		if err := tt.store.Create(t.Context(), tt.location, nil); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Create = %v, want ErrNotFound", err)
+		}
+		if err := tt.store.Delete(t.Context(), tt.location); err != nil {
+			t.Errorf("Delete = %v", err)
+		}
+	}
+	if got := proxy.requests(); got != "" {
+		t.Errorf("requests %s, want none", got)
+	}
+}
+
+func bucketOf(root string) string { return strings.Split(root, "/")[2] }

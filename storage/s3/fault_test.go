@@ -1,0 +1,362 @@
+package s3_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/s3test"
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// call is one call of a method, and what the file at its location holds after it: nil for nothing.
+type call struct {
+	name string
+	make func(ctx context.Context, store *s3.Store, location string) error
+	// before is whether there is a file before the call.
+	before bool
+	after  []byte
+}
+
+func calls() []call {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<10)
+	return []call{
+		{"Create", func(ctx context.Context, store *s3.Store, location string) error {
+			return store.Create(ctx, location, content)
+		}, false, content},
+		{"Open", func(ctx context.Context, store *s3.Store, location string) error {
+			body, err := storage.ReadAll(ctx, store, location, 1<<20)
+			if err == nil && !bytes.Equal(body, content) {
+				err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
+			}
+			return err
+		}, true, content},
+		{"Stat", func(ctx context.Context, store *s3.Store, location string) error {
+			info, err := store.Stat(ctx, location)
+			if err == nil && info.Bytes != int64(len(content)) {
+				err = fmt.Errorf("%d bytes, want %d", info.Bytes, len(content))
+			}
+			return err
+		}, true, content},
+		{"Delete", func(ctx context.Context, store *s3.Store, location string) error {
+			return store.Delete(ctx, location)
+		}, true, nil},
+	}
+}
+
+// prepare makes the file that a call begins with, and lets the store find out what the server can do.
+func (c call) prepare(t *testing.T, store *s3.Store, location string) {
+	t.Helper()
+	if err := store.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.before {
+		if err := store.Create(t.Context(), location, calls()[0].after); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// check looks at what the call left.
+func (c call) check(t *testing.T, store *s3.Store, location string) {
+	t.Helper()
+	content, err := storage.ReadAll(t.Context(), store, location, 1<<20)
+	switch {
+	case c.after == nil && !errors.Is(err, storage.ErrNotFound):
+		t.Errorf("the file has %d bytes, %v; want none", len(content), err)
+	case c.after != nil && (err != nil || !bytes.Equal(content, c.after)):
+		t.Errorf("the file has %d bytes, %v; want %d", len(content), err, len(c.after))
+	}
+}
+
+// TestPassingFaults does each fault to each request of each method, until a run has no such
+// request: every call succeeds and does what it was to do.
+func TestPassingFaults(t *testing.T) {
+	t.Parallel()
+	faults := map[string]fault{
+		"cut":              cut,
+		"cut in request":   cutInRequest,
+		"lost answer":      lose,
+		"cut in answer":    cutInAnswer,
+		"silent":           silent,
+		"slow down":        refuse(http.StatusServiceUnavailable, "SlowDown"),
+		"too many":         refuse(http.StatusTooManyRequests, "TooManyRequests"),
+		"too many, silent": refuse(http.StatusTooManyRequests, ""),
+		"internal":         refuse(http.StatusInternalServerError, "InternalError"),
+		"bad gateway":      refuse(http.StatusBadGateway, ""),
+		"conflict":         refuse(http.StatusConflict, "ConditionalRequestConflict"),
+	}
+	for name, do := range faults {
+		for _, c := range calls() {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = 300 * time.Millisecond })
+				for k := 0; ; k++ {
+					location := storage.Join(root, fmt.Sprint(k))
+					proxy.follow(nil)
+					c.prepare(t, store, location)
+					proxy.follow(nth(k, do))
+					if err := c.make(t.Context(), store, location); err != nil {
+						t.Errorf("request %d: %v", k, err)
+					}
+					count := len(strings.Fields(proxy.requests()))
+					proxy.follow(nil)
+					c.check(t, store, location)
+					if count <= k {
+						break
+					}
+					if k > 10 {
+						t.Fatal("the run does not end")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestLastingThrottle asks a server that always says no: a call gives up after five requests.
+func TestLastingThrottle(t *testing.T) {
+	t.Parallel()
+	for _, c := range calls() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			c.prepare(t, store, location)
+			proxy.follow(firstN(100, refuse(http.StatusServiceUnavailable, "SlowDown")))
+			err := c.make(t.Context(), store, location)
+			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("%v, want an error that says nothing about the file", err)
+			}
+			if got := len(strings.Fields(proxy.requests())); got != 5 {
+				t.Errorf("%d requests, want 5", got)
+			}
+		})
+	}
+}
+
+// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in the middle
+// of a pause or of an answer.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]fault{
+		"throttle": refuse(http.StatusServiceUnavailable, "SlowDown"), "silent": silent, "silent in answer": silentInAnswer,
+	} {
+		for _, c := range calls() {
+			if name == "silent in answer" && c.name != "Open" {
+				continue // the others' answers have no body
+			}
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy, store, root := newProxy(t, func(o *s3.Options) { o.RetryDelayMax, o.StallTimeout = time.Hour, time.Hour })
+				location := storage.Join(root, "a")
+				c.prepare(t, store, location)
+				proxy.follow(firstN(100, do))
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				if err := c.make(ctx, store, location); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, want context.DeadlineExceeded", err)
+				}
+				if took := time.Since(began); took > 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's own.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	location := storage.Join(root, "a")
+	calls()[0].prepare(t, store, location)
+	proxy.follow(nth(0, lose))
+	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if got, want := proxy.requests(), "PUT PUT HEAD"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("a second Create with the same body = %v, want ErrExists", err)
+	}
+}
+
+// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last byte. The
+// repetition is refused, and the file is not the caller's.
+func TestLostToAnother(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	other := open(t, options(s3test.Start(t).Endpoint), root)
+	location := storage.Join(root, "a")
+	calls()[0].prepare(t, store, location)
+	proxy.follow(nth(0, func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) {
+		if err := other.Create(t.Context(), location, []byte("body")); err != nil {
+			t.Errorf("the other's Create: %v", err)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create = %v, want ErrExists", err)
+	}
+}
+
+// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there, so Create must not say that
+// it is somebody else's.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for name, plan := range map[string]plan{
+		"all answers lost": firstN(100, lose),
+		"cannot look": func(call int, r *http.Request) fault {
+			switch {
+			case call == 0:
+				return lose
+			case r.Method == http.MethodHead:
+				return cut
+			}
+			return nil
+		},
+		"looked and found nothing": func(call int, r *http.Request) fault {
+			switch {
+			case call == 0:
+				return lose
+			case r.Method == http.MethodHead:
+				return refuse(http.StatusNotFound, "NoSuchKey")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			create := calls()[0]
+			create.prepare(t, store, location)
+			proxy.follow(plan)
+			err := create.make(t.Context(), store, location)
+			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Create = %v, want an error that says nothing about the file", err)
+			}
+			proxy.follow(nil)
+			create.check(t, store, location)
+		})
+	}
+}
+
+// withoutCondition is a server that ignores If-None-Match. The header is signed, so the real one
+// is asked to write what is there after it was deleted.
+func withoutCondition(direct *s3.Store, location func(r *http.Request) string) plan {
+	return func(_ int, r *http.Request) fault {
+		if r.Method != http.MethodPut || r.Header.Get("If-None-Match") == "" {
+			return nil
+		}
+		return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
+			if err := direct.Delete(r.Context(), location(r)); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			pass(w, r, forward)
+		}
+	}
+}
+
+// TestServersWithoutConditions probes servers that ignore or refuse the header: that is logged, once, and
+// a file that is there is still not replaced.
+func TestServersWithoutConditions(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ignores", "refuses"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			proxy, store, root := newProxy(t, func(o *s3.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			direct := open(t, options(s3test.Start(t).Endpoint), root)
+			plan := withoutCondition(direct, func(r *http.Request) string { return "s3:/" + r.URL.Path })
+			if name == "refuses" {
+				plan = func(_ int, r *http.Request) fault {
+					if r.Header.Get("If-None-Match") != "" {
+						return refuse(http.StatusNotImplemented, "NotImplemented")
+					}
+					return nil
+				}
+			}
+			proxy.follow(plan)
+			for range 2 {
+				if err := store.Probe(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Count(log.String(), "level=WARN"); got != 1 {
+				t.Errorf("%d warnings, want 1:\n%s", got, &log)
+			}
+			location := storage.Join(root, "a")
+			if err := store.Create(t.Context(), location, []byte("first")); err != nil {
+				t.Errorf("Create = %v", err)
+			}
+			if err := store.Create(t.Context(), location, []byte("second")); !errors.Is(err, storage.ErrExists) {
+				t.Errorf("Create over a file = %v, want ErrExists", err)
+			}
+			if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "first" {
+				t.Errorf("the file has %q, %v", content, err)
+			}
+			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) != 1 {
+				t.Errorf("the bucket has %q, want the file alone", keys)
+			}
+		})
+	}
+}
+
+// TestFirstCreateProbes finds out what the server can do without being told to.
+func TestFirstCreateProbes(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	proxy.follow(nil)
+	for i := range 2 {
+		if err := store.Create(t.Context(), storage.Join(root, fmt.Sprint(i)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := proxy.requests(), "PUT PUT POST PUT PUT"; got != want {
+		t.Errorf("requests %s, want %s: a probe once", got, want)
+	}
+}
+
+// TestProbeThatFails lets the probe of a first Create fail: the write goes on, with the condition.
+func TestProbeThatFails(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	proxy.follow(func(_ int, r *http.Request) fault {
+		if strings.Contains(r.URL.Path, "moorage-probe-") {
+			return refuse(http.StatusForbidden, "AccessDenied")
+		}
+		return nil
+	})
+	location := storage.Join(root, "a")
+	if err := store.Create(t.Context(), location, nil); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if err := store.Create(t.Context(), location, nil); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create over a file = %v, want ErrExists", err)
+	}
+	if err := store.Probe(t.Context()); err == nil {
+		t.Error("Probe of a bucket that cannot be written to is no error")
+	}
+}
+
+// readTo reads location and returns what it read before it ended, and how.
+func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, error) {
+	body, _, err := store.Open(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
