@@ -172,6 +172,29 @@ func TestClientGone(t *testing.T) {
 	wantInFlight(t, h.(*server), 0)
 }
 
+// A page from elsewhere may make a browser send a POST; no such request gets to the catalog.
+func TestForeignPagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	for _, foreign := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://elsewhere.example"}, {"Origin", "null"}} {
+		for _, sample := range samples() {
+			fake := &fakeCatalog{}
+			w := send(New(Config{Catalog: fake}), sample.method, sample.path, sample.body, append(foreign, "Content-Type", "text/plain")...)
+			if sample.method == "GET" || sample.method == "HEAD" {
+				continue // the browser keeps the answer from the page
+			}
+			wantFailure(t, w, 403, "ForbiddenException")
+			if len(fake.calls) > 0 {
+				t.Errorf("%s with %v: the catalog was asked to %s", sample.operation, foreign, fake.calls)
+			}
+		}
+	}
+	for _, own := range [][]string{{"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "none"}, {"Origin", "http://example.com"}, {}} {
+		if w := send(New(Config{Catalog: &fakeCatalog{}}), "DELETE", "/v1/w/namespaces/a", "", own...); w.Code != 204 {
+			t.Errorf("with %v: %d %s", own, w.Code, w.Body)
+		}
+	}
+}
+
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(Config{Catalog: &fakeCatalog{}})

@@ -82,10 +82,24 @@ func (s *server) adapt(operation string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
-		if err := h(w, r); err != nil {
+		err := s.refuseForeignPage(r)
+		if err == nil {
+			err = h(w, r)
+		}
+		if err != nil {
 			s.fail(x, r, err)
 		}
 	}
+}
+
+// refuseForeignPage refuses a change that a browser asks for on behalf of a page from elsewhere: any page may
+// send it a POST, also to a server that listens on loopback alone and trusts whoever reaches it. Clients
+// that are no browsers send none of the headers that this goes by.
+func (s *server) refuseForeignPage(r *http.Request) error {
+	if s.origins.Check(r) != nil {
+		return moorage.Errorf(moorage.KindForbidden, "A page from another origin may not change anything here")
+	}
+	return nil
 }
 
 // recovered answers a request whose handler panicked with reason; nil: it did not. It

@@ -112,6 +112,7 @@ type server struct {
 	metrics    metrics
 	endpoints  []string
 	compressed *otter.Cache[compressedKey, *deflated]
+	origins    *http.CrossOriginProtection
 
 	// A request's id is requestIDPrefix, which tells servers and their runs apart, and a number.
 	requestIDPrefix string
@@ -130,6 +131,7 @@ func New(config Config) http.Handler {
 	s := &server{
 		config:          config,
 		catalog:         config.Catalog,
+		origins:         http.NewCrossOriginProtection(),
 		metrics:         newMetrics(config.Registry),
 		requestIDPrefix: rand.Text()[:10] + "-",
 		compressed: otter.Must(&otter.Options[compressedKey, *deflated]{
