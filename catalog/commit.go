@@ -65,6 +65,8 @@ type commit struct {
 
 func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
 	work := commit{ident, request, metadata.AssertsUUID(request.Requirements)}
+	release, begun := c.turnIfFree(ident)
+	defer func() { release() }()
 	table, found, err := c.loadTable(ctx, ident)
 	if err != nil {
 		return nil, err
@@ -75,21 +77,34 @@ func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, re
 	}
 	ctx, cancel := detached(ctx, requestTimeout)
 	defer cancel()
-	release, err := c.turns.take(ctx, found.pointer.ID)
-	if err != nil {
-		return nil, moorage.E("catalog.turn", ident.String(), moorage.KindUnavailable, err)
+	if !begun {
+		if release, err = c.turns.take(ctx, found.pointer.ID); err != nil {
+			release = func() {}
+			return nil, moorage.E("catalog.turn", ident.String(), moorage.KindUnavailable, err)
+		}
 	}
-	defer release()
-	races := 0
 	err = c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
-		if races = attempt; races >= racesMax {
+		switch {
+		case attempt == 0 && begun: // what was read is as it was when the turn began, or newer
+			table, err = c.commitOn(ctx, work, found, table.Document)
+		case attempt >= racesMax:
 			table, err = c.tryCommitLocked(ctx, work, found)
-		} else {
+		default:
 			table, err = c.tryCommit(ctx, work, found)
 		}
 		return err
 	})
 	return table, err
+}
+
+// turnIfFree begins the turn of the table called ident if it is known which pointer that is and nobody is in front.
+// Then one read serves the whole commit.
+func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bool) {
+	known, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name))
+	if !ok {
+		return func() {}, false
+	}
+	return c.turns.takeIfFree(known.pointer.ID)
 }
 
 // tryCommitLocked is tryCommit while no other contended commit of the pointer is under way.
@@ -102,7 +117,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resol
 	return c.tryCommit(ctx, work, found) // not the hold's context: to lose the lock is harmless
 }
 
-// tryCommit makes one attempt; errAgain if only the pointer's version changed meanwhile. known is
+// tryCommit reads the pointer again and makes one attempt; errAgain if only its version changed meanwhile. known is
 // the pointer as it was found first.
 func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (*Table, error) {
 	found, err := c.resolveForCommit(ctx, work, known)
@@ -113,6 +128,12 @@ func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (
 	if err != nil {
 		return nil, err
 	}
+	return c.commitOn(ctx, work, found, base)
+}
+
+// commitOn makes one attempt on the document base that found names; errAgain if only the pointer's version
+// changed meanwhile.
+func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, base *metadata.Document) (*Table, error) {
 	if err := metadata.Check(base, work.request.Requirements); err != nil {
 		return nil, err
 	}

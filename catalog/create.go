@@ -55,11 +55,7 @@ func (c *Catalog) createTable(ctx context.Context, ident moorage.Identifier, req
 
 // mustBeFree reports why no table can be made at ident, as far as a look without locks can tell.
 func (c *Catalog) mustBeFree(ctx context.Context, ident moorage.Identifier) error {
-	ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
-	if err != nil {
-		return err
-	}
-	found, err := c.readEntry(ctx, ch, ident.Name)
+	_, found, err := c.resolveEntry(ctx, ident)
 	if err != nil {
 		return err
 	}
@@ -68,11 +64,7 @@ func (c *Catalog) mustBeFree(ctx context.Context, ident moorage.Identifier) erro
 
 // tryCreateTable makes one attempt; errAgain if something changed meanwhile.
 func (c *Catalog) tryCreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
-	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.readEntry(ctx, ch, ident.Name)
+	ch, found, err := c.resolveLiveEntry(ctx, ident)
 	if err != nil {
 		return nil, err
 	}
@@ -265,11 +257,7 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, up
 }
 
 func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, updates []metadata.Update) (*Table, error) {
-	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.readEntry(ctx, ch, ident.Name)
+	ch, found, err := c.resolveLiveEntry(ctx, ident)
 	if err != nil {
 		return nil, err
 	}

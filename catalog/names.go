@@ -79,15 +79,11 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
 	var found *resolved
 	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
+		ch, entry, err := c.resolveEntry(ctx, ident)
 		if err != nil {
 			if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
 				return noSuchTable(ident)
 			}
-			return err
-		}
-		entry, err := c.readEntry(ctx, ch, ident.Name)
-		if err != nil {
 			return err
 		}
 		if entry.record.State != registry.StateTable {

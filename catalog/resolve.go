@@ -56,14 +56,20 @@ func (ch *chain) since() time.Time {
 	return ch.levels[len(ch.levels)-1].value.Since
 }
 
-// chains remembers the keys that led to a namespace, so that the next request reads them
-// all at once. A key holds the id of the parent, so keys that still lead somewhere are right.
+// chains remembers the way to a namespace, so that the next request reads all of it at once.
 type chains struct {
-	cache *otter.Cache[string, []registry.Key]
+	cache *otter.Cache[string, way]
+}
+
+// way is how a namespace was reached. A key holds the id of the parent, so keys that still lead
+// somewhere are right.
+type way struct {
+	keys []registry.Key
+	id   registry.ID // of the namespace
 }
 
 func newChains() *chains {
-	return &chains{otter.Must(&otter.Options[string, []registry.Key]{MaximumSize: chainsMax})}
+	return &chains{otter.Must(&otter.Options[string, way]{MaximumSize: chainsMax})}
 }
 
 // cacheKey joins names with bytes that none of them may contain.
@@ -82,25 +88,73 @@ func (c *Catalog) roots(warehouse registry.Warehouse) []string {
 // far as it exists. That something is missing is always the result of reads from the warehouse
 // down, never of what is remembered.
 func (c *Catalog) resolveChain(ctx context.Context, name string, ns moorage.Namespace) (*chain, error) {
+	ch, _, err := c.resolveChainAnd(ctx, name, ns, nil)
+	return ch, err
+}
+
+// resolveEntry is resolveChain for the namespace of ident, together with the entry of that name: one read if
+// the way is known.
+func (c *Catalog) resolveEntry(ctx context.Context, ident moorage.Identifier) (*chain, entry, error) {
+	ch, record, err := c.resolveChainAnd(ctx, ident.Warehouse, ident.Namespace, func(namespace registry.ID) registry.Key {
+		return registry.EntryKey(namespace, ident.Name)
+	})
+	if err != nil || !record.Exists() {
+		return ch, entry{}, err
+	}
+	value, err := decode[registry.Entry](record)
+	return ch, entry{record, value}, err
+}
+
+// resolveChainAnd is resolveChain, and reads one key more, which depends on the id of the namespace; extra may be nil.
+func (c *Catalog) resolveChainAnd(ctx context.Context, name string, ns moorage.Namespace, extra func(namespace registry.ID) registry.Key) (*chain, registry.Record, error) {
 	cacheKey := cacheKey(name, ns, "")
-	if keys, ok := c.chains.cache.GetIfPresent(cacheKey); ok {
-		records, err := c.get(ctx, keys...)
-		if err != nil {
-			return nil, err
-		}
-		ch, err := c.newChain(records[0], name)
-		if err == nil {
-			if err = ch.follow(keys[1:], records[1:]); err == nil {
-				return ch, nil
-			}
+	if known, ok := c.chains.cache.GetIfPresent(cacheKey); ok {
+		ch, record, err := c.followWay(ctx, name, known, extra)
+		if err == nil || moorage.KindOf(err) == moorage.KindUnavailable || ctx.Err() != nil {
+			return ch, record, err
 		}
 		c.chains.cache.Invalidate(cacheKey)
 	}
 	ch, keys, err := c.walkChain(ctx, name, ns)
-	if err == nil {
-		c.chains.cache.Set(cacheKey, keys)
+	if err != nil {
+		return ch, registry.Record{}, err
 	}
-	return ch, err
+	c.chains.cache.Set(cacheKey, way{keys, ch.id()})
+	if extra == nil {
+		return ch, registry.Record{}, nil
+	}
+	records, err := c.get(ctx, extra(ch.id()))
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	return ch, records[0], nil
+}
+
+// followWay reads all of a way at once; errAgain or an error of newChain if it leads nowhere any more.
+func (c *Catalog) followWay(ctx context.Context, name string, known way, extra func(registry.ID) registry.Key) (*chain, registry.Record, error) {
+	keys := known.keys
+	if extra != nil {
+		keys = append(keys[:len(keys):len(keys)], extra(known.id))
+	}
+	records, err := c.get(ctx, keys...)
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	ch, err := c.newChain(records[0], name)
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	levels := len(known.keys) - 1
+	if err := ch.follow(known.keys[1:], records[1:1+levels]); err != nil {
+		return nil, registry.Record{}, err
+	}
+	if ch.id() != known.id {
+		return nil, registry.Record{}, errAgain // made anew under the same name
+	}
+	if extra == nil {
+		return ch, registry.Record{}, nil
+	}
+	return ch, records[len(records)-1], nil
 }
 
 // walkChain reads one level after the other, and returns the keys that it read.
@@ -187,6 +241,19 @@ func (c *Catalog) resolveLive(ctx context.Context, name string, ns moorage.Names
 			return nil, moorage.Errorf(moorage.KindUnavailable, "Namespace is being dropped: %s", ns)
 		}
 	}
+}
+
+// resolveLiveEntry is resolveLive for the namespace of ident, together with the entry of that name.
+func (c *Catalog) resolveLiveEntry(ctx context.Context, ident moorage.Identifier) (*chain, entry, error) {
+	ch, found, err := c.resolveEntry(ctx, ident)
+	if err != nil || ch.record().State == registry.StateLive {
+		return ch, found, err
+	}
+	if ch, err = c.resolveLive(ctx, ident.Warehouse, ident.Namespace); err != nil {
+		return nil, entry{}, err
+	}
+	found, err = c.readEntry(ctx, ch, ident.Name)
+	return ch, found, err
 }
 
 // liveWait bounds how long a creator waits for a drop that is under way.

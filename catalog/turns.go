@@ -48,10 +48,27 @@ func (t *turns) take(ctx context.Context, id registry.ID) (release func(), err e
 	}
 }
 
+// takeIfFree begins a turn at the pointer id if nobody is in front, and returns what ends it, which may be called
+// again; it does nothing if somebody is.
+func (t *turns) takeIfFree(id registry.ID) (release func(), taken bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queues[id] != nil {
+		return func() {}, false
+	}
+	mine := t.joinLocked(id)
+	return func() { t.end(mine) }, true
+}
+
 // join puts a turn at the end of the queue, and begins it if nobody is in front.
 func (t *turns) join(id registry.ID) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.joinLocked(id)
+}
+
+// joinLocked is join; mu must be held.
+func (t *turns) joinLocked(id registry.ID) *turn {
 	queue := t.queues[id]
 	if queue == nil {
 		queue = list.New()

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"moorage/registry"
+)
+
+// countingStore counts the calls that a store over a network would make round trips of.
+type countingStore struct {
+	registry.Store
+	calls atomic.Int64
+}
+
+func (s *countingStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	s.calls.Add(1)
+	return s.Store.Get(ctx, keys...)
+}
+
+func (s *countingStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	s.calls.Add(1)
+	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.calls.Add(1)
+	return s.Store.Apply(ctx, batch)
+}
+
+// TestRoundTrips bounds how often an operation that nobody disturbs asks the store, once the way to its
+// namespace is known. What its locks take comes on top: one call to take and one to release them.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	var store *countingStore
+	f := newFixture(t, func(c *Config) {
+		store = &countingStore{Store: c.Store}
+		c.Store = store
+	})
+	f.create("t")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(name string) func() {
+		return func() {
+			_, err := f.LoadTable(f.ctx, ident(name))
+			must(err)
+		}
+	}
+	load("t")()
+	for _, step := range []struct {
+		name string
+		max  int64
+		do   func()
+	}{
+		{"load", 1, load("t")},
+		{"commit", 2, func() {
+			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "1"))
+			must(err)
+		}},
+		{"load after a commit", 1, load("t")},
+		{"create", 4, func() { f.create("u") }},
+		{"first load", 2, load("u")},
+		{"exists", 1, func() { must(f.TableExists(f.ctx, ident("u"))) }},
+		{"list", 2, func() {
+			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, Page{Limit: 10})
+			must(err)
+		}},
+		{"drop", 4, func() { must(f.DropTable(f.ctx, ident("u"), DropOptions{})) }},
+	} {
+		before := store.calls.Load()
+		step.do()
+		if took := store.calls.Load() - before; took > step.max {
+			t.Errorf("%s: %d calls of the store, want at most %d", step.name, took, step.max)
+		}
+	}
+}
