@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/historytest"
 	"moorage/metadata"
 )
 
 // appender is a client that appends to one table.
 type appender struct {
-	client *historyClient
+	client *historytest.Client
 
 	acknowledged, refused []int64 // snapshots
 }
 
 // attempt appends to the version that is known to it and returns the answer.
-func (a *appender) attempt(known *Table) historyAnswer {
-	call := a.client.appendTo(known, 0, 0)
-	answer := a.client.do(call)
+func (a *appender) attempt(known historytest.Answer) historytest.Answer {
+	call := a.client.AppendTo(known, 0, 0)
+	answer := a.client.Do(call)
 	switch {
-	case answer.err == nil:
-		a.acknowledged = append(a.acknowledged, call.snapshot)
-	case !answer.unknown():
-		a.refused = append(a.refused, call.snapshot)
+	case answer.Err == nil:
+		a.acknowledged = append(a.acknowledged, call.Snapshot)
+	case !answer.Unknown():
+		a.refused = append(a.refused, call.Snapshot)
 	}
 	return answer
 }
@@ -37,7 +38,7 @@ func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*ap
 	}
 	appenders := make([]*appender, n)
 	for i := range appenders {
-		appenders[i] = &appender{client: newHistoryClient(t.Context(), system, &historyRecorder{}, i, seed)}
+		appenders[i] = &appender{client: system.newClient(t.Context(), i, seed, historytest.Habits{}, &historytest.Recorder{})}
 	}
 	return appenders
 }
@@ -81,7 +82,7 @@ func snapshotChain(t *testing.T, document *metadata.Document) []int64 {
 		}
 	}
 	var chain []int64
-	for id := head(document); id != 0 && len(chain) <= len(parents); id = parents[id] {
+	for id := historytest.Head(document); id != 0 && len(chain) <= len(parents); id = parents[id] {
 		chain = append(chain, id)
 	}
 	return chain
@@ -109,7 +110,7 @@ func TestAppendersLoseNothing(t *testing.T) {
 			for _, a := range appenders {
 				group.Go(func() {
 					for len(a.acknowledged) < appends {
-						if known := a.client.do(a.client.call(actLoad, 0, 0)).table; known != nil {
+						if known := a.client.Do(a.client.Call(historytest.Load, 0, 0)); known.Err == nil {
 							a.attempt(known)
 						}
 					}
@@ -144,7 +145,7 @@ func TestAppendersWithoutRetry(t *testing.T) {
 					t.Fatal(err)
 				}
 				files := len(system.files.all())
-				done := attemptAtOnce(t, appenders, known)
+				done := attemptAtOnce(t, appenders, historytest.Found(known.MetadataLocation, known.Document))
 				if done != 1 {
 					t.Errorf("round %d: %d of %d appends to one version succeeded, want 1", round, done, writers)
 				}
@@ -160,9 +161,9 @@ func TestAppendersWithoutRetry(t *testing.T) {
 
 // attemptAtOnce has all append to the same version and returns how many succeeded; all others must hear
 // that somebody was faster.
-func attemptAtOnce(t *testing.T, appenders []*appender, known *Table) (done int) {
+func attemptAtOnce(t *testing.T, appenders []*appender, known historytest.Answer) (done int) {
 	t.Helper()
-	answers := make([]historyAnswer, len(appenders))
+	answers := make([]historytest.Answer, len(appenders))
 	start := make(chan struct{})
 	var group sync.WaitGroup
 	for i, a := range appenders {
@@ -174,10 +175,10 @@ func attemptAtOnce(t *testing.T, appenders []*appender, known *Table) (done int)
 	close(start)
 	group.Wait()
 	for _, answer := range answers {
-		if answer.err == nil {
+		if answer.Err == nil {
 			done++
 		} else {
-			wantKind(t, answer.err, moorage.KindCommitFailed)
+			wantKind(t, answer.Err, moorage.KindCommitFailed)
 		}
 	}
 	return done

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage"
+	"moorage/internal/historytest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -123,11 +123,15 @@ func TestHistory(t *testing.T) {
 			seed := newSeed(t)
 			system := tt.make(t, newLockedRandom(seed))
 			history := runHistory(t.Context(), system, tt.size, seed)
-			if err := history.failure; err != nil {
+			if err := history.Failure; err != nil {
 				t.Fatal(err)
 			}
-			t.Log(history.summary())
-			checkHistory(t, system, history)
+			t.Log(history.Summary())
+			checker, err := historytest.NewChecker(system.files.all(), system.faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checker.Check(t, history.Events)
 			wantClean(t, system.clean)
 		})
 	}
@@ -224,9 +228,4 @@ func wantClean(t testing.TB, c *Catalog) {
 	for _, problem := range report.Problems {
 		t.Errorf("check: %s", problem)
 	}
-}
-
-// groupNamespace returns the namespace of a group of names.
-func groupNamespace(group int) moorage.Namespace {
-	return moorage.Namespace{"group" + string(rune('a'+group))}
 }

@@ -19,6 +19,7 @@ func importTable() map[string][]string {
 		"":                      {}, // the root
 		"internal/worker":       {},
 		"internal/archtest":     {},
+		"internal/historytest":  {"metadata"},
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
 		"migrations":            {},

@@ -1,0 +1,166 @@
+package historytest
+
+import (
+	"slices"
+
+	"moorage"
+)
+
+// state is what the model knows of a group: whether its namespace is gone, and the version that each name leads to.
+type state struct {
+	gone  bool
+	names [Names]Version
+}
+
+// find returns the name that leads to the table, -1 if none does.
+func (s state) find(table string) int {
+	return slices.IndexFunc(s.names[:], func(v Version) bool { return v.Table == table })
+}
+
+func (s state) empty() bool { return s.names == [Names]Version{} }
+
+func (s state) with(name int, v Version) state {
+	s.names[name] = v
+	return s
+}
+
+func (s state) renamed(from, to int) state {
+	return s.with(to, s.names[from]).with(from, Version{})
+}
+
+func (s state) withNamespace(there bool) state {
+	s.gone = !there
+	return s
+}
+
+// step tells whether the call could be answered so in state s, and the state after it.
+func (k *Checker) step(s state, call Call, answer Answer) (bool, state) {
+	switch {
+	case answer.Unknown():
+		return true, k.perhaps(s, call)
+	case answer.Err != nil:
+		return k.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
+	}
+	now := s.names[call.Name]
+	switch call.Action {
+	case Load, Refresh:
+		return now == answer.Version, s
+	case Exists:
+		return now != Version{}, s
+	case List:
+		for name, listed := range answer.Listed {
+			if listed != (s.names[name] != Version{}) {
+				return false, s
+			}
+		}
+		return !s.gone, s
+	case Create:
+		return !s.gone && now == Version{}, s.with(call.Name, answer.Version)
+	case Drop:
+		return k.mayEnd(now), s.with(call.Name, Version{})
+	case Unregister:
+		return now == answer.Version, s.with(call.Name, Version{})
+	case Rename:
+		return now != Version{} && s.names[call.To] == Version{}, s.renamed(call.Name, call.To)
+	case CreateNS:
+		return s.gone, s.withNamespace(true)
+	case DropNS:
+		return !s.gone && s.empty(), s.withNamespace(false)
+	}
+	return k.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
+}
+
+// commit tells whether a commit could make next out of base, and the state after it.
+func (k *Checker) commit(s state, call Call, base, next Version) (bool, state) {
+	at := call.Name
+	if call.Table != "" {
+		at = s.find(call.Table) // it follows the table to its new name
+	}
+	if at < 0 || s.names[at] != base {
+		return false, s
+	}
+	if call.Action == Append && k.head(base) != call.Parent {
+		return false, s
+	}
+	return true, s.with(at, next)
+}
+
+// mayEnd tells whether a table can have been dropped with its version v.
+func (k *Checker) mayEnd(v Version) bool { return v != Version{} && !k.followed[v.Location] }
+
+// head returns the head of main in a version, 0 if there is none.
+func (k *Checker) head(v Version) int64 {
+	f, ok := k.files[v.Location]
+	if !ok {
+		return 0
+	}
+	return Head(f.document)
+}
+
+// mayRefuse tells whether a call could be refused for such a reason.
+func (k *Checker) mayRefuse(s state, call Call, kind moorage.Kind) bool {
+	now := s.names[call.Name]
+	switch kind {
+	case moorage.KindUnavailable:
+		return k.faults
+	case moorage.KindNoSuchNamespace:
+		return s.gone
+	case moorage.KindNamespaceNotEmpty:
+		return call.Action == DropNS && !s.empty()
+	case moorage.KindAlreadyExists:
+		switch call.Action {
+		case Create:
+			return now != Version{}
+		case Rename:
+			return s.names[call.To] != Version{}
+		case CreateNS:
+			return !s.gone
+		}
+	case moorage.KindNoSuchTable:
+		return now == Version{} || call.Table != "" && s.find(call.Table) < 0
+	case moorage.KindCommitFailed:
+		if call.Table == "" {
+			return false // it required nothing
+		}
+		at := s.find(call.Table)
+		return now != Version{} && now.Table != call.Table ||
+			call.Action == Append && at >= 0 && k.head(s.names[at]) != call.Parent
+	}
+	return false
+}
+
+// perhaps returns the state after a call that nobody knows to have happened: as if it happened where it can
+// have, else as it was. Such a call has no end, so that the order may also put it behind everything else, where it
+// does not matter what it does.
+func (k *Checker) perhaps(s state, call Call) state {
+	free := s.names[call.Name] == Version{}
+	switch call.Action {
+	case Drop, Unregister:
+		if k.mayEnd(s.names[call.Name]) {
+			return s.with(call.Name, Version{})
+		}
+	case Rename:
+		if !free && s.names[call.To] == (Version{}) {
+			return s.renamed(call.Name, call.To)
+		}
+	case Create:
+		for _, made := range k.authored[call.ID] {
+			if free && !s.gone {
+				return s.with(call.Name, made.Version)
+			}
+		}
+	case CreateNS:
+		return s.withNamespace(true)
+	case DropNS:
+		if s.empty() {
+			return s.withNamespace(false)
+		}
+	case Set, SetPinned, Append:
+		for _, made := range k.authored[call.ID] {
+			if ok, next := k.commit(s, call, Version{made.Table, made.base}, made.Version); ok {
+				return next
+			}
+		}
+	}
+	return s
+}
