@@ -112,7 +112,9 @@ func (r *registration) holderID() (registry.ID, error) {
 	return value.Pointer, err
 }
 
-// readRegistration reads the file and all records that a registration depends on.
+// readRegistration reads the file and all records that a registration depends on, and then looks whether the file is
+// still there: a purge that ended before the records were read has deleted it, and one that ends later has to
+// change them.
 func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
 	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
@@ -134,29 +136,40 @@ func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier
 	if n := len(r.document.UUID()); n == 0 || n > tableUUIDBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a table-uuid of %d bytes: %s", n, r.location)
 	}
+	if err := c.readHolders(ctx, r); err != nil {
+		return nil, err
+	}
+	if _, err := ch.storage.Stat(ctx, r.location); err != nil {
+		return nil, fileError(r.location, err)
+	}
+	return r, nil
+}
+
+// readHolders reads who has the name and who has the table-uuid of r.
+func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.value.Pointer))
 	}
 	records, err := c.get(ctx, keys...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.claim = records[0]
 	if r.entry.record.Exists() {
 		if r.occupant = records[1]; !r.occupant.Exists() {
-			return nil, errAgain
+			return errAgain
 		}
 	}
 	holderID, err := r.holderID()
 	if err != nil || holderID.IsZero() {
-		return r, err
+		return err
 	}
 	records, err = c.get(ctx, registry.PointerKey(holderID))
 	if err == nil {
 		r.holder = records[0]
 	}
-	return r, err
+	return err
 }
 
 // registerPointer makes pointer, which is new or was dropped or is the one that the name has, live under

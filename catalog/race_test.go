@@ -1,0 +1,270 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// race is two clients, a and b, that want what cannot both be.
+type race struct {
+	name    string
+	prepare func(f *fixture) // what there is before; may be nil
+	a, b    raceClient
+	// ends are all ways in which it may end: what a and b were answered, and what there is then. Each must be seen, but
+	// those that begin with a question mark. Who was unavailable has changed nothing; that need not be said here.
+	ends []string
+}
+
+// raceClient is what one of them does. Its answer is the kind of its error, "done" if there is none.
+type raceClient func(ctx context.Context, c *Catalog) error
+
+// counted is the answer of a client that does the same several times.
+type counted int
+
+func (n counted) Error() string { return fmt.Sprintf("%d times", int(n)) }
+
+// repeat is a client that makes the same call several times and answers how often it was done.
+func repeat(times int, client raceClient) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		done := counted(0)
+		for range times {
+			if client(ctx, c) == nil {
+				done++
+			}
+		}
+		return done
+	}
+}
+
+// raceSystem is where a race takes place: what its clients share.
+type raceSystem struct {
+	name  string
+	locks func() locks.Manager
+	nodes int // each client has its own if there are two
+}
+
+func raceSystems() []raceSystem {
+	return []raceSystem{
+		{"local locks", localLocks, 1},
+		{"no locks", noLocks, 1},
+		{"two nodes", noLocks, 2},
+	}
+}
+
+// raceOrders is how many random orders of a race's calls are tried, beside those that are enumerated.
+const raceOrders = 40 / raceFactor
+
+// Whoever changes names at the same time as somebody else: each table keeps one name, in a namespace that is
+// there, each name leads to a table, and no file is left that nothing names, whatever the order of the calls
+// of the store, with locks that exclude and with locks that do not.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	for _, system := range raceSystems() {
+		for _, r := range races() {
+			t.Run(system.name+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				seen := map[string]bool{}
+				for _, clients := range [][2]string{{"a", "b"}, {"b", "a"}} {
+					r.enumerate(t, system, clients[0], clients[1], seen)
+				}
+				random := rand.New(rand.NewPCG(newSeed(t), 0))
+				for range raceOrders {
+					r.run(t, system, anyOrder(random), seen)
+				}
+				for _, end := range r.ends {
+					if !strings.HasPrefix(end, "?") && !seen[end] {
+						t.Errorf("it never ended with: %s", end)
+					}
+				}
+			})
+		}
+	}
+}
+
+// enumerate runs the race in every order with two switches between its clients.
+func (r race) enumerate(t *testing.T, system raceSystem, first, second string, seen map[string]bool) {
+	t.Helper()
+	for firstCalls := 0; ; firstCalls++ {
+		anyReached := false
+		for secondCalls := 1; ; secondCalls++ {
+			next, reached := twoSwitches(first, second, firstCalls, secondCalls)
+			r.run(t, system, next, seen)
+			if !reached() {
+				break
+			}
+			anyReached = true
+		}
+		if !anyReached {
+			return
+		}
+	}
+}
+
+// run runs the race once, and holds its end against those that may be.
+func (r race) run(t *testing.T, system raceSystem, next schedule, seen map[string]bool) {
+	t.Helper()
+	end := r.runClients(t, system, next, r.a, r.b)
+	seen[end.String()] = true
+	switch unavailable := moorage.KindUnavailable.String(); {
+	case slices.Contains(r.ends, end.String()), slices.Contains(r.ends, "?"+end.String()):
+	case end.a == unavailable && end.b == unavailable: // nothing was changed, and so below
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil))
+	case end.a == unavailable:
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, r.b))
+	case end.b == unavailable:
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, r.a, nil))
+	default:
+		t.Fatalf("it ended with: %s", end)
+	}
+}
+
+// wantEnd fails the test unless a race that one client gave up, or both, ended as it does without them.
+func (r race) wantEnd(t *testing.T, got, without raceEnd) {
+	t.Helper()
+	if without.a != "" && without.a != got.a || without.b != "" && without.b != got.b || without.there != got.there {
+		t.Fatalf("it ended with: %s, and without who was unavailable with: %s", got, without)
+	}
+}
+
+// raceEnd is what the clients were answered, "" for one that is not there, and what there is then.
+type raceEnd struct{ a, b, there string }
+
+func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + ": " + e.there) }
+
+// runClients runs a and b, either of which may be missing, and checks what has to hold whatever they did.
+func (r race) runClients(t *testing.T, system raceSystem, next schedule, a, b raceClient) (end raceEnd) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := &steppedStore{waiting: map[string]chan struct{}{}}
+		files := &fileCount{there: map[string]bool{}}
+		f := newFixture(t, func(c *Config) {
+			store.Store = c.Store
+			open := c.OpenStorage
+			c.Store, c.Locks, c.Now = store, system.locks(), nil
+			c.OpenStorage = func(roots []string) (storage.Store, error) {
+				opened, err := open(roots)
+				return &countedFiles{opened, files}, err
+			}
+		})
+		if r.prepare != nil {
+			r.prepare(f)
+		}
+		nodes := [2]*Catalog{f.Catalog, f.Catalog}
+		if system.nodes == 2 {
+			var err error
+			if nodes[1], err = New(f.config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clients := map[string]func(context.Context){}
+		if a != nil {
+			clients["a"] = func(ctx context.Context) { end.a = answerOf(a(ctx, nodes[0])) }
+		}
+		if b != nil {
+			clients["b"] = func(ctx context.Context) { end.b = answerOf(b(ctx, nodes[1])) }
+		}
+		runSchedule(t, store, next, clients)
+		end.there = strings.Join(f.inventory(nodes[:]), " ")
+		time.Sleep(droppingStale + time.Second) // whoever left something half done is dead now
+		f.putBackAll(f.Catalog, nil)
+		f.wantClean()
+		f.wantOnlyNamedFiles(files)
+	})
+	return end
+}
+
+func answerOf(err error) string {
+	switch err := err.(type) {
+	case nil:
+		return "done"
+	case counted:
+		return err.Error()
+	}
+	return moorage.KindOf(err).String()
+}
+
+// putBackAll does what those do who create something below parent, and below the namespaces in it.
+func (f *fixture) putBackAll(c *Catalog, parent moorage.Namespace) {
+	f.t.Helper()
+	if _, err := c.resolveLive(f.ctx, testWarehouse, parent); err != nil {
+		f.t.Fatal(err)
+	}
+	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, Page{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, child := range children {
+		f.putBackAll(c, child)
+	}
+}
+
+// inventory returns the namespaces, and the tables with a colon, that nodes show, each of which must load.
+func (f *fixture) inventory(nodes []*Catalog) []string {
+	f.t.Helper()
+	var there []string
+	var visit func(c *Catalog, parent moorage.Namespace)
+	visit = func(c *Catalog, parent moorage.Namespace) {
+		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, Page{})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, ns := range namespaces {
+			there = append(there, strings.Join(ns, "/"))
+			names, _, err := c.ListTables(f.ctx, testWarehouse, ns, Page{})
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			for _, name := range names {
+				if _, err := c.LoadTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}); err != nil {
+					f.t.Errorf("%s is listed: %v", name, err)
+				}
+				there = append(there, strings.Join(ns, "/")+":"+name)
+			}
+			visit(c, ns)
+		}
+	}
+	for _, node := range nodes {
+		visit(node, nil)
+	}
+	slices.Sort(there)
+	return slices.Compact(there)
+}
+
+// wantOnlyNamedFiles fails the test if there is a file that no table, live or dropped, names.
+func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
+	f.t.Helper()
+	unnamed := maps.Clone(files.there)
+	err := f.scan(f.ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		pointer, err := decode[registry.Pointer](record)
+		if err != nil {
+			return false, err
+		}
+		delete(unnamed, pointer.MetadataLocation)
+		document, err := f.document(f.ctx, f.files, pointer.MetadataLocation)
+		if err != nil {
+			return false, err
+		}
+		for _, entry := range document.MetadataLog() {
+			delete(unnamed, entry.MetadataLocation)
+		}
+		return true, nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for location := range unnamed {
+		f.t.Errorf("nothing names %s", location)
+	}
+}

@@ -1,0 +1,246 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"moorage"
+	"moorage/metadata"
+)
+
+func createTable(name moorage.Identifier) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.CreateTable(ctx, name, CreateTableRequest{Schema: []byte(testSchema)})
+		return err
+	}
+}
+
+func createTableAt(name moorage.Identifier, location string) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.CreateTable(ctx, name, CreateTableRequest{Schema: []byte(testSchema), Location: location})
+		return err
+	}
+}
+
+func dropTable(name moorage.Identifier, options DropOptions) raceClient {
+	return func(ctx context.Context, c *Catalog) error { return c.DropTable(ctx, name, options) }
+}
+
+func renameTable(from, to moorage.Identifier) raceClient {
+	return func(ctx context.Context, c *Catalog) error { return c.RenameTable(ctx, from, to) }
+}
+
+// registerTable registers the file at what location points to when it is called.
+func registerTable(name moorage.Identifier, location *string) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.RegisterTable(ctx, name, RegisterRequest{MetadataLocation: *location})
+		return err
+	}
+}
+
+func commitTable(name moorage.Identifier, requirements []metadata.Requirement, updates []metadata.Update) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.Commit(ctx, name, CommitRequest{Requirements: requirements, Updates: updates})
+		return err
+	}
+}
+
+func createNamespace(ns ...string) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.CreateNamespace(ctx, testWarehouse, ns, nil)
+		return err
+	}
+}
+
+func dropNamespace(ns ...string) raceClient {
+	return func(ctx context.Context, c *Catalog) error { return c.DropNamespace(ctx, testWarehouse, ns) }
+}
+
+func purgeDropped(ctx context.Context, c *Catalog) error { return c.purgeAll(ctx) }
+
+// inNamespace returns the identifier of a table in another namespace than ident does.
+func inNamespace(ns, name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{ns}, Name: name}
+}
+
+// The races. Each call makes new ones, which must not run at the same time as themselves.
+func races() []race {
+	races := append(namespaceRaces(), nameRaces()...)
+	return append(races, registerRaces()...)
+}
+
+// namespaceRaces are those about a namespace that goes.
+func namespaceRaces() []race {
+	moving := func(f *fixture) {
+		f.create("t")
+		if err := createNamespace("x")(f.ctx, f.Catalog); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return []race{
+		{
+			name: "drop a namespace, create a table in it",
+			a:    dropNamespace("ns"), b: createTable(ident("t")),
+			ends: []string{"done, no such namespace:", "namespace not empty, done: ns ns:t"},
+		},
+		{
+			name: "drop a namespace, create one below it",
+			a:    dropNamespace("ns"), b: createNamespace("ns", "inner"),
+			ends: []string{"done, done: ns ns/inner", "namespace not empty, done: ns ns/inner"},
+		},
+		{
+			name:    "drop a namespace, rename a table into it",
+			prepare: moving,
+			a:       dropNamespace("x"), b: renameTable(ident("t"), inNamespace("x", "t")),
+			ends: []string{"done, no such namespace: ns ns:t", "namespace not empty, done: ns x x:t"},
+		},
+		{
+			name:    "drop a namespace, move its last table out",
+			prepare: moving,
+			a:       dropNamespace("ns"), b: renameTable(ident("t"), inNamespace("x", "t")),
+			ends: []string{"done, done: x x:t", "namespace not empty, done: ns x x:t"},
+		},
+		{
+			name: "drop a namespace twice",
+			a:    dropNamespace("ns"), b: dropNamespace("ns"),
+			ends: []string{"done, no such namespace:", "no such namespace, done:"},
+		},
+		{
+			name: "drop a namespace, create it",
+			a:    dropNamespace("ns"), b: createNamespace("ns"),
+			ends: []string{"done, already exists:", "done, done: ns"},
+		},
+		{
+			name: "create two namespaces below one that is not there",
+			a:    createNamespace("x", "a"), b: createNamespace("x", "b"),
+			ends: []string{"done, done: ns x x/a x/b"},
+		},
+		{
+			name: "create one namespace twice",
+			a:    createNamespace("x", "a"), b: createNamespace("x", "a"),
+			ends: []string{"done, already exists: ns x x/a", "already exists, done: ns x x/a"},
+		},
+	}
+}
+
+// nameRaces are those about the name of a table.
+func nameRaces() []race {
+	one := func(f *fixture) { f.create("t") }
+	two := func(f *fixture) { f.create("t"); f.create("u") }
+	const times = 3
+	return []race{
+		{
+			name: "create two tables of one name",
+			a:    createTable(ident("t")), b: createTable(ident("t")),
+			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:t"},
+		},
+		{
+			name: "create two tables of which one would live in the other",
+			a:    createTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("u"), "file:///wh/ns/t/u"),
+			ends: []string{"done, bad request: ns ns:t", "bad request, done: ns ns:u"},
+		},
+		{
+			name:    "rename a table to and fro",
+			prepare: one,
+			a:       repeat(times, renameTable(ident("t"), ident("u"))), b: repeat(times, renameTable(ident("u"), ident("t"))),
+			ends: renamedToAndFro(times),
+		},
+		{
+			name:    "rename two tables to each other's name",
+			prepare: two,
+			a:       renameTable(ident("t"), ident("u")), b: renameTable(ident("u"), ident("t")),
+			ends: []string{"already exists, already exists: ns ns:t ns:u"},
+		},
+		{
+			name:    "rename two tables to one name",
+			prepare: two,
+			a:       renameTable(ident("t"), ident("v")), b: renameTable(ident("u"), ident("v")),
+			ends: []string{"done, already exists: ns ns:u ns:v", "already exists, done: ns ns:t ns:v"},
+		},
+		{
+			name:    "rename a table to two names",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: renameTable(ident("t"), ident("v")),
+			ends: []string{"done, no such table: ns ns:u", "no such table, done: ns ns:v"},
+		},
+		{
+			name:    "rename a table, drop it",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: dropTable(ident("t"), DropOptions{}),
+			ends: []string{"done, no such table: ns ns:u", "no such table, done: ns"},
+		},
+		{
+			name:    "rename a table to a name, create one of that name",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: createTable(ident("u")),
+			ends: []string{"done, already exists: ns ns:u", "already exists, done: ns ns:t ns:u"},
+		},
+		{
+			name:    "drop a table twice",
+			prepare: one,
+			a:       dropTable(ident("t"), DropOptions{}), b: dropTable(ident("t"), DropOptions{Purge: true}),
+			ends: []string{"done, no such table: ns", "no such table, done: ns"},
+		},
+		{
+			name:    "drop a table, create one of its name",
+			prepare: one,
+			a:       dropTable(ident("t"), DropOptions{}), b: createTable(ident("t")),
+			ends: []string{"done, already exists: ns", "done, done: ns ns:t"},
+		},
+	}
+}
+
+// renamedToAndFro returns how two clients may end that rename a table to and fro: their renames alternate.
+func renamedToAndFro(times int) []string {
+	ends := []string{"1 times, 0 times: ns ns:u", "1 times, 1 times: ns ns:t", "2 times, 1 times: ns ns:u"}
+	for n := range times + 1 {
+		ends = append(ends, fmt.Sprintf("?%d times, %d times: ns ns:t", n, n), fmt.Sprintf("?%d times, %d times: ns ns:u", n+1, n))
+	}
+	return ends
+}
+
+// registerRaces are those about a table that is registered.
+func registerRaces() []race {
+	var location string
+	live := func(f *fixture) { location = f.create("t").MetadataLocation }
+	dropped := func(options DropOptions) func(f *fixture) {
+		return func(f *fixture) {
+			live(f)
+			if err := f.DropTable(f.ctx, ident("t"), options); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+	return []race{
+		{
+			name:    "register a table under another name, drop it",
+			prepare: live,
+			a:       registerTable(ident("u"), &location), b: dropTable(ident("t"), DropOptions{}),
+			ends: []string{"already exists, done: ns", "done, done: ns ns:u"},
+		},
+		{
+			name:    "register a table under its name, drop it",
+			prepare: live,
+			a:       registerTable(ident("t"), &location), b: dropTable(ident("t"), DropOptions{Purge: true}),
+			ends: []string{"already exists, done: ns", "done, done: ns ns:t"},
+		},
+		{
+			name:    "register a dropped table under two names",
+			prepare: dropped(DropOptions{}),
+			a:       registerTable(ident("t"), &location), b: registerTable(ident("u"), &location),
+			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:u"},
+		},
+		{
+			name:    "register a dropped table, purge it",
+			prepare: dropped(DropOptions{Purge: true}),
+			a:       registerTable(ident("t"), &location), b: purgeDropped,
+			ends: []string{"done, done: ns ns:t", "already exists, done: ns", "not found, done: ns", "?already exists, unavailable: ns"},
+		},
+		{
+			name:    "register a dropped table, create one at its location",
+			prepare: dropped(DropOptions{}),
+			a:       registerTable(ident("t"), &location), b: createTableAt(ident("u"), "file:///wh/ns/t"),
+			ends: []string{"done, bad request: ns ns:t", "bad request, done: ns ns:u"},
+		},
+	}
+}
