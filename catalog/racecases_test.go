@@ -111,6 +111,20 @@ func namespaceRaces() []race {
 			ends: []string{"done, already exists:", "done, done: ns"},
 		},
 		{
+			name: "drop a namespace and make it again, create a table in it",
+			a: func(ctx context.Context, c *Catalog) error {
+				if err := dropNamespace("ns")(ctx, c); err != nil {
+					return err
+				}
+				return createNamespace("ns")(ctx, c)
+			},
+			b: createTable(ident("t")),
+			ends: []string{
+				"done, done: ns ns:t", "done, no such namespace: ns", "namespace not empty, done: ns ns:t",
+				"?unavailable, no such namespace:", "?unavailable, unavailable:", // it came as far as the drop
+			},
+		},
+		{
 			name: "create two namespaces below one that is not there",
 			a:    createNamespace("x", "a"), b: createNamespace("x", "b"),
 			ends: []string{"done, done: ns x x/a x/b"},
@@ -201,46 +215,61 @@ func renamedToAndFro(times int) []string {
 
 // registerRaces are those about a table that is registered.
 func registerRaces() []race {
-	var location string
-	live := func(f *fixture) { location = f.create("t").MetadataLocation }
-	dropped := func(options DropOptions) func(f *fixture) {
-		return func(f *fixture) {
-			live(f)
-			if err := f.DropTable(f.ctx, ident("t"), options); err != nil {
-				f.t.Fatal(err)
-			}
-		}
-	}
 	return []race{
-		{
-			name:    "register a table under another name, drop it",
-			prepare: live,
-			a:       registerTable(ident("u"), &location), b: dropTable(ident("t"), DropOptions{}),
-			ends: []string{"already exists, done: ns", "done, done: ns ns:u"},
-		},
-		{
-			name:    "register a table under its name, drop it",
-			prepare: live,
-			a:       registerTable(ident("t"), &location), b: dropTable(ident("t"), DropOptions{Purge: true}),
-			ends: []string{"already exists, done: ns", "done, done: ns ns:t"},
-		},
-		{
-			name:    "register a dropped table under two names",
-			prepare: dropped(DropOptions{}),
-			a:       registerTable(ident("t"), &location), b: registerTable(ident("u"), &location),
-			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:u"},
-		},
-		{
-			name:    "register a dropped table, purge it",
-			prepare: dropped(DropOptions{Purge: true}),
-			a:       registerTable(ident("t"), &location), b: purgeDropped,
-			ends: []string{"done, done: ns ns:t", "already exists, done: ns", "not found, done: ns", "?already exists, unavailable: ns"},
-		},
-		{
-			name:    "register a dropped table, create one at its location",
-			prepare: dropped(DropOptions{}),
-			a:       registerTable(ident("t"), &location), b: createTableAt(ident("u"), "file:///wh/ns/t"),
-			ends: []string{"done, bad request: ns ns:t", "bad request, done: ns ns:u"},
-		},
+		ofFile(liveTable, func(location *string) race {
+			return race{
+				name: "register a table under another name, drop it",
+				a:    registerTable(ident("u"), location), b: dropTable(ident("t"), DropOptions{}),
+				ends: []string{"already exists, done: ns", "done, done: ns ns:u"},
+			}
+		}),
+		ofFile(liveTable, func(location *string) race {
+			return race{
+				name: "register a table under its name, drop it",
+				a:    registerTable(ident("t"), location), b: dropTable(ident("t"), DropOptions{Purge: true}),
+				ends: []string{"already exists, done: ns", "done, done: ns ns:t"},
+			}
+		}),
+		ofFile(droppedTable(DropOptions{}), func(location *string) race {
+			return race{
+				name: "register a dropped table under two names",
+				a:    registerTable(ident("t"), location), b: registerTable(ident("u"), location),
+				ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:u"},
+			}
+		}),
+		ofFile(droppedTable(DropOptions{Purge: true}), func(location *string) race {
+			return race{
+				name: "register a dropped table, purge it",
+				a:    registerTable(ident("t"), location), b: purgeDropped,
+				ends: []string{"done, done: ns ns:t", "already exists, done: ns", "not found, done: ns", "?already exists, unavailable: ns"},
+			}
+		}),
+		ofFile(droppedTable(DropOptions{}), func(location *string) race {
+			return race{
+				name: "register a dropped table, create one at its location",
+				a:    registerTable(ident("t"), location), b: createTableAt(ident("u"), "file:///wh/ns/t"),
+				ends: []string{"done, bad request: ns ns:t", "already exists, done: ns ns:u"},
+			}
+		}),
+	}
+}
+
+// ofFile returns a race about the metadata file that prepare makes.
+func ofFile(prepare func(f *fixture) (location string), about func(location *string) race) race {
+	location := new(string)
+	r := about(location)
+	r.prepare = func(f *fixture) { *location = prepare(f) }
+	return r
+}
+
+func liveTable(f *fixture) string { return f.create("t").MetadataLocation }
+
+func droppedTable(options DropOptions) func(f *fixture) string {
+	return func(f *fixture) string {
+		location := liveTable(f)
+		if err := f.DropTable(f.ctx, ident("t"), options); err != nil {
+			f.t.Fatal(err)
+		}
+		return location
 	}
 }
