@@ -72,7 +72,7 @@ const raceOrders = 40 / raceFactor
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	for _, system := range raceSystems() {
-		for _, r := range races() {
+		for _, r := range races(t) {
 			t.Run(system.name+"/"+r.name, func(t *testing.T) {
 				t.Parallel()
 				seen := map[string]bool{}

@@ -3,9 +3,9 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	"moorage"
-	"moorage/metadata"
 )
 
 func createTable(name moorage.Identifier) raceClient {
@@ -38,9 +38,9 @@ func registerTable(name moorage.Identifier, location *string) raceClient {
 	}
 }
 
-func commitTable(name moorage.Identifier, requirements []metadata.Requirement, updates []metadata.Update) raceClient {
+func commitTable(name moorage.Identifier, request CommitRequest) raceClient {
 	return func(ctx context.Context, c *Catalog) error {
-		_, err := c.Commit(ctx, name, CommitRequest{Requirements: requirements, Updates: updates})
+		_, err := c.Commit(ctx, name, request)
 		return err
 	}
 }
@@ -64,8 +64,9 @@ func inNamespace(ns, name string) moorage.Identifier {
 }
 
 // The races. Each call makes new ones, which must not run at the same time as themselves.
-func races() []race {
+func races(t testing.TB) []race {
 	races := append(namespaceRaces(), nameRaces()...)
+	races = append(races, commitRaces(t)...)
 	return append(races, registerRaces()...)
 }
 
@@ -211,6 +212,55 @@ func renamedToAndFro(times int) []string {
 		ends = append(ends, fmt.Sprintf("?%d times, %d times: ns ns:t", n, n), fmt.Sprintf("?%d times, %d times: ns ns:u", n+1, n))
 	}
 	return ends
+}
+
+// commitRaces are those about a table that is committed to, or made by a commit.
+func commitRaces(t testing.TB) []race {
+	one := func(f *fixture) { f.create("t") }
+	set, create := setProperty(t, "a", "b"), commitCreateRequest(t, "file:///wh/made")
+	return []race{
+		{
+			name:    "commit to a table, drop it",
+			prepare: one,
+			a:       commitTable(ident("t"), set), b: dropTable(ident("t"), DropOptions{}),
+			ends: []string{"done, done: ns", "no such table, done: ns"},
+		},
+		{
+			name:    "commit to a table, rename it",
+			prepare: one,
+			a:       commitTable(ident("t"), set), b: renameTable(ident("t"), ident("u")),
+			ends: []string{"done, done: ns ns:u", "no such table, done: ns ns:u"},
+		},
+		{
+			name:    "commit to a table, rename another to its name when it is dropped",
+			prepare: func(f *fixture) { f.create("t"); f.create("u") },
+			a:       commitTable(ident("t"), set),
+			b: func(ctx context.Context, c *Catalog) error {
+				if err := dropTable(ident("t"), DropOptions{})(ctx, c); err != nil {
+					return err
+				}
+				return renameTable(ident("u"), ident("t"))(ctx, c)
+			},
+			ends: []string{
+				"done, done: ns ns:t", "no such table, done: ns ns:t",
+				"?unavailable, unavailable: ns ns:u", "?done, unavailable: ns ns:u", "?no such table, unavailable: ns ns:u",
+			},
+		},
+		{
+			name: "make a table by a commit, create it",
+			a:    commitTable(ident("t"), create), b: createTable(ident("t")),
+			// With locks a has the shard's before b has looked whether the name is free.
+			ends: []string{"done, already exists: ns ns:t", "?commit failed, done: ns ns:t"},
+		},
+		{
+			name: "make two tables of one table-uuid and location",
+			a:    commitTable(ident("t"), create), b: commitTable(ident("u"), create),
+			ends: []string{
+				"done, already exists: ns ns:t", "already exists, done: ns ns:u",
+				"?done, bad request: ns ns:t", "?bad request, done: ns ns:u", // who lost had found the table-uuid free
+			},
+		},
+	}
 }
 
 // registerRaces are those about a table that is registered.
