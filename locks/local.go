@@ -3,7 +3,6 @@ package locks
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -58,10 +57,11 @@ type waiter struct {
 	granted chan struct{} // closed when it was granted
 }
 
-// Stats says what a Local keeps in memory.
+// Stats says what a manager keeps in memory.
 type Stats struct {
 	Paths   int // paths that are held or waited for
-	Waiters int // Acquires that wait
+	Waiters int // Acquires that wait for others in the process
+	Leases  int // rows that are held in a store of leases
 }
 
 // Stats returns the state of this moment.
@@ -78,51 +78,40 @@ func (l *Local) Stats() Stats {
 // Acquire implements Manager. It takes what is free in one go; what is not is waited for in the order of arrival.
 func (l *Local) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	plan := Plan(request)
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("locks: acquire: %w", err)
+	patience := newPatience(options, l.now)
+	err := l.acquire(ctx, plan, patience)
+	patience.ended(err)
+	if err != nil {
+		return nil, err
 	}
-	began := l.now()
-	waited := false
-	var expired <-chan time.Time // made at the first wait, for all of them
-
-	for taken := 0; ; taken++ {
-		free, turn := l.take(plan[taken:], options.NonBlocking)
-		if taken += free; taken == len(plan) {
-			break
-		}
-		blocked := plan[taken]
-		l.observer.LockConflicted(blocked.Path.Level())
-		if options.NonBlocking {
-			l.release(plan[:taken])
-			return nil, fmt.Errorf("%w: %s", ErrConflict, blocked)
-		}
-		if !waited {
-			waited, expired = true, time.After(options.Limit())
-		}
-		if err := l.wait(ctx, blocked, turn, expired); err != nil {
-			l.release(plan[:taken])
-			if errors.Is(err, ErrTimeout) && options.Timeout != nil {
-				options.Timeout.TimedOut()
-			}
-			return nil, fmt.Errorf("%w: wait for %s", err, blocked)
-		}
-	}
-
 	granted := l.now()
-	if waited && options.Timeout != nil {
-		options.Timeout.Succeeded(granted.Sub(began))
-	}
 	hold, _ := NewHold(ctx, func() {
 		l.release(plan)
-		l.reportHeld(plan, l.now().Sub(granted))
+		reportHeld(l.observer, plan, l.now().Sub(granted))
 	})
 	return hold, nil
 }
 
-func (l *Local) reportHeld(plan []Grant, held time.Duration) {
-	for _, grant := range plan {
-		if grant.Mode.coversSubtree() {
-			l.observer.LockHeld(grant.Path.Level(), held)
+// acquire takes all of plan, or nothing.
+func (l *Local) acquire(ctx context.Context, plan []Grant, patience *patience) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("locks: acquire: %w", err)
+	}
+	nonBlocking := patience.options.NonBlocking
+	for taken := 0; ; taken++ {
+		free, turn := l.take(plan[taken:], nonBlocking)
+		if taken += free; taken == len(plan) {
+			return nil
+		}
+		blocked := plan[taken]
+		l.observer.LockConflicted(blocked.Path.Level())
+		if nonBlocking {
+			l.release(plan[:taken])
+			return errConflict(blocked)
+		}
+		if err := l.wait(ctx, blocked, turn, patience); err != nil {
+			l.release(plan[:taken])
+			return errWait(blocked, err)
 		}
 	}
 }
@@ -156,16 +145,9 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 }
 
 // wait returns nil when turn was granted. Otherwise the lock is neither held nor waited for any longer.
-func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, expired <-chan time.Time) error {
+func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *patience) error {
 	began := l.now()
-	var err error
-	select {
-	case <-turn.granted:
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-expired:
-		err = ErrTimeout
-	}
+	err := patience.wait(ctx, turn.granted, nil)
 	if err != nil {
 		l.abandon(grant.Path, turn)
 	}

@@ -151,6 +151,8 @@ func (w *watcher) LockWaited(level Level, waited time.Duration, err error) {
 	w.note("%s waited %s: %v", level, waited, err)
 }
 func (w *watcher) LockHeld(level Level, held time.Duration) { w.note("%s held %s", level, held) }
+func (w *watcher) LockLost(level Level)                     { w.note("%s lost", level) }
+func (w *watcher) SessionLost()                             { w.note("session lost") }
 
 func TestLocalObserver(t *testing.T) {
 	t.Parallel()

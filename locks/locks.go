@@ -10,7 +10,7 @@ import (
 type Manager interface {
 	// Acquire takes everything that request names, and the ancestor modes that this implies,
 	// in one sorted pass: see Plan. It returns when all of it is held, or with nothing held and
-	// ErrConflict (non-blocking), ErrTimeout, or the context's error, each possibly wrapped with
+	// ErrConflict (non-blocking), ErrTimeout, the context's error, or ErrUnavailable, each possibly wrapped with
 	// the lock that could not be had. An empty request is granted at once.
 	Acquire(ctx context.Context, request Request, options Options) (Hold, error)
 }
@@ -57,4 +57,6 @@ var (
 	ErrConflict = errors.New("locks: held by another operation")
 	ErrTimeout  = errors.New("locks: timed out")
 	ErrLost     = errors.New("locks: lock lost")
+	// ErrUnavailable: the store of leases could not be asked or did not answer, or the manager was closed. Nothing is held.
+	ErrUnavailable = errors.New("locks: store of leases unavailable")
 )

@@ -11,6 +11,10 @@ type Observer interface {
 	LockWaited(level Level, waited time.Duration, err error)
 	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported: they follow from these.
 	LockHeld(level Level, held time.Duration)
+	// LockLost reports a lock in mode R or W that was lost while it was held. Its LockHeld follows.
+	LockLost(level Level)
+	// SessionLost reports that the node lost its session in the store of leases, and with it all locks.
+	SessionLost()
 }
 
 // noObserver is the default.
@@ -19,3 +23,14 @@ type noObserver struct{}
 func (noObserver) LockConflicted(Level)                   {}
 func (noObserver) LockWaited(Level, time.Duration, error) {}
 func (noObserver) LockHeld(Level, time.Duration)          {}
+func (noObserver) LockLost(Level)                         {}
+func (noObserver) SessionLost()                           {}
+
+// reportHeld tells how long the locks of plan were held.
+func reportHeld(observer Observer, plan []Grant, held time.Duration) {
+	for _, grant := range plan {
+		if grant.Mode.coversSubtree() {
+			observer.LockHeld(grant.Path.Level(), held)
+		}
+	}
+}

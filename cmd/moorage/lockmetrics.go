@@ -16,6 +16,8 @@ type lockMetrics struct {
 	conflicts *prometheus.CounterVec   // by level
 	waits     *prometheus.HistogramVec // seconds, by level and outcome
 	holds     *prometheus.HistogramVec // seconds, by level
+	losses    *prometheus.CounterVec   // by level
+	sessions  prometheus.Counter
 }
 
 // newLockMetrics returns an observer whose counts are in metrics.
@@ -35,8 +37,16 @@ func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 			Help:    "Time that locks on subtrees were held, by level.",
 			Buckets: callBuckets(),
 		}, []string{"level"}),
+		losses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "moorage_locks_lost_total",
+			Help: "Locks on subtrees that were lost while they were held, by level.",
+		}, []string{"level"}),
+		sessions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "moorage_lock_sessions_lost_total",
+			Help: "Sessions of this node that ended before it did, and all its locks with them.",
+		}),
 	}
-	metrics.MustRegister(m.conflicts, m.waits, m.holds)
+	metrics.MustRegister(m.conflicts, m.waits, m.holds, m.losses, m.sessions)
 	return m
 }
 
@@ -61,3 +71,11 @@ func (m *lockMetrics) LockWaited(level locks.Level, waited time.Duration, err er
 func (m *lockMetrics) LockHeld(level locks.Level, held time.Duration) {
 	m.holds.WithLabelValues(level.String()).Observe(held.Seconds())
 }
+
+// LockLost counts a lock that was lost while it was held.
+func (m *lockMetrics) LockLost(level locks.Level) {
+	m.losses.WithLabelValues(level.String()).Inc()
+}
+
+// SessionLost counts a session that ended before its node did.
+func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
