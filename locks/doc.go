@@ -46,4 +46,37 @@
 //
 // A manager is fair: whoever asks for a lock that excludes somebody already waiting for it waits behind
 // them, so a stream of readers does not keep a writer out.
+//
+// # Managers
+//
+//	Local        one process
+//	Distributed  a node of a cluster: a Local, and behind it a store of leases, which is the port Leases
+//	Coalesced    a Distributed that takes what its operations have in common once
+//	GrantAll     tests
+//
+// # Nodes of a cluster
+//
+// An operation first takes its locks from the node's Local, in the order above, and then leases on all of them from the store, in
+// one call, all or none. If one is blocked it holds no lease while it waits, polls after 5 to 200 ms, and has a ticket in the store's queue.
+// Three facts exclude a deadlock:
+//
+//   - Who waits in the Local waits for operations of the same node, which by the argument above can go on, or wait for leases.
+//   - Who waits for leases holds none. It waits for operations that hold all that they need, and for tickets that are older than its own.
+//   - Tickets have one order. The oldest waits for holders only.
+//
+// In a Coalesced the leases in the modes that do not exclude themselves (RA, WA, R) are shares: one for all operations of the node. The
+// facts hold there because of three more rules:
+//
+//   - While an operation waits it uses no share. What nobody uses is given up as soon as another node's ticket wants it, at the latest after the
+//     0.2 s that it takes to hear of that; and what is wanted nobody joins.
+//   - Who finds a share that another operation is trying to take follows it, instead of asking too. It leads nobody then, so followers form no circle.
+//   - Who has a ticket in the store's queue follows nobody. Its leader might be newer, and wait for somebody who waits for that ticket.
+//
+// # Losing leases
+//
+// A node's session is renewed at least every 5 s. One that was silent for 15 s is ended by any node, which sweep every 5 s; non-blocking takers
+// pass over the leases of a session that was silent for 6 s, blocking takers over those of one that is about to be ended. A node counts for
+// itself, from the moment in which it sent the last heartbeat that was answered, so a node that is cut off ends its holds before others get
+// the locks; one that was stopped learns of it right after it goes on. In both cases the contexts of the holds end with ErrLost, it is logged and told
+// to the Observer, and the next operation opens another session.
 package locks

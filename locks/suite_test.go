@@ -1,9 +1,14 @@
 package locks_test
 
 import (
+	"context"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"moorage/locks"
+	"moorage/locks/leasestest"
 	"moorage/locks/lockstest"
 )
 
@@ -12,4 +17,133 @@ func TestLocal(t *testing.T) {
 		New:       func(*testing.T) locks.Manager { return locks.NewLocal(locks.LocalConfig{}) },
 		Footprint: func(manager locks.Manager) int { return manager.(*locks.Local).Stats().Paths },
 	})
+}
+
+// cluster is a store of leases and the nodes over it.
+type cluster struct {
+	memory *leasestest.Memory
+	store  *leasestest.Around
+	nodes  uint64
+}
+
+func newCluster() *cluster {
+	memory := leasestest.NewMemory(time.Now)
+	return &cluster{memory: memory, store: leasestest.NewAround(memory)}
+}
+
+// distributed returns a new node.
+func (c *cluster) distributed(t testing.TB, configure ...func(*locks.DistributedConfig)) *locks.Distributed {
+	c.nodes++
+	config := locks.DistributedConfig{Leases: c.store, Jitter: rand.New(rand.NewPCG(1, c.nodes))}
+	for _, f := range configure {
+		f(&config)
+	}
+	node := locks.NewDistributed(config)
+	t.Cleanup(node.Close)
+	return node
+}
+
+// coalesced returns a new node.
+func (c *cluster) coalesced(t testing.TB, configure ...func(*locks.DistributedConfig)) *locks.Coalesced {
+	node := locks.NewCoalesced(c.distributed(t, configure...))
+	t.Cleanup(node.Close)
+	return node
+}
+
+// managed is a Manager in the store of its own cluster.
+type managed struct {
+	locks.Manager
+	cluster *cluster
+	stats   func() locks.Stats
+}
+
+// footprint counts what is left in the process and in the store when shares have had time to end.
+func footprint(manager locks.Manager) int {
+	m := manager.(managed)
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	stats := m.stats()
+	leases, wants := m.cluster.memory.Rows()
+	return stats.Paths + stats.Leases + leases + wants
+}
+
+// lose ends the sessions of the store behind the backs of their nodes, and waits until they know.
+func lose(manager locks.Manager) {
+	manager.(managed).cluster.endSessions()
+	time.Sleep(locks.HeartbeatMax)
+}
+
+func (c *cluster) endSessions() {
+	for _, session := range c.memory.Sessions() {
+		_ = c.memory.End(context.Background(), session)
+	}
+}
+
+func TestDistributed(t *testing.T) {
+	lockstest.Run(t, lockstest.Config{
+		New: func(t *testing.T) locks.Manager {
+			c := newCluster()
+			node := c.distributed(t)
+			return managed{node, c, node.Stats}
+		},
+		Footprint: footprint,
+		Lose:      lose,
+	})
+}
+
+func TestCoalesced(t *testing.T) {
+	lockstest.Run(t, lockstest.Config{
+		New: func(t *testing.T) locks.Manager {
+			c := newCluster()
+			node := c.coalesced(t)
+			return managed{node, c, node.Stats}
+		},
+		Footprint: footprint,
+		Lose:      lose,
+	})
+}
+
+// nodesConfig returns what RunNodes tests: three nodes of one cluster.
+func nodesConfig(handover time.Duration, newNode func(t *testing.T, c *cluster) managed) lockstest.NodesConfig {
+	return lockstest.NodesConfig{
+		New: func(t *testing.T) []locks.Manager {
+			c := newCluster()
+			return []locks.Manager{newNode(t, c), newNode(t, c), newNode(t, c)}
+		},
+		Handover: handover,
+		Footprint: func(nodes []locks.Manager) int {
+			left := footprint(nodes[0])
+			for _, node := range nodes {
+				stats := node.(managed).stats()
+				left += stats.Paths + stats.Leases
+			}
+			return left
+		},
+	}
+}
+
+func TestDistributedNodes(t *testing.T) {
+	lockstest.RunNodes(t, nodesConfig(250*time.Millisecond, func(t *testing.T, c *cluster) managed {
+		node := c.distributed(t)
+		return managed{node, c, node.Stats}
+	}))
+}
+
+func TestCoalescedNodes(t *testing.T) {
+	lockstest.RunNodes(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
+		node := c.coalesced(t)
+		return managed{node, c, node.Stats}
+	}))
+}
+
+// Nodes of both kinds may share their locks: a cluster can change from one to the other while it runs.
+func TestMixedNodes(t *testing.T) {
+	lockstest.RunNodes(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
+		if c.nodes%2 == 0 {
+			node := c.distributed(t)
+			return managed{node, c, node.Stats}
+		}
+		node := c.coalesced(t)
+		return managed{node, c, node.Stats}
+	}))
 }

@@ -1,0 +1,416 @@
+package locks_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/locks"
+)
+
+// both runs body for a cluster of each kind of node, in a bubble.
+func both(t *testing.T, body func(t *testing.T, c *cluster, newNode func(configure ...func(*locks.DistributedConfig)) locks.Manager)) {
+	t.Parallel()
+	for _, kind := range []string{"distributed", "coalesced"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster()
+				body(t, c, func(configure ...func(*locks.DistributedConfig)) locks.Manager {
+					if kind == "distributed" {
+						return c.distributed(t, configure...)
+					}
+					return c.coalesced(t, configure...)
+				})
+			})
+		})
+	}
+}
+
+// events is an Observer that notes what it is told of losses and waits.
+type events struct {
+	mu   sync.Mutex // guards the field below; leaf
+	seen []string
+}
+
+func (e *events) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seen = append(e.seen, fmt.Sprintf(format, args...))
+}
+
+// take returns what was noted, sorted, and forgets it.
+func (e *events) take() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seen := e.seen
+	e.seen = nil
+	slices.Sort(seen)
+	return seen
+}
+
+func (e *events) LockConflicted(level locks.Level) { e.note("%s conflicted", level) }
+func (e *events) LockWaited(level locks.Level, _ time.Duration, err error) {
+	e.note("%s waited: %v", level, err)
+}
+func (e *events) LockHeld(level locks.Level, held time.Duration) { e.note("%s held %s", level, held) }
+func (e *events) LockLost(level locks.Level)                     { e.note("%s lost", level) }
+func (e *events) SessionLost()                                   { e.note("session lost") }
+
+func shard(n uint8) locks.Path { return locks.Warehouse("wh").Namespace("ns").Shard(n) }
+
+func writes(paths ...locks.Path) locks.Request { return locks.Request{Writes: paths} }
+
+// mustAcquire takes what must be free.
+func mustAcquire(t *testing.T, node locks.Manager, request locks.Request) locks.Hold {
+	t.Helper()
+	hold, err := node.Acquire(t.Context(), request, locks.Options{NonBlocking: true})
+	if err != nil {
+		t.Fatalf("%v: %v", request, err)
+	}
+	return hold
+}
+
+func mustBeLost(t *testing.T, hold locks.Hold) {
+	t.Helper()
+	if err := context.Cause(hold.Context()); !errors.Is(err, locks.ErrLost) {
+		t.Errorf("context of the hold: got cause %v, want ErrLost", err)
+	}
+}
+
+func mustBeHeld(t *testing.T, hold locks.Hold) {
+	t.Helper()
+	if err := context.Cause(hold.Context()); err != nil {
+		t.Errorf("context of the hold: got cause %v, want none", err)
+	}
+}
+
+// cutOff makes every call in the name of the sessions that exist now fail.
+func (c *cluster) cutOff(methods ...string) {
+	c.store.SetHook(func(ctx context.Context, method string, call func()) error {
+		if slices.Contains(methods, method) {
+			<-ctx.Done() // a connection on which nothing comes back
+			return ctx.Err()
+		}
+		call()
+		return nil
+	})
+}
+
+// A node whose heartbeats do not get through ends its holds when its session is over, not later, says so, and begins anew.
+func TestHeartbeatsPaused(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		var seen events
+		var logs bytes.Buffer
+		node := newNode(func(config *locks.DistributedConfig) {
+			config.Name, config.Observer, config.Logger = "paused", &seen, slog.New(slog.NewTextHandler(&logs, nil))
+		})
+		began := time.Now()
+		hold := mustAcquire(t, node, writes(shard(1), locks.Pointer("wh", "1")))
+		c.cutOff("Renew")
+		<-hold.Context().Done()
+		mustBeLost(t, hold)
+		if took := time.Since(began); took != locks.SessionTTL {
+			t.Errorf("the hold ended after %s, want %s", took, locks.SessionTTL)
+		}
+		synctest.Wait()
+		want := []string{"pointer held 15s", "pointer lost", "session lost", "shard held 15s", "shard lost"}
+		if got := seen.take(); !slices.Equal(got, want) {
+			t.Errorf("observed: got %q, want %q", got, want)
+		}
+		if text := logs.String(); !strings.Contains(text, "lost the session") || !strings.Contains(text, "session=paused/") || !strings.Contains(text, "operations=1") {
+			t.Errorf("logged: got %q, want that the session was lost", text)
+		}
+		hold.Release()
+
+		c.store.SetHook(nil)
+		again := mustAcquire(t, node, writes(shard(1)))
+		time.Sleep(10 * locks.SessionTTL)
+		mustBeHeld(t, again)
+		if got := len(c.memory.Sessions()); got != 1 {
+			t.Errorf("sessions: got %d, want 1", got)
+		}
+		again.Release()
+	})
+}
+
+// The time counts from when a heartbeat was sent: its answer may have been long on its way.
+func TestHeartbeatAnsweredLate(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		hold := mustAcquire(t, newNode(), writes(shard(1)))
+		var renewed time.Time
+		c.store.SetHook(func(ctx context.Context, method string, call func()) error {
+			switch {
+			case method != "Renew":
+				call()
+				return nil
+			case renewed.IsZero():
+				renewed = time.Now()
+				call()
+				time.Sleep(4 * time.Second)
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		<-hold.Context().Done()
+		mustBeLost(t, hold)
+		if took := time.Since(renewed); took != locks.SessionTTL {
+			t.Errorf("the hold ended %s after the last heartbeat that was answered, want %s", took, locks.SessionTTL)
+		}
+		hold.Release()
+	})
+}
+
+// A node whose session another has ended hears of it with its next heartbeat, and begins anew.
+func TestSessionReaped(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		hold := mustAcquire(t, node, writes(shard(1)))
+		c.endSessions()
+		theirs := mustAcquire(t, other, writes(shard(1)))
+		mustBeHeld(t, hold)
+		time.Sleep(locks.HeartbeatMax)
+		synctest.Wait()
+		mustBeLost(t, hold)
+		mustBeHeld(t, theirs)
+		hold.Release()
+		if _, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+			t.Errorf("the lock of the other node: got %v, want ErrConflict", err)
+		}
+		mustAcquire(t, node, writes(shard(2))).Release()
+		theirs.Release()
+	})
+}
+
+// A node whose session was ended finds out when it tries, too.
+func TestSessionReapedFoundByTry(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node := newNode()
+		hold := mustAcquire(t, node, writes(shard(1)))
+		c.endSessions()
+		mustAcquire(t, node, writes(shard(2))).Release()
+		synctest.Wait()
+		mustBeLost(t, hold)
+	})
+}
+
+// What a node held that died is taken over when its session is over, by non-blocking takers when it has missed a heartbeat.
+func TestNodeDies(t *testing.T) {
+	for _, options := range []locks.Options{{}, {NonBlocking: true}} {
+		t.Run(fmt.Sprintf("non-blocking %t", options.NonBlocking), func(t *testing.T) {
+			both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+				// The dead node is a session that nobody speaks for: it never renewed either.
+				dead := locks.Lease{ID: 1, Path: shard(1).String(), Mode: uint8(locks.W)}
+				if err := c.memory.Open(t.Context(), "dead"); err != nil {
+					t.Fatal(err)
+				}
+				if blocked, alive, err := c.memory.Try(t.Context(), "dead", 0, []locks.Lease{dead}, 0); blocked >= 0 || !alive || err != nil {
+					t.Fatal(blocked, alive, err)
+				}
+				node, began := newNode(), time.Now()
+				limit, latest := locks.SessionTTL, locks.SessionTTL+200*time.Millisecond
+				if options.NonBlocking {
+					limit, latest = locks.SilenceMax, locks.SilenceMax+time.Millisecond
+				}
+				hold, err := node.Acquire(t.Context(), writes(shard(1)), options)
+				for errors.Is(err, locks.ErrConflict) {
+					time.Sleep(time.Millisecond)
+					hold, err = node.Acquire(t.Context(), writes(shard(1)), options)
+				}
+				if took := time.Since(began); err != nil || took < limit || took > latest {
+					t.Fatalf("got error %v after %s, want a grant after %s to %s", err, took, limit, latest)
+				}
+				hold.Release()
+				time.Sleep(locks.SessionTTL + 2*locks.SweepInterval - time.Since(began))
+				if got := c.memory.Sessions(); slices.Contains(got, "dead") {
+					t.Errorf("sessions: got %q, want the dead one reaped", got)
+				}
+			})
+		})
+	}
+}
+
+// A node that was silent for a while keeps what nobody needed, and is told what was taken from it.
+func TestPassedOver(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		var seen events
+		node := newNode(func(config *locks.DistributedConfig) { config.Observer = &seen })
+		lost, kept := mustAcquire(t, node, writes(shard(1))), mustAcquire(t, node, writes(shard(2)))
+		c.cutOff("Renew", "Reap")
+		time.Sleep(locks.SilenceMax + time.Millisecond)
+		// The other node has no session yet, so that it is not silent.
+		other := newNode()
+		theirs := mustAcquire(t, other, writes(shard(1)))
+		mustBeHeld(t, lost)
+		c.store.SetHook(nil)
+		time.Sleep(locks.HeartbeatMax + 3*time.Second) // of which the rest of the call that hangs
+		synctest.Wait()
+		mustBeLost(t, lost)
+		mustBeHeld(t, kept)
+		mustBeHeld(t, theirs)
+		if got := seen.take(); len(got) != 2 || got[1] != "shard lost" {
+			t.Errorf("observed: got %q, want the loss of one shard, and no session lost", got)
+		}
+		lost.Release()
+		if _, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+			t.Errorf("what was taken: got %v, want ErrConflict", err)
+		}
+		kept.Release()
+		theirs.Release()
+	})
+}
+
+// An Acquire whose context ends during a call returns at once, and what the call may have taken is given back.
+func TestCancelDuringCall(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		mustAcquire(t, node, writes(shard(9))).Release()
+		c.store.SetHook(func(ctx context.Context, method string, call func()) error {
+			call() // the store does it, and its answer is lost
+			if method == "Try" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := node.Acquire(ctx, writes(shard(1)), locks.Options{})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, locks.ErrUnavailable) || took != time.Second {
+			t.Errorf("got %v after %s, want context.DeadlineExceeded after 1s", err, took)
+		}
+		synctest.Wait()
+		c.store.SetHook(nil)
+		mustAcquire(t, other, writes(shard(1))).Release()
+		mustAcquire(t, node, writes(shard(1))).Release()
+	})
+}
+
+// A store that refuses or does not answer is no reason to wait for locks, and leaves nothing behind.
+func TestStoreAway(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		refused := errors.New("refused")
+		node := newNode()
+		for _, method := range []string{"Open", "Try"} {
+			c.store.SetHook(func(_ context.Context, called string, call func()) error {
+				if called == method {
+					return refused
+				}
+				call()
+				return nil
+			})
+			began := time.Now()
+			for _, options := range []locks.Options{{}, {NonBlocking: true}} {
+				if _, err := node.Acquire(t.Context(), writes(shard(1)), options); !errors.Is(err, locks.ErrUnavailable) || time.Since(began) != 0 {
+					t.Errorf("%s refused: got %v after %s, want ErrUnavailable at once", method, err, time.Since(began))
+				}
+			}
+			c.cutOff(method)
+			_, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{})
+			if took := time.Since(began); !errors.Is(err, locks.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
+				t.Errorf("%s hangs: got %v after %s, want ErrUnavailable after 5s", method, err, took)
+			}
+			c.store.SetHook(nil)
+			mustAcquire(t, node, writes(shard(9))).Release()
+		}
+	})
+}
+
+// What could not be given back is given back when the store is there again.
+func TestReleaseFails(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		hold := mustAcquire(t, node, writes(shard(1)))
+		c.cutOff("Release")
+		began := time.Now()
+		hold.Release()
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("Release: took %s, want it to give up after 5s", took)
+		}
+		c.store.SetHook(nil)
+		time.Sleep(locks.HeartbeatMax)
+		synctest.Wait()
+		mustAcquire(t, other, writes(shard(1))).Release()
+	})
+}
+
+// A lease that the node does not know of, because the answer to its Try was lost and its Release came too early, ends.
+func TestOrphansEnd(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		mustAcquire(t, node, writes(shard(1))).Release()
+		session := c.memory.Sessions()[0]
+		orphan := locks.Lease{ID: 4711, Path: shard(2).String(), Mode: uint8(locks.W)}
+		if blocked, alive, err := c.memory.Try(t.Context(), session, 0, []locks.Lease{orphan}, 0); blocked >= 0 || !alive || err != nil {
+			t.Fatal(blocked, alive, err)
+		}
+		began := time.Now()
+		hold, err := other.Acquire(t.Context(), writes(shard(2)), locks.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took, limit := time.Since(began), locks.SessionTTL+locks.HeartbeatMax+200*time.Millisecond; took > limit {
+			t.Errorf("got it after %s, want at most %s", took, limit)
+		}
+		hold.Release()
+	})
+}
+
+// A node that is closed gives everything up at once, and grants nothing more.
+func TestClose(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		hold := mustAcquire(t, node, writes(shard(1)))
+		node.(interface{ Close() }).Close()
+		mustBeLost(t, hold)
+		mustAcquire(t, other, writes(shard(1))).Release()
+		hold.Release()
+		if _, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{}); !errors.Is(err, locks.ErrUnavailable) {
+			t.Errorf("after Close: got %v, want ErrUnavailable", err)
+		}
+		node.(interface{ Close() }).Close()
+	})
+}
+
+// An Observer is told of conflicts and waits for leases as it is of those in the process.
+func TestNodesObserver(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		var seen events
+		node, other := newNode(func(config *locks.DistributedConfig) { config.Observer = &seen }), newNode()
+		theirs := mustAcquire(t, other, writes(shard(1)))
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := seen.take(); !slices.Equal(got, want) {
+				t.Errorf("observed: got %q, want %q", got, want)
+			}
+		}
+		if _, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+			t.Errorf("got %v, want ErrConflict", err)
+		}
+		expect("shard conflicted")
+		if _, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{Timeout: locks.FixedTimeout(time.Second)}); !errors.Is(err, locks.ErrTimeout) {
+			t.Errorf("got %v, want ErrTimeout", err)
+		}
+		expect("shard conflicted", "shard waited: locks: timed out")
+		time.AfterFunc(time.Second, theirs.Release)
+		hold, err := node.Acquire(t.Context(), writes(shard(1)), locks.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect("shard conflicted", "shard waited: <nil>")
+		time.Sleep(time.Minute)
+		hold.Release()
+		expect("shard held 1m0s")
+	})
+}

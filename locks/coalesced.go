@@ -1,0 +1,152 @@
+package locks
+
+import (
+	"context"
+	"time"
+
+	"moorage/internal/worker"
+)
+
+// Times of shares.
+const (
+	// shareIdleMax is how long a node keeps a share that it does not use.
+	shareIdleMax = time.Second
+	// wantsInterval is the mean pause between two looks whether others want what the node shares.
+	wantsInterval = 150 * time.Millisecond
+)
+
+// Coalesced is a Distributed in which a node takes leases in the modes RA, WA and R once, for all of its operations: these modes do not exclude
+// themselves. A share is kept for a second after its last use, so that operations that follow one another take nothing but what they
+// alone need. It is given up when another node wants something that it excludes: nobody joins it then, and its last user gives it back. Non-blocking
+// takers of other nodes may meanwhile be refused for a share that nobody uses. A Coalesced must be closed. It is safe for concurrent use.
+type Coalesced struct {
+	*Distributed
+	give *worker.Worker
+}
+
+// NewCoalesced returns a Coalesced over a Distributed that nobody else uses, and that it closes.
+func NewCoalesced(over *Distributed) *Coalesced {
+	c := &Coalesced{Distributed: over}
+	c.give = over.worker("lock shares", wantsInterval, c.giveUp)
+	c.give.Start()
+	return c
+}
+
+// Acquire implements Manager. It makes no call if all that it takes is shared already.
+func (c *Coalesced) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
+	return c.acquire(ctx, request, options, c.take)
+}
+
+// Close gives up all shares, and closes the Distributed.
+func (c *Coalesced) Close() {
+	c.give.Stop()
+	c.Distributed.Close()
+}
+
+// shareable tells whether operations of one node may use one lease together.
+func (m Mode) shareable() bool { return m.Compatible(m) }
+
+// take joins the shares that op needs and tries to take the rest.
+func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error) {
+	leases, busy, alive := op.session.join(op, ticket > 0 && !op.wants)
+	switch {
+	case !alive:
+		return Grant{}, nil, errSessionEnded
+	case busy != nil:
+		op.session.leave(op, c.now(), Grant{})
+		return busy.grant, busy.settled, nil
+	}
+	blocked, err = c.try(ctx, op, ticket, leases)
+	if err == nil && !blocked.Path.IsZero() {
+		op.session.leave(op, c.now(), blocked)
+	}
+	return blocked, nil, err
+}
+
+// join makes op a user of the shares that are held, and the one who tries to take those that nobody has. It returns the leases to
+// be taken, in the order of the plan; or, if op may follow, the share that somebody else is trying to take: op must leave and wait
+// until it is settled. Whoever follows leads nobody, so there is no circle of followers. Nor may anybody follow who stands in the store's queue:
+// others may be waiting behind it there whom its leader, being newer, waits for.
+func (s *session) join(op *operation, mayFollow bool) (leases []*lease, busy *share, alive bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, nil, false
+	}
+	for _, grant := range op.plan {
+		if !grant.Mode.shareable() {
+			leases = append(leases, s.newLeaseLocked(grant, nil))
+			continue
+		}
+		sh := s.shares[grant]
+		switch {
+		case sh == nil:
+			sh = &share{grant: grant, leader: op, settled: make(chan struct{})}
+			s.shares[grant] = sh
+			op.leads = append(op.leads, sh)
+			leases = append(leases, s.newLeaseLocked(grant, sh))
+		case sh.lease != nil:
+			sh.lease.users[op] = struct{}{}
+			op.leases = append(op.leases, sh.lease)
+		case sh.leader == op: // it waited for this one
+			leases = append(leases, s.newLeaseLocked(grant, sh))
+		case mayFollow:
+			return nil, sh, true
+		default:
+			leases = append(leases, s.newLeaseLocked(grant, nil))
+		}
+	}
+	return leases, nil, true
+}
+
+// giveUp gives up the shares that others want, and those that nobody needs.
+func (c *Coalesced) giveUp(ctx context.Context) error {
+	s := c.presentSession()
+	if s == nil || !s.hasShares() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	wanted, err := c.leases.Wanted(ctx, s.name)
+	if err != nil {
+		c.log.DebugContext(ctx, "ask who wants leases", "error", err) // the heartbeat says louder that the store is away
+	}
+	s.retire(wanted, c.now().Add(-shareIdleMax))
+	c.releaseUnneeded(s)
+	return nil
+}
+
+// hasShares tells whether the node shares anything.
+func (s *session) hasShares() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.shares) > 0
+}
+
+// retire lets nobody join the shares that are wanted, or that were not used since idle. Those without users become unneeded.
+func (s *session) retire(wanted []int64, idle time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range wanted {
+		if l := s.held[id]; l != nil && l.share != nil {
+			s.retireLocked(l)
+		}
+	}
+	for _, sh := range s.shares {
+		if l := sh.lease; l != nil && len(l.users) == 0 && !l.idleSince.After(idle) {
+			s.retireLocked(l)
+		}
+	}
+}
+
+// retireLocked lets nobody join a share; mu must be held.
+func (s *session) retireLocked(l *lease) {
+	if l.share.retired {
+		return
+	}
+	l.share.retired = true
+	delete(s.shares, l.grant)
+	if len(l.users) == 0 {
+		s.dropLocked(l)
+	}
+}

@@ -1,0 +1,307 @@
+package locks
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"moorage/internal/worker"
+)
+
+// Times of leases. A session must live through the loss of two heartbeats in a row.
+const (
+	// SessionTTL is how long a session may be silent before it is ended.
+	SessionTTL = 15 * time.Second
+	// HeartbeatMax is the longest pause between two heartbeats of a node.
+	HeartbeatMax = 5 * time.Second
+	// SweepInterval is the mean pause between two looks of a node for silent sessions.
+	SweepInterval = 5 * time.Second
+	// SilenceMax is how long a session may be silent before non-blocking takers pass it over: one heartbeat and a second.
+	SilenceMax = 6 * time.Second
+
+	pollPauseMin = 5 * time.Millisecond
+	pollPauseMax = 200 * time.Millisecond
+	// callMax bounds each call to the store. Twice that must be less than SessionTTL, after which Renew takes leases for orphans.
+	callMax = 5 * time.Second
+	// sessionsMax bounds how many sessions may be lost during one Acquire.
+	sessionsMax = 10
+)
+
+// Distributed is a Manager for one node of a cluster. Operations of one node are ordered by a Local; what it grants is then taken from the
+// store of leases, all at once. The package comment says why that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
+type Distributed struct {
+	leases   Leases
+	name     string
+	random   io.Reader
+	now      func() time.Time
+	observer Observer
+	log      *slog.Logger
+	local    *Local
+
+	heartbeat, sweep *worker.Worker
+	opening          chan struct{} // holds the right to open a session
+	background       sync.WaitGroup
+
+	jitterMu sync.Mutex // guards the field below; leaf
+	jitter   *mathrand.Rand
+
+	mu      sync.Mutex // guards the fields below; comes before session.mu; never held over a call
+	current *session   // nil before the first
+	closed  bool
+}
+
+// DistributedConfig is what a Distributed is made of. Fields without a default are required.
+type DistributedConfig struct {
+	Leases Leases
+	// Jitter draws pauses. It belongs to the manager from now on, because it is not safe for concurrent use.
+	Jitter *mathrand.Rand
+	// Name heads the names of this node's sessions, for people who look into the store. Default "node".
+	Name string
+	// Random is read for the rest of a session's name: 16 bytes. Default crypto/rand.
+	Random   io.Reader
+	Now      func() time.Time // default time.Now; measures pauses and what the Observer is told
+	Observer Observer         // default: nobody is told
+	Logger   *slog.Logger     // default: discards
+}
+
+// NewDistributed returns a Distributed on which nothing is held. It panics if a required field of config is missing. The store
+// is not called before the first Acquire, but for sweeps.
+func NewDistributed(config DistributedConfig) *Distributed {
+	if config.Leases == nil || config.Jitter == nil {
+		panic("locks: Leases and Jitter are required")
+	}
+	d := &Distributed{
+		leases: config.Leases, name: config.Name, random: config.Random, now: config.Now, observer: config.Observer, log: config.Logger,
+		jitter: config.Jitter, opening: make(chan struct{}, 1),
+	}
+	if d.name == "" {
+		d.name = "node"
+	}
+	if d.random == nil {
+		d.random = rand.Reader
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	if d.observer == nil {
+		d.observer = noObserver{}
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.local = NewLocal(LocalConfig{Now: d.now, Observer: d.observer})
+	// A worker pauses for one and a half intervals at most.
+	d.heartbeat = d.worker("lock heartbeat", HeartbeatMax*2/3, d.beat)
+	d.sweep = d.worker("lock sweep", SweepInterval, d.reap)
+	d.heartbeat.Start()
+	d.sweep.Start()
+	return d
+}
+
+// worker returns a loop of this node that is not started.
+func (d *Distributed) worker(name string, interval time.Duration, run func(context.Context) error) *worker.Worker {
+	return worker.New(worker.Config{
+		Name: name, Run: run, Interval: interval, Logger: d.log,
+		Jitter: mathrand.New(mathrand.NewPCG(d.jitter.Uint64(), d.jitter.Uint64())),
+	})
+}
+
+// Stats returns the state of this moment: of the locks in the process, and of the leases that the node holds.
+func (d *Distributed) Stats() Stats {
+	stats := d.local.Stats()
+	if s := d.presentSession(); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		stats.Leases = len(s.held)
+	}
+	return stats
+}
+
+// Acquire implements Manager. In the process it waits in the order of arrival, then it polls the store.
+func (d *Distributed) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
+	return d.acquire(ctx, request, options, d.take)
+}
+
+// takeFunc makes one try to take what op lacks. blocked is the lock that was not to be had, zero if all were. settled, if not nil,
+// is closed when it makes sense to try again.
+type takeFunc func(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error)
+
+func (d *Distributed) acquire(ctx context.Context, request Request, options Options, take takeFunc) (Hold, error) {
+	plan := Plan(request)
+	patience := newPatience(options, d.now)
+	if err := d.local.acquire(ctx, plan, patience); err != nil {
+		patience.ended(err)
+		return nil, err
+	}
+	op := newOperation(ctx, d, plan)
+	err := d.takeLeases(ctx, op, patience, take)
+	patience.ended(err)
+	if err != nil {
+		op.hold.Release()
+		return nil, err
+	}
+	return op.hold, nil
+}
+
+// takeLeases takes leases for all of op's plan, or none.
+func (d *Distributed) takeLeases(ctx context.Context, op *operation, patience *patience, take takeFunc) error {
+	for range sessionsMax {
+		s, err := d.openSession(ctx)
+		if err != nil {
+			return err
+		}
+		op.enter(s)
+		if err := d.takeInSession(ctx, op, patience, take); !errors.Is(err, errSessionEnded) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %d sessions ended during one operation", ErrUnavailable, sessionsMax)
+}
+
+// takeInSession tries until op has everything. While it waits op uses no lease.
+func (d *Distributed) takeInSession(ctx context.Context, op *operation, patience *patience, take takeFunc) (err error) {
+	nonBlocking := patience.options.NonBlocking
+	var ticket int64
+	queue := queue{observer: d.observer, now: d.now}
+	if !nonBlocking {
+		ticket = op.session.drawTicket()
+		defer func() {
+			queue.left(err)
+			if err == nil {
+				op.session.returnTicket(ticket)
+				return
+			}
+			op.session.withdrawTicket(ticket)
+			d.releaseInBackground(op.session)
+		}()
+	}
+	pause := pollPauseMin
+	for {
+		blocked, settled, err := take(ctx, op, ticket)
+		switch {
+		case err != nil:
+			op.session.leave(op, d.now(), Grant{})
+			return err
+		case blocked.Path.IsZero() && op.complete():
+			return nil
+		case blocked.Path.IsZero():
+			op.session.leave(op, d.now(), Grant{})
+			d.releaseInBackground(op.session)
+			continue
+		case nonBlocking:
+			d.observer.LockConflicted(blocked.Path.Level())
+			return errConflict(blocked)
+		}
+		queue.at(blocked)
+		if settled != nil {
+			err = patience.wait(ctx, settled, nil)
+		} else {
+			err = d.pause(ctx, patience, pause)
+			pause = min(2*pause, pollPauseMax)
+		}
+		if err != nil {
+			return errWait(blocked, err)
+		}
+	}
+}
+
+// pause waits for a while, between half of longest and all of it.
+func (d *Distributed) pause(ctx context.Context, patience *patience, longest time.Duration) error {
+	d.jitterMu.Lock()
+	shortened := time.Duration(d.jitter.Int64N(int64(longest/2) + 1))
+	d.jitterMu.Unlock()
+	timer := time.NewTimer(longest - shortened)
+	defer timer.Stop()
+	return patience.wait(ctx, nil, timer.C)
+}
+
+// take tries to take all of op's plan.
+func (d *Distributed) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error) {
+	blocked, err = d.try(ctx, op, ticket, op.session.wish(op.plan))
+	return blocked, nil, err
+}
+
+// try asks the store for leases, and notes for op that it has them unless one is blocked.
+func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leases []*lease) (blocked Grant, err error) {
+	if len(leases) == 0 {
+		return Grant{}, nil
+	}
+	asked := make([]Lease, 0, len(leases))
+	for _, l := range leases {
+		asked = append(asked, Lease{ID: l.id, Path: l.grant.Path.String(), Mode: uint8(l.grant.Mode)})
+	}
+	silence := SessionTTL
+	if ticket == 0 {
+		silence = SilenceMax
+	}
+	bounded, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	at, alive, err := d.leases.Try(bounded, op.session.name, ticket, asked, silence)
+	switch {
+	case err != nil:
+		// It may have happened, or may yet. What cannot be given back now ends as an orphan.
+		op.session.discard(leases)
+		d.releaseInBackground(op.session)
+		return Grant{}, unavailable(ctx, "try leases", err)
+	case !alive:
+		d.lose(op.session, "another node found it silent")
+		return Grant{}, errSessionEnded
+	case at >= 0:
+		op.wants = ticket > 0
+		return leases[at].grant, nil
+	case !op.session.granted(op, leases):
+		return Grant{}, errSessionEnded
+	}
+	return Grant{}, nil
+}
+
+// errSessionEnded says that an operation must begin anew in another session.
+var errSessionEnded = errors.New("locks: session ended")
+
+// unavailable returns the error of a call that was made under a bounded ctx. The bound is not the caller's, so that its end is not told as one of
+// the caller's context.
+func unavailable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("locks: %s: %w", what, ctx.Err())
+	}
+	return fmt.Errorf("%w: %s: %v", ErrUnavailable, what, err)
+}
+
+// queue tells an Observer what one operation waits for. It belongs to one goroutine.
+type queue struct {
+	observer Observer
+	now      func() time.Time
+
+	blocked Grant // zero: nothing now
+	since   time.Time
+}
+
+// at notes that the operation waits for blocked.
+func (q *queue) at(blocked Grant) {
+	if q.blocked == blocked {
+		return
+	}
+	q.left(nil)
+	q.blocked, q.since = blocked, q.now()
+	q.observer.LockConflicted(blocked.Path.Level())
+}
+
+// left notes that the operation waits no longer, and why.
+func (q *queue) left(err error) {
+	if q.blocked.Path.IsZero() {
+		return
+	}
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, ErrTimeout} {
+		if errors.Is(err, known) {
+			err = known
+		}
+	}
+	q.observer.LockWaited(q.blocked.Path.Level(), q.now().Sub(q.since), err)
+	q.blocked = Grant{}
+}

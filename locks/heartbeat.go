@@ -1,0 +1,189 @@
+package locks
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+)
+
+// sessionNameBytes is how much chance is in the name of a session.
+const sessionNameBytes = 16
+
+// presentSession returns the session that was opened last, nil before the first.
+func (d *Distributed) presentSession() *session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.current
+}
+
+// usableSession returns the session if there is one that has not ended.
+func (d *Distributed) usableSession() (*session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable)
+	case d.current == nil || d.current.isEnded():
+		return nil, nil
+	}
+	return d.current, nil
+}
+
+// openSession returns the node's session, and opens one if there is none.
+func (d *Distributed) openSession(ctx context.Context) (*session, error) {
+	if s, err := d.usableSession(); s != nil || err != nil {
+		return s, err
+	}
+	select {
+	case d.opening <- struct{}{}:
+		defer func() { <-d.opening }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
+	}
+	if s, err := d.usableSession(); s != nil || err != nil { // somebody else has just opened one
+		return s, err
+	}
+
+	random := make([]byte, sessionNameBytes)
+	if _, err := io.ReadFull(d.random, random); err != nil {
+		return nil, fmt.Errorf("%w: name a session: %w", ErrUnavailable, err)
+	}
+	s := newSession(d.name + "/" + hex.EncodeToString(random))
+	began := d.now()
+	bounded, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	if err := d.leases.Open(bounded, s.name); err != nil {
+		return nil, unavailable(ctx, "open session", err)
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the session ends when it was silent for long enough
+	}
+	s.expires(SessionTTL-d.now().Sub(began), func() { d.lose(s, "no heartbeat reached the store") })
+	d.current = s
+	return s, nil
+}
+
+// beat is one heartbeat: it says what the session knows, and hears what it lost.
+func (d *Distributed) beat(ctx context.Context) error {
+	s := d.presentSession()
+	if s == nil || s.isEnded() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	began := d.now()
+	lost, alive, err := d.leases.Renew(ctx, s.name, s.known(), SessionTTL)
+	if err != nil {
+		return fmt.Errorf("renew session %s: %w", s.name, err)
+	}
+	if !alive {
+		d.lose(s, "another node found it silent")
+		return nil
+	}
+	// The store counts from when it heard of us, which was after began.
+	s.renewed(SessionTTL - d.now().Sub(began))
+	if victims := s.lose(lost); len(victims) > 0 {
+		d.log.WarnContext(ctx, "leases were taken from this node, which had been silent", "session", s.name, "operations", len(victims))
+		d.tell(s, victims)
+	}
+	d.releaseUnneeded(s)
+	return nil
+}
+
+// reap ends the sessions of nodes that are silent.
+func (d *Distributed) reap(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	ended, err := d.leases.Reap(ctx, SessionTTL)
+	if err != nil {
+		return fmt.Errorf("end silent sessions: %w", err)
+	}
+	if ended > 0 {
+		d.log.InfoContext(ctx, "ended silent sessions", "sessions", ended)
+	}
+	return nil
+}
+
+// lose ends a session that is lost, if it has not ended yet. The next operation opens another.
+func (d *Distributed) lose(s *session, reason string) {
+	victims, first := s.end()
+	if !first {
+		return
+	}
+	d.log.Warn("lost the session of this node's locks", "session", s.name, "reason", reason, "operations", len(victims))
+	d.observer.SessionLost()
+	d.tell(s, victims)
+	d.inBackground(func() { d.endSession(s) })
+}
+
+// tell ends the holds of operations that lost a lease of s.
+func (d *Distributed) tell(s *session, victims []*operation) {
+	for _, op := range victims {
+		d.inBackground(func() { op.lost(s) })
+	}
+}
+
+// endSession makes the store forget a session. If that fails, it is reaped.
+func (d *Distributed) endSession(s *session) {
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	if err := d.leases.End(ctx, s.name); err != nil {
+		d.log.Debug("end session", "session", s.name, "error", err)
+	}
+}
+
+// releaseUnneeded gives back what nobody needs any longer. What the store does not hear of now it hears of later.
+func (d *Distributed) releaseUnneeded(s *session) {
+	ids := s.takeUnneeded()
+	if len(ids) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	if err := d.leases.Release(ctx, s.name, ids); err != nil {
+		s.keepUnneeded(ids)
+		d.log.Debug("release leases", "session", s.name, "leases", len(ids), "error", err)
+	}
+}
+
+// releaseInBackground gives back what nobody needs any longer without making anybody wait.
+func (d *Distributed) releaseInBackground(s *session) {
+	if s.hasUnneeded() {
+		d.inBackground(func() { d.releaseUnneeded(s) })
+	}
+}
+
+// inBackground runs f in a goroutine that Close waits for.
+func (d *Distributed) inBackground(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	d.background.Go(f)
+}
+
+// Close ends the node's session and with it all holds, which must still be released. It waits for at most five seconds for each call that is
+// under way. Later calls of Acquire fail with ErrUnavailable. It may be called again.
+func (d *Distributed) Close() {
+	d.heartbeat.Stop()
+	d.sweep.Stop()
+	d.mu.Lock()
+	s, first := d.current, !d.closed
+	d.closed = true
+	d.mu.Unlock()
+	d.background.Wait()
+	if s == nil || !first {
+		return
+	}
+	if victims, live := s.end(); live {
+		for _, op := range victims {
+			op.lost(s)
+		}
+		d.endSession(s)
+	}
+}

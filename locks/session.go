@@ -1,0 +1,262 @@
+package locks
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// session is what a node knows of its session in the store of leases: what it holds there, and for which operations. It calls nobody.
+type session struct {
+	name string
+
+	mu       sync.Mutex // guards the fields below, and those of leases, shares and operations that say so; leaf; never held over a call
+	lastID   int64
+	held     map[int64]*lease
+	tickets  map[int64]struct{} // with which operations wait
+	shares   map[Grant]*share   // leases for whoever needs them: see Coalesced
+	unneeded []int64            // leases and tickets that are still to be given back
+	expiry   *time.Timer        // ends the session by this node's clock
+	ended    bool
+}
+
+// lease is one row in the store, held or asked for.
+type lease struct {
+	id    int64
+	grant Grant
+	share *share // nil for the lease of one operation
+
+	users     map[*operation]struct{} // guarded by session.mu: who loses a lock if this is lost
+	idleSince time.Time               // guarded by session.mu: of a share without users
+}
+
+// share is the place of a lease that all operations of a node use together. It is held, or somebody tries to take it.
+type share struct {
+	grant   Grant
+	leader  *operation    // guarded by session.mu: who tries; nil when held
+	lease   *lease        // guarded by session.mu: nil while somebody tries
+	settled chan struct{} // closed when it is held, or nobody tries any longer
+	retired bool          // guarded by session.mu: another node wants it, so nobody may join; released by its last user
+}
+
+func newSession(name string) *session {
+	return &session{name: name, held: make(map[int64]*lease), tickets: make(map[int64]struct{}), shares: make(map[Grant]*share)}
+}
+
+// isEnded tells whether everything in the session is lost.
+func (s *session) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// drawTicket returns a new ticket, which the session knows until it is returned.
+func (s *session) drawTicket() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID++
+	s.tickets[s.lastID] = struct{}{}
+	return s.lastID
+}
+
+// returnTicket forgets a ticket whose wants a grant has ended.
+func (s *session) returnTicket(ticket int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tickets, ticket)
+}
+
+// withdrawTicket forgets a ticket that may have left wants.
+func (s *session) withdrawTicket(ticket int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tickets, ticket)
+	s.unneeded = append(s.unneeded, ticket)
+}
+
+// newLeaseLocked returns a lease to be asked for; mu must be held.
+func (s *session) newLeaseLocked(grant Grant, of *share) *lease {
+	s.lastID++
+	return &lease{id: s.lastID, grant: grant, share: of, users: make(map[*operation]struct{})}
+}
+
+// wish returns a lease of its own for each lock of plan.
+func (s *session) wish(plan []Grant) []*lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	leases := make([]*lease, 0, len(plan))
+	for _, grant := range plan {
+		leases = append(leases, s.newLeaseLocked(grant, nil))
+	}
+	return leases
+}
+
+// granted notes that leases were taken for op. It tells whether the session still has them.
+func (s *session) granted(op *operation, leases []*lease) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	for _, l := range leases {
+		s.held[l.id] = l
+		l.users[op] = struct{}{}
+		if l.share != nil {
+			l.share.lease, l.share.leader = l, nil
+			close(l.share.settled)
+		}
+	}
+	op.leases = append(op.leases, leases...)
+	return true
+}
+
+// leave takes op's name from all leases that it uses. What nobody needs any longer becomes unneeded, the last taken first; a share that is
+// not retired is kept for its next user, who has to come soon after now. Nor does op try to take any shares then, but the one for kept.
+func (s *session) leave(op *operation, now time.Time, kept Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range slices.Backward(op.leases) {
+		delete(l.users, op)
+		switch {
+		case len(l.users) > 0 || s.held[l.id] == nil:
+		case l.share == nil || l.share.retired:
+			s.dropLocked(l)
+		default:
+			l.idleSince = now
+		}
+	}
+	op.leases = nil
+	op.leads = slices.DeleteFunc(op.leads, func(sh *share) bool {
+		if sh.leader == op && sh.grant != kept {
+			s.abandonLocked(sh)
+		}
+		return sh.leader != op
+	})
+}
+
+// dropLocked makes a lease unneeded; mu must be held.
+func (s *session) dropLocked(l *lease) {
+	delete(s.held, l.id)
+	s.unneeded = append(s.unneeded, l.id)
+}
+
+// abandonLocked lets others try to take a share; mu must be held.
+func (s *session) abandonLocked(sh *share) {
+	sh.leader = nil
+	delete(s.shares, sh.grant)
+	close(sh.settled)
+}
+
+// discard makes ids unneeded that the store may have or not.
+func (s *session) discard(leases []*lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range leases {
+		s.unneeded = append(s.unneeded, l.id)
+	}
+}
+
+// takeUnneeded returns what is to be given back, and forgets it. An ended session has nothing.
+func (s *session) takeUnneeded() []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := s.unneeded
+	s.unneeded = nil
+	if s.ended {
+		return nil
+	}
+	return ids
+}
+
+// hasUnneeded tells whether there is something to be given back.
+func (s *session) hasUnneeded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ended && len(s.unneeded) > 0
+}
+
+// keepUnneeded takes ids back that could not be given back.
+func (s *session) keepUnneeded(ids []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unneeded = append(s.unneeded, ids...)
+}
+
+// known returns every id that means something to the session, sorted.
+func (s *session) known() []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(func(yield func(int64) bool) {
+		for id := range s.held {
+			if !yield(id) {
+				return
+			}
+		}
+		for id := range s.tickets {
+			if !yield(id) {
+				return
+			}
+		}
+	}, cmp.Compare)
+}
+
+// expires calls lose in d, unless the session was renewed or ended before.
+func (s *session) expires(d time.Duration, lose func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expiry = time.AfterFunc(d, lose)
+}
+
+// renewed puts the end of the session off: it now ends in d.
+func (s *session) renewed(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.expiry.Reset(d)
+	}
+}
+
+// lose forgets the leases with these ids and returns who used them.
+func (s *session) lose(ids []int64) []*operation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	victims := make(map[*operation]struct{})
+	for _, id := range ids {
+		l, ok := s.held[id]
+		if !ok {
+			continue
+		}
+		delete(s.held, id)
+		maps.Copy(victims, l.users)
+		if l.share != nil && s.shares[l.grant] == l.share {
+			delete(s.shares, l.grant)
+		}
+	}
+	return slices.Collect(maps.Keys(victims))
+}
+
+// end ends the session as far as this node is concerned, and returns who used its leases. Only the first call says true.
+func (s *session) end() (victims []*operation, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, false
+	}
+	s.ended = true
+	s.expiry.Stop()
+	users := make(map[*operation]struct{})
+	for _, l := range s.held {
+		maps.Copy(users, l.users)
+	}
+	for _, sh := range s.shares {
+		if sh.leader != nil {
+			sh.leader = nil
+			close(sh.settled)
+		}
+	}
+	clear(s.held)
+	clear(s.shares)
+	return slices.Collect(maps.Keys(users)), true
+}
