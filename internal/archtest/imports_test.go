@@ -20,6 +20,7 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/historytest":  {"metadata"},
+		"internal/nodetest":     {},
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
 		"migrations":            {},
@@ -110,7 +111,7 @@ func drivers() []driver {
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"github.com/go-chi/", []string{"rest"}},
-		{"net/http", []string{"rest", "cmd/moorage", "storage/s3"}},
+		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest"}},
 		{"go.yaml.in/", []string{"cmd/moorage"}},
 		{"github.com/apache/iceberg-go", []string{"metadata", "catalog"}},
 	}

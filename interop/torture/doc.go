@@ -12,5 +12,5 @@
 //   - `moorage check` finds nothing wrong, right after the kill and at the end.
 //
 // The tests are `go test ./interop/torture`, with -kills for the number of rounds (5) and
-// -seed to repeat one. MOORAGE_BIN names a binary to use instead of building one.
+// -seed to repeat one. MOORAGE_BINARY names a binary to use instead of building one.
 package torture

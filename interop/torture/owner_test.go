@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"moorage/internal/nodetest"
 )
 
 // owner is a namespace in which one writer alone works, so that it knows what must be there.
@@ -24,58 +26,58 @@ type ownTable struct {
 const propCommits = "commits"
 
 // workOnOwn creates, changes, drops or renames a table of the writer's own.
-func (w *writer) workOnOwn(ctx context.Context) answer {
+func (w *writer) workOnOwn(ctx context.Context) nodetest.Answer {
 	names := []string{"a", "b", "c"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	name, other := names[0], names[1]
 	own, after := w.own, maps.Clone(w.own.tables)
 	table, exists := own.tables[name]
 	_, otherExists := own.tables[other]
-	var a answer
+	var a nodetest.Answer
 	switch n := w.random.IntN(4); {
 	case !exists:
-		a = w.client.create(ctx, own.namespace, name, map[string]string{propCommits: "0"})
-		after[name] = ownTable{uuid: a.table.Metadata.UUID}
+		a = w.client.Create(ctx, own.namespace, name, map[string]string{propCommits: "0"})
+		after[name] = ownTable{uuid: a.Table.Metadata.UUID}
 	case n == 0:
-		a = w.client.drop(ctx, own.namespace, name, w.random.IntN(2) == 0)
+		a = w.client.Drop(ctx, own.namespace, name, w.random.IntN(2) == 0)
 		delete(after, name)
 	case n == 1 && !otherExists:
-		a = w.client.rename(ctx, own.namespace, name, other)
+		a = w.client.Rename(ctx, own.namespace, name, other)
 		delete(after, name)
 		after[other] = table
 	default:
 		table.commits++
-		a = w.client.set(ctx, own.namespace, name, map[string]string{propCommits: strconv.Itoa(table.commits)})
+		a = w.client.Set(ctx, own.namespace, name, map[string]string{propCommits: strconv.Itoa(table.commits)})
 		after[name] = table
 	}
-	switch a.outcome {
-	case acknowledged:
+	switch a.Outcome {
+	case nodetest.Acknowledged:
 		own.tables = after
-	case unknown:
+	case nodetest.Unknown:
 		own.after = after
-	case refused:
-		w.problems = append(w.problems, fmt.Sprintf("a request that nobody disturbs was refused in %s: %d %s", own.namespace, a.status, a.text))
+	case nodetest.Refused:
+		w.problems = append(w.problems, fmt.Sprintf("a request that nobody disturbs was refused in %s: %d %s", own.namespace, a.Status, a.Text))
 	}
 	return a
 }
 
 // verify compares the namespace with what its writer knows, and then takes what is there for known.
-func (o *owner) verify(ctx context.Context, c *client) error {
-	names, err := c.list(ctx, o.namespace)
+func (o *owner) verify(ctx context.Context, c *nodetest.Client) error {
+	names, err := c.List(ctx, o.namespace)
 	if err != nil {
 		return err
 	}
 	found := map[string]ownTable{}
 	for _, name := range names {
-		a := c.load(ctx, o.namespace, name)
-		if a.outcome != acknowledged {
-			return fmt.Errorf("load %s.%s: %d %s", o.namespace, name, a.status, a.text)
+		a := c.Load(ctx, o.namespace, name)
+		if a.Outcome != nodetest.Acknowledged {
+			return fmt.Errorf("load %s.%s: %d %s", o.namespace, name, a.Status, a.Text)
 		}
-		commits, err := strconv.Atoi(a.table.Metadata.Properties[propCommits])
+		commits, err := strconv.Atoi(a.Table.Metadata.Properties[propCommits])
 		if err != nil {
 			return fmt.Errorf("load %s.%s: %w", o.namespace, name, err)
 		}
-		found[name] = ownTable{a.table.Metadata.UUID, commits}
+		found[name] = ownTable{a.Table.Metadata.UUID, commits}
 	}
 	if !sameTables(found, o.tables) && (o.after == nil || !sameTables(found, o.after)) {
 		return fmt.Errorf("%s holds %v, want %v, or %v if the last request happened", o.namespace, found, o.tables, o.after)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"moorage/internal/nodetest"
 )
 
 // round is the life of one process of the server: from its start on what the last one left to its death.
@@ -21,9 +23,9 @@ type round struct {
 }
 
 func (r *round) run(t *testing.T) {
-	server := startServer(t, r.binary, r.data)
-	defer server.kill()
-	client := newClient(server.uri)
+	server := nodetest.MustStart(t, r.binary, "--data", r.data)
+	defer server.Kill()
+	client := nodetest.NewClient(server.URI, requestTimeout)
 	r.world.verify(t, client)
 	r.world.prepare(t, client, r.number)
 	if t.Failed() {
@@ -51,25 +53,27 @@ func (r *round) run(t *testing.T) {
 	select {
 	case <-enough:
 		<-time.After(r.delay)
-	case <-server.ended:
-		t.Errorf("the server ended by itself: %s\n%s", server.process.ProcessState, server.stderr)
+	case <-server.Ended():
+		t.Errorf("the server ended by itself: %s\n%s", server.State(), server.Stderr())
 	case <-ctx.Done():
 		t.Errorf("only %d answers in %s", answered.Load(), roundTimeout)
 	}
-	server.kill()
+	server.Kill()
 	group.Wait()
 	for _, w := range writers {
 		r.world.take(t, w)
 	}
 	t.Logf("round %d: killed after %d answers and %s; %s", r.number, r.answers, r.delay, r.world.summary())
-	checkStopped(t, r.binary, r.data)
+	if err := nodetest.Check(t.Context(), r.binary, "--data", r.data); err != nil {
+		t.Error(err)
+	}
 }
 
 // commit is a commit that a writer made to a common table.
 type commit struct {
 	id       string // "3.5.17": round, writer, call; the value of property propAuthor in the version that it makes
 	writer   int
-	outcome  outcome
+	outcome  nodetest.Outcome
 	table    string
 	location string // of the version that was acknowledged
 	snapshot int64  // that it appends, 0 if none
@@ -82,7 +86,7 @@ func propWriter(number int) string { return fmt.Sprintf("writer-%d", number) }
 // writer makes one request after the other until an answer stays out.
 type writer struct {
 	number, round int
-	client        *client
+	client        *nodetest.Client
 	own           *owner
 	random        *rand.Rand
 	answered      func()
@@ -96,7 +100,7 @@ type writer struct {
 // work makes requests until the server is dead.
 func (w *writer) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		var last answer
+		var last nodetest.Answer
 		switch n := w.random.IntN(100); {
 		case n < 60:
 			last = w.commit(ctx)
@@ -105,11 +109,11 @@ func (w *writer) work(ctx context.Context) {
 		default:
 			last = w.workOnShared(ctx)
 		}
-		if last.outcome == unknown && last.status == 0 {
+		if last.Outcome == nodetest.Unknown && last.Status == 0 {
 			return // the connection broke, as it should when the process is killed
 		}
-		if last.status >= 500 {
-			w.problems = append(w.problems, fmt.Sprintf("a healthy server answered %d: %s", last.status, last.text))
+		if last.Status >= 500 {
+			w.problems = append(w.problems, fmt.Sprintf("a healthy server answered %d: %s", last.Status, last.Text))
 			return
 		}
 		w.answered()
@@ -117,26 +121,26 @@ func (w *writer) work(ctx context.Context) {
 }
 
 // commit makes one commit to one of the tables on which all writers work.
-func (w *writer) commit(ctx context.Context) answer {
+func (w *writer) commit(ctx context.Context) nodetest.Answer {
 	namespace, table := commonNamespace(w.round), commonTables()[w.random.IntN(len(commonTables()))]
 	w.calls++
 	made := commit{id: fmt.Sprintf("%d.%d.%d", w.round, w.number, w.calls), writer: w.number, table: table}
 	properties := map[string]string{propAuthor: made.id, propWriter(w.number): made.id}
-	var a answer
+	var a nodetest.Answer
 	if w.random.IntN(2) == 0 {
-		a = w.client.set(ctx, namespace, table, properties)
+		a = w.client.Set(ctx, namespace, table, properties)
 	} else {
-		base := w.client.load(ctx, namespace, table)
-		if base.outcome != acknowledged {
+		base := w.client.Load(ctx, namespace, table)
+		if base.Outcome != nodetest.Acknowledged {
 			return base
 		}
 		made.snapshot = int64(w.round+1)<<40 | int64(w.number+1)<<32 | int64(w.calls)
-		a = w.client.append(ctx, namespace, table, base.table.Metadata, made.snapshot, properties)
+		a = w.client.Append(ctx, namespace, table, base.Table.Metadata, made.snapshot, properties)
 	}
-	made.outcome, made.location = a.outcome, a.table.Location
+	made.outcome, made.location = a.Outcome, a.Table.Location
 	w.commits = append(w.commits, made)
-	if a.outcome == refused && made.snapshot == 0 {
-		w.problems = append(w.problems, fmt.Sprintf("a commit that requires nothing was refused: %d %s", a.status, a.text))
+	if a.Outcome == nodetest.Refused && made.snapshot == 0 {
+		w.problems = append(w.problems, fmt.Sprintf("a commit that requires nothing was refused: %d %s", a.Status, a.Text))
 	}
 	return a
 }
@@ -157,26 +161,26 @@ func (c *sharedCount) add(other sharedCount) {
 const sharedNamespace = "shared"
 
 // workOnShared creates, drops or renames one of a few names that all writers fight for.
-func (w *writer) workOnShared(ctx context.Context) (a answer) {
+func (w *writer) workOnShared(ctx context.Context) (a nodetest.Answer) {
 	names := []string{"s0", "s1", "s2"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	switch w.random.IntN(3) {
 	case 0:
-		a = w.client.create(ctx, sharedNamespace, names[0], nil)
-		if a.outcome == acknowledged {
+		a = w.client.Create(ctx, sharedNamespace, names[0], nil)
+		if a.Outcome == nodetest.Acknowledged {
 			w.shared.live++
-		} else if a.outcome == unknown {
+		} else if a.Outcome == nodetest.Unknown {
 			w.shared.maybeMore++
 		}
 	case 1:
-		a = w.client.drop(ctx, sharedNamespace, names[0], w.random.IntN(2) == 0)
-		if a.outcome == acknowledged {
+		a = w.client.Drop(ctx, sharedNamespace, names[0], w.random.IntN(2) == 0)
+		if a.Outcome == nodetest.Acknowledged {
 			w.shared.live--
-		} else if a.outcome == unknown {
+		} else if a.Outcome == nodetest.Unknown {
 			w.shared.maybeFewer++
 		}
 	default:
-		a = w.client.rename(ctx, sharedNamespace, names[0], names[1])
+		a = w.client.Rename(ctx, sharedNamespace, names[0], names[1])
 	}
 	return a
 }

@@ -3,11 +3,11 @@ package torture
 import (
 	"flag"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"moorage/internal/nodetest"
 )
 
 var (
@@ -19,6 +19,8 @@ const (
 	writersCount = 16
 	// roundTimeout is far beyond what a round takes: one that hangs has failed.
 	roundTimeout = 3 * time.Minute
+	// requestTimeout is longer than any request may take.
+	requestTimeout = time.Minute
 	// answersMin and answersMax bound after how many answers the server is killed.
 	answersMin, answersMax = 20, 700
 	// delayMax bounds how long after that answer it is killed.
@@ -33,7 +35,7 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("-seed=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	binary := findBinary(t)
+	binary := nodetest.Build(t)
 	data := filepath.Join(t.ArtifactDir(), "data")
 	state := newWorld()
 
@@ -48,24 +50,13 @@ func TestKill(t *testing.T) {
 			t.Fatalf("round %d failed; -artifacts keeps the data", number)
 		}
 	}
-	server := startServer(t, binary, data)
-	defer server.kill()
-	state.verify(t, newClient(server.uri))
-	server.stop(t)
-	checkStopped(t, binary, data)
-}
-
-// findBinary returns the binary to torture.
-func findBinary(t *testing.T) string {
-	t.Helper()
-	if given := os.Getenv("MOORAGE_BIN"); given != "" {
-		return given
+	server := nodetest.MustStart(t, binary, "--data", data)
+	defer server.Kill()
+	state.verify(t, nodetest.NewClient(server.URI, requestTimeout))
+	if err := server.Stop(); err != nil {
+		t.Error(err)
 	}
-	binary := filepath.Join(t.TempDir(), "moorage")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "moorage/cmd/moorage")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := nodetest.Check(t.Context(), binary, "--data", data); err != nil {
+		t.Error(err)
 	}
-	return binary
 }

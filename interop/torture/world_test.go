@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"moorage/internal/nodetest"
 )
 
 // world is what the writers were answered, over all rounds.
@@ -36,22 +38,22 @@ func commonNamespace(round int) string { return fmt.Sprintf("round%d", round) }
 func commonTables() []string           { return []string{"t0", "t1", "t2"} }
 
 // prepare makes what the writers of a round work on.
-func (w *world) prepare(t *testing.T, c *client, number int) {
+func (w *world) prepare(t *testing.T, c *nodetest.Client, number int) {
 	t.Helper()
-	must := func(a answer) {
-		if a.outcome != acknowledged {
-			t.Errorf("prepare round %d: %d %s", number, a.status, a.text)
+	must := func(a nodetest.Answer) {
+		if a.Outcome != nodetest.Acknowledged {
+			t.Errorf("prepare round %d: %d %s", number, a.Status, a.Text)
 		}
 	}
 	if number == 0 {
-		must(c.createNamespace(t.Context(), sharedNamespace))
+		must(c.CreateNamespace(t.Context(), sharedNamespace))
 		for _, o := range w.own {
-			must(c.createNamespace(t.Context(), o.namespace))
+			must(c.CreateNamespace(t.Context(), o.namespace))
 		}
 	}
-	must(c.createNamespace(t.Context(), commonNamespace(number)))
+	must(c.CreateNamespace(t.Context(), commonNamespace(number)))
 	for _, table := range commonTables() {
-		must(c.create(t.Context(), commonNamespace(number), table, map[string]string{
+		must(c.Create(t.Context(), commonNamespace(number), table, map[string]string{
 			propAuthor: "", "write.metadata.previous-versions-max": "100000",
 		}))
 	}
@@ -74,11 +76,11 @@ func (w *world) summary() string {
 	for _, made := range w.commits {
 		counts[made.outcome]++
 	}
-	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown", counts[acknowledged], counts[refused], counts[unknown])
+	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown", counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown])
 }
 
 // verify compares what the server holds with what the writers were answered.
-func (w *world) verify(t *testing.T, c *client) {
+func (w *world) verify(t *testing.T, c *nodetest.Client) {
 	t.Helper()
 	ctx := t.Context()
 	for _, o := range w.own {
@@ -91,16 +93,16 @@ func (w *world) verify(t *testing.T, c *client) {
 	}
 	report(t, w.verifyShared(ctx, c))
 	for key, location := range w.settled {
-		a := c.load(ctx, key[0], key[1])
-		if a.table.Location != location {
-			t.Errorf("%s.%s, which nobody changed, is at %q, want %s (status %d)", key[0], key[1], a.table.Location, location, a.status)
+		a := c.Load(ctx, key[0], key[1])
+		if a.Table.Location != location {
+			t.Errorf("%s.%s, which nobody changed, is at %q, want %s (status %d)", key[0], key[1], a.Table.Location, location, a.Status)
 		}
 	}
 	namespace := commonNamespace(w.round)
 	for _, table := range commonTables() {
-		a := c.load(ctx, namespace, table)
-		if a.outcome != acknowledged {
-			t.Errorf("load %s.%s: %d %s", namespace, table, a.status, a.text)
+		a := c.Load(ctx, namespace, table)
+		if a.Outcome != nodetest.Acknowledged {
+			t.Errorf("load %s.%s: %d %s", namespace, table, a.Status, a.Text)
 			continue
 		}
 		var commits []commit
@@ -109,8 +111,8 @@ func (w *world) verify(t *testing.T, c *client) {
 				commits = append(commits, made)
 			}
 		}
-		report(t, verifyTable(a.table, commits))
-		w.settled[[2]string{namespace, table}] = a.table.Location
+		report(t, verifyTable(a.Table, commits))
+		w.settled[[2]string{namespace, table}] = a.Table.Location
 	}
 }
 
@@ -123,8 +125,8 @@ func report(t *testing.T, err error) {
 
 // verifyShared compares the number of tables for which all fight with what creates and drops have left, and looks
 // that each can be loaded.
-func (w *world) verifyShared(ctx context.Context, c *client) error {
-	names, err := c.list(ctx, sharedNamespace)
+func (w *world) verifyShared(ctx context.Context, c *nodetest.Client) error {
+	names, err := c.List(ctx, sharedNamespace)
 	if err != nil {
 		return err
 	}
@@ -135,14 +137,14 @@ func (w *world) verifyShared(ctx context.Context, c *client) error {
 	w.shared = sharedCount{live: len(names)}
 	uuids := map[string]string{}
 	for _, name := range names {
-		a := c.load(ctx, sharedNamespace, name)
-		if a.outcome != acknowledged {
-			return fmt.Errorf("load %s.%s: %d %s", sharedNamespace, name, a.status, a.text)
+		a := c.Load(ctx, sharedNamespace, name)
+		if a.Outcome != nodetest.Acknowledged {
+			return fmt.Errorf("load %s.%s: %d %s", sharedNamespace, name, a.Status, a.Text)
 		}
-		if other, twice := uuids[a.table.Metadata.UUID]; twice {
+		if other, twice := uuids[a.Table.Metadata.UUID]; twice {
 			return fmt.Errorf("%s and %s are the same table", name, other)
 		}
-		uuids[a.table.Metadata.UUID] = name
+		uuids[a.Table.Metadata.UUID] = name
 	}
 	return nil
 }
@@ -150,11 +152,11 @@ func (w *world) verifyShared(ctx context.Context, c *client) error {
 // version is one version in a table's history.
 type version struct {
 	location string
-	document document
+	document nodetest.Document
 }
 
 // readHistory reads all versions of a table, the first one first, from their files.
-func readHistory(last loaded) ([]version, error) {
+func readHistory(last nodetest.Loaded) ([]version, error) {
 	var locations []string
 	for _, entry := range last.Metadata.Log {
 		locations = append(locations, entry.File)
@@ -175,7 +177,7 @@ func readHistory(last loaded) ([]version, error) {
 }
 
 // verifyTable compares the history of a common table with what became of the commits to it.
-func verifyTable(last loaded, commits []commit) error {
+func verifyTable(last nodetest.Loaded, commits []commit) error {
 	history, err := readHistory(last)
 	if err != nil {
 		return err
@@ -202,11 +204,11 @@ func verifyTable(last loaded, commits []commit) error {
 	for _, made := range commits {
 		found := at[made.id]
 		switch {
-		case made.outcome == acknowledged && !slices.Equal(found, []string{made.location}):
+		case made.outcome == nodetest.Acknowledged && !slices.Equal(found, []string{made.location}):
 			problems = append(problems, fmt.Errorf("commit %s was acknowledged at %s and is at %v", made.id, made.location, found))
-		case made.outcome == refused && len(found) > 0:
+		case made.outcome == nodetest.Refused && len(found) > 0:
 			problems = append(problems, fmt.Errorf("commit %s was refused and is at %v", made.id, found))
-		case made.outcome == unknown && len(found) > 1:
+		case made.outcome == nodetest.Unknown && len(found) > 1:
 			problems = append(problems, fmt.Errorf("commit %s happened more than once, at %v", made.id, found))
 		}
 	}
@@ -231,17 +233,17 @@ func (made commit) verifyStep(before, after version) error {
 		}
 		return nil
 	}
-	if len(after.document.Snapshots) != len(snapshots)+1 || after.document.head() != made.snapshot {
+	if len(after.document.Snapshots) != len(snapshots)+1 || after.document.Head() != made.snapshot {
 		return fmt.Errorf("%s has %d snapshots with head %d, want %d with head %d", after.location,
-			len(after.document.Snapshots), after.document.head(), len(snapshots)+1, made.snapshot)
+			len(after.document.Snapshots), after.document.Head(), len(snapshots)+1, made.snapshot)
 	}
 	added := after.document.Snapshots[len(snapshots)]
 	parent := int64(0)
 	if added.Parent != nil {
 		parent = *added.Parent
 	}
-	if added.ID != made.snapshot || parent != before.document.head() {
-		return fmt.Errorf("%s adds snapshot %d after %d, want %d after %d", after.location, added.ID, parent, made.snapshot, before.document.head())
+	if added.ID != made.snapshot || parent != before.document.Head() {
+		return fmt.Errorf("%s adds snapshot %d after %d, want %d after %d", after.location, added.ID, parent, made.snapshot, before.document.Head())
 	}
 	return nil
 }

@@ -1,0 +1,210 @@
+package nodetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// idleConnectionsMax is more than there are clients at once.
+const idleConnectionsMax = 64
+
+// Outcome is what a client knows of a request that it made.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Acknowledged Outcome = iota
+	Refused              // it certainly has not happened and will not
+	Unknown              // the answer did not come, or says so
+)
+
+// Answer is a response, or that none came.
+type Answer struct {
+	Outcome Outcome
+	Status  int         // 0 if there was no response
+	Header  http.Header // nil if there was no response
+	Text    string      // the body, or why there was no response
+	Err     error       // why there was no response
+	Table   Loaded      // of answers that hold one
+}
+
+// Loaded is a version of a table, as answers and metadata files hold it.
+type Loaded struct {
+	Location string   `json:"metadata-location"`
+	Metadata Document `json:"metadata"`
+}
+
+// Document is a metadata document, as far as tests look at it.
+type Document struct {
+	UUID         string            `json:"table-uuid"`
+	Location     string            `json:"location"`
+	LastSequence int64             `json:"last-sequence-number"`
+	Current      *int64            `json:"current-snapshot-id"`
+	Properties   map[string]string `json:"properties"`
+	Snapshots    []struct {
+		ID     int64  `json:"snapshot-id"`
+		Parent *int64 `json:"parent-snapshot-id"`
+	} `json:"snapshots"`
+	Log []struct {
+		File string `json:"metadata-file"`
+	} `json:"metadata-log"`
+}
+
+// Head returns the head of main, 0 if there is none.
+func (d Document) Head() int64 {
+	if d.Current == nil || *d.Current < 0 {
+		return 0
+	}
+	return *d.Current
+}
+
+// Client talks to one server. It is safe for concurrent use.
+type Client struct {
+	uri  string
+	http *http.Client
+}
+
+// NewClient returns a client of the server at uri. A request has timeout for its whole answer.
+func NewClient(uri string, timeout time.Duration) *Client {
+	return &Client{uri, &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: idleConnectionsMax},
+		Timeout:   timeout,
+	}}
+}
+
+// Object is a JSON object to send.
+type Object = map[string]any
+
+// Send makes one request.
+func (c *Client) Send(ctx context.Context, method, path string, body any) Answer {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return Answer{Outcome: Refused, Text: err.Error(), Err: err}
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.uri+"/v1/"+path, bytes.NewReader(encoded))
+	if err != nil {
+		return Answer{Outcome: Refused, Text: err.Error(), Err: err}
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return Answer{Outcome: Unknown, Text: err.Error(), Err: err}
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Answer{Outcome: Unknown, Text: err.Error(), Err: err}
+	}
+	a := Answer{Status: response.StatusCode, Header: response.Header, Text: string(content)}
+	switch {
+	case a.Status < 300:
+		a.Outcome = Acknowledged
+		if bytes.HasPrefix(content, []byte(`{"metadata`)) || bytes.Contains(content, []byte(`"table-uuid"`)) {
+			if err := json.Unmarshal(content, &a.Table); err != nil {
+				a.Outcome, a.Text = Unknown, err.Error()
+			}
+		}
+	case a.Status < 500 || a.Status == http.StatusServiceUnavailable:
+		a.Outcome = Refused
+	default:
+		a.Outcome = Unknown
+	}
+	return a
+}
+
+// TablesPath is where the tables of a namespace are.
+func TablesPath(namespace string) string { return "namespaces/" + namespace + "/tables" }
+
+// TablePath is where a table is.
+func TablePath(namespace, name string) string { return TablesPath(namespace) + "/" + name }
+
+// CreateNamespace makes a namespace.
+func (c *Client) CreateNamespace(ctx context.Context, name string) Answer {
+	return c.Send(ctx, http.MethodPost, "namespaces", Object{"namespace": []string{name}})
+}
+
+// Create makes a table with one column.
+func (c *Client) Create(ctx context.Context, namespace, name string, properties map[string]string) Answer {
+	return c.Send(ctx, http.MethodPost, TablesPath(namespace), Object{
+		"name": name, "properties": properties,
+		"schema": Object{"type": "struct", "schema-id": 0, "fields": []Object{
+			{"id": 1, "name": "id", "required": false, "type": "long"},
+		}},
+	})
+}
+
+// Load loads a table.
+func (c *Client) Load(ctx context.Context, namespace, name string) Answer {
+	return c.Send(ctx, http.MethodGet, TablePath(namespace, name), nil)
+}
+
+// Drop drops a table.
+func (c *Client) Drop(ctx context.Context, namespace, name string, purge bool) Answer {
+	return c.Send(ctx, http.MethodDelete, fmt.Sprintf("%s?purgeRequested=%t", TablePath(namespace, name), purge), nil)
+}
+
+// Rename renames a table within its namespace.
+func (c *Client) Rename(ctx context.Context, namespace, from, to string) Answer {
+	ident := func(name string) Object { return Object{"namespace": []string{namespace}, "name": name} }
+	return c.Send(ctx, http.MethodPost, "tables/rename", Object{"source": ident(from), "destination": ident(to)})
+}
+
+// Set sets properties, whatever the table is by then.
+func (c *Client) Set(ctx context.Context, namespace, name string, properties map[string]string) Answer {
+	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
+		"requirements": []Object{},
+		"updates":      []Object{{"action": "set-properties", "updates": properties}},
+	})
+}
+
+// Append adds a snapshot on top of base, if that is still the last.
+func (c *Client) Append(ctx context.Context, namespace, name string, base Document, snapshot int64, properties map[string]string) Answer {
+	added := Object{
+		"snapshot-id": snapshot, "sequence-number": base.LastSequence + 1, "timestamp-ms": time.Now().UnixMilli(),
+		"manifest-list": fmt.Sprintf("%s/metadata/snap-%d.avro", base.Location, snapshot),
+		"summary":       Object{"operation": "append"}, "schema-id": 0,
+	}
+	required := Object{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": nil}
+	if head := base.Head(); head != 0 {
+		added["parent-snapshot-id"], required["snapshot-id"] = head, head
+	}
+	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
+		"requirements": []Object{{"type": "assert-table-uuid", "uuid": base.UUID}, required},
+		"updates": []Object{
+			{"action": "add-snapshot", "snapshot": added},
+			{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot},
+			{"action": "set-properties", "updates": properties},
+		},
+	})
+}
+
+// List returns the names of the tables in a namespace, ordered.
+func (c *Client) List(ctx context.Context, namespace string) ([]string, error) {
+	a := c.Send(ctx, http.MethodGet, TablesPath(namespace), nil)
+	if a.Outcome != Acknowledged {
+		return nil, fmt.Errorf("list %s: %d %s", namespace, a.Status, a.Text)
+	}
+	var body struct {
+		Identifiers []struct {
+			Name string `json:"name"`
+		} `json:"identifiers"`
+	}
+	if err := json.Unmarshal([]byte(a.Text), &body); err != nil {
+		return nil, fmt.Errorf("list %s: %w", namespace, err)
+	}
+	names := make([]string, 0, len(body.Identifiers))
+	for _, identifier := range body.Identifiers {
+		names = append(names, identifier.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,164 @@
+package nodetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how long to stop.
+const (
+	startTimeout = 30 * time.Second
+	stopTimeout  = 60 * time.Second
+)
+
+// readyLine is what the server prints when it is ready.
+var readyLine = regexp.MustCompile(`^Moorage is ready at (http://\S+)$`)
+
+// Build returns the binary to run: the one that MOORAGE_BINARY names, else one that it builds.
+func Build(t testing.TB) string {
+	t.Helper()
+	if given := os.Getenv("MOORAGE_BINARY"); given != "" {
+		return given
+	}
+	binary := filepath.Join(t.TempDir(), "moorage")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "moorage/cmd/moorage")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// Node is a process of the real binary. Its methods but Stderr are not safe for concurrent use.
+type Node struct {
+	URI     string // where it listens: http://HOST:PORT
+	process *exec.Cmd
+	stderr  *output
+	ended   chan struct{} // closed when the process has ended
+}
+
+// output is what a process writes. It is safe for concurrent use.
+type output struct {
+	mu   sync.Mutex // guards text; a leaf
+	text bytes.Buffer
+}
+
+// Write appends p.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns what was written so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Start runs `serve` with args, on a free port of 127.0.0.1, and waits until it is ready. The process does not outlive
+// that of the test.
+func Start(binary string, args ...string) (*Node, error) {
+	n := &Node{
+		process: exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "warn"}, args...)...),
+		stderr:  &output{},
+		ended:   make(chan struct{}),
+	}
+	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.process.Stderr = n.stderr
+	stdout, err := n.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := n.process.Start(); err != nil {
+		return nil, err
+	}
+	ready := make(chan string, 1)
+	go func() {
+		defer close(n.ended)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
+				ready <- found[1]
+			}
+		}
+		_ = n.process.Wait() // how it ended is told by its state
+	}()
+	select {
+	case n.URI = <-ready:
+		return n, nil
+	case <-n.ended:
+		return nil, fmt.Errorf("the server ended before it was ready: %s\n%s", n.process.ProcessState, n.stderr)
+	case <-time.After(startTimeout):
+		n.Kill()
+		return nil, fmt.Errorf("the server was not ready after %s\n%s", startTimeout, n.stderr)
+	}
+}
+
+// MustStart is Start for a test that cannot go on without.
+func MustStart(t testing.TB, binary string, args ...string) *Node {
+	t.Helper()
+	n, err := Start(binary, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Stderr returns what the process has written to its log.
+func (n *Node) Stderr() string { return n.stderr.String() }
+
+// Ended is closed when the process has ended.
+func (n *Node) Ended() <-chan struct{} { return n.ended }
+
+// State tells how the process ended. It must have.
+func (n *Node) State() *os.ProcessState { return n.process.ProcessState }
+
+// Kill ends the process as a crash does. It may have ended already.
+func (n *Node) Kill() {
+	_ = n.process.Process.Kill() // an error says that it has ended
+	<-n.ended
+}
+
+// Pause makes the process stand still, as if its machine did, until Resume.
+func (n *Node) Pause() error { return n.process.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets the process go on.
+func (n *Node) Resume() error { return n.process.Process.Signal(syscall.SIGCONT) }
+
+// Stop ends the process as an operator does.
+func (n *Node) Stop() error {
+	if err := n.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the server: %w", err)
+	}
+	select {
+	case <-n.ended:
+	case <-time.After(stopTimeout):
+		n.Kill()
+		return fmt.Errorf("the server did not stop in %s\n%s", stopTimeout, n.stderr)
+	}
+	if !n.State().Success() {
+		return fmt.Errorf("the server ended with %s\n%s", n.State(), n.stderr)
+	}
+	return nil
+}
+
+// Check runs `moorage check` with args, on a store that no process locks.
+func Check(ctx context.Context, binary string, args ...string) error {
+	out, err := exec.CommandContext(ctx, binary, append([]string{"check"}, args...)...).CombinedOutput()
+	if err != nil {
+		return errors.Join(fmt.Errorf("check: %w", err), errors.New(string(out)))
+	}
+	return nil
+}
