@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 
@@ -57,6 +58,9 @@ var (
 // retryAfter is what a 503 advises, in seconds. Several clients repeat any request, also a
 // commit, after a 503 that has it, so nothing else may carry it.
 const retryAfter = "1"
+
+// messageBytesMax bounds a message, which may quote what it refuses.
+const messageBytesMax = 2 << 10
 
 // statusClientGone is what logs and metrics show for a request whose client hung up.
 const statusClientGone = 499
@@ -108,7 +112,7 @@ func (s *server) fail(x *exchange, r *http.Request, err error) {
 }
 
 func writeFailure(w http.ResponseWriter, r *http.Request, answer wire, message string) {
-	body, err := json.Marshal(errorAnswer{errorModel{Message: message, Type: answer.kind, Code: answer.status}})
+	body, err := json.Marshal(errorAnswer{errorModel{Message: shortened(message), Type: answer.kind, Code: answer.status}})
 	if err != nil {
 		panic(err) // strings and a number can always be encoded
 	}
@@ -119,6 +123,18 @@ func writeFailure(w http.ResponseWriter, r *http.Request, answer wire, message s
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // the client is gone if this fails
 	}
+}
+
+// shortened returns message, or its beginning if it is longer than messageBytesMax.
+func shortened(message string) string {
+	if len(message) <= messageBytesMax {
+		return message
+	}
+	end := messageBytesMax
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + "…"
 }
 
 // noRoute answers a path that is not in the route table.

@@ -44,6 +44,25 @@ func TestEveryKindHasItsAnswer(t *testing.T) {
 	}
 }
 
+// A message that quotes what a client sent is cut, between characters.
+func TestLongMessages(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ message, want string }{
+		{strings.Repeat("x", messageBytesMax), strings.Repeat("x", messageBytesMax)},
+		{strings.Repeat("x", messageBytesMax+1), strings.Repeat("x", messageBytesMax) + "…"},
+		{"x" + strings.Repeat("é", messageBytesMax), "x" + strings.Repeat("é", messageBytesMax/2-1) + "…"},
+		{strings.Repeat("\x80", messageBytesMax+1), "…"},
+	} {
+		if got := shortened(row.message); got != row.want {
+			t.Errorf("%.20q… becomes %d bytes, want %d", row.message, len(got), len(row.want))
+		}
+	}
+	fake := &fakeCatalog{fail: moorage.Errorf(moorage.KindBadRequest, "%s", strings.Repeat("x", 1<<20))}
+	if got := wantFailure(t, send(New(Config{Catalog: fake}), "GET", "/v1/namespaces", ""), 400, "BadRequestException"); len(got) > messageBytesMax+len("…") {
+		t.Errorf("a message of %d bytes", len(got))
+	}
+}
+
 // Every kind of failure, met by every operation, is answered with the status and type of the table.
 func TestEveryKindInEveryOperation(t *testing.T) {
 	t.Parallel()

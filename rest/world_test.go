@@ -2,13 +2,13 @@ package rest_test
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,14 +83,19 @@ func (w *world) uri(path string) string { return "file://" + filepath.Join(w.war
 
 // do sends a request and returns the answer.
 func (w *world) do(method, path, body string) *httptest.ResponseRecorder {
+	return sendTo(w.t, w, method, path, body)
+}
+
+// sendTo lets server answer a request.
+func sendTo(t testing.TB, server http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	var reader io.Reader
 	if body != "" {
 		reader = strings.NewReader(body)
 	}
 	r := httptest.NewRequest(method, "/", reader)
-	r.URL = parseURL(w.t, path)
+	r.URL = parseURL(t, path)
 	answer := httptest.NewRecorder()
-	w.ServeHTTP(answer, r)
+	server.ServeHTTP(answer, r)
 	return answer
 }
 
@@ -133,7 +138,8 @@ func (w *world) fill() (uuid string) {
 	return commit.Metadata.UUID
 }
 
-// dump returns everything that a request could have changed: all records, and all files.
+// dump returns everything that a request could have changed: all records, and all folders and files in and around the
+// warehouse, with what is in them.
 func (w *world) dump() string {
 	w.t.Helper()
 	var text strings.Builder
@@ -142,14 +148,23 @@ func (w *world) dump() string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		if len(records) == registry.ListLimitMax {
+			w.t.Fatalf("there may be more than %d records of a kind", len(records))
+		}
 		for _, r := range records {
 			fmt.Fprintf(&text, "%s %s %s %s\n", r.Key, r.ETag, r.State, r.Value)
 		}
 	}
-	err := filepath.WalkDir(w.warehouse, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			fmt.Fprintln(&text, path)
+	err := filepath.WalkDir(filepath.Dir(w.warehouse), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
+		fmt.Fprintln(&text, path, entry.Type())
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(&text, "  %x\n", sha256.Sum256(content))
 		return err
 	})
 	if err != nil {
@@ -178,8 +193,17 @@ type failure struct {
 
 var _ rest.Catalog = (*catalog.Catalog)(nil)
 
-// escape spells name for a path as Java clients do.
-func escape(name string) string { return url.QueryEscape(name) }
+// metadataLocation returns that of the table at path.
+func (w *world) metadataLocation(path string) string {
+	w.t.Helper()
+	var answer struct {
+		Location string `json:"metadata-location"`
+	}
+	if err := json.Unmarshal(w.must("GET", path, "").Body.Bytes(), &answer); err != nil {
+		w.t.Fatal(err)
+	}
+	return answer.Location
+}
 
 func (w *world) readFile(uri string) []byte {
 	w.t.Helper()

@@ -1,0 +1,78 @@
+package rest_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// bodyRow returns a row that is refused with 400 because of its body. What is wrong stands in the body.
+func bodyRow(path, body string) bad {
+	operation := path[strings.LastIndexByte(path, '/')+1:]
+	return bad{fault: fmt.Sprintf("%s %.100s", operation, body), method: "POST", path: path, body: body, status: 400, kind: badRequest}
+}
+
+// missingMemberRows: members that must be there, and are missing, null, or spelled in another way.
+func missingMemberRows() (rows []bad) {
+	add := func(path string, bodies ...string) {
+		for _, body := range bodies {
+			rows = append(rows, bodyRow(path, body))
+		}
+	}
+	add(pathNamespaces, `{}`, `{"namespace":null}`, `{"Namespace":["a"]}`, `{"properties":{"k":"v"}}`)
+	add(pathTables, `{}`, `{"name":"new"}`, `{"schema":`+schemaJSON+`}`, `{"name":null,"schema":`+schemaJSON+`}`, `{"name":"new","schema":null}`, `{"Name":"new","schema":`+schemaJSON+`}`)
+	add(pathTable, `{}`, `{"updates":[]}`, `{"requirements":[]}`, `{"requirements":[],"update":[{"action":"set-properties","updates":{"a":"b"}}]}`,
+		`{"requirement":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`,
+		`{"identifier":{},"requirements":[],"updates":[]}`, `{"identifier":{"namespace":["ns"]},"requirements":[],"updates":[]}`, `{"identifier":{"name":"t"},"requirements":[],"updates":[]}`)
+	add(pathRegister, `{}`, `{"name":"new"}`, `{"metadata-location":"file:///x"}`, `{"name":"new","metadata-location":null}`, `{"name":null,"metadata-location":"file:///x"}`, `{"name":"new","metadata_location":"file:///x"}`)
+	add(pathRename, `{}`, `{"source":{"namespace":["ns"],"name":"t"}}`, `{"destination":{"namespace":["ns"],"name":"v"}}`, `{"source":null,"destination":null}`,
+		`{"source":{"namespace":["ns"],"name":"t"},"destination":{}}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"]}}`,
+		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"name":"v"}}`, `{"source":{"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
+	add(pathMetrics, `{}`, `{"report-type":null}`, `{"table-name":"ns.t","snapshot-id":1}`)
+	return rows
+}
+
+// wrongTypeRows: members of another type than theirs.
+func wrongTypeRows() (rows []bad) {
+	add := func(path string, bodies ...string) {
+		for _, body := range bodies {
+			rows = append(rows, bodyRow(path, body))
+		}
+	}
+	add(pathNamespaces, `{"namespace":"a"}`, `{"namespace":{}}`, `{"namespace":5}`, `{"namespace":true}`, `{"namespace":[1]}`, `{"namespace":["a",null]}`, `{"namespace":[["a"]]}`, `{"namespace":[{"a":"b"}]}`,
+		`{"namespace":["a"],"properties":[]}`, `{"namespace":["a"],"properties":"x"}`, `{"namespace":["a"],"properties":{"k":1}}`,
+		`{"namespace":["a"],"properties":{"k":null}}`, `{"namespace":["a"],"properties":{"k":{}}}`, `{"namespace":["a"],"properties":{"k":false}}`)
+	add(pathProperties, `{"removals":"k"}`, `{"removals":{}}`, `{"removals":[1]}`, `{"removals":[null]}`, `{"removals":[["k"]]}`, `{"updates":[]}`, `{"updates":"k"}`, `{"updates":{"k":1}}`, `{"updates":{"k":null}}`, `{"updates":{"k":["v"]}}`,
+		`{"removals":["k"],"updates":{"a":1}}`)
+	schema := `"schema":` + schemaJSON
+	add(pathTables, `{"name":1,`+schema+`}`, `{"name":["new"],`+schema+`}`, `{"name":{"name":"new"},`+schema+`}`, `{"name":"new","schema":"struct"}`, `{"name":"new","schema":[]}`, `{"name":"new","schema":5}`,
+		`{"name":"new",`+schema+`,"location":5}`, `{"name":"new",`+schema+`,"location":["file:///x"]}`, `{"name":"new",`+schema+`,"partition-spec":[]}`, `{"name":"new",`+schema+`,"partition-spec":"id"}`,
+		`{"name":"new",`+schema+`,"write-order":"id"}`, `{"name":"new",`+schema+`,"write-order":[]}`, `{"name":"new",`+schema+`,"stage-create":"true"}`, `{"name":"new",`+schema+`,"stage-create":1}`,
+		`{"name":"new",`+schema+`,"properties":["a"]}`, `{"name":"new",`+schema+`,"properties":{"a":true}}`, `{"name":"new",`+schema+`,"properties":{"format-version":2}}`)
+	add(pathTable, `{"requirements":{},"updates":[]}`, `{"requirements":[],"updates":{}}`, `{"requirements":"x","updates":[]}`, `{"requirements":[],"updates":5}`, `{"requirements":true,"updates":[]}`, `{"requirements":[],"updates":{"action":"set-properties"}}`,
+		`{"identifier":"ns.t","requirements":[],"updates":[]}`, `{"identifier":["ns","t"],"requirements":[],"updates":[]}`, `{"identifier":{"namespace":"ns","name":"t"},"requirements":[],"updates":[]}`,
+		`{"identifier":{"namespace":["ns"],"name":["t"]},"requirements":[],"updates":[]}`)
+	add(pathRegister, `{"name":"new","metadata-location":5}`, `{"name":"new","metadata-location":["file:///x"]}`, `{"name":["new"],"metadata-location":"file:///x"}`, `{"name":5,"metadata-location":"file:///x"}`,
+		`{"name":"new","metadata-location":"file:///x","overwrite":"yes"}`, `{"name":"new","metadata-location":"file:///x","overwrite":1}`)
+	add(pathRename, `{"source":"ns.t","destination":"ns.v"}`, `{"source":["ns","t"],"destination":["ns","v"]}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":"ns","name":"v"}}`,
+		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":5}}`, `{"source":{"namespace":[5],"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
+	add(pathMetrics, `{"report-type":5}`, `{"report-type":["scan-report"]}`, `{"report-type":{}}`)
+	return rows
+}
+
+// outOfBoundsRows: members of the right type whose values cannot be.
+func outOfBoundsRows() (rows []bad) {
+	rows = append(rows, bodyRow(pathRegister, `{"name":"new","metadata-location":""}`),
+		bodyRow(pathMetrics, `{"report-type":""}`), bodyRow(pathMetrics, `{"report-type":"other-report"}`), bodyRow(pathMetrics, `{"report-type":"SCAN-REPORT"}`))
+	row := bodyRow(pathProperties, `{"removals":["k"],"updates":{"k":"w"}}`)
+	row.status, row.kind = 422, unprocessable
+	rows = append(rows, row)
+	row = bodyRow(pathProperties, `{"removals":["a","k","k"],"updates":{"b":"w","k":"w"}}`)
+	row.status, row.kind = 422, unprocessable
+	rows = append(rows, row)
+	for _, version := range []string{"0", "4", "99", "-1", "x", "", "2.0", "２", "9999999999999999999999"} {
+		row := bodyRow(pathTables, `{"name":"new","properties":{"format-version":"`+version+`"},"schema":`+schemaJSON+`}`)
+		row.kind = illegal
+		rows = append(rows, row)
+	}
+	return rows
+}
