@@ -63,7 +63,9 @@ func newMemoryWorld(t testing.TB, change ...func(*rest.Config)) *world {
 func (w *world) start(open func(roots []string) (storage.Store, error), change []func(*rest.Config)) {
 	w.t.Helper()
 	var err error
-	w.store = memoryregistry.New(rand.Reader)
+	if w.store == nil {
+		w.store = memoryregistry.New(rand.Reader)
+	}
 	w.catalog, err = catalog.New(catalog.Config{Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open})
 	if err != nil {
 		w.t.Fatal(err)

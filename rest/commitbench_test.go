@@ -1,0 +1,131 @@
+package rest_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"moorage/registry/pebble"
+	"moorage/storage"
+	filestorage "moorage/storage/file"
+)
+
+// newDiskWorld is newWorld with its records in the embedded store.
+func newDiskWorld(b *testing.B) *world {
+	b.Helper()
+	folder := b.TempDir()
+	store, err := pebble.Open(filepath.Join(folder, "registry"), pebble.Options{Random: rand.Reader})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	w := &world{t: b, warehouse: filepath.Join(folder, "warehouse"), store: store}
+	if err := os.Mkdir(w.warehouse, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	w.start(func(roots []string) (storage.Store, error) { return filestorage.New(roots) }, nil)
+	return w
+}
+
+// cpuTime is the processor time that this process has used.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkCommit is a whole commit, from the request's bytes on a connection to the answer's, that adds a
+// snapshot to a table that has so many, over the embedded store and files. Compare cpu-ns/op: the processor time of the
+// whole process, of which the client, raw reads and writes, is little.
+func BenchmarkCommit(b *testing.B) {
+	for _, encoding := range []string{"identity", "gzip"} {
+		for _, snapshots := range []int{10, 1000} {
+			b.Run(fmt.Sprintf("%s/snapshots=%d", encoding, snapshots), func(b *testing.B) {
+				benchmarkCommit(b, encoding, snapshots)
+			})
+		}
+	}
+}
+
+func benchmarkCommit(b *testing.B, encoding string, snapshots int) {
+	w := newDiskWorld(b)
+	benchmarkTable(b, w, snapshots)
+	w.must("POST", pathTable, `{"requirements":[],"updates":[{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"10"}}]}`)
+	server := httptest.NewServer(w)
+	defer server.Close()
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer connection.Close()
+	buffer := make([]byte, 1<<20)
+	used := cpuTime(b)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		body := branchAndForget(w, snapshotID+1_000_000+i)
+		if _, err := fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", pathTable, encoding, len(body), body); err != nil {
+			b.Fatal(err)
+		}
+		if err := readWholeAnswer(connection, buffer); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N), "cpu-ns/op")
+}
+
+// branchAndForget is a commit that adds the snapshot id on a branch of its own and removes the one that the commit
+// before it added, so that the table keeps its size.
+func branchAndForget(w *world, id int) string {
+	return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"remove-snapshot-ref","ref-name":"b%d"},{"action":"remove-snapshots","snapshot-ids":[%d]},`+
+		`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s",`+
+		`"summary":{"operation":"append","added-data-files":"4","added-records":"1000","total-records":"1000000"},"schema-id":0}},`+
+		`{"action":"set-snapshot-ref","ref-name":"b%d","type":"branch","snapshot-id":%d}]}`,
+		id-1, id-1, id, id, time.Now().UnixMilli(), w.uri("ns/t/metadata/snap.avro"), id, id)
+}
+
+// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk tells.
+func readWholeAnswer(connection net.Conn, buffer []byte) error {
+	have := 0
+	for {
+		n, err := connection.Read(buffer[have:])
+		if err != nil {
+			return err
+		}
+		have += n
+		text := string(buffer[:min(have, 2048)])
+		head, _, whole := strings.Cut(text, "\r\n\r\n")
+		if !whole {
+			continue
+		}
+		if !strings.HasPrefix(head, "HTTP/1.1 200") {
+			return fmt.Errorf("answer %s", buffer[:have])
+		}
+		if _, value, found := strings.Cut(head, "Content-Length: "); found {
+			value, _, _ = strings.Cut(value, "\r\n")
+			length, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			if have == len(head)+4+length {
+				return nil
+			}
+		} else if strings.HasSuffix(string(buffer[max(0, have-5):have]), "0\r\n\r\n") {
+			return nil
+		}
+	}
+}
