@@ -30,14 +30,33 @@ type handle interface {
 }
 
 // rootFS is a folder of the operating system.
-type rootFS struct{ *os.Root }
+type rootFS struct {
+	*os.Root
+	folder *os.File // the same folder
+}
 
 func openRoot(path string) (fileSystem, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	return rootFS{root}, nil
+	folder, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return rootFS{root, folder}, nil
+}
+
+// Close implements fileSystem.
+func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
+
+// Stat implements fileSystem. Each load of a table asks it, so it asks the kernel once where os.Root asks for each
+// folder on the way.
+func (r rootFS) Stat(name string) (fs.FileInfo, error) {
+	if found, ok := statBeneath(r.folder, name); ok {
+		return found, nil
+	}
+	return r.Root.Stat(name)
 }
 
 // OpenFile implements fileSystem.
