@@ -232,12 +232,19 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *meta
 			trimmed = append(trimmed, entry.MetadataLocation)
 		}
 	}
-	if len(trimmed) == 0 {
+	if len(trimmed) == 0 || !c.namesNone(ctx, found, trimmed) {
 		return
 	}
 	if err := next.storage.Delete(ctx, trimmed...); err != nil {
 		c.log.WarnContext(ctx, "could not delete old metadata files", "ident", found.pointer.Identifier(), "error", fmt.Errorf("delete %d files: %w", len(trimmed), err))
 	}
+}
+
+// namesNone tells whether the pointer is live and its current version is none of files, which are about to be
+// deleted: somebody may have registered one of them since. It is false if that cannot be told.
+func (c *Catalog) namesNone(ctx context.Context, found *resolved, files []string) bool {
+	now, err := c.readPointer(ctx, found)
+	return err == nil && now != nil && !slices.Contains(files, now.pointer.MetadataLocation)
 }
 
 // withinClaims tells whether a file lies within one of a table's claimed locations.

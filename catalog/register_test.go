@@ -2,10 +2,13 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
 	"moorage"
+	"moorage/locks"
+	"moorage/registry"
 )
 
 // rewrite replaces a file's content, as the owner of a file may do that the server did not write.
@@ -53,4 +56,64 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 		_, err := f.RegisterTable(f.ctx, ident("odd"), RegisterRequest{MetadataLocation: "file:///wh/odd.metadata.json"})
 		wantKind(t, err, moorage.KindIllegalArgument)
 	}
+}
+
+// A version that falls out of the metadata log, and that somebody registers before its file is deleted, keeps it.
+func TestRegisterBehindTrimmingCommit(t *testing.T) {
+	t.Parallel()
+	f, losing := newLosingFixture(t)
+	oldest := f.create("t")
+	trim := commitRequest(t, `[]`, `[{"action":"set-properties","updates":{"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"}}]`)
+	if _, err := f.Commit(f.ctx, ident("t"), trim); err != nil {
+		t.Fatal(err)
+	}
+	node := f.other(losing.Store)
+	losing.lose(OpCommit, false, func() {
+		request := RegisterRequest{MetadataLocation: oldest.MetadataLocation, Overwrite: true}
+		if _, err := node.RegisterTable(f.ctx, ident("t"), request); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
+		t.Error(err)
+	}
+	f.wantClean()
+}
+
+// A table that is renamed to itself and dropped meanwhile is missing, whatever was seen of it.
+func TestRenameToItself(t *testing.T) {
+	t.Parallel()
+	dropping := new(droppingStore)
+	f := newFixture(t, func(c *Config) {
+		dropping.Store = c.Store
+		c.Store = dropping
+		c.Locks = locks.GrantAll{}
+	})
+	f.create("t")
+	wantKind(t, f.RenameTable(f.ctx, ident("t"), ident("t")), moorage.KindAlreadyExists)
+	dropping.drop = func() {
+		if err := f.other(dropping.Store).DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	wantKind(t, f.RenameTable(f.ctx, ident("t"), ident("t")), moorage.KindNoSuchTable)
+	f.wantClean()
+}
+
+// droppingStore calls drop, once, after a read of an entry together with its pointer.
+type droppingStore struct {
+	registry.Store
+	drop func()
+}
+
+func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	records, err := s.Store.Get(ctx, keys...)
+	if drop := s.drop; drop != nil && len(keys) == 2 && keys[0].Table == registry.TableEntry {
+		s.drop = nil
+		drop()
+	}
+	return records, err
 }

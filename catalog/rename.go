@@ -65,6 +65,9 @@ func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) er
 	default:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
 	}
+	if from.Equal(to) {
+		return errAgain // it was dropped since it was read
+	}
 	change, err := c.newChange(ctx, string(OpRename), from)
 	if err != nil {
 		return err
