@@ -23,6 +23,7 @@ func importTable() map[string][]string {
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
+		"internal/tcptest":      {},
 		"migrations":            {},
 		"metadata":              {},
 		"locks":                 {},
@@ -43,6 +44,7 @@ func importTable() map[string][]string {
 		"rest":                  {"catalog", "metadata"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
+		"interop/cluster":       {everything}, // tests only
 		"interop/torture":       {everything}, // tests only
 	}
 }

@@ -40,6 +40,9 @@ const (
 // commits tells whether the action changes a table as a commit does.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
+// Writes tells whether a call that is acknowledged makes a version of a table.
+func (a Action) Writes() bool { return a == Create || a.commits() }
+
 // reads tells whether the action changes nothing.
 func (a Action) reads() bool { return a == Load || a == Exists || a == List || a == Refresh }
 

@@ -160,7 +160,7 @@ func (k *Checker) contents(events []Event) []string {
 		case sha256.Sum256(made.document.Raw()) != answer.Sum:
 			problems = append(problems, fmt.Sprintf("%s: the file holds something else", event))
 		}
-		if call.Action == Create || call.Action.commits() {
+		if call.Action.Writes() {
 			if problem := k.commitContents(call, made); problem != "" {
 				problems = append(problems, event.String()+": "+problem)
 			}

@@ -123,16 +123,25 @@ func (c *Client) readOne(group, name int) {
 	c.Do(c.Call(actions[c.random.IntN(len(actions))], group, name))
 }
 
+// settlesMax bounds how often Settle makes one call.
+const settlesMax = 100
+
 // Settle reads the last state of a group; each call is repeated while it is not answered or refused as unavailable,
-// which only faults are a reason for.
+// which only faults are a reason for, a bounded number of times.
 func (c *Client) Settle(group int) {
 	calls := []Call{c.Call(List, group, 0)}
 	for name := range Names {
 		calls = append(calls, c.Call(Load, group, name))
 	}
 	for _, call := range calls {
-		for answer := c.Do(call); answer.Unknown() || moorage.KindOf(answer.Err) == moorage.KindUnavailable; answer = c.Do(call) {
+		answer := c.Do(call)
+		for i := 0; answer.Unknown() || moorage.KindOf(answer.Err) == moorage.KindUnavailable; i++ {
+			if i == settlesMax {
+				c.recorder.Fail(fmt.Errorf("no answer to %s", describe(call, answer)))
+				return
+			}
 			call = c.Call(call.Action, group, call.Name)
+			answer = c.Do(call)
 		}
 	}
 }

@@ -81,6 +81,24 @@ func NewClient(uri string, timeout time.Duration) *Client {
 // Object is a JSON object to send.
 type Object = map[string]any
 
+// Ready asks the server whether it can do its work now, and returns why not.
+func (c *Client) Ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.uri+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%d %s", response.StatusCode, content)
+	}
+	return err
+}
+
 // Send makes one request.
 func (c *Client) Send(ctx context.Context, method, path string, body any) Answer {
 	var encoded []byte

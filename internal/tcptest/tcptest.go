@@ -1,0 +1,169 @@
+// Package tcptest disturbs TCP connections for tests: a proxy that can be cut and can be made to stand still.
+//
+// It must not know: what the bytes mean.
+package tcptest
+
+import (
+	"net"
+	"sync"
+)
+
+// Proxy listens on a free port of 127.0.0.1 and forwards connections to a target. It is safe for concurrent use.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	tasks    sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below; a leaf
+	conns  map[net.Conn]bool
+	cut    bool
+	closed bool
+	moving chan struct{} // closed while bytes may move
+}
+
+// New starts a proxy to target, a host and a port. Stop it with Close.
+func New(target string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{target: target, listener: listener, conns: map[net.Conn]bool{}, moving: make(chan struct{})}
+	close(p.moving)
+	p.tasks.Go(p.accept)
+	return p, nil
+}
+
+// Addr returns the host and the port where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut breaks all connections, and new ones at once, until Restore. What was sent into them before may still arrive.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	p.breakLocked()
+}
+
+// Stall holds back all bytes in both directions until Restore. Nobody is told; new connections are taken and stand still too.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.moving:
+		p.moving = make(chan struct{})
+	default:
+	}
+}
+
+// Restore undoes Cut and Stall. Bytes that were held back move on.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+	p.moveLocked()
+}
+
+// Close ends the proxy and its connections and waits for them.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.breakLocked()
+	p.moveLocked()
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.tasks.Wait()
+	return err
+}
+
+// breakLocked closes all connections. mu must be held.
+func (p *Proxy) breakLocked() {
+	for conn := range p.conns {
+		_ = conn.Close() // it is to break
+	}
+}
+
+// moveLocked lets bytes move. mu must be held.
+func (p *Proxy) moveLocked() {
+	select {
+	case <-p.moving:
+	default:
+		close(p.moving)
+	}
+}
+
+// gate returns what is closed while bytes may move.
+func (p *Proxy) gate() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moving
+}
+
+// keep takes conn under the proxy's care, unless it is cut.
+func (p *Proxy) keep(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut || p.closed {
+		return false
+	}
+	p.conns[conn] = true
+	return true
+}
+
+// drop closes conn and forgets it.
+func (p *Proxy) drop(conn net.Conn) {
+	_ = conn.Close() // nobody is told that it could not be closed twice
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, conn)
+}
+
+// accept takes connections until the proxy is closed.
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.tasks.Go(func() { p.forward(client) })
+	}
+}
+
+// forward moves bytes between client and the target until one of them ends.
+func (p *Proxy) forward(client net.Conn) {
+	defer p.drop(client)
+	if !p.keep(client) {
+		return
+	}
+	<-p.gate()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer p.drop(server)
+	if !p.keep(server) {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() { p.copy(client, server) })
+	p.copy(server, client)
+	back.Wait()
+}
+
+// copy moves bytes until one end is closed, and closes the other.
+func (p *Proxy) copy(to, from net.Conn) {
+	defer p.drop(to)
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			<-p.gate()
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			<-p.gate() // that the connection ended is held back too
+			return
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"moorage"
+	"moorage/internal/historytest"
+	"moorage/internal/nodetest"
+	"moorage/metadata"
+)
+
+// caller makes the calls of one client over HTTP. It goes to another server when one does not answer, and now and
+// then without a reason. It is not safe for concurrent use.
+type caller struct {
+	cluster  *cluster
+	recorder *historytest.Recorder
+	random   *rand.Rand
+	node     int
+	stays    bool // with its server, whatever happens
+}
+
+// stay is how many calls a caller makes to a server on the average, before it goes to another.
+const stay = 20
+
+// ask makes a call.
+func (c *caller) ask(ctx context.Context, call historytest.Call) historytest.Answer {
+	if !c.stays && c.random.IntN(stay) == 0 {
+		c.node = c.random.IntN(len(c.cluster.nodes))
+	}
+	got := send(ctx, c.cluster.nodes[c.node].client.Load(), call)
+	answer, err := translate(call, got)
+	if err != nil {
+		c.recorder.Fail(fmt.Errorf("node %d: %s: %w", c.node, historytest.Event{Call: call, Answer: answer}, err))
+	}
+	if answer.Err != nil && got.Status == 0 && !c.stays {
+		c.node = (c.node + 1) % len(c.cluster.nodes)
+	}
+	return answer
+}
+
+// namespaceOf returns the namespace of a group of names.
+func namespaceOf(group int) string { return fmt.Sprintf("g%d", group) }
+
+// send makes the request that stands for a call.
+func send(ctx context.Context, client *nodetest.Client, call historytest.Call) nodetest.Answer {
+	namespace, name := namespaceOf(call.Group), historytest.TableName(call.Name)
+	table := nodetest.TablePath(namespace, name)
+	switch call.Action {
+	case historytest.Load:
+		return client.Load(ctx, namespace, name)
+	case historytest.Exists:
+		return client.Send(ctx, http.MethodHead, table, nil)
+	case historytest.List:
+		return client.Send(ctx, http.MethodGet, nodetest.TablesPath(namespace), nil)
+	case historytest.Refresh:
+		return client.Send(ctx, http.MethodPost, table, nodetest.Object{"requirements": []any{}, "updates": []any{}})
+	case historytest.Set, historytest.SetPinned, historytest.Append:
+		requirements, updates := call.Commit(time.Now().UnixMilli(), "file:///manifests")
+		return client.Send(ctx, http.MethodPost, table, nodetest.Object{
+			"requirements": json.RawMessage(requirements), "updates": json.RawMessage(updates),
+		})
+	case historytest.Create:
+		return client.Create(ctx, namespace, name, map[string]string{historytest.PropAuthor: call.ID})
+	case historytest.Drop:
+		return client.Drop(ctx, namespace, name, false)
+	case historytest.Rename:
+		return client.Rename(ctx, namespace, name, historytest.TableName(call.To))
+	case historytest.CreateNS:
+		return client.CreateNamespace(ctx, namespace)
+	case historytest.DropNS:
+		return client.Send(ctx, http.MethodDelete, "namespaces/"+namespace, nil)
+	}
+	return nodetest.Answer{Outcome: nodetest.Refused, Text: "no request stands for " + string(call.Action)}
+}
+
+// kinds returns the kinds of the exceptions that clients may be answered.
+func kinds() map[string]moorage.Kind {
+	return map[string]moorage.Kind{
+		"NoSuchTableException":        moorage.KindNoSuchTable,
+		"NoSuchNamespaceException":    moorage.KindNoSuchNamespace,
+		"AlreadyExistsException":      moorage.KindAlreadyExists,
+		"NamespaceNotEmptyException":  moorage.KindNamespaceNotEmpty,
+		"CommitFailedException":       moorage.KindCommitFailed,
+		"ServiceUnavailableException": moorage.KindUnavailable,
+		"CommitStateUnknownException": moorage.KindCommitUnknown,
+	}
+}
+
+// translate returns what a response says; an error if it is none that a server may give.
+func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, error) {
+	refusal := func(kind moorage.Kind) historytest.Answer {
+		return historytest.Answer{Err: moorage.Errorf(kind, "%d %s", got.Status, got.Text)}
+	}
+	switch {
+	case got.Status == 0:
+		var operation *net.OpError
+		if errors.As(got.Err, &operation) && operation.Op == "dial" {
+			return refusal(moorage.KindUnavailable), nil // nothing was sent
+		}
+		return refusal(moorage.KindCommitUnknown), nil
+	case got.Outcome == nodetest.Acknowledged:
+		answer, err := found(call, got.Text)
+		if err != nil {
+			return refusal(moorage.KindCommitUnknown), err
+		}
+		return answer, nil
+	case call.Action == historytest.Exists && got.Status == http.StatusNotFound:
+		return refusal(moorage.KindNoSuchTable), nil // an answer to HEAD says no more
+	case call.Action == historytest.Exists && got.Status == http.StatusServiceUnavailable:
+		return refusal(moorage.KindUnavailable), checkAdvice(got)
+	}
+	var body struct {
+		Error struct {
+			Type string `json:"type"`
+			Code int    `json:"code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(got.Text), &body); err != nil {
+		return refusal(moorage.KindCommitUnknown), fmt.Errorf("read the error: %w", err)
+	}
+	kind, known := kinds()[body.Error.Type]
+	if !known {
+		return refusal(moorage.KindCommitUnknown), fmt.Errorf("the exception %q", body.Error.Type)
+	}
+	return refusal(kind), checkAdvice(got)
+}
+
+// checkAdvice returns an error unless an answer has the header Retry-After just when it is a 503: clients send again what was answered so.
+func checkAdvice(got nodetest.Answer) error {
+	if advises := got.Header.Get("Retry-After") != ""; advises != (got.Status == http.StatusServiceUnavailable) {
+		return fmt.Errorf("status %d, Retry-After: %q", got.Status, got.Header.Get("Retry-After"))
+	}
+	return nil
+}
+
+// found reads the answer of a call that was done.
+func found(call historytest.Call, text string) (historytest.Answer, error) {
+	var body struct {
+		Location    string          `json:"metadata-location"`
+		Metadata    json.RawMessage `json:"metadata"`
+		Identifiers []struct {
+			Name string `json:"name"`
+		} `json:"identifiers"`
+	}
+	var answer historytest.Answer
+	if text == "" {
+		return answer, nil
+	}
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		return answer, fmt.Errorf("read the answer: %w", err)
+	}
+	for _, identifier := range body.Identifiers {
+		answer.Listed[identifier.Name[1]-'0'] = true
+	}
+	if call.Action == historytest.List || call.Action == historytest.CreateNS {
+		return answer, nil
+	}
+	document, err := metadata.Parse(body.Metadata)
+	if err != nil {
+		return answer, fmt.Errorf("read the metadata: %w", err)
+	}
+	return historytest.Found(body.Location, document), nil
+}

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/pgtest"
+	"moorage/internal/tcptest"
+)
+
+var (
+	durationFlag = flag.Duration("duration", time.Minute, "how long the history of the cluster is")
+	seedFlag     = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
+)
+
+const (
+	nodesCount = 3
+	// requestTimeout is how long a client waits before it asks another server.
+	requestTimeout = 4 * time.Second
+	// readyTimeout bounds how long a cluster that nobody disturbs may take to be ready.
+	readyTimeout = time.Minute
+	// startsMax bounds how often a server is started that ends because its database is away.
+	startsMax = 60
+)
+
+// newSeed returns the seed of a test's random choices, and has it printed if the test fails.
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed=%d", seed)
+	return seed
+}
+
+// cluster is a database and the servers over it.
+type cluster struct {
+	binary   string
+	data     string // the folder that the servers share
+	store    string // the database, past the proxies
+	database *pgtest.Server
+	nodes    []*node
+}
+
+// node is one of the servers, through all its lives. Only one goroutine may start and stop it.
+type node struct {
+	process *nodetest.Node
+	proxy   *tcptest.Proxy // on its way to the database
+	args    []string
+	client  atomic.Pointer[nodetest.Client] // of its present life
+}
+
+// newCluster starts a database and n servers, each of which reaches it through a proxy of its own.
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	database, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { report(t, database.Stop()) })
+	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database}
+	for i := range n {
+		proxy, store := newProxy(t, c.store)
+		member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
+		c.nodes = append(c.nodes, member)
+		if err := member.start(t.Context(), c.binary); err != nil {
+			t.Fatalf("start node %d: %v", i, err)
+		}
+		t.Cleanup(func() { member.process.Kill() })
+	}
+	return c
+}
+
+// newFolder returns a folder for data whose name needs no escape in a location.
+func newFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "moorage-cluster-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { report(t, os.RemoveAll(folder)) })
+	return folder
+}
+
+// newProxy starts a proxy to the database that store names, and returns what names it through the proxy.
+func newProxy(t *testing.T, store string) (proxy *tcptest.Proxy, through string) {
+	t.Helper()
+	target, err := url.Parse(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proxy, err = tcptest.New(target.Host); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { report(t, proxy.Close()) })
+	target.Host = proxy.Addr()
+	return proxy, target.String()
+}
+
+func report(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// start starts the server; again, a bounded number of times, if it ends because the database is away, as a supervisor would.
+func (n *node) start(ctx context.Context, binary string) error {
+	var failures error
+	for range startsMax {
+		process, err := nodetest.Start(binary, n.args...)
+		if err == nil {
+			n.process = process
+			n.client.Store(nodetest.NewClient(process.URI, requestTimeout))
+			return nil
+		}
+		failures = errors.Join(failures, err)
+		if pause(ctx, time.Second) != nil {
+			break
+		}
+	}
+	return failures
+}
+
+// pause returns after d, or with an error when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// awaitReady waits until every server says that it is ready.
+func (c *cluster) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for i, n := range c.nodes {
+		for {
+			ready := n.client.Load().Ready(ctx)
+			if ready == nil {
+				break
+			}
+			if pause(ctx, 50*time.Millisecond) != nil {
+				return fmt.Errorf("node %d is not ready: %w", i, ready)
+			}
+		}
+	}
+	return nil
+}
+
+// stop ends all servers as an operator does, and has `moorage check` look at what they leave.
+func (c *cluster) stop(t *testing.T) {
+	t.Helper()
+	for i, n := range c.nodes {
+		if err := n.process.Stop(); err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+	report(t, nodetest.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
+}
+
+// warehouse is the folder in which the tables are.
+func (c *cluster) warehouse() string { return filepath.Join(c.data, "warehouse") }

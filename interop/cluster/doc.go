@@ -1,0 +1,11 @@
+// Package cluster runs several real servers over one PostgreSQL database and disturbs them.
+//
+// TestHistory lets 48 clients, spread over three servers, change and read the same few tables, while a
+// script that the seed decides kills servers and the database with SIGKILL, pauses servers for longer than
+// a lease lives, and cuts and holds up their connections to the database. Afterwards there must be an order of all calls in
+// which one client alone could have been answered so (package internal/historytest), every acknowledged commit must be in
+// its table's history once and no refused one, no table may have two names or none, and `moorage check` must find nothing.
+//
+// The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s) and -seed to repeat
+// its choices. MOORAGE_BINARY names a binary to use instead of building one.
+package cluster

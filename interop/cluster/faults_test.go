@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// leaseTTL is how long a lease of a silent server lives; a pause is longer.
+const leaseTTL = 15 * time.Second
+
+// fault is what happens to a server, or to the database.
+type fault string
+
+const (
+	faultKill     fault = "killed"               // SIGKILL, and started again
+	faultCut      fault = "cut off"              // its connections to the database break, and no new one is made
+	faultStall    fault = "held up"              // nothing moves between it and the database
+	faultHiccup   fault = "paused"               // SIGSTOP
+	faultLongStop fault = "paused past a lease"  // for longer than leaseTTL
+	faultDatabase fault = "the database, killed" // SIGKILL of PostgreSQL, and started again
+)
+
+// span returns how long a fault lasts.
+func (f fault) span(random *rand.Rand) time.Duration {
+	between := func(least, most time.Duration) time.Duration {
+		return least + time.Duration(random.Int64N(int64(most-least)))
+	}
+	switch f {
+	case faultKill, faultDatabase:
+		return between(50*time.Millisecond, 1500*time.Millisecond)
+	case faultCut:
+		return between(10*time.Millisecond, 3*time.Second)
+	case faultStall:
+		return between(time.Second, 8*time.Second)
+	case faultLongStop:
+		return leaseTTL + between(time.Second, 2*time.Second)
+	}
+	return between(200*time.Millisecond, 3*time.Second)
+}
+
+// step is one fault of a script.
+type step struct {
+	at    time.Duration // since the script began
+	node  int           // -1: the database
+	fault fault
+	span  time.Duration
+}
+
+// String describes the step.
+func (s step) String() string {
+	return fmt.Sprintf("%6.2f s: node %d %s for %.2f s", s.at.Seconds(), s.node, s.fault, s.span.Seconds())
+}
+
+// onDatabase is the node of a step that happens to the database.
+const onDatabase = -1
+
+// newScript draws the faults of a history: for each server one after the other, so that several may suffer at once, and
+// each kind for each server before any comes again.
+func newScript(random *rand.Rand, duration time.Duration) (script []step) {
+	deck := []fault{faultKill, faultKill, faultCut, faultStall, faultHiccup, faultLongStop}
+	for node := range nodesCount {
+		script = append(script, newPart(random, node, duration, deck, 3*time.Second)...)
+	}
+	script = append(script, newPart(random, onDatabase, duration, []fault{faultDatabase}, 40*time.Second)...)
+	slices.SortFunc(script, func(a, b step) int { return int(a.at - b.at) })
+	return script
+}
+
+// newPart draws the faults of one server; calm bounds the time between two.
+func newPart(random *rand.Rand, node int, duration time.Duration, deck []fault, calm time.Duration) (part []step) {
+	deck = slices.Clone(deck)
+	at := time.Duration(0)
+	for i := 0; ; i++ {
+		if i%len(deck) == 0 {
+			random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		at += calm/4 + time.Duration(random.Int64N(int64(calm)))
+		next := step{at: at, node: node, fault: deck[i%len(deck)]}
+		next.span = next.fault.span(random)
+		at += next.span
+		if at > duration {
+			return part
+		}
+		part = append(part, next)
+	}
+}
+
+// play carries a script out, and returns when all is healed.
+func (c *cluster) play(ctx context.Context, script []step) error {
+	began := time.Now()
+	errs := make([]error, nodesCount+1)
+	var group sync.WaitGroup
+	for node := onDatabase; node < nodesCount; node++ {
+		group.Go(func() {
+			for _, s := range script {
+				if s.node != node {
+					continue
+				}
+				if pause(ctx, s.at-time.Since(began)) != nil {
+					return
+				}
+				if err := c.suffer(ctx, s); err != nil {
+					errs[node+1] = fmt.Errorf("%s: %w", s, err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// suffer lets one fault happen, and heals it.
+func (c *cluster) suffer(ctx context.Context, s step) error {
+	if s.fault == faultDatabase {
+		if err := c.database.Kill(); err != nil {
+			return err
+		}
+		_ = pause(ctx, s.span) // it is healed in any case
+		return c.database.Restart()
+	}
+	n := c.nodes[s.node]
+	switch s.fault {
+	case faultKill:
+		n.process.Kill()
+		_ = pause(ctx, s.span)
+		return n.start(ctx, c.binary)
+	case faultCut:
+		n.proxy.Cut()
+		_ = pause(ctx, s.span)
+		n.proxy.Restore()
+	case faultStall:
+		n.proxy.Stall()
+		_ = pause(ctx, s.span)
+		n.proxy.Restore()
+	case faultHiccup, faultLongStop:
+		if err := n.process.Pause(); err != nil {
+			return err
+		}
+		_ = pause(ctx, s.span)
+		return n.process.Resume()
+	}
+	return nil
+}

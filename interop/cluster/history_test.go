@@ -1,0 +1,226 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/internal/historytest"
+	"moorage/internal/nodetest"
+	"moorage/metadata"
+)
+
+const (
+	clientsCount = 48
+	// groupsCount is how many groups of names the clients work on at a time. They move to new ones after every epoch, so
+	// that the history of each stays short enough to be searched. What was under way goes on in the old ones.
+	groupsCount = 12
+	epoch       = 10 * time.Second
+	// commitsMin is how many commits must have been acknowledged for the history to show anything.
+	commitsMin = 100
+)
+
+// TestHistory lets clients work on servers that are killed, paused and cut off.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	c := newCluster(t, nodesCount)
+	groups := groupsCount * int((*durationFlag+epoch-1)/epoch)
+	makeNamespaces(t, c, groups)
+	script := newScript(rand.New(rand.NewPCG(seed, 0)), *durationFlag)
+	for _, s := range script {
+		t.Log(s)
+	}
+
+	recorder := &historytest.Recorder{}
+	faults := make(chan error, 1)
+	go func() { faults <- c.play(t.Context(), script) }()
+	work(t.Context(), c, recorder, seed)
+	if err := <-faults; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settle(t.Context(), c, recorder, seed, groups)
+	verifyNames(t, c, groups)
+	c.stop(t)
+
+	history := recorder.History()
+	if history.Failure != nil {
+		t.Error(history.Failure)
+	}
+	t.Log(history.Summary())
+	verifyHistory(t, c, history, groups)
+}
+
+// makeNamespaces makes the namespaces of all groups.
+func makeNamespaces(t *testing.T, c *cluster, groups int) {
+	t.Helper()
+	for group := range groups {
+		client := c.nodes[group%nodesCount].client.Load()
+		if a := client.CreateNamespace(t.Context(), namespaceOf(group)); a.Outcome != nodetest.Acknowledged {
+			t.Fatalf("create namespace: %d %s", a.Status, a.Text)
+		}
+	}
+}
+
+// newClient returns a client that begins at one of the servers.
+func newClient(ctx context.Context, c *cluster, recorder *historytest.Recorder, number int, seed uint64, stays bool) *historytest.Client {
+	calls := &caller{
+		cluster: c, recorder: recorder, node: number % nodesCount, stays: stays,
+		random: rand.New(rand.NewPCG(seed, uint64(number)<<32)),
+	}
+	return historytest.NewClient(number, seed, historytest.Habits{Moves: true, Namespaces: true}, recorder,
+		func(call historytest.Call) historytest.Answer { return calls.ask(ctx, call) })
+}
+
+// work lets the clients work for the length of the history.
+func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64) {
+	began := time.Now()
+	var group sync.WaitGroup
+	for number := range clientsCount {
+		client := newClient(ctx, c, recorder, number, seed, false)
+		group.Go(func() {
+			for ctx.Err() == nil {
+				now := time.Since(began)
+				if now >= *durationFlag {
+					return
+				}
+				client.Write(int(now/epoch)*groupsCount + client.IntN(groupsCount))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// settle reads the last state of all groups from each server.
+func settle(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, groups int) {
+	var group sync.WaitGroup
+	for i := range nodesCount {
+		client := newClient(ctx, c, recorder, clientsCount+(nodesCount-clientsCount%nodesCount)%nodesCount+i, seed, true)
+		group.Go(func() {
+			for g := range groups {
+				client.Settle(g)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// verifyNames fails the test if two names lead to one table.
+func verifyNames(t *testing.T, c *cluster, groups int) {
+	t.Helper()
+	client := c.nodes[0].client.Load()
+	names := map[string]string{}
+	for group := range groups {
+		namespace := namespaceOf(group)
+		for n := range historytest.Names {
+			name := historytest.TableName(n)
+			a := client.Load(t.Context(), namespace, name)
+			if a.Outcome != nodetest.Acknowledged {
+				continue // settle saw it, and the model knows whether it may be gone
+			}
+			if other, twice := names[a.Table.Metadata.UUID]; twice {
+				t.Errorf("%s and %s.%s are the same table", other, namespace, name)
+			}
+			names[a.Table.Metadata.UUID] = namespace + "." + name
+		}
+	}
+}
+
+// verifyHistory judges the groups one by one.
+func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups int) {
+	t.Helper()
+	events := make([][]historytest.Event, groups)
+	commits, unknown := 0, 0
+	for _, event := range history.Events {
+		events[event.Call.Group] = append(events[event.Call.Group], event)
+		switch {
+		case event.Answer.Unknown():
+			unknown++
+		case event.Answer.Err == nil && event.Answer.Version != historytest.Version{}:
+			commits++
+		}
+	}
+	if commits < commitsMin || unknown == 0 {
+		t.Errorf("%d answers held a table, want %d; %d outcomes are unknown, want some", commits, commitsMin, unknown)
+	}
+	began := time.Now()
+	for group, seen := range events {
+		files, err := readMetadata(filepath.Join(c.warehouse(), namespaceOf(group)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checker, err := historytest.NewChecker(files, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checker.Check(t, seen)
+		for _, problem := range walk(files, seen) {
+			t.Errorf("group %d: %s", group, problem)
+		}
+		if t.Failed() && time.Since(began) > time.Minute {
+			t.Fatalf("groups after %d were not judged", group)
+		}
+	}
+	t.Logf("judged in %s", time.Since(began).Round(time.Millisecond))
+}
+
+// readMetadata returns all metadata files below folder, by their locations.
+func readMetadata(folder string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".metadata.json") {
+			return err
+		}
+		files["file://"+path], err = os.ReadFile(path)
+		return err
+	})
+	if os.IsNotExist(err) {
+		return files, nil // nobody made a table there
+	}
+	return files, err
+}
+
+// walk follows every table that is there at the end back to its first version, and returns what is
+// wrong with the commits that it meets: each acknowledged one of that table must be there once, and no refused one.
+func walk(files map[string][]byte, events []historytest.Event) (problems []string) {
+	last := map[historytest.Version]bool{}
+	for _, event := range events {
+		if event.Call.Client >= clientsCount && event.Answer.Err == nil && event.Call.Action == historytest.Load {
+			last[event.Answer.Version] = true
+		}
+	}
+	for version := range last {
+		made := map[string]int{}
+		for location := version.Location; location != ""; {
+			document, err := metadata.Parse(files[location])
+			if err != nil {
+				problems = append(problems, fmt.Sprintf("%s: %v", location, err))
+				break
+			}
+			author, _ := document.Property(historytest.PropAuthor)
+			made[author]++
+			location = historytest.Found(location, document).Base
+		}
+		for _, event := range events {
+			found := made[event.Call.ID]
+			acknowledged := event.Answer.Err == nil && event.Answer.Table == version.Table && event.Call.Action.Writes()
+			refused := event.Answer.Err != nil && moorage.KindOf(event.Answer.Err) != moorage.KindCommitUnknown
+			switch {
+			case acknowledged && found != 1, refused && found > 0, found > 1:
+				problems = append(problems, fmt.Sprintf("the history of %s holds %d times %s", version.Table, found, event))
+			}
+		}
+	}
+	return problems
+}
