@@ -161,14 +161,19 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 	}
 }
 
-// wantClean fails the test unless Check finds nothing.
+// wantClean fails the test unless Check finds nothing, and nothing is left in the middle of a drop.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	report, err := f.Check(f.ctx)
-	if err != nil {
-		f.t.Fatalf("check: %v", err)
-	}
-	for _, problem := range report.Problems {
-		f.t.Errorf("check: %s", problem)
+	wantClean(f.t, f.Catalog)
+	for _, table := range []registry.Table{registry.TableWarehouse, registry.TableNamespace} {
+		err := f.scan(f.ctx, table, "", "", func(record registry.Record) (bool, error) {
+			if record.State == registry.StateDropping {
+				f.t.Errorf("%s was left in the middle of a drop", record.Key)
+			}
+			return true, nil
+		})
+		if err != nil {
+			f.t.Error(err)
+		}
 	}
 }

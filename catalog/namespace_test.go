@@ -123,3 +123,19 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// What a drop that died leaves is no problem for an operator to look at.
+func TestCheckOfDeadDrop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ns := moorage.Namespace{"ns"}
+	ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(droppingStale + 1)
+	wantClean(t, f.Catalog)
+}
