@@ -1,14 +1,15 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop rck torture bench fuzz clean
+.PHONY: help check test lint build interop rck torture cluster-history bench fuzz clean
 
-# Times of one fuzz target, and how often the long torture kills the server.
+# Times of one fuzz target and of the long history of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
 KILLS ?= 50
+DURATION ?= 10m
 
 help: ## what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: ## everything that is checked before a change is accepted (./test.sh)
 	./test.sh
@@ -35,6 +36,10 @@ rck: ## the Iceberg project's REST compatibility kit
 
 torture: ## kill -9 under load, KILLS=50 times
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
+
+cluster-history: ## three servers over one database, disturbed for DURATION=10m
+	scripts/packages.sh
+	go test -v -timeout 4h ./interop/cluster/... -run TestHistory -duration $(DURATION)
 
 bench: ## Go benchmarks, six runs each, for benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 -timeout 4h ./...

@@ -38,7 +38,7 @@ step_lint() { go tool staticcheck ./...; }
 
 step_rules() { go test ./internal/archtest/...; }
 
-# With the corpora of the fuzz targets, and the short form of interop/torture.
+# With the corpora of the fuzz targets, and the short forms of interop/torture and interop/cluster.
 step_go() {
   go test -json -race -timeout 20m ./... | python3 scripts/gotest.py
 }
