@@ -132,6 +132,9 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 	if err != nil {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
 	}
+	if len(normalised) > registry.KeyBytesMax {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location of %d bytes is too long for a table, at most %d are allowed", len(normalised), registry.KeyBytesMax)
+	}
 	within := false
 	for _, root := range roots {
 		inside, err := storage.Within(root, location)

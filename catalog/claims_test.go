@@ -2,9 +2,11 @@ package catalog
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"moorage"
+	"moorage/registry"
 )
 
 // createAt makes a table at an explicit location.
@@ -71,4 +73,39 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 			f.wantClean()
 		})
 	}
+}
+
+// A table in a deep namespace with long names has a location as well, if a short one.
+func TestLocationInDeepNamespace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	deep := make(moorage.Namespace, moorage.NamespaceLevelsMax)
+	for i := range deep {
+		deep[i] = strings.Repeat("é", moorage.NameBytesMax/2)
+	}
+	if _, err := f.CreateNamespace(f.ctx, testWarehouse, deep, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []bool{true, false} {
+		request := CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
+		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: deep, Name: "t"}, request)
+		if err != nil {
+			t.Fatalf("stage %t: %v", stage, err)
+		}
+		if got := table.Document.Location(); !strings.HasPrefix(got, "file:///wh/t-") {
+			t.Errorf("stage %t: location %.100s…", stage, got)
+		}
+	}
+	f.wantClean()
+}
+
+// A claim is a key, and those have a bound.
+func TestLocationTooLong(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	longest := "file:///wh" + strings.Repeat("/f", (registry.KeyBytesMax-len("file:///wh"))/2)
+	f.createAt("t", longest)
+	_, err := f.CreateTable(f.ctx, ident("u"), CreateTableRequest{Schema: []byte(testSchema), Location: longest + "g"})
+	wantKind(t, err, moorage.KindBadRequest)
+	f.wantClean()
 }

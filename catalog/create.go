@@ -12,8 +12,13 @@ import (
 	"moorage/storage"
 )
 
-// suffixBytes is the length of the random part of a location that must be unique.
-const suffixBytes = 4
+const (
+	// suffixBytes is the length of the random part of a location that must be unique.
+	suffixBytes = 4
+	// defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default: files lie
+	// deeper, and file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
+	defaultFolderBytesMax = 1024
+)
 
 // CreateTable makes a table, or builds one that a later Commit with assert-create makes
 // (request.Stage: nothing is stored, the answer has no MetadataLocation).
@@ -115,7 +120,9 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.I
 //	<warehouse>/<namespace, level by level>/<name>
 //	the same, with a random suffix: there is, or was, another table of that name
 //	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table, whose
-//	location would have this one in it
+//	location would have this one in it; or the path is longer than defaultFolderBytesMax
+//
+// They are two at least: the first is not for tables that are staged.
 func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(c.random, random[:]); err != nil {
@@ -127,11 +134,11 @@ func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]strin
 		folder = storage.Join(folder, storage.Escape(level))
 	}
 	name := storage.Escape(ident.Name)
-	return []string{
-		storage.Join(folder, name),
-		storage.Join(folder, name+suffix),
-		storage.Join(ch.warehouse.Location, name+suffix),
-	}, nil
+	last := storage.Join(ch.warehouse.Location, name+suffix)
+	if len(folder) > defaultFolderBytesMax {
+		return []string{last, last}, nil
+	}
+	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil
 }
 
 func (c *Catalog) newDocument(request CreateTableRequest, location string) (*metadata.Document, error) {

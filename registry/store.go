@@ -11,8 +11,8 @@ import (
 
 // Bounds that every store keeps to and may rely on.
 const (
-	// KeyBytesMax is the longest Key.ID.
-	KeyBytesMax = 8 << 10
+	// KeyBytesMax is the longest Key.ID. An index of PostgreSQL takes rows of up to 2,704 bytes.
+	KeyBytesMax = 2560
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
 	// ValueBytesMax is the longest value; it lies above every bound on a request's body.

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,17 @@ func oddIDs() []string {
 		"\x00", "\x00\x00", "\x00\xff", "\x01", " ", "%", "%00", "/", "A", "Z", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00b",
 		"a\x01", "a ", "a/", "a/b", "aa", "a\xff", "a\xff\x00", "a\xff\xff", "ab", "a\u0308", "b", "z", "\u00e4", "\u00e9", "\U0001f600",
 		"\x7f", "\x80", "\xc3", "\xfe", "\xff", "\xff\x00", "\xff\xff", "\xff\xff\xff", "\\", "\\000", "_", "a_", "a%",
-		strings.Repeat("k", registry.KeyBytesMax), strings.Repeat("\xff", registry.KeyBytesMax),
+		strings.Repeat("k", registry.KeyBytesMax), strings.Repeat("\xff", registry.KeyBytesMax), denseID(registry.KeyBytesMax),
 	}
+}
+
+// denseID returns an ID of so many bytes that no engine can store in fewer.
+func denseID(bytes int) string {
+	var dense []byte
+	for sum := sha256.Sum256(nil); len(dense) < bytes; sum = sha256.Sum256(sum[:]) {
+		dense = append(dense, sum[:]...)
+	}
+	return string(dense[:bytes])
 }
 
 // putOddIDs writes a record for each odd ID, in two tables beside one another, and
