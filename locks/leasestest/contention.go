@@ -12,7 +12,7 @@ import (
 // What the tests of contention run.
 const (
 	contenders = 8
-	rounds     = 40
+	rounds     = 20
 	places     = 3
 	// triesMax bounds the tries of one taker: whoever needs more is being starved.
 	triesMax = 100_000
@@ -84,6 +84,9 @@ func testExcludesUnderContention(t *testing.T, s Store) {
 				continue
 			}
 			held.enter(t, wants)
+			if lost, alive := n.renew(ttl, ids...); len(lost) > 0 || !alive { // and lets others try meanwhile
+				t.Errorf("%s: lost %v of %v, alive %t", n.name, lost, ids, alive)
+			}
 			held.leave(wants)
 			n.release(ids...)
 		}

@@ -35,11 +35,16 @@
 // harmless. What a change depends on was committed before it and is therefore seen whenever it
 // is seen itself.
 //
+// # Leases
+//
+// Leases is another store, in tables of its own: who of the nodes may work on what, which nothing here relies on. It has
+// its own few connections, and does not wait for the disk.
+//
 // # What is used
 //
 // Plain tables with primary keys, partial indexes, FOR UPDATE, FOR SHARE, INSERT, UPDATE and DELETE
 // over unnest, arrays; no function of our own, no trigger, no data-modifying CTE, no ON CONFLICT, no
-// advisory lock, no transaction id. Behind a proxy that pools transactions, use a proxy that
+// advisory lock, no transaction id. Leases also use DELETE with USING, clock_timestamp, and BEGIN with an isolation level in a pipeline. Behind a proxy that pools transactions, use a proxy that
 // keeps prepared statements, or add default_query_exec_mode=exec to the connection string: every
 // parameter has a cast, so nothing has to be described first.
 package postgres

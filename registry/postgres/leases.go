@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"moorage/registry"
+)
+
+const (
+	// leaseConnectionsMax bounds the connections for leases. They are few, because calls are short, and not those of the store, because
+	// a heartbeat must not wait for them.
+	leaseConnectionsMax = 4
+	// leaseSendsMax bounds how often one call is sent: again after a serialization failure or a deadlock, which certainly changed nothing.
+	leaseSendsMax = 10
+	// leaseAcquireTimeout bounds how long a call waits for a free connection.
+	leaseAcquireTimeout = 5 * time.Second
+	// stripes is how many rows moorage_lease_stripe has.
+	stripes = 1024
+)
+
+// Leases keeps the leases of a cluster's locks in a database, beside the records and independently of them. It
+// has the methods of the port locks.Leases, which says what they promise. It is safe for concurrent use.
+//
+// A Try takes the stripes of its paths in order, so that no two look at one path at the same time, and decides and writes while it has them. What
+// only takes leases away needs no stripe. Who is silent is for each statement to judge, by the server's clock. Transactions are
+// committed without waiting for the disk, or for standbys.
+type Leases struct {
+	connections *Store // of which only the pool is used
+}
+
+// lease is a lease as locks.Lease has it.
+type lease = struct {
+	ID   int64
+	Path string
+	Mode uint8
+}
+
+// OpenLeases connects to the database that dsn names, as Open does, with its own few connections.
+func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
+	config, err := newConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = leaseConnectionsMax
+	config.MinConns = min(config.MinConns, leaseConnectionsMax)
+	config.MinIdleConns = min(config.MinIdleConns, leaseConnectionsMax)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the store of leases: %w", err)
+	}
+	l := &Leases{&Store{pool: pool, acquireTimeout: leaseAcquireTimeout}}
+	if err := l.connections.checkSchema(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close waits for calls that are under way and closes the connections. Later calls fail with registry.ErrClosed.
+func (l *Leases) Close() error { return l.connections.Close() }
+
+// call sends statements as one transaction in one pipeline, at most leaseSendsMax times. queue adds them to a batch, and must forget what
+// it got from the one before.
+func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
+	var err error
+	for range leaseSendsMax {
+		var failed error
+		err = l.connections.with(ctx, func(conn *pgxpool.Conn) error {
+			var batch pgx.Batch
+			// Each statement has to see what was committed before it began, whatever the server's default is.
+			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+			batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
+			queue(&batch)
+			batch.Queue("COMMIT")
+			failed = conn.SendBatch(ctx, &batch).Close()
+			return nil
+		})
+		switch {
+		case err != nil: // no connection
+			return err
+		case failed == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		err = fmt.Errorf("%w: %w", registry.ErrUnavailable, failed)
+		if state := stateOf(failed); state != stateSerializationFailure && state != stateDeadlockDetected {
+			return err
+		}
+	}
+	return err
+}
+
+// Open begins a session.
+func (l *Leases) Open(ctx context.Context, session string) error {
+	return l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue("INSERT INTO moorage_lease_session (session, renewed) VALUES ($1::text, clock_timestamp())", session)
+	})
+}
+
+// Renew says that a session is not silent and what it knows, takes from it what it does not, and returns what it lost.
+func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+	var has []int64
+	known = slices.Clone(known)
+	if known == nil {
+		known = []int64{}
+	}
+	err = l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
+		batch.Queue(`DELETE FROM moorage_lease WHERE session = $1::text AND id <> ALL($2::bigint[])
+			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
+		batch.Queue(`DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket <> ALL($2::bigint[])
+			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
+		batch.Queue(`SELECT id FROM moorage_lease WHERE session = $1::text
+			UNION SELECT ticket FROM moorage_lease_want WHERE session = $1::text`, session).Query(ids(&has))
+	})
+	if err != nil || !alive {
+		return nil, false, err
+	}
+	slices.Sort(has)
+	lost = slices.DeleteFunc(known, func(id int64) bool {
+		_, found := slices.BinarySearch(has, id)
+		return found
+	})
+	return lost, true, nil
+}
+
+// Release gives back leases and withdraws tickets.
+func (l *Leases) Release(ctx context.Context, session string, ids []int64) error {
+	if len(ids) == 0 {
+		return ctx.Err()
+	}
+	return l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue("DELETE FROM moorage_lease WHERE session = $1::text AND id = ANY($2::bigint[])", session, ids)
+		batch.Queue("DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = ANY($2::bigint[])", session, ids)
+	})
+}
+
+// Wanted returns the ids of a session's leases that are in the way of other sessions' tickets.
+func (l *Leases) Wanted(ctx context.Context, session string) (wanted []int64, err error) {
+	err = l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`SELECT DISTINCT l.id FROM moorage_lease AS l JOIN moorage_lease_want AS w ON w.place = l.place
+			WHERE l.session = $1::text AND w.session <> $1::text AND (l.mode | w.mode) = 7 ORDER BY l.id`, session).Query(ids(&wanted))
+	})
+	return wanted, err
+}
+
+// Reap ends silent sessions, and deletes what sessions left that are gone.
+func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
+	err = l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond'", ttl.Microseconds()).
+			Exec(affected(func(rows int64) { ended = int(rows) }))
+		batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
+		batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
+	})
+	return ended, err
+}
+
+// End ends a session.
+func (l *Leases) End(ctx context.Context, session string) error {
+	return l.call(ctx, func(batch *pgx.Batch) {
+		for _, table := range []string{"moorage_lease_session", "moorage_lease", "moorage_lease_want"} {
+			batch.Queue("DELETE FROM "+table+" WHERE session = $1::text", session)
+		}
+	})
+}
+
+// place returns the place of a path, and the stripe on which it falls.
+func place(path string) (place []byte, stripe int16) {
+	sum := sha256.Sum256([]byte(path))
+	return sum[:], int16(binary.BigEndian.Uint16(sum[:]) % stripes)
+}
+
+// ids returns a function that reads rows of one number.
+func ids(into *[]int64) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	}
+}

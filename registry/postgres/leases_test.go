@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/locks"
+	"moorage/locks/leasestest"
+	"moorage/registry"
+)
+
+var _ locks.Leases = (*Leases)(nil)
+
+// newLeases returns a store of leases in a schema of its own.
+func newLeases(t testing.TB, options string) *Leases {
+	t.Helper()
+	dsn := newSchema(t)
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := OpenLeases(t.Context(), dsn+options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := leases.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return leases
+}
+
+// pass makes d go by: everything becomes older.
+func (l *Leases) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	for _, sql := range []string{
+		"UPDATE moorage_lease_session SET renewed = renewed - $1::bigint * interval '1 microsecond'",
+		"UPDATE moorage_lease SET since = since - $1::bigint * interval '1 microsecond'",
+		"UPDATE moorage_lease_want SET since = since - $1::bigint * interval '1 microsecond'",
+	} {
+		if _, err := l.connections.pool.Exec(t.Context(), sql, d.Microseconds()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]string{
+		"read committed":         "",
+		"serializable":           "&default_transaction_isolation=serializable",
+		"no prepared statements": "&default_query_exec_mode=exec",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leasestest.Run(t, func(t *testing.T) leasestest.Store {
+				leases := newLeases(t, options)
+				return leasestest.Store{Leases: leases, Pass: leases.pass}
+			})
+		})
+	}
+}
+
+// Leases whose session is gone, because it ended during the Try that took them, are none, and are swept.
+func TestLeasesOfNobody(t *testing.T) {
+	t.Parallel()
+	leases := newLeases(t, "")
+	for _, session := range []string{"a", "b"} {
+		if err := leases.Open(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := []locks.Lease{{ID: 1, Path: "/w", Mode: uint8(locks.W)}}
+	if blocked, alive, err := leases.Try(t.Context(), "a", 0, whole, time.Minute); blocked >= 0 || !alive || err != nil {
+		t.Fatal(blocked, alive, err)
+	}
+	if _, err := leases.connections.pool.Exec(t.Context(), "DELETE FROM moorage_lease_session WHERE session = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := leases.Reap(t.Context(), time.Minute); ended != 0 || err != nil {
+		t.Errorf("reap: got %d, error %v, want 0", ended, err)
+	}
+	var left int
+	if err := leases.connections.pool.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease").Scan(&left); err != nil || left != 0 {
+		t.Errorf("leases: got %d, error %v, want none", left, err)
+	}
+	if blocked, alive, err := leases.Try(t.Context(), "b", 0, whole, time.Minute); blocked >= 0 || !alive || err != nil {
+		t.Errorf("try: blocked at %d, alive %t, error %v, want it granted", blocked, alive, err)
+	}
+}
+
+// A store that is closed, or whose tables are missing, says so.
+func TestLeasesOpenAndClose(t *testing.T) {
+	t.Parallel()
+	if _, err := OpenLeases(t.Context(), newSchema(t)); !errors.Is(err, ErrSchema) {
+		t.Errorf("without tables: got %v, want ErrSchema", err)
+	}
+	leases := newLeases(t, "")
+	if err := leases.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := leases.Open(t.Context(), "a"); !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("after Close: got %v, want ErrClosed", err)
+	}
+}
+
+// Nodes of both kinds over one database: nobody waits for ever, and nobody writes beside others.
+func TestNodesOverLeases(t *testing.T) {
+	t.Parallel()
+	const nodes, workers, rounds = 3, 4, 15
+	leases := newLeases(t, "")
+	var mu sync.Mutex // guards the field below; leaf
+	writing := make(map[locks.Path]string)
+	var all sync.WaitGroup
+	for i := range nodes {
+		over := locks.NewDistributed(locks.DistributedConfig{Leases: leases, Jitter: rand.New(rand.NewPCG(1, uint64(i)))})
+		t.Cleanup(over.Close)
+		var node locks.Manager = over
+		if i > 0 {
+			coalesced := locks.NewCoalesced(over)
+			t.Cleanup(coalesced.Close)
+			node = coalesced
+		}
+		for w := range workers {
+			name, random := fmt.Sprintf("node %d, worker %d", i, w), rand.New(rand.NewPCG(2, uint64(i*workers+w)))
+			all.Go(func() {
+				for range rounds {
+					paths := randomPaths(random)
+					hold, err := node.Acquire(t.Context(), locks.Request{Writes: paths}, locks.Options{})
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+					mu.Lock()
+					for _, path := range paths {
+						for other, who := range writing {
+							if (path.Contains(other) || other.Contains(path)) && who != name {
+								t.Errorf("%s writes %s while %s writes %s", name, path, who, other)
+							}
+						}
+					}
+					for _, path := range paths {
+						writing[path] = name
+					}
+					mu.Unlock()
+					mu.Lock()
+					for _, path := range paths {
+						delete(writing, path)
+					}
+					mu.Unlock()
+					hold.Release()
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// randomPaths returns one or two shards, a namespace now and then.
+func randomPaths(random *rand.Rand) []locks.Path {
+	ns := locks.Warehouse("wh").Namespace("ns")
+	if random.IntN(16) == 0 {
+		return []locks.Path{ns}
+	}
+	return []locks.Path{ns.Shard(uint8(random.IntN(4))), ns.Shard(uint8(random.IntN(4)))}
+}
+
+// A call whose context ends while the server works on it returns at once.
+func TestLeasesContextEndsDuringCall(t *testing.T) {
+	t.Parallel()
+	leases := newLeases(t, "")
+	if err := leases.Open(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := leases.connections.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), "LOCK TABLE moorage_lease_stripe"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err = leases.Try(ctx, "a", 1, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, time.Minute)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
+	}
+}
+
+// BenchmarkLeases takes and gives back one lease.
+func BenchmarkLeases(b *testing.B) {
+	leases := newLeases(b, "")
+	if err := leases.Open(b.Context(), "a"); err != nil {
+		b.Fatal(err)
+	}
+	id := int64(0)
+	for b.Loop() {
+		id++
+		one := []locks.Lease{{ID: id, Path: "/wh/ns/#1", Mode: uint8(locks.W)}}
+		if blocked, alive, err := leases.Try(b.Context(), "a", 0, one, time.Minute); blocked >= 0 || !alive || err != nil {
+			b.Fatal(blocked, alive, err)
+		}
+		if err := leases.Release(b.Context(), "a", []int64{id}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

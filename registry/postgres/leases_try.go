@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// asked is what a Try asks for, as a table of SQL. $1 is the session of every statement, $7 the ticket.
+const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[]) AS asked (id, place, path, mode, n)`
+
+// unavailableLeases selects those of asked that are not to be had. What is in the way is in the same place, excludes the mode, and belongs to another
+// session, which is not silent for longer than $8 microseconds. Wants count if their ticket is older.
+const unavailableLeases = `SELECT asked.n FROM ` + asked + `
+	WHERE EXISTS (
+		SELECT 1 FROM moorage_lease AS l JOIN moorage_lease_session AS s ON s.session = l.session
+		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
+		AND s.renewed >= clock_timestamp() - $8::bigint * interval '1 microsecond'
+	) OR EXISTS (
+		SELECT 1 FROM moorage_lease_want AS w JOIN moorage_lease_session AS s ON s.session = w.session
+		WHERE w.place = asked.place AND (w.mode | asked.mode) = 7 AND w.session <> $1::text
+		AND s.renewed >= clock_timestamp() - $8::bigint * interval '1 microsecond'
+		AND (w.since, w.session, w.ticket) < (` + ticketSince + `, $1::text, $7::bigint)
+	)`
+
+// ticketSince is the age of the ticket, or that of all those still to come.
+const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS mine
+	WHERE mine.session = $1::text AND mine.ticket = $7::bigint), 'infinity'::timestamptz)`
+
+// granted tells, behind insertLeases, whether it inserted.
+const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
+
+const (
+	lockStripes = "SELECT stripe FROM moorage_lease_stripe WHERE stripe = ANY($1::smallint[]) ORDER BY stripe FOR UPDATE"
+
+	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
+
+	selectBlocked = "SELECT min(blocked.n) FROM (" + unavailableLeases + ") AS blocked"
+
+	insertLeases = `INSERT INTO moorage_lease (session, id, place, path, mode, since)
+		SELECT $1::text, asked.id, asked.place, asked.path, asked.mode, clock_timestamp() FROM ` + asked + `
+		WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (` + unavailableLeases + `)`
+
+	insertWants = `INSERT INTO moorage_lease_want (session, ticket, place, mode, path, since)
+		SELECT $1::text, $7::bigint, asked.place, asked.mode, asked.path, least(` + ticketSince + `, (SELECT clock_timestamp())) FROM ` + asked + `
+		WHERE EXISTS (` + selectSession + `) AND NOT ` + granted + ` AND NOT EXISTS (SELECT 1 FROM moorage_lease_want AS has
+			WHERE has.session = $1::text AND has.ticket = $7::bigint AND has.place = asked.place AND has.mode = asked.mode)`
+
+	deleteWants = `DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $3::bigint AND ` + granted
+
+	// What was in the way of leases that were granted belongs to sessions that were silent.
+	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
+		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text AND ` + granted
+)
+
+// Try takes all of leases or none.
+func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease, silence time.Duration) (blocked int, alive bool, err error) {
+	r := newLeaseRows(leases)
+	var inserted int64
+	var first *int32
+	err = l.call(ctx, func(batch *pgx.Batch) {
+		inserted, first, alive = 0, nil, false
+		batch.Queue(lockStripes, r.stripes)
+		batch.Queue(selectSession, session).Query(func(rows pgx.Rows) error {
+			alive = rows.Next()
+			rows.Close()
+			return rows.Err()
+		})
+		those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
+		judged := append(slices.Clone(those), ticket, silence.Microseconds())
+		batch.Queue(selectBlocked, judged...).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
+		batch.Queue(insertLeases, judged...).Exec(affected(func(rows int64) { inserted = rows }))
+		if ticket > 0 {
+			batch.Queue(insertWants, append(slices.Clone(those), ticket)...)
+			batch.Queue(deleteWants, session, r.ids, ticket)
+		}
+		batch.Queue(deletePassedOver, those...)
+	})
+	switch {
+	case err != nil || !alive:
+		return -1, false, err
+	case inserted > 0:
+		return -1, true, nil
+	case first == nil: // what was free when it was looked at was not when it was to be taken
+		return 0, true, nil
+	}
+	return int(*first), true, nil
+}
+
+// leaseRows are leases column by column.
+type leaseRows struct {
+	ids     []int64
+	places  [][]byte
+	paths   []string
+	modes   []int16
+	numbers []int32
+	stripes []int16
+}
+
+func newLeaseRows(leases []lease) leaseRows {
+	var r leaseRows
+	for i, l := range leases {
+		place, stripe := place(l.Path)
+		r.ids = append(r.ids, l.ID)
+		r.places = append(r.places, place)
+		r.paths = append(r.paths, l.Path)
+		r.modes = append(r.modes, int16(l.Mode))
+		r.numbers = append(r.numbers, int32(i))
+		r.stripes = append(r.stripes, stripe)
+	}
+	return r
+}
+
+// affected returns a function that hands on how many rows a statement wrote.
+func affected(to func(rows int64)) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		to(tag.RowsAffected())
+		return nil
+	}
+}
