@@ -97,7 +97,8 @@ func (s unhealthyStore) Healthy(context.Context) error { return s.reason }
 func TestLockMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
-	manager := locks.NewLocal(locks.LocalConfig{Observer: newLockMetrics(metrics)})
+	observer := newLockMetrics(metrics)
+	manager := locks.NewLocal(locks.LocalConfig{Observer: observer})
 	request := locks.Request{Writes: []locks.Path{locks.Pointer("w", "1")}}
 	hold, err := manager.Acquire(t.Context(), request, locks.Options{})
 	if err != nil {
@@ -115,8 +116,12 @@ func TestLockMetrics(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	hold.Release()
+	observer.LockLost(locks.LevelPointer)
+	observer.SessionLost()
 	got := counts(t, metrics)
 	for series, want := range map[string]float64{
+		"moorage_locks_lost_total pointer":                   1,
+		"moorage_lock_sessions_lost_total":                   1,
 		"moorage_lock_wait_duration_seconds pointer timeout": 1,
 		"moorage_lock_hold_duration_seconds pointer":         1,
 	} {
@@ -139,6 +144,8 @@ func TestMetricNames(t *testing.T) {
 	observer.LockConflicted(locks.LevelPointer)
 	observer.LockWaited(locks.LevelPointer, time.Second, nil)
 	observer.LockHeld(locks.LevelPointer, time.Second)
+	observer.LockLost(locks.LevelPointer)
+	observer.SessionLost()
 	families, err := metrics.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -23,6 +22,7 @@ import (
 // node is a catalog with the parts that it is made of.
 type node struct {
 	store    registry.Store
+	locks    nodeLocks
 	storages *storages
 	catalog  *catalog.Catalog
 	handler  http.Handler
@@ -46,7 +46,7 @@ func openNodeIn(ctx context.Context, c config, logger *slog.Logger) (*node, erro
 	if err != nil {
 		return nil, err
 	}
-	made, err := newNode(c, store, logger)
+	made, err := newNode(ctx, c, store, logger)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -88,13 +88,17 @@ func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Sto
 }
 
 // newNode makes the catalog and its HTTP handler over store.
-func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error) {
+func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	store := meterStore(opened, metrics)
+	locks, err := openLocks(ctx, c, newLockMetrics(metrics), logger)
+	if err != nil {
+		return nil, err
+	}
 	files := &storages{}
 	made, err := catalog.New(catalog.Config{
 		Store:              store,
-		Locks:              locks.NewLocal(locks.LocalConfig{Observer: newLockMetrics(metrics)}),
+		Locks:              locks,
 		OpenStorage:        files.open,
 		AllowedLocations:   c.AllowLocations,
 		Random:             rand.Reader,
@@ -103,7 +107,7 @@ func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error
 		UndropWindow:       c.UndropWindow,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, locks.close())
 	}
 	handler := rest.New(rest.Config{
 		Catalog:      made,
@@ -112,7 +116,7 @@ func newNode(c config, opened registry.Store, logger *slog.Logger) (*node, error
 		Ready:        store.Healthy,
 		BodyBytesMax: c.BodyBytesMax,
 	})
-	return &node{store: store, storages: files, catalog: made, handler: handler}, nil
+	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler}, nil
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: the folder
@@ -138,4 +142,6 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slo
 }
 
 // close ends the store and what was opened beside it.
-func (n *node) close() error { return errors.Join(n.store.Close(), n.storages.close()) }
+func (n *node) close() error {
+	return errors.Join(n.locks.close(), n.store.Close(), n.storages.close())
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"moorage/internal/pgtest"
 )
 
@@ -25,7 +27,7 @@ func TestPostgres(t *testing.T) {
 	if got := runToEnd(t, "serve", "--store", store, "--data", data, "--listen", "127.0.0.1:0"); got.code != exitFailed || !isSentence(got.stderr, "run moorage migrate") {
 		t.Errorf("serve without tables: %+v", got)
 	}
-	for _, want := range []string{"after 1 step", "the tables are up to date\n"} {
+	for _, want := range []string{"after 2 steps", "the tables are up to date\n"} {
 		if got := runToEnd(t, "migrate", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, want) {
 			t.Errorf("migrate: %+v, want %q", got, want)
 		}
@@ -52,6 +54,16 @@ func TestPostgres(t *testing.T) {
 	}
 	if code, body := one.request(t, "GET", boats, ""); code != http.StatusNotFound {
 		t.Errorf("after the drop: %d %s", code, body)
+	}
+	// Each server locked for the others what it did.
+	conn, err := pgx.Connect(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var sessions int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease_session").Scan(&sessions); err != nil || sessions != 2 {
+		t.Errorf("sessions of locks: got %d, error %v, want one for each server", sessions, err)
 	}
 	if got := runToEnd(t, "check", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"os"
+
+	"moorage/locks"
+	"moorage/registry/postgres"
+)
+
+// nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.
+type nodeLocks struct {
+	locks.Manager
+	close func() error
+}
+
+// openLocks returns locks in the process for a store that has one process, and locks that nodes share for a
+// database.
+func openLocks(ctx context.Context, c config, observer locks.Observer, logger *slog.Logger) (nodeLocks, error) {
+	if !c.inDatabase() {
+		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func() error { return nil }}, nil
+	}
+	leases, err := postgres.OpenLeases(ctx, c.Store)
+	if err != nil {
+		return nodeLocks{}, err
+	}
+	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
+		Leases: leases, Name: nodeName(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+	}))
+	return nodeLocks{manager, func() error {
+		manager.Close()
+		return leases.Close()
+	}}, nil
+}
+
+// nodeName says in the store which process has a lock.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// newJitter returns a source of chance for pauses, in which no two nodes may be in step.
+func newJitter() *mathrand.Rand {
+	var seed [16]byte
+	rand.Read(seed[:])
+	return mathrand.New(mathrand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:])))
+}

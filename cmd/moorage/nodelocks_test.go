@@ -1,0 +1,25 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+
+	"moorage/locks"
+)
+
+// A store that has one process has its locks in that process; TestPostgres shows those of a database.
+func TestLocksOfOneProcess(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{storeMemory, t.TempDir()} {
+		opened, err := openLocks(t.Context(), config{Store: store}, newLockMetrics(newMetrics()), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := opened.Manager.(*locks.Local); !ok {
+			t.Errorf("store %s: got locks of type %T, want *locks.Local", store, opened.Manager)
+		}
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
