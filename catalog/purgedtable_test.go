@@ -18,7 +18,7 @@ import (
 
 // purged is a table to be purged, with real manifests in a store.
 type purged struct {
-	t       *testing.T
+	t       testing.TB
 	version int
 	store   *memory.Store
 	files   []string // all that were created; rank tells what they are
@@ -30,7 +30,7 @@ type purged struct {
 	partitions []string
 }
 
-func newPurged(t *testing.T, version int) *purged {
+func newPurged(t testing.TB, version int) *purged {
 	return &purged{t: t, version: version, store: memory.New(), properties: map[string]string{}}
 }
 

@@ -357,3 +357,49 @@ func TestAcceptsGzip(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLoadHeaders: whatever stands in the headers that a load looks at, the answer is the table, plain or compressed, or 304 to a client
+// that named the table's tag or any.
+func FuzzLoadHeaders(f *testing.F) {
+	table := sampleTable(f, 20)
+	h := New(Config{Catalog: &fakeCatalog{table: table}})
+	const path = "/v1/w/namespaces/a/tables/t"
+	plain := send(h, "GET", path, "")
+	tag := plain.Header()["ETag"][0] //nolint:staticcheck // spelled as clients look it up
+	f.Add(tag, "gzip", "vended-credentials", "id-1")
+	f.Add("W/"+tag, "identity;q=1, *;q=0", "", "")
+	f.Add(`"x", `+tag[1:len(tag)-1], "gzip;q=0.5,identity;q=0.4", "vended-credentials,remote-signing", "a b")
+	f.Add("*", "br;q=1.0, gzip;q=NaN", "x", strings.Repeat("i", 129))
+	f.Add(`W/"`, "x-gzip ; q = 1", ",", "\"")
+	f.Fuzz(func(t *testing.T, match, accept, delegation, requestID string) {
+		headers := []string{"If-None-Match", match, "Accept-Encoding", accept, "X-Iceberg-Access-Delegation", delegation, "X-Request-Id", requestID}
+		w := send(h, "GET", path, "", headers...)
+		if given := w.Header().Get("X-Request-Id"); given == "" || given == requestID && !saneRequestID(requestID) {
+			t.Errorf("the request %q is called %q", requestID, given)
+		}
+		own := w.Header()["ETag"] //nolint:staticcheck // spelled as clients look it up
+		switch w.Code {
+		case http.StatusNotModified:
+			if w.Body.Len() > 0 || !strings.Contains(match, "*") && (len(own) != 1 || !strings.Contains(match, own[0][1:len(own[0])-1])) {
+				t.Errorf("%q is answered 304 with %d bytes, the tag is %q", match, w.Body.Len(), own)
+			}
+		case http.StatusOK:
+			body := io.Reader(w.Body)
+			if w.Header().Get("Content-Encoding") == "gzip" {
+				if !strings.Contains(strings.ToLower(accept), "gzip") && !strings.Contains(accept, "*") {
+					t.Errorf("compressed for %q", accept)
+				}
+				reader, err := gzip.NewReader(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body = reader
+			}
+			if got, err := io.ReadAll(body); err != nil || !bytes.Equal(got, plain.Body.Bytes()) {
+				t.Errorf("%q: %v, the answer is %.100q", headers, err, got)
+			}
+		default:
+			t.Errorf("%q is answered %d", headers, w.Code)
+		}
+	})
+}

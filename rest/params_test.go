@@ -205,3 +205,37 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// FuzzQuery: whatever stands behind the question mark, the answer is a success or blames the request, and what
+// reaches the catalog is within its bounds.
+func FuzzQuery(f *testing.F) {
+	for _, query := range []string{
+		"", "parent=a%1Fb&pageToken=&pageSize=7", "parent=%1F", "parent=a;b", "pageSize=0", "pageToken=x&pageToken=y", "snapshots=refs", "snapshots=all&x=%zz",
+		"purgeRequested=True", "purgeRequested=1", "warehouse=w", "warehouse=%00", "&&==&", "%70arent=a", "pageToken",
+	} {
+		f.Add(query)
+	}
+	table := sampleTable(f, 1)
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, s := range samples() {
+			fake := &fakeCatalog{names: []string{"x"}, next: "x", table: table}
+			r := httptest.NewRequest(s.method, s.path, strings.NewReader(s.body))
+			r.URL.RawQuery = query
+			w := httptest.NewRecorder()
+			New(Config{Catalog: fake}).ServeHTTP(w, r)
+			if w.Code != 200 && w.Code != 204 && w.Code != 400 {
+				t.Errorf("%s?%q answers %d %s", s.operation, query, w.Code, w.Body)
+			}
+			for _, page := range fake.pages {
+				if page.Limit < 0 || page.Limit > pageSizeMax || page.After != "" && moorage.ValidateName("name", page.After) != nil {
+					t.Errorf("%s?%q asks for %+v", s.operation, query, page)
+				}
+			}
+			for _, ns := range fake.spaces {
+				if len(ns) > 0 && ns.Validate() != nil {
+					t.Errorf("%s?%q asks for the namespace %q", s.operation, query, ns)
+				}
+			}
+		}
+	})
+}
