@@ -46,13 +46,28 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{folder: folder, binary: binary, extra: settings}
-	if err := s.init(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	if err := s.Restart(); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	err = s.begin(func() *exec.Cmd {
+		return s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C", "--no-sync")
+	})
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// begin prepares the folder, lets fill make the server's files, and starts the server; after an error nothing is left.
+func (s *Server) begin(fill func() *exec.Cmd) error {
+	if err := s.prepare(); err != nil {
+		return errors.Join(err, os.RemoveAll(s.folder))
+	}
+	command := fill()
+	if out, err := command.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, out), os.RemoveAll(s.folder))
+	}
+	if err := s.Restart(); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
 }
 
 // findPrograms returns the folder of initdb and postgres, of the newest version that there is.
@@ -72,8 +87,8 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// init makes the server's files. The server refuses to run as root; then it runs as "postgres".
-func (s *Server) init() error {
+// prepare finds a port, and whom the server runs as: it refuses to be root, and is "postgres" then.
+func (s *Server) prepare() error {
 	if os.Geteuid() == 0 {
 		owner, err := user.Lookup("postgres")
 		if err != nil {
@@ -91,14 +106,7 @@ func (s *Server) init() error {
 		return err
 	}
 	s.port = listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		return err
-	}
-	out, err := s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C", "--no-sync").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	return nil
+	return listener.Close()
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }

@@ -55,30 +55,43 @@ type cluster struct {
 // node is one of the servers, through all its lives. Only one goroutine may start and stop it.
 type node struct {
 	process *nodetest.Node
-	proxy   *tcptest.Proxy // on its way to the database
+	proxy   *tcptest.Proxy // on its way to the database; may be nil
 	args    []string
 	client  atomic.Pointer[nodetest.Client] // of its present life
 }
 
-// newCluster starts a database and n servers, each of which reaches it through a proxy of its own.
-func newCluster(t *testing.T, n int) *cluster {
+// newDatabase starts a database.
+func newDatabase(t *testing.T) *pgtest.Server {
 	t.Helper()
 	database, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { report(t, database.Stop()) })
+	return database
+}
+
+// newCluster starts a database and n servers, each of which reaches it through a proxy of its own.
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	database := newDatabase(t)
 	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database}
-	for i := range n {
+	for range n {
 		proxy, store := newProxy(t, c.store)
-		member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
-		c.nodes = append(c.nodes, member)
-		if err := member.start(t.Context(), c.binary); err != nil {
-			t.Fatalf("start node %d: %v", i, err)
-		}
-		t.Cleanup(func() { member.process.Kill() })
+		c.startNode(t, proxy, store)
 	}
 	return c
+}
+
+// startNode starts one more server, over the database that store names.
+func (c *cluster) startNode(t *testing.T, proxy *tcptest.Proxy, store string) {
+	t.Helper()
+	member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
+	if err := member.start(t.Context(), c.binary); err != nil {
+		t.Fatalf("start node %d: %v", len(c.nodes), err)
+	}
+	c.nodes = append(c.nodes, member)
+	t.Cleanup(func() { member.process.Kill() })
 }
 
 // newFolder returns a folder for data whose name needs no escape in a location.

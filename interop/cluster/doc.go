@@ -6,6 +6,8 @@
 // which one client alone could have been answered so (package internal/historytest), every acknowledged commit must be in
 // its table's history once and no refused one, no table may have two names or none, and `moorage check` must find nothing.
 //
+// TestFailover does the same while the database is killed and its synchronous standby takes over.
+//
 // The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s) and -seed to repeat
 // its choices. MOORAGE_BINARY names a binary to use instead of building one.
 package cluster

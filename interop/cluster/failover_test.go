@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/pgtest"
+)
+
+// Lengths of a failover: how long the clients work before the primary dies, how long nobody is primary, and
+// how long they work in all.
+const (
+	failoverAfter    = 4 * time.Second
+	failoverTakes    = 3 * time.Second
+	failoverDuration = 20 * time.Second
+)
+
+// TestFailover kills the database under load and promotes its synchronous standby. The servers, which know both
+// hosts, find it by themselves.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	primary := newDatabase(t)
+	standby := newStandby(t, primary)
+	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
+	for range nodesCount {
+		c.startNode(t, nil, c.store)
+	}
+	c.study(t, seed, failoverDuration, func(ctx context.Context) error {
+		if err := pause(ctx, failoverAfter); err != nil {
+			return err
+		}
+		if err := primary.Kill(); err != nil {
+			return err
+		}
+		if err := pause(ctx, failoverTakes); err != nil {
+			return err
+		}
+		if err := standby.Promote(); err != nil {
+			return err
+		}
+		promoted := time.Now()
+		err := c.awaitReady(ctx)
+		t.Logf("ready %s after the promotion", time.Since(promoted).Round(time.Millisecond))
+		return err
+	})
+}
+
+// newStandby starts a synchronous standby.
+func newStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
+	t.Helper()
+	standby, err := primary.Standby(primary.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { report(t, standby.Stop()) })
+	return standby
+}
+
+// bothHosts returns a connection string that names the hosts of both databases.
+func bothHosts(t *testing.T, first, second *pgtest.Server) string {
+	t.Helper()
+	one, err := url.Parse(first.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := url.Parse(second.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Host = fmt.Sprintf("%s,%s", one.Host, other.Host)
+	return one.String()
+}
