@@ -45,7 +45,8 @@ type historySystem struct {
 
 // historyParts are the parts of a system that tests vary.
 type historyParts struct {
-	store  registry.Store // with its faults, as each node sees it
+	store  registry.Store   // with its faults, as each node sees it
+	stores []registry.Store // or one for each node
 	locks  func() locks.Manager
 	nodes  int
 	open   func(roots []string) (storage.Store, error) // default: files in memory
@@ -86,7 +87,10 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		}
 	}
 	config.Store, config.Locks = parts.store, parts.locks()
-	for range parts.nodes {
+	for i := range parts.nodes {
+		if parts.stores != nil {
+			config.Store = parts.stores[i]
+		}
 		node, err := New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -115,6 +119,8 @@ func TestHistory(t *testing.T) {
 		{"two nodes", small, memorySystem(noLocks, 2)},
 		{"lost and late answers", small, faultySystem},
 		{"outcomes that stay unknown", small, unansweredSystem},
+		{"three nodes on PostgreSQL", small, postgresSystem(noLocks, 3)},
+		{"lost and late answers on PostgreSQL", small, faultyPostgresSystem},
 		{"on disk", historySize{writers: 16, commits: 25, readers: 2, reads: 30}, diskSystem},
 	}
 	for _, tt := range tests {

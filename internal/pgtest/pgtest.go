@@ -164,6 +164,19 @@ func (s *Server) DSN() string {
 	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", s.port)
 }
 
+// NewSchema makes an empty schema, and returns a connection string for it.
+func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err error) {
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return "", err
+	}
+	return s.DSN() + "&search_path=" + name, nil
+}
+
 // Kill ends the server at once, as a power cut of its machine would, and waits until it is gone.
 func (s *Server) Kill() error {
 	if s.process == nil {
