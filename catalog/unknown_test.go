@@ -108,6 +108,11 @@ func TestLostAnswerOfCommit(t *testing.T) {
 	if mine.MetadataLocation == last.MetadataLocation {
 		t.Errorf("answered %s, which is another commit's", mine.MetadataLocation)
 	}
+	for _, entry := range last.Document.MetadataLog() {
+		if entry.MetadataLocation == mine.MetadataLocation {
+			t.Errorf("the metadata log names %s, so it could have told the outcome", mine.MetadataLocation)
+		}
+	}
 	f.wantClean()
 }
 

@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"moorage"
+)
+
+// overtaken is an operation whose answer is lost, and what others do before it looks, after which what there is
+// tells nothing about it any more.
+type overtaken struct {
+	operation Operation
+	run       func(ctx context.Context, c *Catalog) error
+	others    []raceClient
+	there     []string // at the end
+}
+
+// What others did on top of a change, once its answer was lost, does not hide from it that it happened.
+func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
+	t.Parallel()
+	setOwner := func(value string) raceClient {
+		return func(ctx context.Context, c *Catalog) error {
+			_, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"ns"}, PropertiesChange{Updates: map[string]string{"owner": value}})
+			return err
+		}
+	}
+	tests := []overtaken{
+		{
+			operation: OpCreateTable, run: createTable(ident("new")),
+			others: []raceClient{dropTable(ident("new"), DropOptions{}), createTable(ident("new")), dropTable(ident("new"), DropOptions{})},
+			there:  []string{"ns", "ns:t"},
+		},
+		{
+			operation: OpCommitCreate, run: commitTable(ident("new"), commitCreateRequest(t, "file:///wh/ns/new")),
+			others: []raceClient{renameTable(ident("new"), ident("u")), createTable(ident("new")), dropTable(ident("u"), DropOptions{})},
+			there:  []string{"ns", "ns:new", "ns:t"},
+		},
+		{
+			operation: OpRename, run: renameTable(ident("t"), ident("new")),
+			others: []raceClient{renameTable(ident("new"), ident("u")), createTable(ident("new")), createTable(ident("t"))},
+			there:  []string{"ns", "ns:new", "ns:t", "ns:u"},
+		},
+		{
+			operation: OpDropTable, run: dropTable(ident("t"), DropOptions{Purge: true}),
+			others: []raceClient{createTable(ident("t")), renameTable(ident("t"), ident("u")), createTable(ident("t"))},
+			there:  []string{"ns", "ns:t", "ns:u"},
+		},
+		{
+			operation: OpUpdateProperties, run: setOwner("me"),
+			others: []raceClient{setOwner("a"), setOwner("b"), setOwner("c")},
+			there:  []string{"ns", "ns:t"},
+		},
+		{
+			operation: OpCreateNamespace, run: createNamespace("x"),
+			others: []raceClient{dropNamespace("x"), createNamespace("x"), dropNamespace("x")},
+			there:  []string{"ns", "ns:t"},
+		},
+		{
+			operation: OpDropNamespace, run: dropNamespace("y"),
+			others: []raceClient{createNamespace("y"), dropNamespace("y"), createNamespace("y")},
+			there:  []string{"ns", "ns:t", "y"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.operation), func(t *testing.T) {
+			t.Parallel()
+			f, losing := newLosingFixture(t)
+			f.create("t")
+			if tt.operation == OpDropNamespace {
+				if err := createNamespace("y")(f.ctx, f.Catalog); err != nil {
+					t.Fatal(err)
+				}
+			}
+			node := f.other(losing.Store)
+			node.locks = noLocks() // who waits for the lost answer still has those that both would take
+			losing.lose(tt.operation, false, func() {
+				for i, other := range tt.others {
+					if err := other(f.ctx, node); err != nil {
+						t.Errorf("other change %d: %v", i, err)
+					}
+				}
+			})
+			if err := tt.run(f.ctx, f.Catalog); err != nil {
+				t.Errorf("it happened, but was answered %v", err)
+			}
+			if losing.operation != "" {
+				t.Fatalf("no Apply of %s was seen", tt.operation)
+			}
+			if got := f.inventory([]*Catalog{f.Catalog, node}); fmt.Sprint(got) != fmt.Sprint(tt.there) {
+				t.Errorf("there is %v, want %v", got, tt.there)
+			}
+			f.wantClean()
+		})
+	}
+}
