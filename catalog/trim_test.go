@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// metadataFiles returns the locations of a table's last versions, the oldest first, one for each of n commits made
+// here.
+func (f *fixture) metadataFiles(name string, n int) []string {
+	f.t.Helper()
+	var locations []string
+	for i := range n {
+		table, err := f.Commit(f.ctx, ident(name), setProperty(f.t, "n", fmt.Sprint(i)))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		locations = append(locations, table.MetadataLocation)
+	}
+	return locations
+}
+
+// present returns which of locations are files.
+func (f *fixture) present(locations []string) []string {
+	f.t.Helper()
+	return slices.DeleteFunc(slices.Clone(locations), func(location string) bool {
+		_, err := f.files.Stat(f.ctx, location)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			f.t.Fatal(err)
+		}
+		return err != nil
+	})
+}
+
+// trimming is a commit after which old metadata files are deleted, and one entry is kept in the log.
+const trimming = `[{"action":"set-properties","updates":{"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"}}]`
+
+// Metadata files that fall out of the log are deleted where the table asks for it, and only there.
+func TestDeleteAfterCommit(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		properties string
+		kept       int // of five versions
+	}{
+		{`"write.metadata.previous-versions-max":"1"`, 5},
+		{`"write.metadata.previous-versions-max":"1","write.metadata.delete-after-commit.enabled":"false"`, 5},
+		{`"write.metadata.previous-versions-max":"1","write.metadata.delete-after-commit.enabled":"true"`, 2},
+		{`"write.metadata.previous-versions-max":"2","write.metadata.delete-after-commit.enabled":"true"`, 3},
+		{`"write.metadata.delete-after-commit.enabled":"true"`, 5},
+	} {
+		t.Run(row.properties, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"set-properties","updates":{`+row.properties+`}}]`)); err != nil {
+				t.Fatal(err)
+			}
+			locations := f.metadataFiles("t", 5)
+			if got, want := f.present(locations), locations[5-row.kept:]; !slices.Equal(got, want) {
+				t.Errorf("there are %q, want %q", got, want)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// A commit of which nobody knows whether it happened deletes nothing: neither its own file nor one that would have
+// fallen out of the log.
+func TestDeleteAfterUnknownCommit(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newFixture(t, func(c *Config) {
+		silent.Store = c.Store
+		c.Store = silent
+	})
+	f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming)); err != nil {
+		t.Fatal(err)
+	}
+	locations := f.metadataFiles("t", 2)
+	silent.arm(string(OpCommit))
+	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindCommitUnknown)
+	silent.disarm()
+	if got := f.present(locations); !slices.Equal(got, locations) {
+		t.Errorf("there are %q, want %q", got, locations)
+	}
+	f.wantClean()
+}
+
+// A file that a registered table's log names outside of what the table claims is not the server's to delete.
+func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming)); err != nil {
+		t.Fatal(err)
+	}
+	last, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+		t.Fatal(err)
+	}
+	const elsewhere = "file:///wh/elsewhere/00007-x.metadata.json"
+	if err := f.files.Create(f.ctx, elsewhere, last.Document.Raw()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: elsewhere}); err != nil {
+		t.Fatal(err)
+	}
+	f.metadataFiles("t", 3)
+	if got := f.present([]string{elsewhere}); len(got) != 1 {
+		t.Errorf("%s was deleted", elsewhere)
+	}
+	f.wantClean()
+}
