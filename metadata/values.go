@@ -1,0 +1,144 @@
+package metadata
+
+import (
+	"strconv"
+
+	"moorage"
+)
+
+// long consumes the value of a member that must be an integer of 64 bits.
+func (c *cursor) long(name string) (int64, error) {
+	literal, err := c.value()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(literal), 10, 64)
+	if err != nil {
+		return 0, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse to a long value: %s: %s", name, clip(string(literal)))
+	}
+	return n, nil
+}
+
+// int consumes the value of a member that must be an integer of 32 bits.
+func (c *cursor) int(name string) (int, error) {
+	literal, err := c.value()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(literal), 10, 32)
+	if err != nil {
+		return 0, moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse to an integer value: %s: %s", name, clip(string(literal)))
+	}
+	return int(n), nil
+}
+
+// quoted consumes the value of a member that must be a string, and returns the literal.
+func (c *cursor) quoted(name string) ([]byte, error) {
+	literal, err := c.value()
+	if err == nil && literal[0] != '"' {
+		err = moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse to a string value: %s: %s", name, clip(string(literal)))
+	}
+	return literal, err
+}
+
+// longOrNull consumes the value of a member that is an integer of 64 bits or null.
+func (c *cursor) longOrNull(name string) (optional, error) {
+	if c.null() {
+		return optional{}, nil
+	}
+	n, err := c.long(name)
+	return optional{n, true}, err
+}
+
+// intOrNull consumes the value of a member that is an integer of 32 bits or null.
+func (c *cursor) intOrNull(name string) (optional, error) {
+	if c.null() {
+		return optional{}, nil
+	}
+	n, err := c.int(name)
+	return optional{int64(n), true}, err
+}
+
+// quotedOrNull consumes the value of a member that is a string or null.
+func (c *cursor) quotedOrNull(name string) error {
+	if c.null() {
+		return nil
+	}
+	_, err := c.quoted(name)
+	return err
+}
+
+// quotedList consumes the value of a member that must be an array of strings, and returns it.
+func (c *cursor) quotedList(name string) ([]byte, error) {
+	c.space()
+	start := c.pos
+	err := c.array(func() error {
+		_, err := c.quoted(name)
+		return err
+	})
+	return c.raw[start:c.pos], err
+}
+
+// string consumes the value of a member that must be a string.
+func (c *cursor) string(name string) (string, error) {
+	literal, err := c.quoted(name)
+	if err != nil {
+		return "", err
+	}
+	return unquote(literal), nil
+}
+
+// stringMap consumes the value of a member that must be an object of strings.
+func (c *cursor) stringMap(name string) (map[string]string, error) {
+	if c.space() != '{' {
+		literal, err := c.value()
+		if err == nil {
+			err = moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse string map from non-object value: %s: %s", name, clip(string(literal)))
+		}
+		return nil, err
+	}
+	texts := make(map[string]string)
+	err := c.object(func(key []byte) error {
+		text, err := c.string(string(key))
+		texts[string(key)] = text
+		return err
+	})
+	return texts, err
+}
+
+// stringList consumes the value of a member that must be an array of strings.
+func (c *cursor) stringList(name string) ([]string, error) {
+	texts := []string{}
+	err := c.array(func() error {
+		text, err := c.string(name)
+		texts = append(texts, text)
+		return err
+	})
+	return texts, err
+}
+
+// longList consumes the value of a member that must be an array of integers of 64 bits.
+func (c *cursor) longList(name string) ([]int64, error) {
+	numbers := []int64{}
+	err := c.array(func() error {
+		n, err := c.long(name)
+		numbers = append(numbers, n)
+		return err
+	})
+	return numbers, err
+}
+
+// intList consumes the value of a member that must be an array of integers of 32 bits.
+func (c *cursor) intList(name string) ([]int, error) {
+	numbers := []int{}
+	err := c.array(func() error {
+		n, err := c.int(name)
+		numbers = append(numbers, n)
+		return err
+	})
+	return numbers, err
+}
