@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	"moorage/registry"
 )
@@ -252,7 +251,17 @@ func applyMalformed(h *harness) {
 		}
 	}
 	h.wantIDs(h.list(registry.TableLocation, "", "", 10), "there")
-	longest := key(strings.Repeat("x", registry.KeyBytesMax))
+}
+
+// applyLongestKey uses a key that cannot be compressed.
+func applyLongestKey(h *harness) {
+	random := h.random()
+	id := make([]byte, registry.KeyBytesMax)
+	for i := range id {
+		id[i] = byte(random.Uint32())
+	}
+	longest := key(string(id))
 	etag := h.put(longest, registry.StateOwner, "1")
 	h.wantRecord(h.get(longest), longest, etag, registry.StateOwner, "1")
+	h.wantIDs(h.list(registry.TableLocation, string(id[:registry.KeyBytesMax-1]), "", 2), string(id))
 }

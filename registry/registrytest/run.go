@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 		{"Apply/ChangesNothingIfAConditionFails", applyAllOrNothing},
 		{"Apply/TakesConditionsWithoutWrites", applyConditionsOnly},
 		{"Apply/TakesTheLargestBatch", applyLargest},
+		{"Apply/TakesTheLongestKey", applyLongestKey},
 		{"Apply/RefusesMalformedBatches", applyMalformed},
 		{"Apply/CreatesOnceUnderContention", applyCreateOnce},
 		{"Apply/LosesNoUpdateUnderContention", applyCounters},
