@@ -19,8 +19,11 @@ import (
 // failure or a deadlock, which certainly changed nothing.
 const sendsMax = 20
 
-// errSendAgain says that the server undid the transaction for a reason that may not come again.
-var errSendAgain = errors.New("postgres: send again")
+// What send returns beside the errors of Store.Apply; the transaction was undone.
+var (
+	errSendAgain = errors.New("postgres: send again")                                   // for a reason that may not come again
+	errUnnamed   = errors.New("postgres: a condition failed that the rows do not name") // because of rows that were not found
+)
 
 // Apply implements registry.Store.
 func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -31,7 +34,10 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 		return nil, err
 	}
 	var err error
-	for range sendsMax {
+	for sends := range sendsMax {
+		if err := s.pause(ctx, sends); err != nil {
+			return nil, err
+		}
 		var etags []registry.ETag
 		if etags, err = s.newETags(batch); err != nil {
 			return nil, err
@@ -43,11 +49,33 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 		if err = s.send(ctx, newPlan(sealed, etags)); err == nil {
 			return etags[:len(batch.Writes):len(batch.Writes)], nil
 		}
+		if errors.Is(err, errUnnamed) {
+			err = s.nameFailed(ctx, sealed.Conditions)
+		}
 		if !errors.Is(err, errSendAgain) {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendsMax, err)
+}
+
+// nameFailed returns the first of conditions that does not hold as of one moment as a *registry.FailedError, and
+// errSendAgain if all hold by now.
+func (s *Store) nameFailed(ctx context.Context, conditions []registry.Condition) error {
+	keys := make([]registry.Key, len(conditions))
+	for i, c := range conditions {
+		keys[i] = c.Key
+	}
+	records, err := s.Get(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for i, c := range conditions {
+		if !c.Met(records[i]) {
+			return &registry.FailedError{Index: i, Condition: c}
+		}
+	}
+	return errSendAgain
 }
 
 // newETags draws the ETags for a batch.
@@ -63,6 +91,8 @@ type plan struct {
 	etags  []registry.ETag
 	touch  []touch // every key of the batch once, in order
 	change bool    // the last write is a change that is to have a place
+
+	written map[registry.Key]bool // every key of the batch, and whether it is written
 }
 
 // touch is a key that a batch writes or asks for.
@@ -73,14 +103,14 @@ type touch struct {
 
 func newPlan(sealed registry.Batch, etags []registry.ETag) *plan {
 	p := &plan{batch: sealed, etags: etags, change: sealed.Change != nil}
-	writes := make(map[registry.Key]bool, len(sealed.Writes)+len(sealed.Conditions))
+	p.written = make(map[registry.Key]bool, len(sealed.Writes)+len(sealed.Conditions))
 	for _, c := range sealed.Conditions {
-		writes[c.Key] = false
+		p.written[c.Key] = false
 	}
 	for _, w := range sealed.Writes {
-		writes[w.Key] = true
+		p.written[w.Key] = true
 	}
-	for key, written := range writes {
+	for key, written := range p.written {
 		p.touch = append(p.touch, touch{key, written})
 	}
 	slices.SortFunc(p.touch, func(a, b touch) int { return compareKeys(a.key, b.key) })
@@ -92,7 +122,7 @@ func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// send carries the plan out in one pipeline. Errors are those of Store.Apply and errSendAgain.
+// send carries the plan out in one pipeline. Errors are those of Store.Apply, errSendAgain and errUnnamed.
 func (s *Store) send(ctx context.Context, p *plan) error {
 	return s.with(ctx, func(conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
@@ -105,6 +135,10 @@ func (s *Store) send(ctx context.Context, p *plan) error {
 				return fmt.Errorf("%w: the server warned while it committed: %v", registry.ErrUnknown, notice)
 			}
 			return nil
+		}
+		if stateOf(err) == stateReadOnly {
+			// The server has become a standby: the next connection is made to one that is none.
+			_ = conn.Conn().Close(ctx)
 		}
 		return p.failure(ctx, err, found)
 	})
@@ -165,41 +199,90 @@ func touchedIDs(run []touch) [][]byte {
 	return ids
 }
 
-// guard queues statements that fail with a division by zero unless all conditions hold. The rows that
-// they look at are locked, or absent.
+// guard queues statements that fail with a division by zero unless all conditions hold. A row may have come since the
+// rows were locked. It cannot have the version that a condition asks for, because none is given twice, but it may have
+// the state: those rows are locked here as well.
 func (p *plan) guard(batch *pgx.Batch) {
-	type group struct {
-		keys   [][]byte
-		etags  []pgtype.UUID
-		states []int16
+	for _, table := range registry.Tables() {
+		name := tableName(table)
+		for kind, g := range p.guarded(table) {
+			if len(g.keys) == 0 {
+				continue
+			}
+			var query *pgx.QueuedQuery
+			switch guardKind(kind) {
+			case guardAbsent:
+				query = batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM "+name+" WHERE key = ANY($1::bytea[])) THEN 0 ELSE 1 END)", g.keys)
+			case guardETag:
+				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM unnest($1::bytea[], $2::uuid[]) AS want (key, etag) JOIN "+name+
+					" AS t ON t.key = want.key AND t.etag = want.etag WHERE t.key = ANY($1::bytea[])) = $3::bigint THEN 1 ELSE 0 END)",
+					g.keys, g.etags, len(g.keys))
+			case guardState, guardWrittenState:
+				mode := "SHARE"
+				if guardKind(kind) == guardWrittenState {
+					mode = "UPDATE"
+				}
+				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM (SELECT t.key FROM unnest($1::bytea[], $2::smallint[]) AS want (key, state) JOIN "+name+
+					" AS t ON t.key = want.key AND t.state = want.state WHERE t.key = ANY($1::bytea[]) FOR "+mode+" OF t) AS held) = $3::bigint THEN 1 ELSE 0 END)",
+					g.keys, g.states, len(g.keys))
+			}
+			keepPrepared(batch, query)
+		}
 	}
-	groups := map[registry.ConditionKind]map[registry.Table]*group{}
+}
+
+// guardKind tells apart what one statement of the guard asks for.
+type guardKind int
+
+const (
+	guardAbsent guardKind = iota
+	guardETag
+	guardState
+	guardWrittenState // a state of a key that the batch writes too
+	guardKinds
+)
+
+// guardGroup are the conditions of one statement of the guard, column by column.
+type guardGroup struct {
+	keys   [][]byte
+	etags  []pgtype.UUID
+	states []int16
+}
+
+// guarded returns the conditions on a table by what asks for them, each once.
+func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
+	seen := make(map[registry.Condition]bool)
 	for _, c := range p.batch.Conditions {
-		if groups[c.Kind] == nil {
-			groups[c.Kind] = map[registry.Table]*group{}
+		if c.Key.Table != table || seen[c] {
+			continue
 		}
-		g := groups[c.Kind][c.Key.Table]
-		if g == nil {
-			g = &group{}
-			groups[c.Kind][c.Key.Table] = g
+		seen[c] = true
+		kind := guardAbsent
+		switch {
+		case c.Kind == registry.CondETagIs:
+			kind = guardETag
+		case c.Kind == registry.CondStateIs && p.written[c.Key]:
+			kind = guardWrittenState
+		case c.Kind == registry.CondStateIs:
+			kind = guardState
 		}
+		g := &groups[kind]
 		g.keys = append(g.keys, []byte(c.Key.ID))
 		g.etags = append(g.etags, uuid(c.ETag))
 		g.states = append(g.states, int16(c.State))
 	}
-	for _, table := range registry.Tables() {
-		name := tableName(table)
-		if g := groups[registry.CondAbsent][table]; g != nil {
-			batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM "+name+" WHERE key = ANY($1::bytea[])) THEN 0 ELSE 1 END)", g.keys)
+	return groups
+}
+
+// keepPrepared lets the statements of batch stay prepared when query, one of them, is a guard that fails: the driver
+// forgets the statements of a batch that met an error, because one of them could be to blame.
+func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
+	query.Fn = func(results pgx.BatchResults) error {
+		_, err := results.Exec()
+		if stateOf(err) == stateDivisionByZero {
+			batch.QueuedQueries = nil
 		}
-		if g := groups[registry.CondETagIs][table]; g != nil {
-			batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM unnest($1::bytea[], $2::uuid[]) AS want (key, etag) WHERE NOT EXISTS "+
-				"(SELECT 1 FROM "+name+" AS t WHERE t.key = want.key AND t.etag = want.etag)) THEN 0 ELSE 1 END)", g.keys, g.etags)
-		}
-		if g := groups[registry.CondStateIs][table]; g != nil {
-			batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM unnest($1::bytea[], $2::smallint[]) AS want (key, state) WHERE NOT EXISTS "+
-				"(SELECT 1 FROM "+name+" AS t WHERE t.key = want.key AND t.state = want.state)) THEN 0 ELSE 1 END)", g.keys, g.states)
-		}
+		return err
 	}
 }
 
@@ -265,7 +348,8 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 }
 
 // tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of a
-// key that must be there an update, any other one both.
+// key that must be there an update, any other one both. So is a delete of a key that may be missing: a row that is not there
+// cannot be held, and a batch that makes it would otherwise be both before this one and after it.
 type tableWrites struct{ inserts, updates, deletes columns }
 
 // writes returns the batch's writes by table, each in the order of keys, without the change that writeChange writes.
@@ -292,6 +376,9 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 		}
 		kind := asked[w.Key]
 		if w.Delete {
+			if kind == 0 {
+				t.inserts.add(registry.Put(w.Key, registry.StateNone, nil), etag, false)
+			}
 			t.deletes.add(w, etag, false)
 			continue
 		}
@@ -307,8 +394,9 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 
 const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 
-// insert queues the statement that inserts c into table. ON CONFLICT is not used: a row that must be
-// absent and is not is a unique violation.
+// insert queues the statement that inserts those rows of c into table that are not there. ON CONFLICT is not used: a
+// row that must be absent and is not is a unique violation. A row that is there is locked, because it may have come since the rows
+// were locked, and could be gone again when update comes to it.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -316,7 +404,7 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	name := tableName(table)
 	batch.Queue("INSERT INTO "+name+" (key, etag, state, value) SELECT new.key, new.etag, new.state, new.value FROM "+newRows+
 		", $5::boolean[]) AS new (key, etag, state, value, absent) WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
-		" AS t WHERE t.key = new.key) ORDER BY new.key", c.keys, c.etags, c.states, c.values, c.absent)
+		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", c.keys, c.etags, c.states, c.values, c.absent)
 }
 
 // update queues the statement that puts c where there are rows, but for those just inserted, and remove the one that deletes c's keys.
@@ -329,7 +417,7 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 		place = ", awaits = false, position = NULL, reads = NULL, wrote = NULL, at = NULL"
 	}
 	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, value = new.value"+place+" FROM "+newRows+
-		") AS new (key, etag, state, value) WHERE t.key = new.key AND t.etag <> new.etag", c.keys, c.etags, c.states, c.values)
+		") AS new (key, etag, state, value) WHERE t.key = new.key AND t.key = ANY($1::bytea[]) AND t.etag <> new.etag", c.keys, c.etags, c.states, c.values)
 }
 
 func remove(batch *pgx.Batch, table registry.Table, c columns) {

@@ -3,36 +3,86 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"moorage/registry"
 )
 
-// numberingsMax bounds how often a reader of changes tries to number them: each time it fails another
-// reader has succeeded, or the server has undone it.
-const numberingsMax = 100
+const (
+	// numberingsMax bounds how often a reader of changes loses the race to number them: each time another reader has
+	// numbered some.
+	numberingsMax = 100
+	// numberedMax is how many changes are numbered at once. A reader must not hold all that ever waited.
+	numberedMax = 4096
+	// versionsMax bounds the versions that are held for that; the change with which they become more is the last.
+	versionsMax = 1 << 18
+)
 
-// Changes implements registry.Store.
+// Changes implements registry.Store. Its page is read when every change that was there at its begin has a place, or
+// is full.
 func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
 	}
-	var changes []registry.PositionedChange
-	err := s.read(ctx, func(conn *pgxpool.Conn) error {
-		if err := number(ctx, conn); err != nil {
-			return err
-		}
-		rows, err := conn.Query(ctx, "SELECT position, key, etag, state, value FROM moorage_change "+
-			"WHERE position > $1::bigint ORDER BY position LIMIT $2::bigint", int64(after), limit)
+	lost, all := 0, false
+	for {
+		found, err := s.look(ctx, after, limit)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		changes, err = pgx.CollectRows(rows, scanChange)
-		return err
+		if all || len(found.page) == limit || len(found.waiting) == 0 {
+			return found.page, nil
+		}
+		published, err := s.publish(ctx, found)
+		switch {
+		case err != nil:
+			return nil, err
+		case published:
+			lost, all = 0, !found.more
+			continue
+		case lost == numberingsMax:
+			return nil, fmt.Errorf("%w: number the changes: gave up after %d tries", registry.ErrUnavailable, lost)
+		}
+		lost++
+		if err := s.pause(ctx, lost); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// looked is what a reader of changes finds.
+type looked struct {
+	head    int64      // the place that was given away last
+	waiting []unplaced // changes that await a place, oldest first
+	more    bool       // there may be others
+	page    []registry.PositionedChange
+}
+
+// look reads the head, then changes that await a place, and then a page: in this order, so that nothing is numbered that was
+// numbered since, and nothing is missed that was.
+func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
+	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+		found = looked{}
+		batch := &pgx.Batch{}
+		batch.Queue("SELECT last FROM moorage_change_head WHERE one").QueryRow(func(row pgx.Row) error { return row.Scan(&found.head) })
+		batch.Queue("SELECT key, reads, wrote FROM moorage_change WHERE awaits ORDER BY at, key LIMIT $1::bigint", numberedMax).
+			Query(func(rows pgx.Rows) error {
+				found.waiting, found.more, err = collectUnplaced(rows)
+				return err
+			})
+		batch.Queue("SELECT position, key, etag, state, value FROM moorage_change WHERE position > $1::bigint ORDER BY position LIMIT $2::bigint",
+			int64(min(after, math.MaxInt64)), limit).Query(func(rows pgx.Rows) error {
+			found.page, err = pgx.CollectRows(rows, scanChange)
+			return err
+		})
+		return conn.SendBatch(ctx, batch).Close()
 	})
-	return changes, err
+	return found, err
 }
 
 func scanChange(rows pgx.CollectableRow) (registry.PositionedChange, error) {
@@ -45,63 +95,113 @@ func scanChange(rows pgx.CollectableRow) (registry.PositionedChange, error) {
 	return registry.PositionedChange{Position: registry.Position(position), Change: change}, err
 }
 
-// number gives a place to every change that awaits one.
-func number(ctx context.Context, conn *pgxpool.Conn) error {
-	var err error
-	for range numberingsMax {
-		err = numberOnce(ctx, conn)
-		switch stateOf(err) {
-		case stateDivisionByZero, stateSerializationFailure, stateDeadlockDetected:
-		default:
-			return err
-		}
-	}
-	return fmt.Errorf("number the changes: gave up after %d tries: %w", numberingsMax, err)
-}
-
-// numberOnce reads the head, then all changes that await a place, and publishes their places together with
-// the new head if the head is as it was read; a division by zero if it is not.
-func numberOnce(ctx context.Context, conn *pgxpool.Conn) error {
-	var head int64
-	if err := conn.QueryRow(ctx, "SELECT last FROM moorage_change_head").Scan(&head); err != nil {
-		return err
-	}
-	rows, err := conn.Query(ctx, "SELECT key, reads, wrote FROM moorage_change WHERE awaits ORDER BY at, key")
-	if err != nil {
-		return err
-	}
-	waiting, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (unplaced, error) {
-		var u unplaced
-		err := row.Scan(&u.key, &u.reads, &u.wrote)
-		return u, err
-	})
-	if err != nil || len(waiting) == 0 {
-		return err
-	}
-	sorted := sortUnplaced(waiting)
-	keys, positions := make([][]byte, len(sorted)), make([]int64, len(sorted))
-	for i, u := range sorted {
-		keys[i], positions[i] = u.key, head+int64(i)+1
-	}
-	return publish(ctx, conn, head, keys, positions)
-}
-
-// publish writes the places in one transaction.
-func publish(ctx context.Context, conn *pgxpool.Conn, head int64, keys [][]byte, positions []int64) error {
-	batch := &pgx.Batch{}
-	batch.Queue("SELECT last FROM moorage_change_head FOR UPDATE")
-	batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM moorage_change_head WHERE last = $1::bigint) THEN 1 ELSE 0 END)", head)
-	batch.Queue("UPDATE moorage_change_head SET last = $1::bigint", positions[len(positions)-1])
-	batch.Queue("UPDATE moorage_change AS t SET awaits = false, position = new.position, reads = NULL, wrote = NULL "+
-		"FROM unnest($1::bytea[], $2::bigint[]) AS new (key, position) WHERE t.key = new.key AND t.awaits", keys, positions)
-	return conn.SendBatch(ctx, batch).Close()
-}
-
 // unplaced is a change that awaits a place.
 type unplaced struct {
 	key   []byte
 	reads [][16]byte // versions that its batch found
 	wrote [][16]byte // versions that its batch made
+}
+
+// collectUnplaced returns the first changes of rows, and whether there may be more.
+func collectUnplaced(rows pgx.Rows) (waiting []unplaced, more bool, err error) {
+	defer rows.Close()
+	versions := 0
+	for rows.Next() {
+		var u unplaced
+		if err := rows.Scan(&u.key, &u.reads, &u.wrote); err != nil {
+			return nil, false, err
+		}
+		waiting = append(waiting, u)
+		if versions += len(u.reads) + len(u.wrote); versions >= versionsMax {
+			return waiting, true, nil
+		}
+	}
+	return waiting, len(waiting) >= numberedMax, rows.Err()
+}
+
+// publish gives places to what was found waiting, and tells whether it did: not if another reader was faster.
+func (s *Store) publish(ctx context.Context, found looked) (bool, error) {
+	if found.more {
+		if err := s.addMissing(ctx, &found); err != nil {
+			return false, err
+		}
+	}
+	sorted := sortUnplaced(found.waiting)
+	keys, positions := make([][]byte, len(sorted)), make([]int64, len(sorted))
+	for i, u := range sorted {
+		keys[i], positions[i] = u.key, found.head+int64(i)+1
+	}
+	batch := func() *pgx.Batch {
+		batch := &pgx.Batch{}
+		batch.Queue("SELECT last FROM moorage_change_head WHERE one FOR UPDATE")
+		keepPrepared(batch, batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM moorage_change_head WHERE one AND last = $1::bigint) THEN 1 ELSE 0 END)", found.head))
+		batch.Queue("UPDATE moorage_change_head SET last = $1::bigint WHERE one", positions[len(positions)-1])
+		batch.Queue("UPDATE moorage_change AS t SET awaits = false, position = new.position, reads = NULL, wrote = NULL "+
+			"FROM unnest($1::bytea[], $2::bigint[]) AS new (key, position) WHERE t.key = new.key AND t.key = ANY($1::bytea[]) AND t.awaits", keys, positions)
+		return batch
+	}
+	published := false
+	err := s.read(ctx, func(conn *pgxpool.Conn) error {
+		err := conn.SendBatch(ctx, batch()).Close()
+		published = err == nil
+		if stateOf(err) == stateDivisionByZero {
+			return nil
+		}
+		return err
+	})
+	return published, err
+}
+
+// addMissing adds to a part of the changes that wait the others on which it depends. The part is the oldest by the server's
+// clock, so that there are none, unless that clock was set back between the two or another server took over.
+func (s *Store) addMissing(ctx context.Context, found *looked) error {
+	here := make(map[string]bool, len(found.waiting))
+	made := make(map[[16]byte]bool)
+	for added := found.waiting; len(added) > 0; {
+		for _, u := range added {
+			here[string(u.key)] = true
+			for _, etag := range u.wrote {
+				made[etag] = true
+			}
+		}
+		var missing []pgtype.UUID
+		for _, u := range added {
+			for _, etag := range u.reads {
+				if !made[etag] {
+					missing = append(missing, uuid(etag))
+				}
+			}
+		}
+		makers, err := s.makers(ctx, missing)
+		if err != nil {
+			return err
+		}
+		added = slices.DeleteFunc(makers, func(u unplaced) bool { return here[string(u.key)] })
+		found.waiting = append(found.waiting, added...)
+	}
+	return nil
+}
+
+// makers returns the changes among those that wait whose batches made one of versions.
+func (s *Store) makers(ctx context.Context, versions []pgtype.UUID) (makers []unplaced, err error) {
+	if len(versions) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND c.key IN "+
+			"(SELECT m.key FROM moorage_change AS m CROSS JOIN LATERAL unnest(m.wrote) AS w (etag) "+
+			"JOIN unnest($1::uuid[]) AS r (etag) ON w.etag = r.etag WHERE m.awaits) ORDER BY c.at, c.key", versions)
+		if err != nil {
+			return err
+		}
+		makers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (unplaced, error) {
+			var u unplaced
+			err := row.Scan(&u.key, &u.reads, &u.wrote)
+			return u, err
+		})
+		return err
+	})
+	return makers, err
 }
 
 // visit is a change on the path of sortUnplaced, whose predecessors are still to be looked at from next on.

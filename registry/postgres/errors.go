@@ -1,22 +1,33 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"moorage/registry"
 )
 
-// SQLSTATEs that mean something to an Apply. Source: PostgreSQL, appendix "Error Codes".
+// ErrConnectionString says that a connection string is not one. What it says is not quoted, because a password may
+// stand in it.
+var ErrConnectionString = errors.New("it is neither postgres://USER@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE nor NAME=VALUE pairs, or a value is not allowed")
+
+// SQLSTATEs that mean something to this package. Source: PostgreSQL, appendix "Error Codes".
 const (
 	stateDivisionByZero       = "22012" // a guard
 	stateUniqueViolation      = "23505"
+	stateReadOnly             = "25006" // a primary has become a standby
 	stateSerializationFailure = "40001"
 	stateCompletionUnknown    = "40003"
 	stateDeadlockDetected     = "40P01"
+	stateUndefinedTable       = "42P01"
+	stateDuplicateTable       = "42P07"
+	stateUndefinedObject      = "42704"
+	classConnection           = "08" // a proxy has lost its server; 08007 is "resolution unknown"
 )
 
 // stateOf returns the SQLSTATE of an error that the server answered, "" of any other.
@@ -28,39 +39,68 @@ func stateOf(err error) string {
 	return ""
 }
 
+// severityOf returns the severity of what the server answered, in English where the server says it in English too.
+func severityOf(answered *pgconn.PgError) string {
+	return cmp.Or(answered.SeverityUnlocalized, answered.Severity)
+}
+
+// undone tells whether the server's answer says for certain that the transaction was undone.
+func undone(answered *pgconn.PgError) bool {
+	return severityOf(answered) == "ERROR" && answered.Code != stateCompletionUnknown && !strings.HasPrefix(answered.Code, classConnection)
+}
+
 // failure gives the failure of a pipeline its kind; found are the rows that it locked.
 func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]registry.Record) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) {
 		return unansweredError(ctx, err)
 	}
-	if answered.SeverityUnlocalized != "ERROR" || answered.Code == stateCompletionUnknown {
-		return fmt.Errorf("%w: %w", registry.ErrUnknown, err)
+	if !undone(answered) {
+		return unknownError(ctx, err)
 	}
 	switch answered.Code {
 	case stateDivisionByZero:
-		for i, c := range p.batch.Conditions {
-			if !c.Met(found[c.Key]) {
-				return &registry.FailedError{Index: i, Condition: c}
-			}
-		}
-		return fmt.Errorf("%w: %w", errSendAgain, err) // a row appeared after the rows were locked
-	case stateUniqueViolation, stateSerializationFailure, stateDeadlockDetected:
+		return p.failedCondition(found)
+	case stateUniqueViolation, stateSerializationFailure, stateDeadlockDetected, stateReadOnly:
 		return fmt.Errorf("%w: %w", errSendAgain, err)
+	}
+	if ctx.Err() != nil { // the server undid it because it was told that nobody waits for it any more
+		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
 }
 
+// failedCondition returns the first condition that did not hold as a *registry.FailedError, or errUnnamed if the rows do not
+// tell which that is. Those that were found are held, so that they stood side by side when the last of them was
+// locked; but one that was not found may have come in between.
+func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
+	for i, c := range p.batch.Conditions {
+		record := found[c.Key]
+		if !c.Met(record) && (i == 0 || record.Exists()) {
+			return &registry.FailedError{Index: i, Condition: c}
+		}
+		if !record.Exists() {
+			break
+		}
+	}
+	return errUnnamed
+}
+
 // unansweredError is the failure of a pipeline to which the server gave no answer.
 func unansweredError(ctx context.Context, err error) error {
-	if pgconn.SafeToRetry(err) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+	if !pgconn.SafeToRetry(err) {
+		return unknownError(ctx, err)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", registry.ErrUnknown, ctx.Err())
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", errSendAgain, err) // not a byte was sent: the connection was found broken
+}
+
+// unknownError is ErrUnknown, and the error of ctx too if that has ended.
+func unknownError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w: %w", registry.ErrUnknown, ctx.Err(), err)
 	}
 	return fmt.Errorf("%w: %w", registry.ErrUnknown, err)
 }

@@ -13,9 +13,6 @@ import (
 // ErrSchema says that the tables are missing, or are not those that this package was written for.
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
-// stateUndefinedTable is the SQLSTATE of a table that is not there.
-const stateUndefinedTable = "42P01"
-
 const selectApplied = "SELECT version, checksum FROM moorage_migration ORDER BY version"
 
 // Migrate brings the tables in the database that dsn names to the version of this package, and
@@ -59,7 +56,7 @@ func makeLedger(ctx context.Context, conn *pgx.Conn) error {
 			CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL, applied timestamptz NOT NULL DEFAULT now());
 			INSERT INTO moorage_migration (version, checksum) VALUES (0, '')`)
 		switch stateOf(err) {
-		case "42P07", stateUniqueViolation: // somebody else makes it
+		case stateDuplicateTable, stateUniqueViolation: // somebody else makes it
 		default:
 			return err
 		}

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -16,10 +19,28 @@ import (
 	"moorage/registry"
 )
 
+// Defaults of connections, for connection strings that do not say otherwise.
+const (
+	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others write, so there
+	// are more than a server of this size could use at once.
+	connsMax = 16
+	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time for the next.
+	connectTimeout = 2 * time.Second
+	// pingTimeout bounds the question whether a connection that was idle for a second is alive.
+	pingTimeout = 2 * time.Second
+)
+
+// Waits between two sends of what the server undid: none at first, then at random up to a limit that doubles
+// from pauseMin to pauseMax.
+const (
+	pauseMin = time.Millisecond
+	pauseMax = 64 * time.Millisecond
+)
+
 // Options are what a store is made of. The zero value is usable.
 type Options struct {
-	Random io.Reader // source of ETags; default crypto/rand.Reader
-	// AcquireTimeout bounds how long a call waits for a free connection; then it is
+	Random io.Reader // source of ETags and of random waits; default crypto/rand.Reader
+	// AcquireTimeout bounds how long a call waits for a connection, free or new; then it is
 	// ErrUnavailable. Default 5 s.
 	AcquireTimeout time.Duration
 }
@@ -45,9 +66,10 @@ var (
 // warned is the key in a connection's custom data under which a warning of the server is noted.
 const warned = "moorage warned"
 
-// Open connects to the database that dsn names, a connection string of libpq (URL or key=value)
-// that may list several hosts; only one that accepts writes is used. The tables must be there
-// (Migrate makes them): ErrSchema if they are not, or are older or newer than this package.
+// Open connects to the database that dsn names, a connection string of libpq (URL or key=value).
+// It may list several hosts, which are tried in turn; only one that accepts writes is used, whatever its
+// target_session_attrs says. The tables must be there (Migrate makes them): ErrSchema if they are not, or are older or
+// newer than this package.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -73,17 +95,58 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 
 // newConfig reads dsn and sets what the store relies on.
 func newConfig(dsn string) (*pgxpool.Config, error) {
+	// The error of the driver quotes the string, in which it may not find the password.
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("read the connection string: %w", err)
+		return nil, errConnectionString(err)
 	}
+	plain, err := pgx.ParseConfig(dsn) // here the settings of the pool are still there
+	if err != nil {
+		return nil, errConnectionString(err)
+	}
+	if _, ok := plain.RuntimeParams["pool_max_conns"]; !ok {
+		config.MaxConns = connsMax
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.PingTimeout == 0 {
+		config.PingTimeout = pingTimeout
+	}
+	params := config.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "moorage"
+	}
+	delete(params, "client_min_messages") // see prepareSession
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	config.ConnConfig.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {
-		if notice.SeverityUnlocalized == "WARNING" {
+		if cmp.Or(notice.SeverityUnlocalized, notice.Severity) == "WARNING" {
 			conn.CustomData()[warned] = notice
 		}
 	}
+	config.AfterConnect = prepareSession
 	return config, nil
+}
+
+// errConnectionString says what is wrong with a connection string, without quoting it.
+func errConnectionString(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("read the connection string: %w", ErrConnectionString)
+	}
+	return fmt.Errorf("read the connection string: %w", err)
+}
+
+// prepareSession sets what the statements of this package count on. The server must tell of a standby that it did not
+// wait for. A statement that was planned when a table was small must not go on to read all of it when it has grown.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "SET client_min_messages = notice"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); stateOf(err) != stateUndefinedObject {
+		return err
+	}
+	return nil // a server with a planner of its own
 }
 
 // Close implements registry.Store.
@@ -108,6 +171,47 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
+// Warnings returns what an operator should know of the server's settings, a sentence each; none
+// if it keeps what it acknowledges.
+func (s *Store) Warnings(ctx context.Context) ([]string, error) {
+	settings := map[string]string{}
+	err := s.read(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT name, setting FROM pg_settings WHERE name IN "+
+			"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')")
+		if err != nil {
+			return err
+		}
+		var name, setting string
+		_, err = pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
+			settings[name] = setting
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return warnings(settings), nil
+}
+
+// warnings returns a sentence for each of settings that lets the server lose what it acknowledged.
+func warnings(settings map[string]string) []string {
+	var found []string
+	if settings["fsync"] == "off" {
+		found = append(found, "PostgreSQL runs with fsync = off: a power cut can lose or damage acknowledged commits")
+	}
+	if settings["full_page_writes"] == "off" {
+		found = append(found, "PostgreSQL runs with full_page_writes = off: a power cut can damage the database")
+	}
+	switch commit := settings["synchronous_commit"]; {
+	case commit == "off":
+		found = append(found, "PostgreSQL runs with synchronous_commit = off: a crash can lose acknowledged commits")
+	case commit == "local" && settings["synchronous_standby_names"] != "":
+		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged commits")
+	}
+	return found
+}
+
 // with calls do with a connection. Nothing was sent if it returns ErrClosed or ErrUnavailable
 // without having called do.
 func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
@@ -129,10 +233,35 @@ func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w: no connection: %w", registry.ErrUnavailable, err)
+		// Not wrapped: that the wait for a connection has ended must not look as if ctx had.
+		return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 	}
 	defer conn.Release()
 	return do(conn)
+}
+
+// pause waits before what was sent already, a number of times, is sent again: not at all the first two times, because what
+// was in the way is likely to be gone. It returns the error of ctx when that ends.
+func (s *Store) pause(ctx context.Context, sends int) error {
+	if sends < 2 {
+		return ctx.Err()
+	}
+	limit := min(pauseMin<<min(sends-2, 16), pauseMax)
+	s.randomMu.Lock()
+	var drawn [8]byte
+	_, err := io.ReadFull(s.random, drawn[:])
+	s.randomMu.Unlock()
+	if err != nil {
+		return fmt.Errorf("draw a wait: %w", err)
+	}
+	timer := time.NewTimer(time.Duration(binary.LittleEndian.Uint64(drawn[:]) % uint64(limit)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // tableName returns the name of a table in SQL.

@@ -57,7 +57,10 @@ func (s *Store) records(ctx context.Context, sql string, args []any) (records []
 // undid its transaction or the connection broke. Errors are those of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	var err error
-	for range readsMax {
+	for sends := range readsMax {
+		if err := s.pause(ctx, sends); err != nil {
+			return err
+		}
 		var readErr error
 		err = s.with(ctx, func(conn *pgxpool.Conn) error {
 			readErr = do(conn)
@@ -86,7 +89,7 @@ func mayReadAgain(err error) bool {
 		return true
 	}
 	var answered *pgconn.PgError
-	return errors.As(err, &answered) && answered.SeverityUnlocalized == "FATAL"
+	return errors.As(err, &answered) && (severityOf(answered) == "FATAL" || strings.HasPrefix(answered.Code, classConnection))
 }
 
 // getSQL returns the statement that reads keys. Its text depends on their tables alone, so that there are
