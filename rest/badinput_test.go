@@ -124,6 +124,11 @@ func TestBadInput(t *testing.T) {
 			})
 		}
 	}
+	wantSpecifiedStatuses(t, w)
+	wantSpecifiedStatuses(t, limited)
+	if got := len(answered(t, w)); got != 17-2 { // a HEAD has no body that could say what is wrong
+		t.Errorf("%d operations were asked", got)
+	}
 	w.wantClean()
 }
 

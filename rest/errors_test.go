@@ -71,7 +71,7 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 			t.Run(s.operation+"/"+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				if s.operation == "reportMetrics" {
-					return // asks the catalog nothing; TestReportMetrics
+					return // asks the catalog nothing; TestMetricsRoute
 				}
 				var logged bytes.Buffer
 				fake := &fakeCatalog{fail: moorage.Annotate("catalog.Op", "secret ident", moorage.Errorf(kind, "the words"))}

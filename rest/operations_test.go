@@ -1,0 +1,132 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage/catalog"
+)
+
+// specifiedStatuses returns the statuses that the specification knows for each operation.
+func specifiedStatuses(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/openapi.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := make(map[string][]string)
+	for line := range strings.Lines(string(text)) {
+		if columns := strings.Split(line, "\t"); len(columns) == 5 {
+			statuses[columns[0]] = strings.Fields(columns[3])
+		}
+	}
+	return statuses
+}
+
+var requestCount = regexp.MustCompile(`(?m)^moorage_http_requests_total\{operation="(\w+)",status="(\d+)"\} \d+$`)
+
+// answered returns the statuses with which server has answered the operations of the specification so far.
+func answered(t *testing.T, server http.Handler) map[string][]string {
+	t.Helper()
+	statuses := make(map[string][]string)
+	for _, line := range requestCount.FindAllStringSubmatch(sendTo(t, server, "GET", "/metrics", "").Body.String(), -1) {
+		switch operation := line[1]; operation {
+		case "unknown", "health", "ready", "metrics", "check":
+		default:
+			statuses[operation] = append(statuses[operation], line[2])
+		}
+	}
+	return statuses
+}
+
+// wantSpecifiedStatuses checks that server has answered with nothing that the specification does not know for
+// the operation, but for what docs/divergences.md lists.
+func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
+	t.Helper()
+	specified := specifiedStatuses(t)
+	for operation, statuses := range answered(t, server) {
+		for _, status := range statuses {
+			switch {
+			case slices.Contains(specified[operation], status):
+			case status == "413":
+			case status == "404" && operation == "createNamespace": // no such warehouse
+			default:
+				t.Errorf("%s answers %s, the specification knows %q", operation, status, specified[operation])
+			}
+		}
+	}
+}
+
+// All 17 operations work with a prefix and without, where they mean the warehouse default, and answer the success that the
+// specification gives them.
+func TestOperationsWithAndWithoutPrefix(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.catalog.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: "other", Location: w.uri("../other")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{"/v1", "/v1/default", "/v1/other"} {
+		w.must("GET", "/v1/config?warehouse=other", "")
+		elsewhere := "/v1/other/namespaces"
+		if base == "/v1/other" {
+			elsewhere = "/v1/namespaces"
+		}
+		w.lifeOfOperations(base, elsewhere)
+	}
+	specified := specifiedStatuses(t)
+	got := answered(t, w)
+	for operation, statuses := range got {
+		want := "200"
+		if slices.Contains(specified[operation], "204") {
+			want = "204"
+		}
+		if !slices.Equal(statuses, []string{want}) {
+			t.Errorf("%s answers %q, want %s", operation, statuses, want)
+		}
+	}
+	if len(got) != 17 {
+		t.Errorf("%d operations: %q", len(got), slices.Sorted(maps.Keys(got)))
+	}
+	w.wantClean()
+}
+
+// lifeOfOperations calls every operation below base, once or more, and leaves nothing behind. What it makes is not seen at
+// elsewhere, a list of namespaces.
+func (w *world) lifeOfOperations(base, elsewhere string) {
+	w.t.Helper()
+	ns, table := base+"/namespaces/ns", base+"/namespaces/ns/tables/t"
+	w.must("POST", base+"/namespaces", `{"namespace":["ns"],"properties":{"k":"v"}}`)
+	if got := w.page(base + "/namespaces").names(); !slices.Equal(got, []string{"ns"}) {
+		w.t.Errorf("%s lists %q", base, got)
+	}
+	if got := w.page(elsewhere).names(); len(got) > 0 {
+		w.t.Errorf("%s made %q at %s", base, got, elsewhere)
+	}
+	w.must("GET", ns, "")
+	w.must("HEAD", ns, "")
+	w.must("POST", ns+"/properties", `{"removals":["k"],"updates":{"l":"w"}}`)
+	w.must("POST", ns+"/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	if got := w.page(ns + "/tables").names(); !slices.Equal(got, []string{"t"}) {
+		w.t.Errorf("%s lists %q", ns, got)
+	}
+	w.must("GET", table, "")
+	w.must("HEAD", table, "")
+	w.must("POST", table, `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`)
+	w.must("POST", table+"/metrics", `{"report-type":"scan-report"}`)
+	w.must("POST", base+"/tables/rename", rename(identifier("ns", "t"), identifier("ns", "u")))
+	w.must("POST", base+"/tables/rename", rename(identifier("ns", "u"), identifier("ns", "t")))
+	var last loaded
+	if err := json.Unmarshal(w.must("POST", table+"/unregister", "").Body.Bytes(), &last); err != nil {
+		w.t.Fatal(err)
+	}
+	w.must("POST", ns+"/register", fmt.Sprintf(`{"name":"t","metadata-location":%q}`, last.MetadataLocation))
+	w.must("DELETE", table+"?purgeRequested=true", "")
+	w.must("DELETE", ns, "")
+}
