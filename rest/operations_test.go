@@ -130,3 +130,66 @@ func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.must("DELETE", table+"?purgeRequested=true", "")
 	w.must("DELETE", ns, "")
 }
+
+// Clients and their tests know these messages by heart.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	uuid := w.fill()
+	requirement := func(text string) string {
+		return `{"requirements":[` + text + `],"updates":[]}`
+	}
+	const other = "00000000-0000-0000-0000-000000000000"
+	for _, row := range []struct{ method, path, body, want string }{
+		{"POST", pathNamespaces, `{"namespace":["ns","child"]}`, "Namespace already exists: ns.child"},
+		{"GET", "/v1/namespaces/missing/tables", "", "Namespace does not exist: missing"},
+		{"DELETE", "/v1/namespaces/ns", "", "Namespace ns is not empty"},
+		{"GET", "/v1/missing/namespaces", "", "Warehouse does not exist: missing"},
+		{"POST", pathTables, `{"name":"t","schema":` + schemaJSON + `}`, "Table already exists: ns.t"},
+		{"GET", pathTables + "/missing", "", "Table does not exist: ns.missing"},
+		{"DELETE", pathTables + "/missing", "", "Table does not exist: ns.missing"},
+		{"POST", pathTables + "/missing", `{"requirements":[],"updates":[]}`, "Table does not exist: ns.missing"},
+		{"POST", pathRename, rename(identifier("ns", "t"), identifier("ns", "u")), "Cannot rename ns.t to ns.u. Table already exists"},
+		{"POST", pathRename, rename(identifier("ns", "missing"), identifier("ns", "v")), "Table does not exist: ns.missing"},
+		{"POST", pathRename, rename(identifier("ns", "t"), identifier("missing", "t")), "Namespace does not exist: missing"},
+		{"POST", pathRegister, fmt.Sprintf(`{"name":"new","metadata-location":%q}`, w.uri("no.metadata.json")), "Failed to open input stream for file: " + w.uri("no.metadata.json")},
+		{"POST", pathTable, requirement(`{"type":"assert-create"}`), "Requirement failed: table already exists"},
+		{"POST", pathTable, requirement(assertUUID(other)), "Requirement failed: UUID does not match: expected " + uuid + " != " + other},
+		{"POST", pathTable, requirement(`{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}`), "Requirement failed: branch main was created concurrently"},
+		{"POST", pathTable, requirement(`{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}`), fmt.Sprintf("Requirement failed: branch main has changed: expected id 7 != %d", snapshotID)},
+		{"POST", pathTable, requirement(`{"type":"assert-ref-snapshot-id","ref":"b","snapshot-id":7}`), "Requirement failed: branch or tag b is missing, expected 7"},
+		{"POST", pathTable, requirement(`{"type":"assert-current-schema-id","current-schema-id":7}`), "Requirement failed: current schema changed: expected id 7 != 0"},
+		{"POST", pathTable, requirement(`{"type":"assert-last-assigned-field-id","last-assigned-field-id":7}`), "Requirement failed: last assigned field id changed: expected id 7 != 2"},
+		{"POST", pathTable, requirement(`{"type":"assert-last-assigned-partition-id","last-assigned-partition-id":7}`), "Requirement failed: last assigned partition id changed: expected id 7 != 999"},
+		{"POST", pathTable, requirement(`{"type":"assert-default-spec-id","default-spec-id":7}`), "Requirement failed: default partition spec changed: expected id 7 != 0"},
+		{"POST", pathTable, requirement(`{"type":"assert-default-sort-order-id","default-sort-order-id":7}`), "Requirement failed: default sort order changed: expected id 7 != 0"},
+	} {
+		var got failure
+		answer := w.do(row.method, row.path, row.body)
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Error.Message != row.want {
+			t.Errorf("%s %s %s\n%d %s\nwant %q", row.method, row.path, row.body, answer.Code, answer.Body, row.want)
+		}
+	}
+}
+
+// A table whose metadata file is gone cannot be loaded, also not by a client that has it, and can be dropped.
+func TestLoadWithoutItsFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	tag := tagOf(t, w.get(pathTable))
+	location := w.metadataLocation(pathTable)
+	if err := os.Remove(strings.TrimPrefix(location, "file://")); err != nil {
+		t.Fatal(err)
+	}
+	for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"If-None-Match", "*"}} {
+		var got failure
+		answer := w.get(pathTable, headers...)
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != 404 || got.Error.Type != notFound ||
+			got.Error.Message != "Failed to open input stream for file: "+location {
+			t.Errorf("%q: %d %s", headers, answer.Code, answer.Body)
+		}
+	}
+	w.must("DELETE", pathTable, "")
+	w.wantClean()
+}
