@@ -27,7 +27,7 @@ type Report struct {
 //   - a live table whose file is missing or cannot be parsed, or has another table-uuid;
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent;
-//   - a table-uuid or location that is claimed by nobody, or not by the table that lives there;
+//   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
 //   - live tables whose locations nest; tasks without a table.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
@@ -59,7 +59,8 @@ type checker struct {
 	warehouses map[string]registry.Warehouse
 	namespaces map[registry.ID]namespaceAt
 	pointers   map[registry.ID]pointerAt
-	named      map[registry.ID]int // how many entries name a pointer
+	named      map[registry.ID]int  // how many entries name a pointer
+	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
 }
 
 type namespaceAt struct {
@@ -80,6 +81,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		namespaces: map[registry.ID]namespaceAt{},
 		pointers:   map[registry.ID]pointerAt{},
 		named:      map[registry.ID]int{},
+		identified: map[registry.ID]bool{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	for _, step := range []struct {
@@ -200,7 +202,9 @@ func (k *checker) uuid(record registry.Record) error {
 	pointer, ok := k.pointers[value.Pointer]
 	if !ok || registry.UUIDKey(pointer.value.TableUUID) != record.Key {
 		k.problem("%s is claimed by a table that does not have it", record.Key)
+		return nil
 	}
+	k.identified[value.Pointer] = true
 	return nil
 }
 
@@ -230,8 +234,8 @@ func (k *checker) parents() {
 	}
 }
 
-// names reports live tables that do not have exactly one name, in a namespace that exists under the
-// path that the table believes it is in.
+// names reports live tables that do not have their table-uuid to themselves, or not exactly one name, in a
+// namespace that exists under the path that the table believes it is in.
 func (k *checker) names() {
 	for id, pointer := range k.pointers {
 		if pointer.state != registry.StateLive {
@@ -239,6 +243,9 @@ func (k *checker) names() {
 		}
 		if k.named[id] != 1 {
 			k.problem("table %s (%s) has %d names", pointer.value.Identifier(), id, k.named[id])
+		}
+		if !k.identified[id] {
+			k.problem("table %s (%s) does not hold its table-uuid", pointer.value.Identifier(), id)
 		}
 		if path := k.path(pointer.value.NamespaceID); !path.Equal(pointer.value.Namespace) {
 			k.problem("table %s (%s) is in namespace %q", pointer.value.Identifier(), id, path)
