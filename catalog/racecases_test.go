@@ -296,6 +296,24 @@ func registerRaces() []race {
 		}),
 		ofFile(droppedTable(DropOptions{}), func(location *string) race {
 			return race{
+				name: "register a dropped table, drop its namespace",
+				a:    registerTable(ident("t"), location), b: dropNamespace("ns"),
+				ends: []string{"done, namespace not empty: ns ns:t", "no such namespace, done:"},
+			}
+		}),
+		ofFile(liveTable, func(location *string) race {
+			overwrite := func(ctx context.Context, c *Catalog) error {
+				_, err := c.RegisterTable(ctx, ident("t"), RegisterRequest{MetadataLocation: *location, Overwrite: true})
+				return err
+			}
+			return race{
+				name: "register a table over itself, drop it",
+				a:    overwrite, b: dropTable(ident("t"), DropOptions{Purge: true}),
+				ends: []string{"done, done: ns", "done, done: ns ns:t"},
+			}
+		}),
+		ofFile(droppedTable(DropOptions{}), func(location *string) race {
+			return race{
 				name: "register a dropped table, create one at its location",
 				a:    registerTable(ident("t"), location), b: createTableAt(ident("u"), "file:///wh/ns/t"),
 				ends: []string{"done, bad request: ns ns:t", "already exists, done: ns ns:u"},

@@ -11,7 +11,7 @@ import (
 type storages struct {
 	openRoots func(roots []string) (storage.Store, error)
 
-	// mu guards open; a leaf. It is held while a storage is opened, which reads no files.
+	// mu guards kept; a leaf. It is held while a storage is opened, which reads no files.
 	mu   sync.Mutex
 	kept map[string]storage.Store
 }
