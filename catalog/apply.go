@@ -29,8 +29,9 @@ func (c *Catalog) newChange(ctx context.Context, operation string, ident moorage
 // batch has since been kept from ever happening.
 var errFenced = fmt.Errorf("%w: a write was lost and fenced", errAgain)
 
-// apply is the only way in which this package changes the store. It applies batch
-// as the commit change.ID and returns
+// apply is the only way in which this package changes warehouses, namespaces, entries and pointers, and what
+// belongs to them; only fences, notes in tasks and the end of old changes go to the store without a change of
+// their own. It applies batch as the commit change.ID and returns
 //
 //   - nil: it happened;
 //   - a *registry.FailedError: it did not, because of this condition;

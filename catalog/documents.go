@@ -30,8 +30,8 @@ const (
 	propDeleteAfterCommit = "write.metadata.delete-after-commit.enabled"
 )
 
-// documents keeps parsed metadata documents by their location. A location is written
-// once, so what is kept never becomes wrong.
+// documents keeps parsed metadata documents by their location. The catalog writes a location once, and reads
+// one that somebody else wrote anew when it is registered, so what is kept is what tables were made of.
 type documents struct {
 	cache *otter.Cache[string, *metadata.Document]
 }
