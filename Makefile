@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop rck torture cluster-history bench fuzz clean
+.PHONY: help check test lint build interop rck torture cluster-history bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long history of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -43,6 +43,9 @@ cluster-history: ## three servers over one database, disturbed for DURATION=10m
 
 bench: ## Go benchmarks, six runs each, for benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 -timeout 4h ./...
+
+bench-postgres: ## the catalog over PostgreSQL beside pgbench on the same server
+	go test -run '^$$' -bench BenchmarkPostgres -benchmem -benchtime 2s -timeout 1h ./catalog
 
 fuzz: ## every fuzz target for FUZZTIME=1m
 	scripts/fuzz.sh $(FUZZTIME)

@@ -162,7 +162,11 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	if page.After != "" {
 		after = prefix + page.After
 	}
-	err = c.scan(ctx, table, prefix, after, func(record registry.Record) (bool, error) {
+	records := scanPage
+	if page.Limit > 0 {
+		records = min(records, page.Limit+1) // one more says whether there is a next page
+	}
+	err = c.scanPages(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
 			return true, nil
 		}

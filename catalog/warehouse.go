@@ -226,8 +226,13 @@ const scanPage = 1000
 // scan calls visit for the records of table whose ID starts with prefix, after the ID after, in byte
 // order, until visit answers false or an error.
 func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after string, visit func(registry.Record) (bool, error)) error {
+	return c.scanPages(ctx, table, prefix, after, scanPage, visit)
+}
+
+// scanPages is scan that reads so many records at once.
+func (c *Catalog) scanPages(ctx context.Context, table registry.Table, prefix, after string, page int, visit func(registry.Record) (bool, error)) error {
 	for {
-		records, err := c.store.List(ctx, table, prefix, after, scanPage)
+		records, err := c.store.List(ctx, table, prefix, after, page)
 		if err != nil {
 			return storeError("catalog.scan", err)
 		}
@@ -236,7 +241,7 @@ func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after 
 				return err
 			}
 		}
-		if len(records) < scanPage {
+		if len(records) < page {
 			return nil
 		}
 		after = records[len(records)-1].Key.ID

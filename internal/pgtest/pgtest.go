@@ -159,6 +159,9 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Programs returns the folder of the server's programs, such as psql and pgbench.
+func (s *Server) Programs() string { return s.binary }
+
 // DSN returns a connection string of the server, for its user and database "moorage" or "postgres".
 func (s *Server) DSN() string {
 	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", s.port)
