@@ -38,7 +38,7 @@ func newDiskCatalog(b testing.TB) (*fixture, string) {
 	c, err := New(Config{
 		Store:       store,
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
-		OpenStorage: func(roots []string) (storage.Store, error) { return file.New(roots) },
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 		Random:      random,
 	})
 	if err != nil {

@@ -34,9 +34,9 @@ const (
 type Config struct {
 	Store registry.Store
 	Locks locks.Manager
-	// OpenStorage returns the storage that reaches the locations below roots, and nothing
-	// else. It is called once for each set of roots in use; the result is kept.
-	OpenStorage func(roots []string) (storage.Store, error)
+	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It is
+	// called once for each place in use; the result is kept.
+	OpenStorage func(place storage.Place) (storage.Store, error)
 
 	// AllowedLocations are URIs below which tables of every warehouse may live, beside
 	// the warehouse's own.

@@ -344,7 +344,7 @@ func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (*
 	}
 	document, err := readDocument(ctx, store, pointer.MetadataLocation)
 	if errors.Is(err, storage.ErrOutside) {
-		if store, err = k.catalog.storages.open(pointer.Claims); err != nil {
+		if store, err = k.catalog.storages.open(storage.Place{Roots: pointer.Claims, Options: pointer.Storage}); err != nil {
 			return nil, err
 		}
 		document, err = readDocument(ctx, store, pointer.MetadataLocation)

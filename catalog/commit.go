@@ -142,7 +142,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, err
 	}
 	if next.document == base {
-		return &Table{Identifier: work.ident, MetadataLocation: found.pointer.MetadataLocation, Document: base}, nil
+		return newTable(work.ident, found.pointer.MetadataLocation, base, found.storage), nil
 	}
 	change, batch, err := c.commitBatch(ctx, found, base, next)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, err
 	}
 	c.deleteTrimmed(ctx, found, base, next)
-	return &Table{Identifier: work.ident, MetadataLocation: next.location, Document: next.document}, nil
+	return newTable(work.ident, next.location, next.document, found.storage), nil
 }
 
 // resolveForCommit returns the pointer that the commit is about, as it is now.

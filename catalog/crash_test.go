@@ -284,7 +284,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	plan := &faults{}
 	var store *registrytest.FaultyStore
 	var raw registry.Store
-	var rawStorage func([]string) (storage.Store, error)
+	var rawStorage func(storage.Place) (storage.Store, error)
 	files := &fileCount{there: map[string]bool{}}
 	f, unregistered := newCrashFixture(t, operation, func(c *Config) {
 		raw = open(t, newLockedRandom(uint64(k)))
@@ -292,8 +292,8 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 		c.Store = store
 		openInner := c.OpenStorage
 		rawStorage = openInner
-		c.OpenStorage = func(roots []string) (storage.Store, error) {
-			inner, err := openInner(roots)
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			inner, err := openInner(place)
 			if err != nil {
 				return nil, err
 			}

@@ -178,7 +178,7 @@ func (c *Catalog) stageTable(ctx context.Context, ident moorage.Identifier, requ
 	if err := c.staged.make(ctx, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
 		return nil, err
 	}
-	return &Table{Identifier: ident, Document: document}, nil
+	return newTable(ident, "", document, ch.storage), nil
 }
 
 // birth is a table about to be made: entry, pointer and claims are born in one Apply.
@@ -207,7 +207,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 	if err := again(c.publish(ctx, file, change, batch)); err != nil {
 		return nil, err
 	}
-	return &Table{Identifier: b.ident, MetadataLocation: file.location, Document: b.document}, nil
+	return newTable(b.ident, file.location, b.document, ch.storage), nil
 }
 
 // birthBatch returns the conditions and writes of a birth.

@@ -74,8 +74,8 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 		contested := new(contestedFiles)
 		f := newFixture(t, func(c *Config) {
 			open := c.OpenStorage
-			c.OpenStorage = func(roots []string) (_ storage.Store, err error) {
-				contested.Store, err = open(roots)
+			c.OpenStorage = func(place storage.Place) (_ storage.Store, err error) {
+				contested.Store, err = open(place)
 				return contested, err
 			}
 		})

@@ -119,6 +119,7 @@ func (c *Catalog) tryDrop(ctx context.Context, t namedTable, options DropOptions
 	}
 	dropped := t.pointer.pointer
 	dropped.Since = c.now()
+	dropped.Storage = t.pointer.options
 	puts := []put{{t.pointer.record.Key, registry.StateDropped, &dropped}}
 	if options.Purge {
 		if dropped.Task, err = c.newID(); err != nil {
@@ -157,5 +158,5 @@ func (c *Catalog) tryUnregister(ctx context.Context, t namedTable) (*Table, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Table{Identifier: t.ident, MetadataLocation: t.pointer.pointer.MetadataLocation, Document: document}, nil
+	return newTable(t.ident, t.pointer.pointer.MetadataLocation, document, t.pointer.storage), nil
 }

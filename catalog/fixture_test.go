@@ -82,7 +82,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 	config := Config{
 		Store:       memoryregistry.New(random),
 		Locks:       recorder,
-		OpenStorage: func(roots []string) (storage.Store, error) { return files.Within(roots) },
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 		Now:         clock.Now,
 		Random:      random,
 	}

@@ -50,9 +50,9 @@ func (s recordingStorage) Create(ctx context.Context, location string, body []by
 }
 
 // StatIsCheap tells what the storage itself tells.
-func (s recordingStorage) StatIsCheap() bool {
+func (s recordingStorage) StatIsCheap(location string) bool {
 	local, ok := s.Store.(storage.Local)
-	return ok && local.StatIsCheap()
+	return ok && local.StatIsCheap(location)
 }
 
 // unansweredStore loses the answers of some Applies for good: whoever asks what became of them hears that the

@@ -67,8 +67,8 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 	config := Config{
 		Store: clean,
 		Locks: locks.GrantAll{},
-		OpenStorage: func(roots []string) (storage.Store, error) {
-			opened, err := parts.open(roots)
+		OpenStorage: func(place storage.Place) (storage.Store, error) {
+			opened, err := parts.open(place.Roots)
 			return recordingStorage{opened, system.files}, err
 		},
 		Now:    newClock().Now,

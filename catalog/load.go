@@ -40,7 +40,7 @@ func (c *Catalog) loadTable(ctx context.Context, ident moorage.Identifier) (*Tab
 		if err != nil {
 			return err
 		}
-		table = &Table{Identifier: ident, MetadataLocation: found.pointer.MetadataLocation, Document: document}
+		table = newTable(ident, found.pointer.MetadataLocation, document, found.storage)
 		return nil
 	})
 	return table, found, err
@@ -70,7 +70,7 @@ func (c *Catalog) presentDocument(ctx context.Context, store storage.Store, loca
 	if !kept {
 		return c.document(ctx, store, location)
 	}
-	if local, ok := store.(storage.Local); ok && local.StatIsCheap() {
+	if local, ok := store.(storage.Local); ok && local.StatIsCheap(location) {
 		if _, err := store.Stat(ctx, location); errors.Is(err, storage.ErrNotFound) {
 			c.documents.cache.Invalidate(location)
 			return nil, fileError(location, err)

@@ -16,6 +16,7 @@ type resolved struct {
 	record  registry.Record
 	pointer registry.Pointer
 	storage storage.Store
+	options map[string]string // of the storage, as the warehouse has them
 }
 
 // names remembers which pointer a name led to, and that pointer's value. Each use reads the
@@ -71,7 +72,7 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 		if err != nil {
 			return nil, err
 		}
-		return &resolved{record, pointer, known.storage}, nil
+		return &resolved{record, pointer, known.storage, known.options}, nil
 	}
 }
 
@@ -103,7 +104,7 @@ func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*r
 		if !pointer.Identifier().Equal(ident) {
 			return errAgain
 		}
-		found = &resolved{records[0], pointer, ch.storage}
+		found = &resolved{records[0], pointer, ch.storage, ch.warehouse.Storage}
 		return nil
 	})
 	return found, err

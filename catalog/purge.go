@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"moorage"
@@ -95,17 +96,17 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 	return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
 }
 
-// storageOf returns the storage that reaches a table's files: its warehouse's, or, if that is
-// gone, one that reaches what the table claimed.
+// storageOf returns the storage that reaches a table's files: its warehouse's, or, if that is gone or
+// another by now, one that reaches what the table claimed.
 func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, error) {
 	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
 	switch {
-	case err == nil:
+	case err == nil && (pointer.Storage == nil || maps.Equal(pointer.Storage, ch.warehouse.Storage)):
 		return ch.storage, nil
-	case moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
+	case err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
 		return nil, err
 	}
-	return c.storages.open(pointer.Claims)
+	return c.storages.open(storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
 // beginPurge marks the pointer as being purged, unless it is already.

@@ -155,8 +155,8 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, a, b ra
 			store.Store = c.Store
 			open := c.OpenStorage
 			c.Store, c.Locks, c.Now = store, system.locks(), nil
-			c.OpenStorage = func(roots []string) (storage.Store, error) {
-				opened, err := open(roots)
+			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+				opened, err := open(place)
 				return &countedFiles{opened, files}, err
 			}
 		})

@@ -197,7 +197,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	c.documents.cache.Set(r.location, r.document)
-	return &Table{Identifier: r.ident, MetadataLocation: r.location, Document: r.document}, nil
+	return newTable(r.ident, r.location, r.document, r.chain.storage), nil
 }
 
 // planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
@@ -235,7 +235,7 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 		if err != nil {
 			return registry.Batch{}, err
 		}
-		replaced.Since = c.now()
+		replaced.Since, replaced.Storage = c.now(), r.chain.warehouse.Storage
 		conditions = append(conditions, unchangedSince(r.occupant))
 		puts = append(puts, put{r.occupant.Key, registry.StateDropped, replaced})
 	}
@@ -245,7 +245,7 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 	}
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.id(), r.document.UUID(), r.location
-	pointer.Since, pointer.Task = c.now(), registry.ID{}
+	pointer.Since, pointer.Task, pointer.Storage = c.now(), registry.ID{}, nil
 	pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
 		func(kept string) bool { return kept == claimed.normalised }), claimed.normalised)
 	puts = append(puts,

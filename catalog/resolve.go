@@ -194,7 +194,7 @@ func (c *Catalog) newChain(record registry.Record, name string) (*chain, error) 
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.storages.open(c.roots(warehouse))
+	store, err := c.storages.open(c.placeOf(warehouse))
 	if err != nil {
 		return nil, moorage.E("catalog.newChain", name, moorage.KindInternal, err)
 	}

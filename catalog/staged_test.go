@@ -21,11 +21,11 @@ func TestStagedFolder(t *testing.T) {
 	dir := t.TempDir()
 	f := newFixture(t, func(c *Config) {
 		inMemory := c.OpenStorage
-		c.OpenStorage = func(roots []string) (storage.Store, error) {
-			if !strings.Contains(roots[0], dir) {
-				return inMemory(roots)
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			if !strings.Contains(place.Roots[0], dir) {
+				return inMemory(place)
 			}
-			opened, err := file.New(roots)
+			opened, err := file.New(place.Roots)
 			if err == nil {
 				t.Cleanup(func() { opened.Close() })
 			}

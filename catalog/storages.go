@@ -1,37 +1,98 @@
 package catalog
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
 	"moorage/storage"
 )
 
-// storages keeps one open storage for each set of roots.
+// storages keeps one open storage for each place.
 type storages struct {
-	openRoots func(roots []string) (storage.Store, error)
+	openPlace func(place storage.Place) (storage.Store, error)
 
 	// mu guards kept; a leaf. It is held while a storage is opened, which reads no files.
 	mu   sync.Mutex
 	kept map[string]storage.Store
 }
 
-func newStorages(open func(roots []string) (storage.Store, error)) *storages {
-	return &storages{openRoots: open, kept: make(map[string]storage.Store)}
+func newStorages(open func(place storage.Place) (storage.Store, error)) *storages {
+	return &storages{openPlace: open, kept: make(map[string]storage.Store)}
 }
 
-// open returns the storage that reaches the locations below roots.
-func (s *storages) open(roots []string) (storage.Store, error) {
-	key := strings.Join(roots, "\x00")
+// open returns the storage that reaches place.
+func (s *storages) open(place storage.Place) (storage.Store, error) {
+	key := placeKey(place)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if store, ok := s.kept[key]; ok {
 		return store, nil
 	}
-	store, err := s.openRoots(roots)
+	store, err := s.openPlace(place)
 	if err != nil {
 		return nil, err
 	}
 	s.kept[key] = store
 	return store, nil
+}
+
+// placeKey joins what a place is made of with bytes that none of it may contain.
+func placeKey(place storage.Place) string {
+	key := strings.Join(place.Roots, "\x00")
+	for _, name := range slices.Sorted(maps.Keys(place.Options)) {
+		key += "\x01" + name + "\x00" + place.Options[name]
+	}
+	return key
+}
+
+// placeOf returns where the tables of a warehouse may live, and how that is reached.
+func (c *Catalog) placeOf(warehouse registry.Warehouse) storage.Place {
+	return storage.Place{Roots: c.roots(warehouse), Options: warehouse.Storage}
+}
+
+// newTable returns a version of a table whose files are in store, with what a client must know to reach them.
+func newTable(ident moorage.Identifier, location string, document *metadata.Document, store storage.Store) *Table {
+	table := &Table{Identifier: ident, MetadataLocation: location, Document: document}
+	if remote, ok := store.(storage.Remote); ok {
+		table.Config = remote.ClientConfig()
+	}
+	return table
+}
+
+// ProbeStorage checks that the storage of every warehouse can be reached. It returns, joined, an error for
+// each that cannot; what a storage lacks without being useless it logs itself.
+func (c *Catalog) ProbeStorage(ctx context.Context) error {
+	const op = "catalog.ProbeStorage"
+	var failures []error
+	err := c.scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		value, err := decode[registry.Warehouse](record)
+		if err != nil {
+			return true, err
+		}
+		if err := c.probe(ctx, value); err != nil {
+			failures = append(failures, fmt.Errorf("warehouse %s at %s: %w", record.Key.ID, value.Location, err))
+		}
+		return true, nil
+	})
+	return moorage.Annotate(op, "", errors.Join(append(failures, err)...))
+}
+
+// probe checks that a warehouse's storage can be reached, where that is a question.
+func (c *Catalog) probe(ctx context.Context, warehouse registry.Warehouse) error {
+	store, err := c.storages.open(c.placeOf(warehouse))
+	if err != nil {
+		return err
+	}
+	if remote, ok := store.(storage.Remote); ok {
+		return remote.Probe(ctx)
+	}
+	return nil
 }

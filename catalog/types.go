@@ -26,7 +26,9 @@ type WarehouseSpec struct {
 	Name             string
 	Location         string
 	AllowedLocations []string
-	Properties       map[string]string
+	// Storage says how the storage is reached, as storage.Place.Options does. No secrets.
+	Storage    map[string]string
+	Properties map[string]string
 }
 
 // Warehouse is a catalog with its own storage location.

@@ -12,7 +12,8 @@ import (
 // CreateWarehouse makes a warehouse. Its location and the further allowed ones must be
 // locations that the server's storage understands.
 //
-// Errors: KindBadRequest for a name or location that is not valid, KindAlreadyExists.
+// Errors: KindBadRequest for a name or location that is not valid, and for one that cannot be reached now;
+// KindAlreadyExists.
 // Durable when it returns.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	const op = "catalog.CreateWarehouse"
@@ -22,6 +23,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	value := registry.Warehouse{
 		Location:         storage.Trim(spec.Location),
 		AllowedLocations: spec.AllowedLocations,
+		Storage:          spec.Storage,
 		Properties:       spec.Properties,
 		Since:            c.now(),
 	}
@@ -31,7 +33,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 				moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location))
 		}
 	}
-	if _, err := c.storages.open(c.roots(value)); err != nil {
+	if err := c.probe(ctx, value); err != nil {
 		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindBadRequest,
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}

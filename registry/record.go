@@ -68,8 +68,10 @@ type Warehouse struct {
 	// Location is the URI below which tables are made; no trailing slash.
 	Location string `json:"location"`
 	// AllowedLocations are further URIs below which tables may live.
-	AllowedLocations []string          `json:"allowed-locations,omitempty"`
-	Properties       map[string]string `json:"properties,omitempty"`
+	AllowedLocations []string `json:"allowed-locations,omitempty"`
+	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
+	Storage    map[string]string `json:"storage,omitempty"`
+	Properties map[string]string `json:"properties,omitempty"`
 	// Since is when the present state began, by the store's clock.
 	Since time.Time `json:"since"`
 }
@@ -106,6 +108,8 @@ type Pointer struct {
 	Since time.Time `json:"since"`
 	// Task is the purge that the drop asked for, zero if none.
 	Task ID `json:"task,omitzero"`
+	// Storage is that of the warehouse, kept by the drop: the warehouse may be gone before the files are.
+	Storage map[string]string `json:"storage,omitempty"`
 }
 
 // Identifier returns what the table is, or was last, called.

@@ -32,12 +32,18 @@ func goldenValues() map[string][2]any {
 		"warehouse": {registry.Warehouse{
 			ID: someID, Location: "file:///data/w", AllowedLocations: []string{"s3://bucket/a"}, Properties: properties, Since: someTime,
 		}, registry.Warehouse{}},
+		"warehouse-storage": {registry.Warehouse{
+			ID: someID, Location: "s3://bucket/w", Storage: map[string]string{"s3.endpoint": "http://127.0.0.1:9000"}, Since: someTime,
+		}, registry.Warehouse{}},
 		"namespace": {registry.Namespace{ID: someID, Properties: properties, Since: someTime}, registry.Namespace{}},
 		"entry":     {registry.Entry{Pointer: someID, Shard: 15}, registry.Entry{}},
 		"pointer": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a", "b.c"}, Name: "t<>&", NamespaceID: otherID, View: true,
 			TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab", MetadataLocation: "file:///data/w/t/metadata/00001.metadata.json",
 			Claims: []string{"file:///data/w/old", "file:///data/w/t"}, Since: someTime, Task: otherID,
+		}, registry.Pointer{}},
+		"pointer-storage": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Storage: map[string]string{"s3.region": "eu"}, Since: someTime,
 		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
@@ -140,8 +146,8 @@ func TestEveryValueHasAGoldenFile(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob(goldenFile("*"))
-	if err != nil || len(files) != len(covered) {
-		t.Errorf("%d golden files for %d structs, %v", len(files), len(covered), err)
+	if err != nil || len(files) != len(goldenValues()) {
+		t.Errorf("%d golden files for %d values, %v", len(files), len(goldenValues()), err)
 	}
 }
 

@@ -35,7 +35,7 @@ func newDiskWorld(b *testing.B) *world {
 	if err := os.Mkdir(w.warehouse, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	w.start(func(roots []string) (storage.Store, error) { return filestorage.New(roots) }, nil)
+	w.start(func(place storage.Place) (storage.Store, error) { return filestorage.New(place.Roots) }, nil)
 	return w
 }
 

@@ -47,7 +47,7 @@ func newWorld(t testing.TB, change ...func(*rest.Config)) *world {
 	if err := os.Mkdir(w.warehouse, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.start(func(roots []string) (storage.Store, error) { return filestorage.New(roots) }, change)
+	w.start(func(place storage.Place) (storage.Store, error) { return filestorage.New(place.Roots) }, change)
 	return w
 }
 
@@ -56,11 +56,11 @@ func newMemoryWorld(t testing.TB, change ...func(*rest.Config)) *world {
 	t.Helper()
 	w := &world{t: t, warehouse: "/warehouse"}
 	files := memorystorage.New()
-	w.start(func(roots []string) (storage.Store, error) { return files.Within(roots) }, change)
+	w.start(func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }, change)
 	return w
 }
 
-func (w *world) start(open func(roots []string) (storage.Store, error), change []func(*rest.Config)) {
+func (w *world) start(open func(storage.Place) (storage.Store, error), change []func(*rest.Config)) {
 	w.t.Helper()
 	var err error
 	if w.store == nil {

@@ -51,10 +51,29 @@ type Folders interface {
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
-// Local is implemented by stores in which looking at a file costs next to nothing.
+// Local is implemented by stores in which looking at a file may cost next to nothing.
 type Local interface {
-	// StatIsCheap tells whether each load of a table can afford a Stat of its metadata file.
-	StatIsCheap() bool
+	// StatIsCheap tells whether each load of a table can afford a Stat of its metadata file, which is at location.
+	StatIsCheap(location string) bool
+}
+
+// Remote is implemented by stores behind a network.
+type Remote interface {
+	// Probe checks that all that the store is to reach can be reached and written to, and finds out what
+	// the server there can do. ErrNotFound if what should hold the files, such as a bucket, is missing.
+	Probe(ctx context.Context) error
+	// ClientConfig returns what an engine must know to reach the same files, by the names that Iceberg's
+	// clients have for it. It holds no secrets, is the same each time, and must not be changed; nil for nothing.
+	ClientConfig() map[string]string
+}
+
+// Place says which locations a Store is to reach, and how.
+type Place struct {
+	// Roots are locations. What is not at or below one of them is outside.
+	Roots []string
+	// Options say how the storage is reached, by the names of ClientConfig; no secrets. What they
+	// leave open, the settings of the process say.
+	Options map[string]string
 }
 
 // Errors that a Store returns, told apart with errors.Is.

@@ -12,6 +12,9 @@ import (
 // sparkRuntime is the Maven coordinate that the printed Spark line uses.
 const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
+// sparkAWS is that of what Spark needs beside it for warehouses in S3.
+const sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+
 // printedURI is how a client on this machine reaches a server that listens on addr.
 func printedURI(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
@@ -30,7 +33,11 @@ func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse) {
 		"--conf spark.sql.catalog.moorage.type=rest",
 		"--conf spark.sql.catalog.moorage.uri=" + uri,
 		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse.Name,
-		"--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO",
+	}
+	if isInS3(warehouse.Location) {
+		spark[0] += "," + sparkAWS
+	} else {
+		spark = append(spark, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 	}
 	fmt.Fprintf(out, `Moorage is ready at %[1]s
 Warehouse %[2]s is at %[3]s

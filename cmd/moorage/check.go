@@ -25,7 +25,7 @@ func checkCommand() command {
 			"belong to each other one to one, and that no record names a missing file. Prints what is wrong, " +
 			"changes nothing, and exits with 0 if all is well and 1 if not.\n\n" +
 			"Without --uri it opens the store itself; if that is a folder, its server must be stopped.\n",
-		settings: append(storeSettings(), setting{
+		settings: append(nodeSettings(), setting{
 			name: "uri", value: "URI", flagOnly: true,
 			usage: "Ask the server that runs at this address to check itself.",
 			set: func(c *config, v []string) error {
@@ -37,7 +37,8 @@ func checkCommand() command {
 				return nil
 			},
 		}),
-		run: check,
+		validate: validateS3,
+		run:      check,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -17,6 +18,7 @@ import (
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
 	"moorage/rest"
+	"moorage/storage"
 )
 
 // node is a catalog with the parts that it is made of.
@@ -95,7 +97,9 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	files := &storages{}
+	s3Options := c.s3Options()
+	s3Options.Logger = logger
+	files := newStorages(s3Options)
 	made, err := catalog.New(catalog.Config{
 		Store:              store,
 		Locks:              locks,
@@ -119,12 +123,14 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler}, nil
 }
 
-// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: the folder
-// warehouse below the data.
+// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where
+// --default-location says, or in the folder warehouse below the data.
 func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slog.Logger) (catalog.Warehouse, error) {
-	location, err := folderLocation(filepath.Join(c.Data, "warehouse"))
-	if err != nil {
-		return catalog.Warehouse{}, err
+	location, err := storage.Trim(c.DefaultLocation), error(nil)
+	if location == "" {
+		if location, err = folderLocation(filepath.Join(c.Data, "warehouse")); err != nil {
+			return catalog.Warehouse{}, err
+		}
 	}
 	found, err := n.catalog.LoadWarehouse(ctx, defaultWarehouse)
 	if moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
@@ -139,6 +145,19 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slo
 		return n.catalog.LoadWarehouse(ctx, defaultWarehouse)
 	}
 	return made, err
+}
+
+// probeTimeout bounds how long a start waits for storages that do not answer.
+const probeTimeout = 10 * time.Second
+
+// probeStorage logs which warehouses cannot be reached. That is no reason not to start: they may be
+// reached later, and others now.
+func (n *node) probeStorage(ctx context.Context, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := n.catalog.ProbeStorage(ctx); err != nil {
+		logger.Warn("the storage of a warehouse cannot be reached", "error", err)
+	}
 }
 
 // close ends the store and what was opened beside it.

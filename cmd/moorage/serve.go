@@ -48,6 +48,7 @@ func validateServe(c config, faults *usageError) {
 		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
 			"listen on 127.0.0.1, or say --insecure", c.Listen)
 	}
+	validateS3(c, faults)
 	if c.Migrate && !c.inDatabase() {
 		faults.addf("--migrate: --store does not name a PostgreSQL database")
 	}
@@ -66,6 +67,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	if err != nil {
 		return err
 	}
+	node.probeStorage(ctx, logger)
 	listener, err := listen(ctx, c)
 	if err != nil {
 		return err

@@ -30,6 +30,14 @@ type config struct {
 	UndropWindow    time.Duration // how long a dropped table's records are kept
 	ShutdownTimeout time.Duration // how long requests under way may take to end
 
+	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
+	S3Endpoint        string // URL of the S3 server; empty: what the environment says
+	S3Region          string // empty: what the environment says
+	S3PathStyle       string // "true", "false"; empty: true if there is an endpoint
+	S3Profile         string // section of the shared AWS files; empty: what the environment says
+	S3AccessKeyID     string // empty: the default chain
+	S3SecretAccessKey string // goes with S3AccessKeyID
+
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
 	URI        string            // check: the running server to ask; empty: open the store
@@ -82,7 +90,7 @@ func (s setting) variable() string {
 
 // serverSettings returns the settings that the YAML file may hold: those of serve.
 func serverSettings() []setting {
-	return append(storeSettings(), []setting{
+	return append(nodeSettings(), []setting{
 		{
 			name: "listen", value: "HOST:PORT", preset: "127.0.0.1:8181",
 			usage: "Address to listen on. Port 0 takes a free port; the one that was taken is printed.",
@@ -100,6 +108,15 @@ func serverSettings() []setting {
 			name:  "migrate",
 			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does.",
 			set:   one(strconv.ParseBool, "true or false", func(c *config, v bool) { c.Migrate = v }),
+		},
+		{
+			name: "default-location", value: "URI",
+			usage: "Where the tables of the warehouse called default go, when it is made: s3://bucket/prefix, or file:///absolute/folder. " +
+				"Default: the folder warehouse in --data.",
+			set: func(c *config, v []string) error {
+				c.DefaultLocation = v[0]
+				return checkLocation(v[0])
+			},
 		},
 		allowLocation(false),
 		{
@@ -146,7 +163,7 @@ func storeSettings() []setting {
 		{
 			name: "data", value: "DIR", preset: "./moorage-data",
 			usage: "Folder for everything the server keeps, which serve makes if it is not there. " +
-				"The warehouse called default is the folder warehouse in it.",
+				"The warehouse called default is the folder warehouse in it, if nothing else was said when it was made.",
 			set: text(func(c *config, v string) { c.Data = v }),
 		},
 		{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,30 +10,87 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/storage/s3"
 )
 
-// storages opens the storage of each set of roots, by their scheme, and closes what it opened. It is
+// storages opens the storage of each place, by the schemes of its roots, and closes what it opened. It is
 // safe for concurrent use.
 type storages struct {
-	mu     sync.Mutex // guards the field below; leaf
-	opened []io.Closer
+	s3 s3.Options // for what a place leaves open
+
+	// mu guards the fields below; a leaf.
+	mu      sync.Mutex
+	opened  []io.Closer
+	clients map[s3.Options]*s3.Client
 }
 
-// open returns the storage that reaches the locations below roots.
-func (s *storages) open(roots []string) (storage.Store, error) {
-	for _, root := range roots {
+func newStorages(options s3.Options) *storages {
+	return &storages{s3: options, clients: make(map[s3.Options]*s3.Client)}
+}
+
+// open returns the storage that reaches a place.
+func (s *storages) open(place storage.Place) (storage.Store, error) {
+	roots := make(map[string][]string) // by scheme
+	for _, root := range place.Roots {
 		if err := checkLocation(root); err != nil {
 			return nil, err
 		}
+		parsed, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		roots[parsed.Scheme] = append(roots[parsed.Scheme], root)
 	}
-	store, err := file.New(roots)
+	parts := make(storage.Schemes, len(roots))
+	for scheme, group := range roots {
+		store, err := s.openScheme(scheme, storage.Place{Roots: group, Options: place.Options})
+		if err != nil {
+			return nil, err
+		}
+		parts[scheme] = store
+	}
+	for _, only := range parts {
+		if len(parts) == 1 {
+			return only, nil
+		}
+	}
+	return parts, nil
+}
+
+// openScheme opens a place all of whose roots have the scheme.
+func (s *storages) openScheme(scheme string, place storage.Place) (storage.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if scheme == storage.SchemeFile {
+		store, err := file.New(place.Roots)
+		if err == nil {
+			s.opened = append(s.opened, store)
+		}
+		return store, err
+	}
+	client, err := s.clientLocked(place.Options)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened = append(s.opened, store)
-	return store, nil
+	return client.Within(place.Roots)
+}
+
+// clientLocked returns the client of a place; places that are reached alike share one. mu must be held.
+func (s *storages) clientLocked(place map[string]string) (*s3.Client, error) {
+	options, err := s.s3.With(place)
+	if err != nil {
+		return nil, err
+	}
+	if client, ok := s.clients[options]; ok {
+		return client, nil
+	}
+	// It reads local files and sends nothing, so there is nothing to cut short.
+	client, err := s3.Connect(context.Background(), options)
+	if err != nil {
+		return nil, err
+	}
+	s.clients[options] = client
+	return client, nil
 }
 
 // close closes what was opened.
@@ -53,10 +111,17 @@ func checkLocation(uri string) error {
 	if err != nil {
 		return err
 	}
-	if location.Scheme != storage.SchemeFile {
-		return fmt.Errorf("%q: only locations on local disks are supported, such as file:///srv/lake", uri)
+	switch location.Scheme {
+	case storage.SchemeFile, storage.SchemeS3:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q: only locations on local disks and in S3 are supported, such as file:///srv/lake and s3://bucket/lake", uri)
+}
+
+// isInS3 tells whether uri, which was checked, is a location in S3.
+func isInS3(uri string) bool {
+	location, err := storage.Parse(uri)
+	return err == nil && location.Scheme == storage.SchemeS3
 }
 
 // folderLocation returns a folder's location as the server spells it. Nothing is percent-encoded, because

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,11 +19,12 @@ func warehouseCreateCommand() command {
 		name:    "warehouse create",
 		operand: "NAME",
 		summary: "add a warehouse",
-		text:    "Adds a warehouse, whose tables go below --location." + stoppedText,
-		settings: append(storeSettings(),
+		text: "Adds a warehouse, whose tables go below --location. Endpoint, region, path style and profile of S3 are kept with it, if they " +
+			"are given, and win over those of the server; keys are not kept." + stoppedText,
+		settings: append(nodeSettings(),
 			setting{
 				name: "location", value: "URI", flagOnly: true,
-				usage: "Where the warehouse's tables go: file:///absolute/folder. Required.",
+				usage: "Where the warehouse's tables go: file:///absolute/folder or s3://bucket/prefix. Required.",
 				set: func(c *config, v []string) error {
 					c.Location = v[0]
 					return checkLocation(v[0])
@@ -45,15 +47,20 @@ func warehouseCreateCommand() command {
 				},
 			}),
 		validate: func(c config, faults *usageError) {
+			validateS3(c, faults)
 			if c.Location == "" {
 				faults.addf("--location is required")
 			}
 		},
 		run: func(ctx context.Context, c config, env environment) error {
 			return withStopped(ctx, c, env, func(node *node) error {
-				made, err := node.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{
+				spec := catalog.WarehouseSpec{
 					Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
-				})
+				}
+				if slices.ContainsFunc(append(c.AllowLocations, c.Location), isInS3) {
+					spec.Storage = c.s3Place()
+				}
+				made, err := node.catalog.CreateWarehouse(ctx, spec)
 				if err != nil {
 					return err
 				}
@@ -69,7 +76,8 @@ func warehouseListCommand() command {
 		name:     "warehouse list",
 		summary:  "list the warehouses",
 		text:     "Prints every warehouse and its location, in the order of their names." + stoppedText,
-		settings: storeSettings(),
+		settings: nodeSettings(),
+		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
 			return withStopped(ctx, c, env, func(node *node) error {
 				warehouses, err := node.catalog.Warehouses(ctx)
@@ -92,7 +100,8 @@ func warehouseDropCommand() command {
 		operand:  "NAME",
 		summary:  "remove an empty warehouse",
 		text:     "Removes a warehouse that has no namespaces. Files below its location stay." + stoppedText,
-		settings: storeSettings(),
+		settings: nodeSettings(),
+		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
 			return withStopped(ctx, c, env, func(node *node) error {
 				if err := node.catalog.DropWarehouse(ctx, c.Operand); err != nil {

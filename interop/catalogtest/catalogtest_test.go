@@ -34,7 +34,7 @@ func newServer(t *testing.T, warehouse string) string {
 	served, err := catalog.New(catalog.Config{
 		Store:       memoryregistry.New(rand.Reader),
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
-		OpenStorage: func(roots []string) (storage.Store, error) { return filestorage.New(roots) },
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return filestorage.New(place.Roots) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -180,12 +180,12 @@ func isCutAnswer(err error) aws.Ternary {
 // Java, PyIceberg, DuckDB and Trino have for it.
 func clientConfig(options s3.Options) map[string]string {
 	config := map[string]string{
-		"client.region": options.Region,
-		"s3.region":     options.Region,
+		optionClientRegion: options.Region,
+		OptionRegion:       options.Region,
 	}
 	if options.BaseEndpoint != nil {
-		config["s3.endpoint"] = *options.BaseEndpoint
-		config["s3.path-style-access"] = strconv.FormatBool(options.UsePathStyle)
+		config[OptionEndpoint] = *options.BaseEndpoint
+		config[OptionPathStyle] = strconv.FormatBool(options.UsePathStyle)
 	}
 	return config
 }

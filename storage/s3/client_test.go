@@ -78,6 +78,49 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestOptionsOfAPlace lays the options of a place over those of the process.
+func TestOptionsOfAPlace(t *testing.T) {
+	t.Parallel()
+	base := s3.Options{Endpoint: "http://127.0.0.1:1", Region: "base", AccessKeyID: "a", SecretAccessKey: "b"}
+	for _, tt := range []struct {
+		name  string
+		place map[string]string
+		want  s3.Options
+		fails bool
+	}{
+		{"none", nil, base, false},
+		{"some", map[string]string{"s3.region": "eu"}, s3.Options{Endpoint: base.Endpoint, Region: "eu", AccessKeyID: "a", SecretAccessKey: "b"}, false},
+		{"all", map[string]string{"s3.endpoint": "http://127.0.0.1:2", "s3.region": "eu", "s3.path-style-access": "false", "s3.profile": "lake"},
+			s3.Options{Endpoint: "http://127.0.0.1:2", Region: "eu", Addressing: s3.AddressHost, Profile: "lake"}, false},
+		{"path style", map[string]string{"s3.path-style-access": "true"},
+			s3.Options{Endpoint: base.Endpoint, Region: "base", Addressing: s3.AddressPath, AccessKeyID: "a", SecretAccessKey: "b"}, false},
+		{"no truth", map[string]string{"s3.path-style-access": "maybe"}, base, true},
+		{"misspelt", map[string]string{"s3.end-point": "x"}, base, true},
+		{"a secret", map[string]string{"s3.secret-access-key": "x"}, base, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := base.With(tt.place)
+			if (err != nil) != tt.fails || !tt.fails && got != tt.want {
+				t.Errorf("%+v, %v; want %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheckEndpoint(t *testing.T) {
+	t.Parallel()
+	for endpoint, good := range map[string]bool{
+		"http://127.0.0.1:9000": true, "https://s3.example.com": true, "https://example.com/s3": true,
+		"": false, "127.0.0.1:9000": false, "localhost:9000": false, "s3://bucket": false, "http://": false,
+		"http://user:secret@host": false, "http://host?x=1": false, "http://a b": false,
+	} {
+		if err := s3.CheckEndpoint(endpoint); (err == nil) != good {
+			t.Errorf("CheckEndpoint(%q) = %v", endpoint, err)
+		}
+	}
+}
+
 // TestMissingProfile names a section that is not there.
 func TestMissingProfile(t *testing.T) {
 	cleanEnvironment(t)

@@ -46,8 +46,8 @@ func (c *Client) Within(roots []string) (*Store, error) {
 	return store, nil
 }
 
-// ClientConfig returns how an engine reaches the server: endpoint, region, path style. It holds no secrets.
-func (s *Store) ClientConfig() map[string]string { return maps.Clone(s.client.clientConfig) }
+// ClientConfig returns how an engine reaches the server: endpoint, region, path style.
+func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
 // Open returns the content of an object. What it yields to the end is whole and has the checksum
 // that the server keeps; it ends when ctx does. A connection that is cut while it is read is made
@@ -113,4 +113,7 @@ func (s *Store) rootKeys() (map[string]string, []string) {
 	return keys, slices.Sorted(maps.Keys(keys))
 }
 
-var _ storage.Store = (*Store)(nil)
+var (
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Remote = (*Store)(nil)
+)

@@ -148,9 +148,9 @@ func (f *FaultyStore) RemoveEmptyFolder(ctx context.Context, location string, ag
 }
 
 // StatIsCheap implements storage.Local: it says what the store says. It is not counted.
-func (f *FaultyStore) StatIsCheap() bool {
+func (f *FaultyStore) StatIsCheap(location string) bool {
 	local, ok := f.store.(storage.Local)
-	return ok && local.StatIsCheap()
+	return ok && local.StatIsCheap(location)
 }
 
 // do counts a call and makes it, if the plan lets it.

@@ -121,10 +121,10 @@ func TestFaulty(t *testing.T) {
 func TestFaultyIsAsLocalAsItsStore(t *testing.T) {
 	t.Parallel()
 	local := memory.New()
-	if !storagetest.Faulty(local, pass).StatIsCheap() {
+	if !storagetest.Faulty(local, pass).StatIsCheap(location) {
 		t.Error("a store in memory is not local")
 	}
-	if storagetest.Faulty(struct{ storage.Store }{local}, pass).StatIsCheap() {
+	if storagetest.Faulty(struct{ storage.Store }{local}, pass).StatIsCheap(location) {
 		t.Error("a store that says nothing is local")
 	}
 }

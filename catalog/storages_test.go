@@ -1,0 +1,201 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// servers are the object stores of a test, by their endpoint. They hold the same names.
+type servers struct {
+	mu     sync.Mutex
+	files  map[string]*memorystorage.Store
+	probes error // what each probe answers
+}
+
+func newServers() *servers { return &servers{files: make(map[string]*memorystorage.Store)} }
+
+// at returns the files of a server.
+func (s *servers) at(endpoint string) *memorystorage.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[endpoint] == nil {
+		s.files[endpoint] = memorystorage.New()
+	}
+	return s.files[endpoint]
+}
+
+func (s *servers) open(place storage.Place) (storage.Store, error) {
+	store, err := s.at(place.Options["endpoint"]).Within(place.Roots)
+	return remoteFiles{store, place.Options, s}, err
+}
+
+// remoteFiles are the files of one server. Of them a Stat is not cheap.
+type remoteFiles struct {
+	storage.Store
+	options map[string]string
+	servers *servers
+}
+
+func (r remoteFiles) Probe(context.Context) error     { return r.servers.probes }
+func (r remoteFiles) ClientConfig() map[string]string { return r.options }
+
+// newRemoteFixture returns a fixture with a further warehouse "lake" on the server one.
+func newRemoteFixture(t *testing.T) (*fixture, *servers) {
+	t.Helper()
+	servers := newServers()
+	f := newFixture(t, func(c *Config) { c.OpenStorage = servers.open })
+	f.files = servers.at("one")
+	f.createLake(map[string]string{"endpoint": "one"})
+	return f, servers
+}
+
+func (f *fixture) createLake(options map[string]string) {
+	f.t.Helper()
+	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
+	if err == nil {
+		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func lakeIdent() moorage.Identifier {
+	return moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+}
+
+// Every answer about a table says how its files are reached.
+func TestClientConfig(t *testing.T) {
+	t.Parallel()
+	f, _ := newRemoteFixture(t)
+	request := CreateTableRequest{Schema: []byte(testSchema)}
+	var location string
+	for _, step := range []struct {
+		name string
+		make func() (*Table, error)
+	}{
+		{"stage", func() (*Table, error) {
+			staged := request
+			staged.Stage = true
+			return f.CreateTable(f.ctx, lakeIdent(), staged)
+		}},
+		{"create", func() (*Table, error) { return f.CreateTable(f.ctx, lakeIdent(), request) }},
+		{"load", func() (*Table, error) { return f.LoadTable(f.ctx, lakeIdent()) }},
+		{"commit", func() (*Table, error) { return f.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b")) }},
+		{"commit that changes nothing", func() (*Table, error) { return f.Commit(f.ctx, lakeIdent(), commitRequest(t, "[]", "[]")) }},
+		{"unregister", func() (*Table, error) { return f.UnregisterTable(f.ctx, lakeIdent()) }},
+		{"register", func() (*Table, error) {
+			return f.RegisterTable(f.ctx, lakeIdent(), RegisterRequest{MetadataLocation: location})
+		}},
+	} {
+		table, err := step.make()
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if !maps.Equal(table.Config, map[string]string{"endpoint": "one"}) {
+			t.Errorf("%s: config %v", step.name, table.Config)
+		}
+		location = table.MetadataLocation
+	}
+	if table := f.create("t"); len(table.Config) > 0 {
+		t.Errorf("a table of another warehouse: config %v", table.Config)
+	}
+}
+
+// A place that cannot be reached is no place for a warehouse; the message says why.
+func TestCreateWarehouseProbes(t *testing.T) {
+	t.Parallel()
+	f, servers := newRemoteFixture(t)
+	servers.probes = errors.New("there is no bucket called nowhere")
+	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "new", Location: "s3://nowhere"})
+	wantKind(t, err, moorage.KindBadRequest)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "no bucket called nowhere") {
+		t.Errorf("message %q", message)
+	}
+	_, err = f.LoadWarehouse(f.ctx, "new")
+	wantKind(t, err, moorage.KindNoSuchWarehouse)
+	if err := f.ProbeStorage(f.ctx); err == nil || !strings.Contains(err.Error(), "warehouse lake at s3://bucket/lake: there is no bucket") {
+		t.Errorf("ProbeStorage = %v", err)
+	}
+	servers.probes = nil
+	if err := f.ProbeStorage(f.ctx); err != nil {
+		t.Errorf("ProbeStorage = %v", err)
+	}
+}
+
+// A purge goes on where the files are, whatever became of the warehouse since the drop.
+func TestPurgeAfterTheWarehouse(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*fixture){
+		"gone":    func(*fixture) {},
+		"another": func(f *fixture) { f.createLake(map[string]string{"endpoint": "two"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, servers := newRemoteFixture(t)
+			table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The other server has a file of the same name.
+			if err := servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw()); err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range []error{
+				f.DropTable(f.ctx, lakeIdent(), DropOptions{Purge: true}),
+				f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}),
+				f.DropWarehouse(f.ctx, "lake"),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			change(f)
+			if err := f.purgeAll(f.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := servers.at("one").Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("the table's file is still there (%v)", err)
+			}
+			if _, err := servers.at("two").Stat(f.ctx, table.MetadataLocation); err != nil {
+				t.Errorf("the other server's file: %v", err)
+			}
+			records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10)
+			if err != nil || len(records) > 0 {
+				t.Errorf("tasks left: %d, %v", len(records), err)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// Where a look at a file is not cheap, a load that has the document asks for no file; one that has not, reads it.
+func TestMissingRemoteMetadataFile(t *testing.T) {
+	t.Parallel()
+	f, _ := newRemoteFixture(t)
+	table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LoadTable(f.ctx, lakeIdent()); err != nil {
+		t.Errorf("load of a document that is kept: %v", err)
+	}
+	node, err := New(f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = node.LoadTable(f.ctx, lakeIdent())
+	wantKind(t, err, moorage.KindNotFound)
+}

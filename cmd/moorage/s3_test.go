@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"moorage/internal/s3test"
+)
+
+// keys are the flags that give a command the test server's credentials.
+func keys() []string {
+	return []string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey}
+}
+
+// loadedConfig returns the client configuration in the answer to a load.
+func (s *served) loadedConfig(t *testing.T, path string) map[string]string {
+	t.Helper()
+	code, body := s.request(t, "GET", path, "")
+	if code != http.StatusOK {
+		t.Fatalf("load: %d %s", code, body)
+	}
+	var answer struct{ Config map[string]string }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Config
+}
+
+// TestDefaultWarehouseInS3 serves the warehouse default from a bucket, drops its table with its files, and checks it.
+func TestDefaultWarehouseInS3(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	bucket := server.NewBucket(t)
+	flags := append(keys(), "--data", t.TempDir(), "--s3-endpoint", server.Endpoint)
+	s := startServe(t, append(flags, "--default-location", "s3://"+bucket+"/lake/")...)
+	s.makeTable(t)
+	config := s.loadedConfig(t, tablePath)
+	if config["s3.endpoint"] != server.Endpoint || config["s3.region"] != "us-east-1" || config["s3.path-style-access"] != "true" {
+		t.Errorf("config %v", config)
+	}
+	for name, value := range config {
+		if strings.Contains(value, s3test.SecretAccessKey) {
+			t.Errorf("the secret is answered as %s", name)
+		}
+	}
+	if found := server.Keys(t, bucket); len(found) == 0 || !strings.HasPrefix(found[0], "lake/harbour/ships/metadata/") {
+		t.Errorf("keys %q", found)
+	}
+	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, s3test.SecretAccessKey) {
+		t.Errorf("log:\n%s", log)
+	}
+	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
+		t.Errorf("check: %d %s", code, body)
+	}
+	if code := s.stop(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+		t.Errorf("check: %+v", got)
+	}
+	// Another endpoint is another server: there the table's file is missing.
+	if got := runToEnd(t, append(append([]string{"check"}, flags[:len(flags)-1]...), "http://127.0.0.1:1")...); got.code == exitDone {
+		t.Errorf("check of a server that is not there: %+v", got)
+	}
+}
+
+// TestWarehouseCreateInS3 makes warehouses in buckets that are there and that are not.
+func TestWarehouseCreateInS3(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	bucket := server.NewBucket(t)
+	data := t.TempDir()
+	if code := startServe(t, "--data", data).stop(); code != exitDone { // makes the store
+		t.Fatalf("exit code %d", code)
+	}
+	create := func(name, location string) result {
+		return runToEnd(t, append(append([]string{"warehouse", "create", name, "--data", data}, keys()...),
+			"--location", location, "--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1")...)
+	}
+	if got := create("nowhere", "s3://no-such-bucket/lake"); got.code != exitFailed || !isSentence(got.stderr, "there is no bucket called no-such-bucket") {
+		t.Errorf("in a bucket that is not there: %+v", got)
+	}
+	if got := create("lake", "s3://"+bucket+"/lake"); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	if found := server.Keys(t, bucket); len(found) > 0 {
+		t.Errorf("the probe left %q", found)
+	}
+	// The endpoint is kept with the warehouse, the keys are not.
+	s := startServe(t, append(keys(), "--data", data)...)
+	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
+		t.Fatalf("create a namespace: %d %s", code, body)
+	}
+	const table = `{"name":"ships","schema":{"type":"struct","fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
+	if code, body := s.request(t, "POST", "/v1/lake/namespaces/harbour/tables", table); code != http.StatusOK {
+		t.Fatalf("create a table: %d %s", code, body)
+	}
+	if config := s.loadedConfig(t, "/v1/lake/namespaces/harbour/tables/ships"); config["s3.endpoint"] != server.Endpoint {
+		t.Errorf("config %v", config)
+	}
+}
+
+// TestStorageAway starts a server while a warehouse's storage does not answer: it says so, and serves.
+func TestStorageAway(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
+	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	s := startServe(t, append(flags, "--s3-endpoint", "http://127.0.0.1:1")...)
+	if log := s.stderr.String(); !strings.Contains(log, "the storage of a warehouse cannot be reached") {
+		t.Errorf("log:\n%s", log)
+	}
+	if code, body := s.request(t, "POST", "/v1/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
+		t.Errorf("create a namespace: %d %s", code, body)
+	}
+}
+
+func TestS3Faults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--s3-endpoint", "127.0.0.1:9000"}, "--s3-endpoint"},
+		{[]string{"serve", "--s3-path-style", "maybe"}, "--s3-path-style"},
+		{[]string{"serve", "--s3-access-key-id", "a"}, "go together"},
+		{[]string{"check", "--s3-secret-access-key", "a"}, "go together"},
+		{[]string{"serve", "--default-location", "gs://bucket"}, "--default-location"},
+		{[]string{"warehouse", "create", "w", "--location", "s3://"}, "--location"},
+	} {
+		if got := runToEnd(t, tt.args...); got.code != exitUsage || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%q: %+v, want %s", tt.args, got, tt.want)
+		}
+	}
+}

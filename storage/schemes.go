@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Schemes is a Store made of one for each scheme, for places that lie in several kinds of storage. A
+// location with another scheme is ErrOutside. It has the optional powers that its parts have, each
+// for its own locations. It must not be changed after its first use.
+type Schemes map[string]Store
+
+// Create writes a new file.
+func (s Schemes) Create(ctx context.Context, location string, body []byte) error {
+	store, err := s.at(ctx, location)
+	if err != nil {
+		return err
+	}
+	return store.Create(ctx, location, body)
+}
+
+// Open returns the content of a file.
+func (s Schemes) Open(ctx context.Context, location string) (io.ReadCloser, Info, error) {
+	store, err := s.at(ctx, location)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return store.Open(ctx, location)
+}
+
+// Stat describes a file.
+func (s Schemes) Stat(ctx context.Context, location string) (Info, error) {
+	store, err := s.at(ctx, location)
+	if err != nil {
+		return Info{}, err
+	}
+	return store.Stat(ctx, location)
+}
+
+// Delete removes files.
+func (s Schemes) Delete(ctx context.Context, locations ...string) error {
+	var failures []error
+	byScheme := make(map[string][]string)
+	for _, location := range locations {
+		parsed, err := Parse(location)
+		if err == nil && s[parsed.Scheme] == nil {
+			err = outside(location)
+		}
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		byScheme[parsed.Scheme] = append(byScheme[parsed.Scheme], location)
+	}
+	for scheme, group := range byScheme {
+		failures = append(failures, s[scheme].Delete(ctx, group...))
+	}
+	return errors.Join(append(failures, ctx.Err())...)
+}
+
+// MakeFolder makes a folder where there are folders.
+func (s Schemes) MakeFolder(ctx context.Context, location string) error {
+	store, err := s.at(ctx, location)
+	if err != nil {
+		return err
+	}
+	if folders, ok := store.(Folders); ok {
+		return folders.MakeFolder(ctx, location)
+	}
+	return reach(ctx, store, location)
+}
+
+// RemoveEmptyFolder removes a folder where there are folders.
+func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
+	store, err := s.at(ctx, location)
+	if err != nil {
+		return false, err
+	}
+	if folders, ok := store.(Folders); ok {
+		return folders.RemoveEmptyFolder(ctx, location, age)
+	}
+	return false, reach(ctx, store, location)
+}
+
+// reach returns ErrOutside if location is out of store's reach, which only the store knows. Whether anything
+// is there does not matter.
+func reach(ctx context.Context, store Store, location string) error {
+	if _, err := store.Stat(ctx, location); errors.Is(err, ErrOutside) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// StatIsCheap says what the store of location says.
+func (s Schemes) StatIsCheap(location string) bool {
+	parsed, err := Parse(location)
+	if err != nil {
+		return false
+	}
+	local, ok := s[parsed.Scheme].(Local)
+	return ok && local.StatIsCheap(location)
+}
+
+// Probe probes all parts that can be probed.
+func (s Schemes) Probe(ctx context.Context) error {
+	var failures []error
+	for _, scheme := range slices.Sorted(maps.Keys(s)) {
+		if remote, ok := s[scheme].(Remote); ok {
+			failures = append(failures, remote.Probe(ctx))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// ClientConfig returns what all parts have to say; their names differ by scheme.
+func (s Schemes) ClientConfig() map[string]string {
+	var config map[string]string
+	for _, store := range s {
+		if remote, ok := store.(Remote); ok {
+			if config == nil {
+				config = make(map[string]string)
+			}
+			maps.Copy(config, remote.ClientConfig())
+		}
+	}
+	return config
+}
+
+// at returns the store of location.
+func (s Schemes) at(ctx context.Context, location string) (Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", location, err)
+	}
+	parsed, err := Parse(location)
+	if err != nil {
+		return nil, err
+	}
+	store, ok := s[parsed.Scheme]
+	if !ok {
+		return nil, outside(location)
+	}
+	return store, nil
+}
+
+func outside(location string) error { return fmt.Errorf("%w: %s", ErrOutside, location) }
+
+var (
+	_ Store   = (Schemes)(nil)
+	_ Folders = (Schemes)(nil)
+	_ Local   = (Schemes)(nil)
+	_ Remote  = (Schemes)(nil)
+)
