@@ -18,8 +18,16 @@ type Proxy struct {
 	conns  map[net.Conn]bool
 	cut    bool
 	closed bool
-	moving chan struct{} // closed while bytes may move
+	gates  [2]chan struct{} // of each direction: closed while bytes may move
 }
+
+// direction is where bytes go.
+type direction int
+
+const (
+	toTarget direction = iota
+	fromTarget
+)
 
 // New starts a proxy to target, a host and a port. Stop it with Close.
 func New(target string) (*Proxy, error) {
@@ -27,8 +35,11 @@ func New(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: target, listener: listener, conns: map[net.Conn]bool{}, moving: make(chan struct{})}
-	close(p.moving)
+	p := &Proxy{target: target, listener: listener, conns: map[net.Conn]bool{}}
+	for d := range p.gates {
+		p.gates[d] = make(chan struct{})
+		close(p.gates[d])
+	}
 	p.tasks.Go(p.accept)
 	return p, nil
 }
@@ -45,17 +56,24 @@ func (p *Proxy) Cut() {
 }
 
 // Stall holds back all bytes in both directions until Restore. Nobody is told; new connections are taken and stand still too.
-func (p *Proxy) Stall() {
+func (p *Proxy) Stall() { p.hold(toTarget, fromTarget) }
+
+// Mute holds back what the target answers until Restore; what it is sent goes through. Cut loses what is held back.
+func (p *Proxy) Mute() { p.hold(fromTarget) }
+
+func (p *Proxy) hold(directions ...direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.moving:
-		p.moving = make(chan struct{})
-	default:
+	for _, d := range directions {
+		select {
+		case <-p.gates[d]:
+			p.gates[d] = make(chan struct{})
+		default:
+		}
 	}
 }
 
-// Restore undoes Cut and Stall. Bytes that were held back move on.
+// Restore undoes Cut, Stall and Mute. Bytes that were held back move on.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,18 +102,20 @@ func (p *Proxy) breakLocked() {
 
 // moveLocked lets bytes move. mu must be held.
 func (p *Proxy) moveLocked() {
-	select {
-	case <-p.moving:
-	default:
-		close(p.moving)
+	for _, gate := range p.gates {
+		select {
+		case <-gate:
+		default:
+			close(gate)
+		}
 	}
 }
 
 // gate returns what is closed while bytes may move.
-func (p *Proxy) gate() <-chan struct{} {
+func (p *Proxy) gate(d direction) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.moving
+	return p.gates[d]
 }
 
 // keep takes conn under the proxy's care, unless it is cut.
@@ -134,7 +154,7 @@ func (p *Proxy) forward(client net.Conn) {
 	if !p.keep(client) {
 		return
 	}
-	<-p.gate()
+	<-p.gate(toTarget)
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
@@ -144,25 +164,25 @@ func (p *Proxy) forward(client net.Conn) {
 		return
 	}
 	var back sync.WaitGroup
-	back.Go(func() { p.copy(client, server) })
-	p.copy(server, client)
+	back.Go(func() { p.copy(client, server, fromTarget) })
+	p.copy(server, client, toTarget)
 	back.Wait()
 }
 
 // copy moves bytes until one end is closed, and closes the other.
-func (p *Proxy) copy(to, from net.Conn) {
+func (p *Proxy) copy(to, from net.Conn, d direction) {
 	defer p.drop(to)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			<-p.gate()
+			<-p.gate(d)
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
 		if err != nil {
-			<-p.gate() // that the connection ended is held back too
+			<-p.gate(d) // that the connection ended is held back too
 			return
 		}
 	}

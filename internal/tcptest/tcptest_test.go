@@ -101,3 +101,24 @@ func TestStall(t *testing.T) {
 		t.Errorf("the byte that was held back: %v", err)
 	}
 }
+
+func TestMute(t *testing.T) {
+	t.Parallel()
+	proxy := newEcho(t)
+	conn := dial(t, proxy)
+	if err := echo(conn, patience); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Mute()
+	if err := echo(conn, silence); err == nil {
+		t.Error("an answer came through")
+	}
+	proxy.Cut()
+	proxy.Restore()
+	if err := echo(conn, patience); err == nil {
+		t.Error("what was held back outlived the cut")
+	}
+	if err := echo(dial(t, proxy), patience); err != nil {
+		t.Errorf("after Restore: %v", err)
+	}
+}

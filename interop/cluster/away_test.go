@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// answerTimeout is how long a server may take to say that its database is away: longer than it waits for a connection, and
+	// much shorter than a request may take.
+	answerTimeout = 20 * time.Second
+	// patience is how long a client waits for an answer that has to come.
+	patience = time.Minute
+	// lookEvery is the time between two looks at what has no signal.
+	lookEvery = 20 * time.Millisecond
+)
+
+// newAway starts one server with a table that has a row in the database, and returns a client that waits long.
+func newAway(t *testing.T) (*cluster, *nodetest.Client) {
+	t.Helper()
+	c := newCluster(t, 1)
+	client := nodetest.NewClient(c.nodes[0].process.URI, patience)
+	for _, a := range []nodetest.Answer{client.CreateNamespace(t.Context(), "ns"), client.Create(t.Context(), "ns", "t", nil)} {
+		if a.Outcome != nodetest.Acknowledged {
+			t.Fatalf("prepare: %d %s", a.Status, a.Text)
+		}
+	}
+	return c, client
+}
+
+// awaitUnready waits until the server says that it is not ready.
+func awaitUnready(t *testing.T, client *nodetest.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for client.Ready(ctx) == nil {
+		if pause(ctx, lookEvery) != nil {
+			t.Fatal("the server is ready without its database")
+		}
+	}
+}
+
+// While its database is away a server answers soon, that it is, and that nothing has happened. When the database
+// is back, so is the server.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	c, client := newAway(t)
+	proxy := c.nodes[0].proxy
+	for _, away := range []struct {
+		name  string
+		begin func()
+	}{
+		{"cut off", proxy.Cut},
+		{"held up", proxy.Stall},
+	} {
+		t.Run(away.name, func(t *testing.T) {
+			away.begin()
+			defer proxy.Restore()
+			awaitUnready(t, client)
+			for name, call := range map[string]func(context.Context) nodetest.Answer{
+				"load": func(ctx context.Context) nodetest.Answer { return client.Load(ctx, "ns", "t") },
+				"list": func(ctx context.Context) nodetest.Answer {
+					return client.Send(ctx, http.MethodGet, nodetest.TablesPath("ns"), nil)
+				},
+				"commit": func(ctx context.Context) nodetest.Answer {
+					return client.Set(ctx, "ns", "t", map[string]string{"lost": away.name})
+				},
+				"create": func(ctx context.Context) nodetest.Answer { return client.Create(ctx, "ns", "lost", nil) },
+				"drop":   func(ctx context.Context) nodetest.Answer { return client.Drop(ctx, "ns", "t", false) },
+				"rename": func(ctx context.Context) nodetest.Answer { return client.Rename(ctx, "ns", "t", "lost") },
+				"create namespace": func(ctx context.Context) nodetest.Answer {
+					return client.CreateNamespace(ctx, "lost")
+				},
+			} {
+				t.Run(name, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
+					defer cancel()
+					a := call(ctx)
+					if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+						t.Errorf("%d %s, Retry-After: %q", a.Status, a.Text, a.Header.Get("Retry-After"))
+					}
+				})
+			}
+			proxy.Restore()
+			if err := c.awaitReady(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if a := client.Set(t.Context(), "ns", "t", map[string]string{"kept": away.name}); a.Outcome != nodetest.Acknowledged {
+				t.Errorf("a commit after it: %d %s", a.Status, a.Text)
+			}
+			a := client.Load(t.Context(), "ns", "t")
+			if got := a.Table.Metadata.Properties; got["kept"] != away.name || got["lost"] != "" {
+				t.Errorf("the table has the properties %v", got)
+			}
+		})
+	}
+	c.stop(t)
+}
+
+// A commit that was sent when the database went away, and of which nothing more is heard, is told as unknown, and its
+// file stays: here it happens after the client was told.
+func TestCommitUnknown(t *testing.T) {
+	t.Parallel()
+	c, client := newAway(t)
+	conn, err := pgx.Connect(t.Context(), c.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	holder, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), "SELECT key FROM moorage_pointer FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan nodetest.Answer, 1)
+	go func() { answered <- client.Set(t.Context(), "ns", "t", map[string]string{"late": "yes"}) }()
+	awaitBlocked(t, c.store)
+	c.nodes[0].proxy.Cut()
+	a := <-answered
+	if a.Status != http.StatusInternalServerError || !strings.Contains(a.Text, "CommitStateUnknownException") || a.Header.Get("Retry-After") != "" {
+		t.Errorf("%d %s, Retry-After: %q", a.Status, a.Text, a.Header.Get("Retry-After"))
+	}
+	if err := holder.Rollback(t.Context()); err != nil { // now the database goes on with what it was sent
+		t.Fatal(err)
+	}
+	c.nodes[0].proxy.Restore()
+	if err := c.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		now := client.Load(ctx, "ns", "t")
+		if now.Table.Metadata.Properties["late"] == "yes" {
+			break
+		}
+		if pause(ctx, lookEvery) != nil {
+			t.Fatalf("the commit did not happen: %d %s", now.Status, now.Text)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(c.warehouse(), "ns", "t*", "metadata", "*.metadata.json"))
+	if err != nil || len(files) != 2 {
+		t.Errorf("there are the files %q, want 2; %v", files, err)
+	}
+	c.stop(t)
+}
+
+// awaitBlocked waits until somebody waits for a row in the database.
+func awaitBlocked(t *testing.T, store string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for {
+		blocked := false
+		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock')"
+		if err := conn.QueryRow(ctx, sql).Scan(&blocked); err != nil {
+			t.Fatal(err)
+		}
+		if blocked {
+			return
+		}
+		if pause(ctx, lookEvery) != nil {
+			t.Fatal("nobody waits")
+		}
+	}
+}
+
+// A server whose database is away ends when it is told to, and says that all went well; a request under way too.
+func TestStopWithoutStore(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		begin func(*node)
+		busy  bool // a request is under way
+	}{
+		{"cut off", func(n *node) { n.proxy.Cut() }, false},
+		{"held up", func(n *node) { n.proxy.Stall() }, false},
+		{"held up with a load under way", func(n *node) { n.proxy.Stall() }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, client := newAway(t)
+			tt.begin(c.nodes[0])
+			awaitUnready(t, client)
+			answered := make(chan nodetest.Answer, 1)
+			if tt.busy {
+				go func() { answered <- client.Load(t.Context(), "ns", "t") }()
+			}
+			began := time.Now()
+			report(t, c.nodes[0].process.Stop())
+			t.Logf("stopped in %s", time.Since(began).Round(time.Millisecond))
+			if tt.busy {
+				if a := <-answered; a.Status != http.StatusServiceUnavailable && a.Status != 0 {
+					t.Errorf("the load: %d %s", a.Status, a.Text)
+				}
+			}
+			c.nodes[0].proxy.Restore()
+			if _, err := os.Stat(c.warehouse()); err != nil {
+				t.Error(err)
+			}
+			report(t, nodetest.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
+		})
+	}
+}
