@@ -162,9 +162,11 @@ func (s *Store) Close() error {
 // Healthy asks the server whether it accepts writes.
 func (s *Store) Healthy(ctx context.Context) error {
 	var readOnly string
-	err := s.read(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, "SHOW transaction_read_only").Scan(&readOnly)
-	})
+	bounded, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	err := lateError(ctx, s.read(bounded, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(bounded, "SHOW transaction_read_only").Scan(&readOnly)
+	}))
 	if err == nil && readOnly != "off" {
 		return fmt.Errorf("%w: the server accepts no writes", registry.ErrUnavailable)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,6 +16,22 @@ import (
 
 // readsMax bounds how often one read is sent.
 const readsMax = 10
+
+// readTimeout bounds one read, far above what the largest page takes: a server that has not answered by then is away, and
+// whoever asks hears that, even if the connection stands still without an error. healthTimeout is for a read that is
+// a few bytes, on which others decide whom to ask.
+const (
+	readTimeout   = 15 * time.Second
+	healthTimeout = 3 * time.Second
+)
+
+// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is no fault of the server.
+func lateError(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer: %w", registry.ErrUnavailable, err)
+	}
+	return err
+}
 
 // Get implements registry.Store: one statement, so that all records are as of one moment.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
@@ -42,15 +59,17 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 
 // records returns the rows of a statement whose five columns are a record and, first, its table.
 func (s *Store) records(ctx context.Context, sql string, args []any) (records []registry.Record, err error) {
-	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err = s.read(bounded, func(conn *pgxpool.Conn) error {
 		records = nil
-		rows, err := conn.Query(ctx, sql, args...)
+		rows, err := conn.Query(bounded, sql, args...)
 		if err != nil {
 			return err
 		}
 		return collect(rows, func(record registry.Record) { records = append(records, record) })
 	})
-	return records, err
+	return records, lateError(ctx, err)
 }
 
 // read calls do, which only reads, with a connection, and again, a bounded number of times, if the server
