@@ -124,6 +124,7 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 			conn.CustomData()[warned] = notice
 		}
 	}
+	config.ConnConfig.DialFunc = dialUncancelled(config.ConnConfig.DialFunc)
 	config.AfterConnect = prepareSession
 	return config, nil
 }

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"moorage/internal/pgtest"
+	"moorage/internal/tcptest"
+	"moorage/registry"
+)
+
+// newReplicated starts a server whose commits wait for a standby, and returns its store and the proxy between the two.
+func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
+	t.Helper()
+	primary, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { primary.Stop() })
+	target, err := url.Parse(primary.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := tcptest.New(target.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { proxy.Close() })
+	target.Host = proxy.Addr()
+	standby, err := primary.Standby(target.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { standby.Stop() })
+	if _, err := Migrate(t.Context(), primary.DSN()); err != nil {
+		t.Fatal(err)
+	}
+	store, err := Open(t.Context(), primary.DSN(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store, proxy
+}
+
+// An Apply that gives up while the server waits for its standby is unknown, and nobody sees it until the standby has it: were the
+// standby promoted instead, it would be gone.
+func TestUnseenUntilReplicated(t *testing.T) {
+	t.Parallel()
+	store, proxy := newReplicated(t)
+	key := registry.WarehouseKey("w")
+	proxy.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := store.Apply(ctx, registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateLive, []byte("{}"))}})
+	if !errors.Is(err, registry.ErrUnknown) {
+		t.Fatalf("Apply: %v, want ErrUnknown", err)
+	}
+	for began := time.Now(); time.Since(began) < time.Second; {
+		records, err := store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records[0].Exists() {
+			t.Fatalf("after %s the record is seen, and the standby does not have it", time.Since(began))
+		}
+	}
+	proxy.Restore()
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		records, err := store.Get(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records[0].Exists() {
+			return
+		}
+	}
+}
