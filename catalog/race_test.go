@@ -82,12 +82,34 @@ func TestRaces(t *testing.T) {
 				}
 				random := rand.New(rand.NewPCG(newSeed(t), 0))
 				for range raceOrders {
-					r.run(t, system, anyOrder(random), seen)
+					r.run(t, system, withBreaks(random, anyOrder(random)), nil, seen)
 				}
 				for _, end := range r.ends {
 					if !strings.HasPrefix(end, "?") && !seen[end] {
 						t.Errorf("it never ended with: %s", end)
 					}
+				}
+			})
+		}
+	}
+}
+
+// The same ends, and no others, if answers of the store are lost, of writes that happened, will not, or happen only
+// when all is over.
+func TestRacesWithLostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, system := range raceSystems() {
+		for _, r := range races(t) {
+			t.Run(system.name+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(newSeed(t), 0))
+				seen := map[string]bool{}
+				for range raceOrders {
+					fates := make([]fate, 8)
+					for i := range fates {
+						fates[i] = fate(random.IntN(int(happensLater) + 1))
+					}
+					r.run(t, system, anyOrder(random), fates, seen)
 				}
 			})
 		}
@@ -102,7 +124,7 @@ func (r race) enumerate(t *testing.T, system raceSystem, first, second string, s
 		anyReached := false
 		for secondCalls := 1; ; secondCalls += raceFactor {
 			next, reached := twoSwitches(first, second, firstCalls, secondCalls)
-			r.run(t, system, next, seen)
+			r.run(t, system, next, nil, seen)
 			if !reached() {
 				break
 			}
@@ -115,18 +137,18 @@ func (r race) enumerate(t *testing.T, system raceSystem, first, second string, s
 }
 
 // run runs the race once, and holds its end against those that may be.
-func (r race) run(t *testing.T, system raceSystem, next schedule, seen map[string]bool) {
+func (r race) run(t *testing.T, system raceSystem, next schedule, fates []fate, seen map[string]bool) {
 	t.Helper()
-	end := r.runClients(t, system, next, r.a, r.b)
+	end := r.runClients(t, system, next, fates, r.a, r.b)
 	seen[end.String()] = true
 	switch unavailable := moorage.KindUnavailable.String(); {
 	case slices.Contains(r.ends, end.String()), slices.Contains(r.ends, "?"+end.String()):
 	case end.a == unavailable && end.b == unavailable: // nothing was changed, and so below
-		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil))
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil, nil))
 	case end.a == unavailable:
-		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, r.b))
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil, r.b))
 	case end.b == unavailable:
-		r.wantEnd(t, end, r.runClients(t, system, inTurn, r.a, nil))
+		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, r.a, nil))
 	default:
 		t.Fatalf("it ended with: %s", end)
 	}
@@ -146,7 +168,7 @@ type raceEnd struct{ a, b, there string }
 func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + ": " + e.there) }
 
 // runClients runs a and b, either of which may be missing, and checks what has to hold whatever they did.
-func (r race) runClients(t *testing.T, system raceSystem, next schedule, a, b raceClient) (end raceEnd) {
+func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b raceClient) (end raceEnd) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &steppedStore{waiting: map[string]chan struct{}{}}
@@ -177,7 +199,11 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, a, b ra
 		if b != nil {
 			clients["b"] = func(ctx context.Context) { end.b = answerOf(b(ctx, nodes[1])) }
 		}
+		store.fates = fates
 		runSchedule(t, store, next, clients)
+		if err := store.release(f.ctx); err != nil {
+			t.Error(err)
+		}
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
 		time.Sleep(droppingStale + time.Second) // whoever left something half done is dead now
 		f.putBackAll(f.Catalog, nil)

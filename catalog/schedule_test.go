@@ -18,8 +18,10 @@ import (
 type steppedStore struct {
 	registry.Store
 
-	mu      sync.Mutex // guards waiting; a leaf
+	mu      sync.Mutex // guards the fields below; a leaf
 	waiting map[string]chan struct{}
+	fates   []fate           // of the next Applies of clients; those after them are answered
+	late    []registry.Batch // that happen later
 }
 
 func (s *steppedStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
@@ -34,15 +36,55 @@ func (s *steppedStore) List(ctx context.Context, table registry.Table, prefix, a
 
 func (s *steppedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	s.step(ctx)
+	switch s.fate(ctx, batch) {
+	case happens:
+		_, _ = s.Store.Apply(ctx, batch) // the answer is what is lost
+		return nil, registry.ErrUnknown
+	case neverHappens, happensLater:
+		return nil, registry.ErrUnknown
+	}
 	return s.Store.Apply(ctx, batch)
+}
+
+// fate returns what happens to a batch, and keeps it if that is later.
+func (s *steppedStore) fate(ctx context.Context, batch registry.Batch) fate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.fates) == 0 || batch.Change == nil || !isClient(ctx) {
+		return isAnswered
+	}
+	next := s.fates[0]
+	s.fates = s.fates[1:]
+	if next == happensLater {
+		change := *batch.Change
+		batch.Change = &change
+		s.late = append(s.late, batch)
+	}
+	return next
+}
+
+// release lets the late batches happen, as far as they still can.
+func (s *steppedStore) release(ctx context.Context) error {
+	var answers []error
+	for _, batch := range s.late {
+		if _, err := s.Store.Apply(ctx, batch); err != nil {
+			answers = append(answers, err)
+		}
+	}
+	return lateAnswers(answers)
+}
+
+// isClient tells whether a client of a race makes the call.
+func isClient(ctx context.Context) bool {
+	return moorage.Principal(ctx) != moorage.Principal(context.Background())
 }
 
 // step waits until the client that ctx names may go on, or ctx ends. A client makes one call at a time.
 func (s *steppedStore) step(ctx context.Context) {
-	client := moorage.Principal(ctx)
-	if client == moorage.Principal(context.Background()) {
+	if !isClient(ctx) {
 		return
 	}
+	client := moorage.Principal(ctx)
 	may := make(chan struct{})
 	s.mu.Lock()
 	s.waiting[client] = may
@@ -139,13 +181,18 @@ func twoSwitches(first, second string, firstCalls, secondCalls int) (next schedu
 	return next, func() bool { return firstCalls == 0 && secondCalls == 0 }
 }
 
-// anyOrder lets clients go as chance has it. Now and then time passes, so that what they left half done seems
-// to have been left by the dead.
+// anyOrder lets clients go as chance has it.
 func anyOrder(random *rand.Rand) schedule {
+	return func(ready []string) string { return ready[random.IntN(len(ready))] }
+}
+
+// withBreaks is next, but now and then time passes, so that what clients left half done seems to have been left by
+// the dead.
+func withBreaks(random *rand.Rand, next schedule) schedule {
 	return func(ready []string) string {
 		if random.IntN(40) == 0 {
 			return ""
 		}
-		return ready[random.IntN(len(ready))]
+		return next(ready)
 	}
 }
