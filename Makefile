@@ -1,12 +1,13 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop rck torture cluster-history bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long history of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
 KILLS ?= 50
 DURATION ?= 10m
+N ?= 3
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +29,16 @@ interop: ## PyIceberg, Spark and DuckDB against a server, the full form
 	scripts/packages.sh
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop
+
+interop-cluster: ## the same clients, spread over three nodes over PostgreSQL
+	scripts/packages.sh
+	interop/setup.sh
+	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --server cluster
+
+cluster: ## PostgreSQL and N=3 nodes over it, until Ctrl-C; S3=--s3 keeps the warehouse in S3
+	scripts/packages.sh
+	interop/setup.sh
+	.cache/interop/venv/bin/python scripts/cluster.py --nodes $(N) $(S3)
 
 rck: ## the Iceberg project's REST compatibility kit
 	scripts/packages.sh

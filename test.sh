@@ -21,7 +21,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go build rck pyiceberg spark duckdb)
+readonly steps=(format vet lint rules go build rck pyiceberg spark duckdb cluster)
 
 step_format() {
   local files
@@ -52,12 +52,13 @@ step_build() {
 step_rck() { python3 interop/rck/run.py; }
 
 clients_smoke() {
-  "$venv_python" -m pytest -c interop/pytest.ini -m smoke "interop/$1"
+  "$venv_python" -m pytest -c interop/pytest.ini -m smoke "interop/$1" "${@:2}"
 }
 
 step_pyiceberg() { clients_smoke pyiceberg; }
 step_spark() { clients_smoke spark; }
 step_duckdb() { clients_smoke duckdb; }
+step_cluster() { clients_smoke pyiceberg --server cluster; }
 
 # ---
 
@@ -144,7 +145,7 @@ parts=()
 for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
-    pyiceberg | duckdb) parts+=(python) ;;
+    pyiceberg | duckdb | cluster) parts+=(python) ;;
     spark) parts+=(python spark) ;;
   esac
 done

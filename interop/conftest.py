@@ -7,21 +7,21 @@ import tempfile
 
 import pytest
 
-from harness import clients, server
+from harness import clients, cluster, server
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--server",
-        choices=["moorage", "reference"],
+        choices=["moorage", "cluster", "reference"],
         default="moorage",
-        help="the server under test: Moorage, or the Iceberg project's own for a baseline",
+        help="the server under test: Moorage, three nodes of it over PostgreSQL, or the Iceberg project's own for a baseline",
     )
 
 
 def pytest_collection_modifyitems(config, items):
     """Takes out what only Moorage can pass when another server is asked for."""
-    if config.getoption("server") == "moorage" and "MOORAGE_INTEROP_URI" not in os.environ:
+    if config.getoption("server") != "reference" and "MOORAGE_INTEROP_URI" not in os.environ:
         return
     others = [item for item in items if item.get_closest_marker("moorage_only")]
     config.hook.pytest_deselected(items=others)
@@ -49,6 +49,8 @@ def catalog_server(pytestconfig):
         running = server.External(uri, os.environ.get("MOORAGE_INTEROP_WAREHOUSE", "default"))
     elif pytestconfig.getoption("server") == "reference":
         running = server.Reference()
+    elif pytestconfig.getoption("server") == "cluster":
+        running = cluster.Cluster()
     else:
         running = server.Moorage()
     with running:

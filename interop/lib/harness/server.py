@@ -59,6 +59,7 @@ class _Process:
             env=env,
             text=True,
             errors="replace",
+            process_group=0,  # Ctrl-C is for whoever stops it in order
         )
         self.pid = self._child.pid
         self._found: re.Match[str] | None = None

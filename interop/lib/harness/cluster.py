@@ -1,0 +1,180 @@
+"""Several Moorage nodes over one PostgreSQL database and a shared warehouse, without a load balancer.
+
+The warehouse is a folder that all nodes see, or a bucket of an S3 server that is started too.
+"""
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from harness import paths, server
+
+POSTGRES_PROGRAMS = "/usr/lib/postgresql"
+START_SECONDS_MAX = 60
+POLL_SECONDS = 0.1
+BUCKET = "moorage"
+# The key of scripts/s3server.py.
+S3_ACCESS_KEY_ID = "moorage-test"
+S3_SECRET_ACCESS_KEY = "moorage-test-secret"
+S3_REGION = "us-east-1"
+
+
+def _programs() -> Path:
+    """The folder of initdb and postgres, of the newest version that there is."""
+    found = sorted(Path(POSTGRES_PROGRAMS).glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    initdb = shutil.which("initdb")
+    if initdb is None:
+        raise server.ServerError("PostgreSQL is not installed: run scripts/packages.sh")
+    return Path(initdb).parent
+
+
+class Postgres:
+    """A PostgreSQL server with its files below folder."""
+
+    def __init__(self, folder: Path):
+        self._data = folder / "postgres"
+        self._log = folder / "postgres.log"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.dsn = f"postgres://moorage@127.0.0.1:{self._port}/postgres?sslmode=disable"
+
+    def __enter__(self) -> "Postgres":
+        programs = _programs()
+        self._data.mkdir()
+        user = None
+        if os.getuid() == 0:  # it refuses to run as root
+            user = pwd.getpwnam("postgres").pw_uid
+            os.chown(self._data, user, -1)
+        initdb = [str(programs / "initdb"), f"--pgdata={self._data}", "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C"]
+        subprocess.run(initdb, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        command = [str(programs / "postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self._port), "-k", ""]
+        with self._log.open("w") as log:
+            self._child = subprocess.Popen(command, user=user, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, process_group=0)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self._port)]
+        while subprocess.run(ready, cwd="/").returncode != 0:
+            if time.monotonic() > deadline or self._child.poll() is not None:
+                self.__exit__()
+                raise server.ServerError(f"PostgreSQL did not start:\n{self._log.read_text()}")
+            time.sleep(POLL_SECONDS)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._child.send_signal(2)  # SIGINT: it ends its sessions and stops
+        try:
+            self._child.wait(server.STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+
+class S3:
+    """The S3 server of scripts/s3server.py, with one bucket."""
+
+    def __init__(self, folder: Path):
+        self._command = [sys.executable, str(paths.REPOSITORY / "scripts" / "s3server.py"), "--data", str(folder / "s3")]
+
+    def __enter__(self) -> "S3":
+        from pyarrow import fs
+
+        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
+        self.url = self._child.stdout.readline().strip()
+        if not self.url:
+            raise server.ServerError(f"the S3 server did not start: exit status {self._child.wait()}")
+        client = fs.S3FileSystem(
+            endpoint_override=self.url, access_key=S3_ACCESS_KEY_ID, secret_key=S3_SECRET_ACCESS_KEY,
+            region=S3_REGION, allow_bucket_creation=True,
+        )  # fmt: skip
+        client.create_dir(BUCKET)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._child.stdin.close()
+        self._child.wait(server.STOP_SECONDS_MAX)
+
+
+class Cluster:
+    """nodes processes of `moorage serve`. Use it as a context manager.
+
+    Leaving the block stops them with SIGTERM, requires exit status 0 of each and a clean `moorage check`.
+    """
+
+    warehouse = "default"
+    name = "cluster"
+
+    def __init__(self, nodes: int = 3, s3: bool = False, arguments: list[str] | None = None):
+        self.binary = server.build()
+        self.folder = Path(tempfile.mkdtemp(prefix="moorage-cluster-"))
+        self.folder.chmod(0o755)  # PostgreSQL may run as another user
+        self.uris: list[str] = []
+        self.s3_url = ""
+        self._nodes = nodes
+        self._s3 = s3
+        self._arguments = arguments or []
+        self._turn = itertools.count()
+        self._parts = ExitStack()
+        self._processes: list[server._Process] = []
+
+    @property
+    def uri(self) -> str:
+        """The address of one node, each time of the next: whoever connects is spread over the nodes."""
+        return self.uris[next(self._turn) % len(self.uris)]
+
+    @property
+    def log(self) -> Path:
+        return self._processes[0].log
+
+    def __enter__(self) -> "Cluster":
+        with ExitStack() as parts:
+            self.dsn = parts.enter_context(Postgres(self.folder)).dsn
+            store = ["--store", self.dsn, "--data", str(self.folder / "data")]
+            env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
+            if self._s3:
+                self.s3_url = parts.enter_context(S3(self.folder)).url
+                store += ["--s3-endpoint", self.s3_url, "--s3-region", S3_REGION]
+                env |= {"AWS_ACCESS_KEY_ID": S3_ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": S3_SECRET_ACCESS_KEY}
+            command = [str(self.binary), "serve", *store, "--migrate", "--listen", "127.0.0.1:0", *self._arguments]
+            if self._s3:
+                command += ["--default-location", f"s3://{BUCKET}/warehouse"]
+            self._check_command, self._env = [str(self.binary), "check", *store], env
+            for number in range(self._nodes):
+                process = server._Process(command, self.folder / f"node{number}.log", env)
+                self._processes.append(process)
+                parts.callback(process.kill)
+                found = process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
+                self.uris.append(found.group(1))
+            self._parts = parts.pop_all()
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        faults = []
+        with self._parts:
+            for process in self._processes:
+                if not process.running():
+                    faults.append(f"a node had ended by itself:\n{process.tail()}")
+                elif (status := process.stop()) != 0:
+                    faults.append(f"exit status {status} after SIGTERM:\n{process.tail()}")
+            check = subprocess.run(self._check_command, env=self._env, capture_output=True, text=True, timeout=server.CHECK_SECONDS_MAX)
+            if check.returncode != 0:
+                faults.append(f"moorage check: exit status {check.returncode}\n{check.stdout}{check.stderr}")
+        if faults:
+            raise server.ServerError("\n".join(faults + [f"its folder is kept: {self.folder}"]))
+        if kind is None:
+            shutil.rmtree(self.folder)
+        else:
+            print(f"the cluster's folder is kept: {self.folder}")
+
+    def local_path(self, location: str) -> Path:
+        """The local path of a `file:` location that a node answered."""
+        return server.local_path(location)
