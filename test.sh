@@ -155,7 +155,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in rck | pyiceberg | spark | duckdb) wait_for_setup ;; esac
+  case $name in rck | pyiceberg | spark | duckdb | cluster) wait_for_setup ;; esac
   run_step "$name"
 done
 
