@@ -136,8 +136,8 @@ command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the ver
 scripts/packages.sh
 mkdir -p "$logs"
 
-# Go tests start this one, and come first.
-if [[ " ${selected[*]} " == *" go "* ]]; then
+# Go tests and two client suites start this one.
+if [[ " ${selected[*]} " == *" go "* || " ${selected[*]} " == *" pyiceberg "* || " ${selected[*]} " == *" duckdb "* ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from harness import clients, cluster, server
+from harness import clients, cluster, s3, server
 
 
 def pytest_addoption(parser):
@@ -54,6 +54,21 @@ def catalog_server(pytestconfig):
     else:
         running = server.Moorage()
     with running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def lake_files():
+    """An S3 server with an empty bucket called lake."""
+    with s3.Server() as running:
+        running.make_bucket("lake")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def lake_server(lake_files):
+    """Moorage whose default warehouse is at s3://lake/warehouse."""
+    with server.Moorage(settings=lake_files.settings("s3://lake/warehouse")) as running:
         yield running
 
 

@@ -34,8 +34,12 @@ func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse) {
 		"--conf spark.sql.catalog.moorage.uri=" + uri,
 		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse.Name,
 	}
+	keys, delegation := "", ""
 	if isInS3(warehouse.Location) {
 		spark[0] += "," + sparkAWS
+		keys = `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
+		// Otherwise DuckDB takes what the server tells about the endpoint for credentials.
+		delegation = ", ACCESS_DELEGATION_MODE 'none'"
 	} else {
 		spark = append(spark, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 	}
@@ -47,14 +51,14 @@ curl
 
 PyIceberg
   from pyiceberg.catalog import load_catalog
-  catalog = load_catalog("moorage", type="rest", uri="%[1]s", warehouse="%[2]s")
+  catalog = load_catalog("moorage", type="rest", uri="%[1]s", warehouse="%[2]s"%[5]s)
 
 Spark
   %[4]s
 
 DuckDB (a transaction over several tables is not atomic here yet: each table commits on its own)
   INSTALL iceberg; LOAD iceberg;
-  ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true);
+  ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true%[6]s);
 
-`, uri, warehouse.Name, warehouse.Location, strings.Join(spark, " \\\n    "))
+`, uri, warehouse.Name, warehouse.Location, strings.Join(spark, " \\\n    "), keys, delegation)
 }

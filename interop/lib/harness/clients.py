@@ -80,12 +80,12 @@ def duckdb_with_extensions():
 
 
 @contextlib.contextmanager
-def duckdb_connection(server):
-    """A DuckDB connection with the server attached as `ice`."""
+def duckdb_connection(server, options: str = ""):
+    """A DuckDB connection with the server attached as `ice`, with further options of ATTACH."""
     with duckdb_with_extensions() as connection:
         connection.execute(
             f"ATTACH '{server.warehouse}' AS ice (TYPE ICEBERG, ENDPOINT '{server.uri}', "
-            "AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false)"
+            f"AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false{options})"
         )
         yield connection
 

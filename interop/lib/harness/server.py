@@ -114,25 +114,26 @@ class _Process:
 class Moorage:
     """`moorage serve` on a fresh data folder.
 
-    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"].
+    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"];
+    settings are variables for serve and check, such as {"MOORAGE_S3_REGION": "eu"}.
     """
 
     warehouse = "default"
     name = "moorage"
 
-    def __init__(self, arguments: list[str] | None = None):
+    def __init__(self, arguments: list[str] | None = None, settings: dict[str, str] | None = None):
         self.binary = build()
         self.folder = Path(tempfile.mkdtemp(prefix="moorage-interop-"))
         self.data = self.folder / "data"
         self.log = self.folder / "serve.log"
         self._arguments = arguments or []
+        # No other MOORAGE_ variable of the caller may change what is tested.
+        self._env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")} | (settings or {})
         self.uri = ""
 
     def __enter__(self) -> "Moorage":
         command = [str(self.binary), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
-        # No MOORAGE_ variable of the caller may change what is tested.
-        env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
-        self._process = _Process(command + self._arguments, self.log, env)
+        self._process = _Process(command + self._arguments, self.log, self._env)
         # The address in the last line of what it prints, so that all of it is in the log.
         found = self._process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
         self.uri = found.group(1)
@@ -158,6 +159,7 @@ class Moorage:
             [str(self.binary), "check", "--data", str(self.data)],
             capture_output=True,
             text=True,
+            env=self._env,
             timeout=CHECK_SECONDS_MAX,
         )
         if check.returncode == 0:
