@@ -125,8 +125,8 @@ func loseOnce(t *testing.T, n int, operation Operation, k int) (hit bool) {
 		store = newMuteStore(t, newLockedRandom(uint64(k)))
 		c.Store = store
 		open := c.OpenStorage
-		c.OpenStorage = func(roots []string) (storage.Store, error) {
-			inner, err := open(roots)
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			inner, err := open(place)
 			return &countedFiles{inner, files}, err
 		}
 	})

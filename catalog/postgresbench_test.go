@@ -59,7 +59,7 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 	})
 	c, err := New(Config{
 		Store: store, Locks: manager, Random: random,
-		OpenStorage: func(roots []string) (storage.Store, error) { return file.New(roots) },
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 	})
 	if err != nil {
 		b.Fatal(err)
