@@ -21,6 +21,8 @@ const (
 	problemsMax = 20
 	// never is when a call ends whose outcome stays unknown: it may still happen after everything else.
 	never = int64(1) << 62
+	// end stands in the order of a group where all calls that were answered are over.
+	end Action = "end"
 )
 
 // version is a version of a table, as its file tells.
@@ -98,7 +100,10 @@ func (k *Checker) model() porcupine.Model {
 func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult, info porcupine.LinearizationInfo) {
 	seen := k.seen(events)
 	var operations []porcupine.Operation
+	ends := map[int]int64{} // of the groups
+	clients := 0
 	for _, event := range events {
+		clients = max(clients, event.Call.Client+1)
 		to := event.To
 		if event.Answer.Unknown() {
 			if k.leftNothing(event.Call, seen) {
@@ -106,8 +111,14 @@ func (k *Checker) Judge(events []Event) (problems []string, result porcupine.Che
 			}
 			to = never
 		}
+		ends[event.Call.Group] = max(ends[event.Call.Group], event.From, event.To)
 		operations = append(operations, porcupine.Operation{
 			ClientId: event.Call.Client, Input: event.Call, Call: event.From, Output: event.Answer, Return: to,
+		})
+	}
+	for group, last := range ends {
+		operations = append(operations, porcupine.Operation{
+			ClientId: clients, Input: Call{Action: end, Group: group}, Call: last + 1, Output: Answer{}, Return: last + 2,
 		})
 	}
 	result, info = porcupine.CheckOperationsVerbose(k.model(), operations, checkTimeout)

@@ -6,8 +6,10 @@ import (
 	"moorage"
 )
 
-// state is what the model knows of a group: whether its namespace is gone, and the version that each name leads to.
+// state is what the model knows of a group: whether its namespace is gone, the version that each name leads to, and whether
+// all calls that were answered are over.
 type state struct {
+	over  bool
 	gone  bool
 	names [Names]Version
 }
@@ -36,8 +38,12 @@ func (s state) withNamespace(there bool) state {
 // step tells whether the call could be answered so in state s, and the state after it.
 func (k *Checker) step(s state, call Call, answer Answer) (bool, state) {
 	switch {
+	case call.Action == end:
+		s.over = true
+		return true, s
 	case answer.Unknown():
-		return true, k.perhaps(s, call)
+		next := k.perhaps(s, call)
+		return s.over || next != s, next
 	case answer.Err != nil:
 		return k.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
 	}
@@ -130,9 +136,12 @@ func (k *Checker) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 }
 
 // perhaps returns the state after a call that nobody knows to have happened: as if it happened where it can
-// have, else as it was. Such a call has no end, so that the order may also put it behind everything else, where it
-// does not matter what it does.
+// have, else as it was. Such a call has no end. Where it changes nothing it is put behind everything else, which is as good
+// as any other place and leaves far fewer orders to be tried.
 func (k *Checker) perhaps(s state, call Call) state {
+	if s.over {
+		return s
+	}
 	free := s.names[call.Name] == Version{}
 	switch call.Action {
 	case Drop, Unregister:
