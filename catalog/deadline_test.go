@@ -95,3 +95,21 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 		}
 	})
 }
+
+// An entry whose pointer is gone, as only a damaged store has it, does not keep a reader for ever.
+func TestLoadOfADamagedNameEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.create("t")
+		found, err := f.resolveTable(f.ctx, ident("t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(found.record.Key)}}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.LoadTable(f.ctx, ident("t"))
+		wantKind(t, err, moorage.KindUnavailable)
+	})
+}

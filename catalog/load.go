@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"moorage"
 	"moorage/metadata"
@@ -49,7 +50,13 @@ func (c *Catalog) loadTable(ctx context.Context, ident moorage.Identifier) (*Tab
 // currentDocument returns the document that a pointer names. If its file is missing that is
 // an error only if the pointer, read again, still names it; else errAgain.
 func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (*metadata.Document, error) {
-	document, err := c.presentDocument(ctx, found.storage, found.pointer.MetadataLocation)
+	location := found.pointer.MetadataLocation
+	document, err := c.presentDocument(ctx, found.storage, location)
+	if err == nil && !strings.EqualFold(document.UUID(), found.pointer.TableUUID) {
+		// This node has read the file before its owner wrote it anew and another node registered it.
+		c.documents.cache.Invalidate(location)
+		document, err = c.document(ctx, found.storage, location)
+	}
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return document, err
 	}

@@ -76,8 +76,11 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 	}
 }
 
-// walkToTable resolves ident by reads from the warehouse down.
+// walkToTable resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
+// no work of this package, are KindUnavailable after requestTimeout.
 func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	var found *resolved
 	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
 		ch, entry, err := c.resolveEntry(ctx, ident)

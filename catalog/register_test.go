@@ -22,11 +22,12 @@ func (f *fixture) rewrite(location string, body []byte) {
 	}
 }
 
-// A file that was registered before and written anew since is read again.
+// A file that was registered before and written anew since is read again, on every node.
 func TestRegisterReadsTheFileAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first := f.create("t").Document
+	other := f.other(f.store)
 	const location, uuid = "file:///wh/v1.metadata.json", "00000000-0000-4000-8000-000000000001"
 	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
 		t.Fatal(err)
@@ -36,9 +37,11 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 		if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location}); err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := f.LoadTable(f.ctx, ident("t"))
-		if err != nil || loaded.Document.UUID() != want {
-			t.Errorf("loaded %s, %v, want %s", loaded.Document.UUID(), err, want)
+		for _, node := range []*Catalog{f.Catalog, other} {
+			loaded, err := node.LoadTable(f.ctx, ident("t"))
+			if err != nil || loaded.Document.UUID() != want {
+				t.Errorf("loaded %s, %v, want %s", loaded.Document.UUID(), err, want)
+			}
 		}
 		f.wantClean()
 		if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
