@@ -126,6 +126,11 @@ func compareKeys(a, b registry.Key) int {
 func (s *Store) send(ctx context.Context, p *plan) error {
 	return s.with(ctx, func(conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
+		// What the driver says of errors that are safe to send again after is not asked: it says so of some that come
+		// when everything was sent and committed.
+		if raw.IsClosed() {
+			return errSendAgain
+		}
 		delete(raw.CustomData(), warned)
 		found := make(map[registry.Key]registry.Record, len(p.touch))
 		statements := p.statements(func(record registry.Record) { found[record.Key] = record })

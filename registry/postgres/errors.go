@@ -52,10 +52,7 @@ func undone(answered *pgconn.PgError) bool {
 // failure gives the failure of a pipeline its kind; found are the rows that it locked.
 func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]registry.Record) error {
 	var answered *pgconn.PgError
-	if !errors.As(err, &answered) {
-		return unansweredError(ctx, err)
-	}
-	if !undone(answered) {
+	if !errors.As(err, &answered) || !undone(answered) {
 		return unknownError(ctx, err)
 	}
 	switch answered.Code {
@@ -84,17 +81,6 @@ func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 		}
 	}
 	return errUnnamed
-}
-
-// unansweredError is the failure of a pipeline to which the server gave no answer.
-func unansweredError(ctx context.Context, err error) error {
-	if !pgconn.SafeToRetry(err) {
-		return unknownError(ctx, err)
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%w: %w", errSendAgain, err) // not a byte was sent: the connection was found broken
 }
 
 // unknownError is ErrUnknown, and the error of ctx too if that has ended.
