@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -180,15 +181,38 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	return s.DSN() + "&search_path=" + name, nil
 }
 
-// Kill ends the server at once, as a power cut of its machine would, and waits until it is gone.
+// Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
 	}
-	err := s.process.Process.Kill()
+	pid := s.process.Process.Pid
+	// Stopped first, so that it starts no others.
+	err := s.process.Process.Signal(syscall.SIGSTOP)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	err = errors.Join(err, s.process.Process.Kill())
 	_ = s.process.Wait() // says that it was killed
 	s.process = nil
-	return err
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for _, field := range strings.Fields(string(children)) {
+		child, parseErr := strconv.Atoi(field)
+		if parseErr != nil {
+			return errors.Join(err, parseErr)
+		}
+		_ = syscall.Kill(child, syscall.SIGKILL) // it may have gone already
+		for alive(child) && ctx.Err() == nil {
+			wait(ctx, time.Millisecond)
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// alive tells whether a process runs; one that ended and was not waited for does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, found := strings.Cut(string(stat), ") ")
+	return err == nil && found && state[0] != 'Z'
 }
 
 // Stop ends the server and removes its files.

@@ -21,6 +21,8 @@ const (
 	numberedMax = 4096
 	// versionsMax bounds the versions that are held for that; the change with which they become more is the last.
 	versionsMax = 1 << 18
+	// levelsMax bounds how often addMissing looks for what is missing.
+	levelsMax = 4
 )
 
 // Changes implements registry.Store. Its page is read when every change that was there at its begin has a place, or
@@ -153,11 +155,18 @@ func (s *Store) publish(ctx context.Context, found looked) (bool, error) {
 }
 
 // addMissing adds to a part of the changes that wait the others on which it depends. The part is the oldest by the server's
-// clock, so that there are none, unless that clock was set back between the two or another server took over.
+// clock, so that there are none, unless that clock was set back between the two or another server took over. Then one may
+// depend on another and so on: after levelsMax looks all that wait are taken.
 func (s *Store) addMissing(ctx context.Context, found *looked) error {
 	here := make(map[string]bool, len(found.waiting))
 	made := make(map[[16]byte]bool)
-	for added := found.waiting; len(added) > 0; {
+	added := found.waiting
+	for level := 0; len(added) > 0; level++ {
+		if level == levelsMax {
+			var err error
+			found.waiting, err = s.unplaced(ctx, "TRUE")
+			return err
+		}
 		for _, u := range added {
 			here[string(u.key)] = true
 			for _, etag := range u.wrote {
@@ -183,25 +192,29 @@ func (s *Store) addMissing(ctx context.Context, found *looked) error {
 }
 
 // makers returns the changes among those that wait whose batches made one of versions.
-func (s *Store) makers(ctx context.Context, versions []pgtype.UUID) (makers []unplaced, err error) {
+func (s *Store) makers(ctx context.Context, versions []pgtype.UUID) ([]unplaced, error) {
 	if len(versions) == 0 {
 		return nil, nil
 	}
+	return s.unplaced(ctx, "c.key IN (SELECT m.key FROM moorage_change AS m CROSS JOIN LATERAL unnest(m.wrote) AS w (etag) "+
+		"JOIN unnest($1::uuid[]) AS r (etag) ON w.etag = r.etag WHERE m.awaits)", versions)
+}
+
+// unplaced returns the changes that wait and are as where says, oldest first.
+func (s *Store) unplaced(ctx context.Context, where string, args ...any) (waiting []unplaced, err error) {
 	err = s.read(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND c.key IN "+
-			"(SELECT m.key FROM moorage_change AS m CROSS JOIN LATERAL unnest(m.wrote) AS w (etag) "+
-			"JOIN unnest($1::uuid[]) AS r (etag) ON w.etag = r.etag WHERE m.awaits) ORDER BY c.at, c.key", versions)
+		rows, err := conn.Query(ctx, "SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND "+where+" ORDER BY c.at, c.key", args...)
 		if err != nil {
 			return err
 		}
-		makers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (unplaced, error) {
+		waiting, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (unplaced, error) {
 			var u unplaced
 			err := row.Scan(&u.key, &u.reads, &u.wrote)
 			return u, err
 		})
 		return err
 	})
-	return makers, err
+	return waiting, err
 }
 
 // visit is a change on the path of sortUnplaced, whose predecessors are still to be looked at from next on.

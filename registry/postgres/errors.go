@@ -27,7 +27,8 @@ const (
 	stateUndefinedTable       = "42P01"
 	stateDuplicateTable       = "42P07"
 	stateUndefinedObject      = "42704"
-	classConnection           = "08" // a proxy has lost its server; 08007 is "resolution unknown"
+	stateDuplicateObject      = "42710" // of the type that each table has
+	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
 )
 
 // stateOf returns the SQLSTATE of an error that the server answered, "" of any other.

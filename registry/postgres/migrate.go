@@ -19,6 +19,15 @@ const selectApplied = "SELECT version, checksum FROM moorage_migration ORDER BY 
 // returns how many steps that took. Any number of nodes may call it at once. ErrSchema if the database is
 // newer, or was made by other files than those of package migrations.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
+	all, err := migrations.Steps()
+	if err != nil {
+		return 0, err
+	}
+	return migrate(ctx, dsn, all)
+}
+
+// migrate takes those of all that were not taken.
+func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int, err error) {
 	config, err := newConfig(dsn)
 	if err != nil {
 		return 0, err
@@ -30,10 +39,6 @@ func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := makeLedger(ctx, conn); err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
-	}
-	all, err := migrations.Steps()
-	if err != nil {
-		return 0, err
 	}
 	for {
 		done, err := migrateOnce(ctx, conn, all)
@@ -56,7 +61,7 @@ func makeLedger(ctx context.Context, conn *pgx.Conn) error {
 			CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL, applied timestamptz NOT NULL DEFAULT now());
 			INSERT INTO moorage_migration (version, checksum) VALUES (0, '')`)
 		switch stateOf(err) {
-		case stateDuplicateTable, stateUniqueViolation: // somebody else makes it
+		case stateDuplicateTable, stateDuplicateObject, stateUniqueViolation: // somebody else makes it
 		default:
 			return err
 		}
@@ -65,7 +70,8 @@ func makeLedger(ctx context.Context, conn *pgx.Conn) error {
 
 // migrateOnce takes the next step, in one transaction, and tells whether there is none.
 func migrateOnce(ctx context.Context, conn *pgx.Conn, all []migrations.Step) (done bool, err error) {
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	// Who waited for the lock must see what its owner did, whatever the server's default is.
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT version FROM moorage_migration WHERE version = 0 FOR UPDATE"); err != nil {
 			return err
 		}

@@ -1,0 +1,368 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/pgtest"
+	"moorage/registry"
+)
+
+// holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it came; release lets it go on.
+func holdAt(proxy *pgtest.Proxy, wanted func(pgtest.Message) bool) (held <-chan struct{}, release func()) {
+	reached, released := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	proxy.Watch(func(m pgtest.Message) pgtest.Verdict {
+		if !m.FromServer && wanted(m) {
+			once.Do(func() {
+				close(reached)
+				<-released
+			})
+		}
+		return pgtest.Forward
+	})
+	return reached, sync.OnceFunc(func() { close(released) })
+}
+
+// isSync tells whether a message makes the server commit.
+func isSync(m pgtest.Message) bool { return m.Type == 'S' }
+
+// parses returns a function that tells whether a message brings a statement that begins like this.
+func parses(statement string) func(pgtest.Message) bool {
+	return func(m pgtest.Message) bool {
+		return m.Type == 'P' && strings.HasPrefix(string(m.Body), "\x00"+statement)
+	}
+}
+
+// put returns a batch that writes a pointer, with a change of the same number.
+func put(n int, conditions ...registry.Condition) registry.Batch {
+	return registry.Batch{
+		Conditions: conditions,
+		Writes:     []registry.Write{registry.Put(registry.PointerKey(faultID(n)), registry.StateLive, nil)},
+		Change:     &registry.Change{ID: faultID(n)},
+	}
+}
+
+// wantChanges fails unless the changes behind after are those of these numbers, in this order.
+func wantChanges(t *testing.T, store *Store, after registry.Position, want ...int) (last registry.Position) {
+	t.Helper()
+	changes, err := store.Changes(t.Context(), after, registry.ListLimitMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, c := range changes {
+		got = append(got, c.Change.ID.String())
+		last = c.Position
+	}
+	names := []string{}
+	for _, n := range want {
+		names = append(names, faultID(n).String())
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Fatalf("changes behind %d are %v, want %v", after, got, names)
+	}
+	return last
+}
+
+// TestChangeOfALateCommit lets a batch that wrote its change first commit last.
+func TestChangeOfALateCommit(t *testing.T) {
+	t.Parallel()
+	schema := migrated(t)
+	proxy := newProxy(t, server)
+	late := openStore(t, proxy.DSN()+schema+"&default_query_exec_mode=exec", Options{})
+	store := openStore(t, server.DSN()+schema, Options{})
+	held, release := holdAt(proxy, isSync)
+	defer release()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := late.Apply(t.Context(), put(1))
+		ended <- err
+	}()
+	<-held
+	for n := 2; n < 5; n++ {
+		if _, err := store.Apply(t.Context(), put(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := wantChanges(t, store, 0, 2, 3, 4)
+	wantChanges(t, store, last)
+	release()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Apply(t.Context(), put(5)); err != nil {
+		t.Fatal(err)
+	}
+	wantChanges(t, store, last, 1, 5)
+	wantChanges(t, store, 0, 2, 3, 4, 1, 5)
+}
+
+// insertWaiting writes changes 1 to n that wait, each of which found what the one before made, with times that at, an expression
+// of i, says.
+func insertWaiting(t *testing.T, schema string, n int, at string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	const id = "'fa' || lpad(to_hex(i), 6, '0') || repeat('0', 24)"
+	const etag = "lpad(to_hex(%s), 32, '0')::uuid"
+	_, err = conn.Exec(t.Context(), "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to("+id+
+		", 'UTF8'), gen_random_uuid(), 0, convert_to('{\"id\":\"' || "+id+" || '\"}', 'UTF8'), true, ARRAY["+fmt.Sprintf(etag, "i - 1")+
+		"], ARRAY["+fmt.Sprintf(etag, "i")+"], now() + ("+at+") * interval '1 ms' FROM generate_series(1, $1::integer) AS i", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManyChangesWait numbers more changes than are numbered at once, with readers that race.
+func TestManyChangesWait(t *testing.T) {
+	t.Parallel()
+	const count, readers = 2*numberedMax + 100, 3
+	for name, at := range map[string]string{
+		"in order":       "i",
+		"at one time":    "0",
+		"clock set back": fmt.Sprintf("CASE WHEN i > %d THEN i - 1000000 ELSE i END", count/2),
+		"clock backward": "-i",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema := migrated(t)
+			insertWaiting(t, schema, count, at)
+			store := openStore(t, server.DSN()+schema, Options{})
+			if name == "in order" { // a short page does not number all
+				if page, err := store.Changes(t.Context(), 0, 10); err != nil || len(page) != 10 {
+					t.Fatalf("%d changes, %v", len(page), err)
+				}
+				waiting, err := store.unplaced(t.Context(), "TRUE")
+				if err != nil || len(waiting) != count-numberedMax {
+					t.Fatalf("%d changes wait after a page of 10, want %d (%v)", len(waiting), count-numberedMax, err)
+				}
+			}
+			var group sync.WaitGroup
+			for range readers {
+				group.Go(func() {
+					var after registry.Position
+					for n := 1; n <= count; {
+						page, err := store.Changes(t.Context(), after, 1500)
+						if err != nil || len(page) == 0 {
+							t.Errorf("after %d changes: %d more, %v", n-1, len(page), err)
+							return
+						}
+						for _, c := range page {
+							if c.Change.ID != faultID(n) || c.Position <= after {
+								t.Errorf("position %d behind %d has change %s, want %s", c.Position, after, c.Change.ID, faultID(n))
+								return
+							}
+							after = c.Position
+							n++
+						}
+					}
+				})
+			}
+			group.Wait()
+		})
+	}
+}
+
+// TestChangesOfLives lets clients make, change and delete few keys while two readers follow.
+func TestChangesOfLives(t *testing.T) {
+	t.Parallel()
+	const clients, rounds, keys, followers = 4, 60, 3, 2
+	const seed = 1
+	t.Logf("seed %d", seed)
+	schema := migrated(t)
+	store := openStore(t, server.DSN()+schema, Options{})
+	var total int
+	var mu sync.Mutex // guards total
+	finished, stop := context.WithCancel(t.Context())
+	var writers, readers sync.WaitGroup
+	for client := range clients {
+		random := rand.New(rand.NewPCG(seed, uint64(client)))
+		writers.Go(func() {
+			for round := range rounds {
+				key := registry.PointerKey(faultID(random.IntN(keys)))
+				records, err := store.Get(t.Context(), key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				batch := registry.Batch{Change: &registry.Change{ID: faultID(1000 + client*rounds + round)}}
+				switch {
+				case !records[0].Exists():
+					batch.Conditions = []registry.Condition{registry.Absent(key)}
+					batch.Writes = []registry.Write{registry.Put(key, registry.StateLive, nil)}
+				case random.IntN(2) == 0:
+					batch.Conditions = []registry.Condition{registry.ETagIs(key, records[0].ETag)}
+					batch.Writes = []registry.Write{registry.Delete(key)}
+				default:
+					batch.Conditions = []registry.Condition{registry.ETagIs(key, records[0].ETag)}
+					batch.Writes = []registry.Write{registry.Put(key, registry.StateLive, nil)}
+				}
+				_, err = store.Apply(t.Context(), batch)
+				if _, refused := registry.FailedCondition(err); err != nil && !refused {
+					t.Error(err)
+					return
+				}
+				if err == nil {
+					mu.Lock()
+					total++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	follow := func() (seen []registry.PositionedChange) {
+		var after registry.Position
+		for last := false; ; {
+			page, err := store.Changes(t.Context(), after, 7)
+			if err != nil {
+				t.Error(err)
+				return seen
+			}
+			if seen = append(seen, page...); len(page) > 0 {
+				after = page[len(page)-1].Position
+			} else if last {
+				return seen
+			}
+			last = finished.Err() != nil
+		}
+	}
+	var followed [followers][]registry.PositionedChange
+	for i := range followed {
+		readers.Go(func() { followed[i] = follow() })
+	}
+	writers.Wait()
+	stop()
+	readers.Wait()
+	for i, seen := range followed {
+		if len(seen) != total {
+			t.Errorf("reader %d saw %d changes of %d", i, len(seen), total)
+		}
+		current := map[registry.Key]registry.ETag{}
+		for n, c := range seen {
+			if c.Position != followed[0][n].Position || c.Change.ID != followed[0][n].Change.ID {
+				t.Fatalf("readers saw different orders at %d", n)
+			}
+			for _, v := range c.Change.Versions {
+				if v.Old != current[v.Key] {
+					t.Fatalf("position %d: %s goes from %s to %s, but stood at %s", c.Position, v.Key, v.Old, v.New, current[v.Key])
+				}
+				current[v.Key] = v.New
+			}
+		}
+	}
+}
+
+// awaitLock waits until a statement of the application waits for a lock, or ended is closed.
+func awaitLock(t *testing.T, application string, ended <-chan struct{}) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for waiting := 0; waiting == 0; {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'", application).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRowsThatCameBack holds a batch between two of its statements while the row that it is about is deleted and made again.
+func TestRowsThatCameBack(t *testing.T) {
+	t.Parallel()
+	key, other := registry.LocationKey("back"), registry.PointerKey(faultID(9))
+	tests := []struct {
+		name        string
+		held        registry.Batch
+		first, next string // statements before which it is held: for the row to come, and for the row to change
+		change      func(etag registry.ETag) registry.Batch
+		// wrong judges by other as the change's author saw it behind the change, and key as it is at the end.
+		wrong func(other, key registry.Record, heldErr, changeErr error) bool
+	}{
+		{
+			name: "state", first: "SELECT 1 / (CASE", next: "INSERT",
+			held: registry.Batch{
+				Conditions: []registry.Condition{registry.StateIs(key, registry.StateOwner)},
+				Writes:     []registry.Write{registry.Put(other, registry.StateLive, nil)},
+			},
+			change: func(registry.ETag) registry.Batch {
+				return registry.Batch{Conditions: []registry.Condition{registry.Absent(registry.TaskKey(faultID(1)))}, Writes: []registry.Write{
+					registry.Put(key, registry.StateBelow, nil), registry.Put(registry.TaskKey(faultID(1)), registry.StateNone, nil)}}
+			},
+			// Who saw the row in its new state must have seen what was allowed by the old one.
+			wrong: func(other, _ registry.Record, heldErr, changeErr error) bool {
+				return heldErr == nil && changeErr == nil && !other.Exists()
+			},
+		},
+		{
+			name: "unconditional put", first: "INSERT", next: "UPDATE",
+			held: registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateBelow, nil), registry.Put(other, registry.StateLive, nil)}},
+			change: func(etag registry.ETag) registry.Batch {
+				return registry.Batch{Conditions: []registry.Condition{registry.ETagIs(key, etag)}, Writes: []registry.Write{registry.Delete(key)}}
+			},
+			// A delete of the version before it must not take it away.
+			wrong: func(_, key registry.Record, heldErr, _ error) bool { return heldErr == nil && !key.Exists() },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			schema := migrated(t)
+			proxy := newProxy(t, server)
+			application := "back-" + strings.ReplaceAll(tt.name, " ", "-") + strings.TrimPrefix(schema, "&search_path=")
+			holding := openStore(t, proxy.DSN()+schema+"&default_query_exec_mode=exec", Options{})
+			store := openStore(t, server.DSN()+schema+"&application_name="+application, Options{})
+			held, release := holdAt(proxy, parses(tt.first))
+			defer release()
+			heldEnded := make(chan error, 1)
+			go func() {
+				_, err := holding.Apply(t.Context(), tt.held)
+				heldEnded <- err
+			}()
+			<-held
+			etags, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateOwner, nil)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			heldAgain, releaseAgain := holdAt(proxy, parses(tt.next))
+			defer releaseAgain()
+			release()
+			<-heldAgain
+			var changeErr error
+			var seen []registry.Record
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, changeErr = store.Apply(t.Context(), tt.change(etags[0]))
+				seen, _ = store.Get(t.Context(), other)
+			}()
+			awaitLock(t, application, ended)
+			releaseAgain()
+			heldErr := <-heldEnded
+			<-ended
+			last, err := store.Get(t.Context(), key)
+			if err != nil || len(seen) == 0 {
+				t.Fatal(errors.Join(err, heldErr, changeErr))
+			}
+			if tt.wrong(seen[0], last[0], heldErr, changeErr) {
+				t.Errorf("held: %v, change: %v, which saw %v; at the end %v", heldErr, changeErr, seen, last)
+			}
+		})
+	}
+}

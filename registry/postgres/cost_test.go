@@ -1,0 +1,240 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/pgtest"
+	"moorage/registry"
+)
+
+// roundTrips lets proxy count what makes the server answer.
+func roundTrips(proxy *pgtest.Proxy) (taken func() int) {
+	var mu sync.Mutex // guards count
+	count := 0
+	proxy.Watch(func(m pgtest.Message) pgtest.Verdict {
+		if !m.FromServer && (m.Type == 'S' || m.Type == 'H' || m.Type == 'Q') {
+			mu.Lock()
+			defer mu.Unlock()
+			count++
+		}
+		return pgtest.Forward
+	})
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		taken := count
+		count = 0
+		return taken
+	}
+}
+
+// TestRoundTrips counts the round trips of each call, once its statements are prepared.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t, server)
+	store := openStore(t, proxy.DSN()+migrated(t)+"&pool_max_conns=1", Options{})
+	key := registry.PointerKey(faultID(1))
+	etag := registry.ETag{1}
+	n := 0
+	commit := func() error {
+		n++
+		etags, err := store.Apply(t.Context(), registry.Batch{
+			Conditions: []registry.Condition{registry.ETagIs(key, etag)},
+			Writes:     []registry.Write{registry.Put(key, registry.StateLive, nil)},
+			Change:     &registry.Change{ID: faultID(1000 + n)},
+		})
+		if err == nil {
+			etag = etags[0]
+		}
+		return err
+	}
+	etags, err := store.Apply(t.Context(), put(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	etag = etags[0]
+	calls := []struct {
+		name string
+		call func() error
+	}{
+		{"get", func() error {
+			_, err := store.Get(t.Context(), key, registry.WarehouseKey("w"), registry.LocationKey("l"))
+			return err
+		}},
+		{"list", func() error {
+			_, err := store.List(t.Context(), registry.TablePointer, "fa", "", 10)
+			return err
+		}},
+		{"commit", commit},
+		{"refused commit", func() error {
+			right := etag
+			etag = registry.ETag{1}
+			err := commit()
+			etag = right
+			if _, refused := registry.FailedCondition(err); !refused {
+				return fmt.Errorf("want a failed condition: %w", err)
+			}
+			return nil
+		}},
+		{"commit after a refused one", commit},
+		{"healthy", func() error { return store.Healthy(t.Context()) }},
+		{"create", func() error {
+			n++
+			_, err := store.Apply(t.Context(), put(n, registry.Absent(registry.PointerKey(faultID(n)))))
+			return err
+		}},
+	}
+	taken := roundTrips(proxy)
+	for round := range 2 {
+		for _, c := range calls {
+			if err := c.call(); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if got := taken(); round == 1 && got != 1 {
+				t.Errorf("%s takes %d round trips, want 1", c.name, got)
+			}
+		}
+	}
+	for _, want := range []int{3, 1} { // the first call numbers what waits, the second finds nothing
+		if _, err := store.Changes(t.Context(), 0, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if got := taken(); want == 1 && got != want {
+			t.Errorf("changes takes %d round trips, want %d", got, want)
+		}
+	}
+}
+
+// newDatabase returns the connection string of a new database with tables: what one transaction may still see is kept
+// in all tables of its database, so that a test that counts rows needs its own.
+func newDatabase(t *testing.T, name string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	dsn := strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// TestHotRows lets tables grow from nothing under statements that were prepared when they were empty, and asks the server what that cost.
+func TestHotRows(t *testing.T) {
+	t.Parallel()
+	const tables, commits, vacuums = 200, 300, 4
+	dsn := newDatabase(t, "hot_rows")
+	store := openStore(t, dsn, Options{})
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	n := 0
+	var etags [tables]registry.ETag
+	for i := range tables {
+		n++
+		made, err := store.Apply(t.Context(), registry.Batch{
+			Conditions: []registry.Condition{registry.Absent(registry.EntryKey(faultID(0), fmt.Sprint(i)))},
+			Writes: []registry.Write{
+				registry.Put(registry.PointerKey(faultID(i)), registry.StateLive, make([]byte, 500)),
+				registry.Put(registry.EntryKey(faultID(0), fmt.Sprint(i)), registry.StateTable, nil),
+				registry.Put(registry.LocationKey(fmt.Sprint(i)), registry.StateOwner, nil),
+			},
+			Change: &registry.Change{ID: faultID(n)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		etags[i] = made[0]
+	}
+	var sizes []int64
+	for range vacuums {
+		for range commits {
+			i := n % 5 // few tables get all commits
+			n++
+			made, err := store.Apply(t.Context(), registry.Batch{
+				Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(faultID(i)), etags[i])},
+				Writes:     []registry.Write{registry.Put(registry.PointerKey(faultID(i)), registry.StateLive, make([]byte, 500))},
+				Change:     &registry.Change{ID: faultID(n)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			etags[i] = made[0]
+			_, getErr := store.Get(t.Context(), registry.PointerKey(faultID(i)))
+			_, listErr := store.List(t.Context(), registry.TableEntry, registry.EntryPrefix(faultID(0)), "", 10)
+			if err := errors.Join(getErr, listErr); err != nil {
+				t.Fatal(err)
+			}
+			if n%10 == 0 {
+				if _, err := store.Changes(t.Context(), registry.Position(n-10), 20); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := conn.Exec(t.Context(), "VACUUM moorage_change"); err != nil {
+			t.Fatal(err)
+		}
+		var size int64
+		if err := conn.QueryRow(t.Context(), "SELECT pg_relation_size('moorage_change_awaits') / 8192").Scan(&size); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, size)
+	}
+	if grown := sizes[vacuums-1] - sizes[0]; grown > 2 {
+		t.Errorf("the index of changes that wait has %v pages after each of %d commits", sizes, commits)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkStatistics(t, conn, int64(n))
+}
+
+// checkStatistics asks the server what its tables met in calls calls of each kind.
+func checkStatistics(t *testing.T, conn *pgx.Conn, calls int64) {
+	t.Helper()
+	// A server process that ends hands in what it counted, so that nothing is left when there is none.
+	for others := 1; others > 0; {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&others); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := conn.Query(t.Context(), "SELECT relname, seq_scan, coalesce(idx_tup_fetch, 0), n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname <> 'moorage_migration'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	var scans, fetched, updated, hot int64
+	seen := 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &scans, &fetched, &updated, &hot}, func() error {
+		seen++
+		if scans > 5 { // making an index is one
+			t.Errorf("%s was read from end to end %d times", name, scans)
+		}
+		if fetched > 20*calls {
+			t.Errorf("%d rows of %s were fetched in %d calls", fetched, name, calls)
+		}
+		switch name {
+		case "moorage_pointer", "moorage_change_head":
+			if updated == 0 || hot*10 < updated*9 {
+				t.Errorf("%s: %d of %d updates left the indexes alone, want nine of ten", name, hot, updated)
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 11 {
+		t.Errorf("%d tables, %v", seen, err)
+	}
+}

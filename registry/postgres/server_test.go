@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/pgtest"
+	"moorage/registry"
+)
+
+// TestServer runs on a server of its own, one after the other: a standby that never comes, and a crash.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	own, err := pgtest.Start("synchronous_standby_names=nobody", "synchronous_commit=local", "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := Migrate(t.Context(), own.DSN()); err != nil {
+		t.Fatal(err)
+	}
+	store := openStore(t, own.DSN(), Options{})
+	t.Run("warnings", func(t *testing.T) {
+		got, err := store.Warnings(t.Context())
+		if text := strings.Join(got, "\n"); err != nil || len(got) != 2 || !strings.Contains(text, "fsync = off") || !strings.Contains(text, "synchronous_commit = local") {
+			t.Errorf("warnings: %q, %v", got, err)
+		}
+	})
+	for i, signal := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
+		t.Run("standby not waited for, "+signal, func(t *testing.T) {
+			waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name="+signal, Options{})
+			ended := make(chan error, 1)
+			go func() {
+				_, err := waiting.Apply(t.Context(), put(i))
+				ended <- err
+			}()
+			endWait(t, own, signal)
+			if err := <-ended; !errors.Is(err, registry.ErrUnknown) {
+				t.Errorf("the server did not wait for its standby: %v, want ErrUnknown", err)
+			}
+			if records, err := store.Get(t.Context(), registry.PointerKey(faultID(i))); err != nil || !records[0].Exists() {
+				t.Errorf("the commit is on the disk, but %v, %v", records, err)
+			}
+		})
+	}
+	t.Run("restart", func(t *testing.T) {
+		if err := store.Healthy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := own.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Healthy(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("the server is away: %v, want ErrUnavailable", err)
+		}
+		if err := own.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Healthy(t.Context()); err != nil {
+			t.Errorf("the server is back: %v", err)
+		}
+		if _, err := store.Apply(t.Context(), put(7)); err != nil {
+			t.Errorf("the server is back: %v", err)
+		}
+		wantChanges(t, store, 0, 0, 1, 7)
+	})
+}
+
+// endWait sends a signal to the process of an application that waits for a standby.
+func endWait(t *testing.T, own *pgtest.Server, signal string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), own.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for sent := false; !sent; {
+		err := conn.QueryRow(t.Context(), "SELECT coalesce(bool_or("+signal+"(pid)), false) FROM pg_stat_activity "+
+			"WHERE application_name = $1 AND wait_event = 'SyncRep'", signal).Scan(&sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWarningsOfSettings(t *testing.T) {
+	t.Parallel()
+	for want, settings := range map[string]map[string]string{
+		"":                         {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"},
+		"full_page_writes = off":   {"full_page_writes": "off"},
+		"synchronous_commit = off": {"synchronous_commit": "off"},
+		"fsync = off":              {"fsync": "off", "synchronous_commit": "local"},
+	} {
+		if got := warnings(settings); len(got) != min(1, len(want)) || !strings.Contains(strings.Join(got, ""), want) {
+			t.Errorf("%v: %q, want %q", settings, got, want)
+		}
+	}
+}
