@@ -68,7 +68,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 // TestSilentInAnswer reads from a server that stops in the middle without closing.
 func TestSilentInAnswer(t *testing.T) {
 	t.Parallel()
-	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = 200 * time.Millisecond })
+	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
 	read := calls()[1]
 	location := storage.Join(root, "a")
 	read.prepare(t, store, location)
