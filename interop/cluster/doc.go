@@ -8,6 +8,9 @@
 //
 // TestFailover does the same while the database is killed and its synchronous standby takes over.
 //
+// TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is away: what it answers, and that
+// it ends when it is told to.
+//
 // The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s) and -seed to repeat
 // its choices. MOORAGE_BINARY names a binary to use instead of building one.
 package cluster
