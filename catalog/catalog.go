@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,6 +79,8 @@ type Catalog struct {
 	staged    *stagedFolders
 	sweeps    *sweeps
 	workers   *workers
+
+	blockedTried atomic.Pointer[time.Time] // when purges that were given up were tried last; nil: never
 
 	// jitterMu guards jitter, which is not safe for concurrent use; a leaf.
 	jitterMu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"moorage"
 	"moorage/metadata"
@@ -15,14 +16,25 @@ import (
 // errTaskGone says that a purge was called off, or finished by somebody else.
 var errTaskGone = errors.New("catalog: the task is gone")
 
-// purgeAll works on every purge task that there is, each as far as it goes.
+// blockedPause is how long a purge that was given up rests before it is tried again, once: whoever
+// mends its storage need not tell.
+const blockedPause = time.Hour
+
+// purgeAll works on every purge task that there is, each as far as it goes, on one that was given up only in
+// the first round of this process and then every blockedPause.
 func (c *Catalog) purgeAll(ctx context.Context) error {
+	now := c.now()
+	last := c.blockedTried.Load()
+	tryBlocked := last == nil || now.Sub(*last) >= blockedPause
+	if tryBlocked {
+		c.blockedTried.Store(&now)
+	}
 	return c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := decode[registry.Task](record)
 		if err != nil {
 			return true, err
 		}
-		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked {
+		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked && !tryBlocked {
 			return true, nil
 		}
 		err = c.purge(ctx, task)
@@ -44,7 +56,7 @@ func ignoreTaskGone(err error) error {
 	return err
 }
 
-// purgeAttemptsMax is after how many failures a purge is given up and left for an operator.
+// purgeAttemptsMax is after how many failures a purge is given up: Check tells of it, and it is tried rarely.
 const purgeAttemptsMax = 50
 
 // noteFailure writes down in the task why it did not finish.
@@ -54,7 +66,7 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	state := registry.StateNone
 	if task.Attempts >= purgeAttemptsMax {
 		state = registry.StateBlocked
-		c.log.ErrorContext(ctx, "purge is given up and blocks until an operator looks", "task", task.ID, "error", cause)
+		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", cause)
 	}
 	writes, err := encodePuts(put{record.Key, state, task})
 	if err != nil {

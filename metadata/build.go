@@ -189,8 +189,9 @@ func (b *builder) finish() (*Document, error) {
 	if err := b.checkDefaults(); err != nil {
 		return nil, err
 	}
-	// A snapshot may be ahead of this clock by up to a minute; the table's time is not behind it.
-	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS)
+	// A snapshot may be ahead of this clock by up to a minute, and the clock may have been set back since the last
+	// version: the table's time is behind neither, or its logs would be out of order.
+	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS, b.base.lastUpdatedMS)
 	if err := b.finishSnapshotLog(); err != nil {
 		return nil, err
 	}

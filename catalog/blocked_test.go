@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// brokenStorage fails to delete while broken.
+type brokenStorage struct {
+	storage.Store
+	broken *bool
+}
+
+func (s brokenStorage) Delete(ctx context.Context, locations ...string) error {
+	if *s.broken {
+		return errors.New("the storage is away")
+	}
+	return s.Store.Delete(ctx, locations...)
+}
+
+// TestBlockedPurge lets a purge fail until it is given up, mends the storage, and expects the files to go within
+// an hour and not before.
+func TestBlockedPurge(t *testing.T) {
+	t.Parallel()
+	broken := true
+	f := newFixture(t, func(c *Config) {
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			store, err := open(place)
+			return brokenStorage{store, &broken}, err
+		}
+	})
+	table := f.create("t")
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	state := func() registry.State {
+		records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10)
+		if err != nil || len(records) != 1 {
+			t.Fatalf("tasks: %v, %v", records, err)
+		}
+		return records[0].State
+	}
+	for range purgeAttemptsMax {
+		if state() == registry.StateBlocked {
+			t.Fatal("given up too early")
+		}
+		if err := f.purgeAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state() != registry.StateBlocked {
+		t.Fatal("not given up")
+	}
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) == 0 {
+		t.Errorf("check says nothing of it: %v, %v", report, err)
+	}
+	broken = false
+	f.clock.Advance(blockedPause - time.Second)
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if state() != registry.StateBlocked {
+		t.Error("tried again too early")
+	}
+	f.clock.Advance(time.Second)
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.files.Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the file is still there (%v)", err)
+	}
+	if report, err := f.Check(f.ctx); err != nil || len(report.Problems) > 0 {
+		t.Errorf("check: %v, %v", report, err)
+	}
+}
+
+// TestClockSetBack commits after the clock went back by an hour.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	before := f.create("t").Document.LastUpdatedMS()
+	f.clock.Advance(-time.Hour)
+	for i := range 2 {
+		after, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Document.LastUpdatedMS() < before {
+			t.Errorf("last-updated-ms went back from %d to %d", before, after.Document.LastUpdatedMS())
+		}
+	}
+}
