@@ -84,9 +84,25 @@ func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Sto
 				return nil, err
 			}
 		}
-		return postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
+		return openDatabase(ctx, c, logger)
 	}
 	return pebble.Open(c.storeDir(), pebble.Options{Random: rand.Reader, Logger: logger})
+}
+
+// openDatabase opens the database that --store names, and warns of settings that would lose commits.
+func openDatabase(ctx context.Context, c config, logger *slog.Logger) (registry.Store, error) {
+	store, err := postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := store.Warnings(ctx)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	for _, warning := range warnings {
+		logger.Warn(warning)
+	}
+	return store, nil
 }
 
 // newNode makes the catalog and its HTTP handler over store.

@@ -13,7 +13,7 @@ import (
 // TestPostgres runs two servers over one database: what one does, the next request to the other sees.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	database, err := pgtest.Start()
+	database, err := pgtest.Start("fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +68,12 @@ func TestPostgres(t *testing.T) {
 	if got := runToEnd(t, "check", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
-	if log := one.stderr.String(); strings.Contains(log, "postgres://") {
+	log := one.stderr.String()
+	if strings.Contains(log, "postgres://") {
 		t.Errorf("the log shows the connection string:\n%s", log)
+	}
+	if !strings.Contains(log, "fsync") {
+		t.Errorf("no warning of a server that syncs nothing:\n%s", log)
 	}
 }
 
