@@ -14,7 +14,7 @@ type Lease = struct {
 }
 
 // Leases is the port to what the nodes of a cluster share: who holds and who waits for what. It has no queue and calls nobody
-// back; nodes ask. The suite leasestest holds the contract. All methods are safe for concurrent use, and each is one round trip.
+// back; nodes ask. The suite leasestest holds the contract. All methods are safe for concurrent use. Each is one round trip where nobody is in the way.
 //
 // # Sessions
 //

@@ -67,6 +67,10 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 // Close waits for calls that are under way and closes the connections. Later calls fail with registry.ErrClosed.
 func (l *Leases) Close() error { return l.connections.Close() }
 
+// dontSync makes the transaction's end wait neither for the disk nor for standbys. It is part of the statements that begin one, so
+// that it needs none of its own: where it is not evaluated nothing is written.
+const dontSync = "set_config('synchronous_commit', 'off', true)"
+
 // call sends statements as one transaction in one pipeline, at most leaseSendsMax times. queue adds them to a batch, and must forget what
 // it got from the one before.
 func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
@@ -77,7 +81,6 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 			var batch pgx.Batch
 			// Each statement has to see what was committed before it began, whatever the server's default is.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-			batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
 			queue(&batch)
 			batch.Queue("COMMIT")
 			failed = conn.SendBatch(ctx, &batch).Close()
@@ -102,7 +105,7 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 // Open begins a session.
 func (l *Leases) Open(ctx context.Context, session string) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("INSERT INTO moorage_lease_session (session, renewed) VALUES ($1::text, clock_timestamp())", session)
+		batch.Queue("INSERT INTO moorage_lease_session (session, renewed) SELECT $1::text, clock_timestamp() WHERE "+dontSync+" IS NOT NULL", session)
 	})
 }
 
@@ -114,7 +117,7 @@ func (l *Leases) Renew(ctx context.Context, session string, known []int64, orpha
 		known = []int64{}
 	}
 	err = l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
+		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text AND "+dontSync+" IS NOT NULL", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
 		batch.Queue(`DELETE FROM moorage_lease WHERE session = $1::text AND id <> ALL($2::bigint[])
 			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
 		batch.Queue(`DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket <> ALL($2::bigint[])
@@ -139,8 +142,8 @@ func (l *Leases) Release(ctx context.Context, session string, ids []int64) error
 		return ctx.Err()
 	}
 	return l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("DELETE FROM moorage_lease WHERE session = $1::text AND id = ANY($2::bigint[])", session, ids)
-		batch.Queue("DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = ANY($2::bigint[])", session, ids)
+		batch.Queue("DELETE FROM moorage_lease WHERE session = $1::text AND id = ANY($2::bigint[]) AND "+dontSync+" IS NOT NULL", session, ids)
+		batch.Queue("DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = ANY($2::bigint[]) AND "+dontSync+" IS NOT NULL", session, ids)
 	})
 }
 
@@ -156,7 +159,7 @@ func (l *Leases) Wanted(ctx context.Context, session string) (wanted []int64, er
 // Reap ends silent sessions, and deletes what sessions left that are gone.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond'", ttl.Microseconds()).
+		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond' AND "+dontSync+" IS NOT NULL", ttl.Microseconds()).
 			Exec(affected(func(rows int64) { ended = int(rows) }))
 		batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
 		batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
@@ -168,7 +171,7 @@ func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err er
 func (l *Leases) End(ctx context.Context, session string) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
 		for _, table := range []string{"moorage_lease_session", "moorage_lease", "moorage_lease_want"} {
-			batch.Queue("DELETE FROM "+table+" WHERE session = $1::text", session)
+			batch.Queue("DELETE FROM "+table+" WHERE session = $1::text AND "+dontSync+" IS NOT NULL", session)
 		}
 	})
 }

@@ -34,60 +34,88 @@ const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS
 const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
 
 const (
-	lockStripes = "SELECT stripe FROM moorage_lease_stripe WHERE stripe = ANY($1::smallint[]) ORDER BY stripe FOR UPDATE"
+	lockStripes = "SELECT " + dontSync + " FROM (SELECT stripe FROM moorage_lease_stripe WHERE stripe = ANY($1::smallint[]) ORDER BY stripe FOR UPDATE) AS locked"
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	selectBlocked = "SELECT min(blocked.n) FROM (" + unavailableLeases + ") AS blocked"
+	// judge tells what is the case before insertLeases.
+	judge = `SELECT EXISTS (` + selectSession + `),
+		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
+		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
+			WHERE (l.mode | asked.mode) = 7 AND l.session <> $1::text),
+		EXISTS (SELECT 1 FROM moorage_lease_want AS has WHERE has.session = $1::text AND has.ticket = $7::bigint),
+		EXISTS (SELECT 1 FROM ` + asked + ` WHERE NOT EXISTS (` + itsWant + `))`
 
 	insertLeases = `INSERT INTO moorage_lease (session, id, place, path, mode, since)
 		SELECT $1::text, asked.id, asked.place, asked.path, asked.mode, clock_timestamp() FROM ` + asked + `
 		WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (` + unavailableLeases + `)`
 
+	itsWant = `SELECT 1 FROM moorage_lease_want AS has
+		WHERE has.session = $1::text AND has.ticket = $7::bigint AND has.place = asked.place AND has.mode = asked.mode`
+
 	insertWants = `INSERT INTO moorage_lease_want (session, ticket, place, mode, path, since)
 		SELECT $1::text, $7::bigint, asked.place, asked.mode, asked.path, least(` + ticketSince + `, (SELECT clock_timestamp())) FROM ` + asked + `
-		WHERE EXISTS (` + selectSession + `) AND NOT ` + granted + ` AND NOT EXISTS (SELECT 1 FROM moorage_lease_want AS has
-			WHERE has.session = $1::text AND has.ticket = $7::bigint AND has.place = asked.place AND has.mode = asked.mode)`
+		WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (` + itsWant + `)`
 
-	deleteWants = `DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $3::bigint AND ` + granted
+	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync + " IS NOT NULL"
 
 	// What was in the way of leases that were granted belongs to sessions that were silent.
 	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
-		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text AND ` + granted
+		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text AND ` + granted + " AND " + dontSync + " IS NOT NULL"
 )
 
-// Try takes all of leases or none.
+// verdict is what judge tells.
+type verdict struct {
+	alive    bool
+	blocked  *int32 // the first of asked that is not to be had
+	overlaps bool   // leases of others exclude some of asked; if all can be had, silent ones
+	waits    bool   // the ticket has wants
+	lacks    bool   // some of asked are not among them
+}
+
+// Try takes all of leases or none. Where nobody is in the way that is one round trip; another leaves the wants of a ticket that is blocked for the first time, or
+// ends what a grant ends.
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease, silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
+	those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
+	judged := append(slices.Clone(those), ticket, silence.Microseconds())
 	var inserted int64
-	var first *int32
+	var found verdict
 	err = l.call(ctx, func(batch *pgx.Batch) {
-		inserted, first, alive = 0, nil, false
+		inserted, found = 0, verdict{}
 		batch.Queue(lockStripes, r.stripes)
-		batch.Queue(selectSession, session).Query(func(rows pgx.Rows) error {
-			alive = rows.Next()
-			rows.Close()
-			return rows.Err()
+		batch.Queue(judge, judged...).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&found.alive, &found.blocked, &found.overlaps, &found.waits, &found.lacks)
 		})
-		those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
-		judged := append(slices.Clone(those), ticket, silence.Microseconds())
-		batch.Queue(selectBlocked, judged...).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
 		batch.Queue(insertLeases, judged...).Exec(affected(func(rows int64) { inserted = rows }))
-		if ticket > 0 {
+	})
+	if err != nil || !found.alive {
+		return -1, false, err
+	}
+	if inserted > 0 {
+		return -1, true, l.endPassed(ctx, found, ticket, those)
+	}
+	if ticket > 0 && found.lacks {
+		err = l.call(ctx, func(batch *pgx.Batch) {
+			batch.Queue(lockStripes, r.stripes)
 			batch.Queue(insertWants, append(slices.Clone(those), ticket)...)
-			batch.Queue(deleteWants, session, r.ids, ticket)
-		}
+		})
+	}
+	if found.blocked == nil { // what was free when it was looked at was not when it was to be taken
+		return 0, true, err
+	}
+	return int(*found.blocked), true, err
+}
+
+// endPassed ends the wants of a ticket that was granted, and the leases that it passed over.
+func (l *Leases) endPassed(ctx context.Context, found verdict, ticket int64, those []any) error {
+	if !found.overlaps && !found.waits {
+		return nil
+	}
+	return l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue(deleteWants, those[0], ticket)
 		batch.Queue(deletePassedOver, those...)
 	})
-	switch {
-	case err != nil || !alive:
-		return -1, false, err
-	case inserted > 0:
-		return -1, true, nil
-	case first == nil: // what was free when it was looked at was not when it was to be taken
-		return 0, true, nil
-	}
-	return int(*first), true, nil
 }
 
 // leaseRows are leases column by column.
