@@ -67,6 +67,17 @@ func LockTable() []LockRule {
 	}
 }
 
+// inProcess tells whether an operation takes its locks among the operations of this node only. A create meets other
+// nodes' creates of the same shard rarely and their drops of its namespace hardly ever; what it would pay for
+// a lock that all nodes share, each time, is more than it can lose (docs/choices.md). Its conditions hold in any case.
+func (o Operation) inProcess() bool {
+	switch o {
+	case OpCreateTable, OpCommitCreate, OpRegister:
+		return true
+	}
+	return false
+}
+
 // lockScope is what one call of an operation works on.
 type lockScope struct {
 	warehouse string
@@ -78,7 +89,7 @@ type lockScope struct {
 // lock takes what the lock table says for an operation. It fails with KindUnavailable and
 // nothing held if the locks cannot be had in time.
 func (c *Catalog) lock(ctx context.Context, operation Operation, scope lockScope) (locks.Hold, error) {
-	options := locks.Options{Timeout: c.lockTimes.Structural}
+	options := locks.Options{Timeout: c.lockTimes.Structural, InProcess: operation.inProcess()}
 	if operation == OpDropNamespace {
 		options.Timeout = c.lockTimes.NamespaceDrop
 	}

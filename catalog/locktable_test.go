@@ -152,6 +152,10 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if len(calls) != 1 || calls[0].Nested || calls[0].Options.NonBlocking {
 				t.Fatalf("%d calls of Acquire, want one that waits: %v", len(calls), calls)
 			}
+			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister}
+			if got, want := calls[0].Options.InProcess, slices.Contains(creates, test.operation); got != want {
+				t.Errorf("in the process only: got %t, want %t", got, want)
+			}
 			got := calls[0].Named()
 			slices.Sort(got)
 			if !slices.Equal(got, slices.Compact(want)) {

@@ -382,6 +382,29 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// What is taken in the process excludes the operations of that node and no others, and asks the store for nothing.
+func TestInProcess(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node, other := newNode(), newNode()
+		inProcess := locks.Options{InProcess: true, NonBlocking: true}
+		hold, err := node.Acquire(t.Context(), writes(shard(1)), inProcess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, options := range []locks.Options{inProcess, {NonBlocking: true}} {
+			if _, err := node.Acquire(t.Context(), writes(shard(1)), options); !errors.Is(err, locks.ErrConflict) {
+				t.Errorf("on the same node with %+v: got %v, want ErrConflict", options, err)
+			}
+		}
+		if calls := c.store.Calls("Open") + c.store.Calls("Try"); calls != 0 {
+			t.Errorf("calls to the store: got %d, want none", calls)
+		}
+		mustAcquire(t, other, writes(shard(1))).Release()
+		hold.Release()
+		mustAcquire(t, node, writes(shard(1))).Release()
+	})
+}
+
 // An Observer is told of conflicts and waits for leases as it is of those in the process.
 func TestNodesObserver(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {

@@ -140,7 +140,12 @@ func (d *Distributed) acquire(ctx context.Context, request Request, options Opti
 		return nil, err
 	}
 	op := newOperation(ctx, d, plan)
-	err := d.takeLeases(ctx, op, patience, take)
+	var err error
+	if options.InProcess || len(plan) == 0 {
+		op.complete()
+	} else {
+		err = d.takeLeases(ctx, op, patience, take)
+	}
 	patience.ended(err)
 	if err != nil {
 		op.hold.Release()
@@ -229,7 +234,7 @@ func (d *Distributed) take(ctx context.Context, op *operation, ticket int64) (bl
 
 // try asks the store for leases, and notes for op that it has them unless one is blocked.
 func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leases []*lease) (blocked Grant, err error) {
-	if len(leases) == 0 {
+	if len(leases) == 0 { // all of it is shared
 		return Grant{}, nil
 	}
 	asked := make([]Lease, 0, len(leases))

@@ -36,6 +36,9 @@ type Request struct {
 type Options struct {
 	// NonBlocking never waits: what cannot be had at once is ErrConflict. Timeout is then not used.
 	NonBlocking bool
+	// InProcess takes the locks among the operations of this node only, without a call to a store of leases: for operations
+	// that would rather lose a race against another node than pay for its absence.
+	InProcess bool
 	// Timeout bounds the time that the whole Acquire may wait, and learns from how it went. Operations
 	// of one class share one. Nil: WaitMax.
 	Timeout *Timeout
