@@ -105,11 +105,29 @@ func (c *cluster) cutOff(methods ...string) {
 	})
 }
 
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // A node whose heartbeats do not get through ends its holds when its session is over, not later, says so, and begins anew.
 func TestHeartbeatsPaused(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events
-		var logs bytes.Buffer
+		var logs lockedBuffer
 		node := newNode(func(config *locks.DistributedConfig) {
 			config.Name, config.Observer, config.Logger = "paused", &seen, slog.New(slog.NewTextHandler(&logs, nil))
 		})
