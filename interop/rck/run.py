@@ -2,6 +2,7 @@
 """Runs the table class of the Iceberg REST Compatibility Kit against a server.
 
     python3 interop/rck/run.py                      # Moorage, started for the run
+    python3 interop/rck/run.py --server cluster     # one of three nodes over PostgreSQL
     python3 interop/rck/run.py --server reference   # the Iceberg project's own server
     python3 interop/rck/run.py -m testListTables    # one method of the kit
 
@@ -21,7 +22,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import paths, server
+from harness import cluster, paths, server
+
+SERVERS = {
+    "moorage": server.Moorage,
+    "cluster": lambda arguments: cluster.Cluster(arguments=arguments),
+    "reference": server.Reference,
+}
 
 KIT = "org.apache.iceberg.rest.RESTCompatibilityKitCatalogTests"
 KIT_SECONDS_MAX = 900
@@ -119,15 +126,14 @@ def judge(outcome: Outcome, whole: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--server", choices=["moorage", "reference"], default="moorage")
+    parser.add_argument("--server", choices=SERVERS, default="moorage")
     parser.add_argument("-m", "--method", action="append", default=[], help="run only this method (repeatable)")
     options = parser.parse_args()
 
     for folder in KIT_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
-    start = server.Moorage if options.server == "moorage" else server.Reference
     with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports:
-        with start(["--allow-location", "file:/tmp"]) as running:
+        with SERVERS[options.server](["--allow-location", "file:/tmp"]) as running:
             outcome = run_kit(running.uri, running.warehouse, options.method, Path(reports))
             status = judge(outcome, whole=not options.method)
     return status
