@@ -160,7 +160,8 @@ func (l Location) Contains(other Location) bool {
 	if l.Scheme != other.Scheme || l.Authority != other.Authority {
 		return false
 	}
-	return l.Path == other.Path || strings.HasPrefix(other.Path, strings.TrimSuffix(l.Path, "/")+"/")
+	below, found := strings.CutPrefix(other.Path, strings.TrimSuffix(l.Path, "/"))
+	return found && (strings.HasPrefix(below, "/") || l.Path == other.Path)
 }
 
 // Ancestors returns the normalised form of every folder from the one above location up to
@@ -210,10 +211,8 @@ func split(location string) (scheme, authority, path string, err error) {
 	rest, hasAuthority := strings.CutPrefix(rest, "//")
 	path = rest
 	if hasAuthority {
-		authority, path, found = strings.Cut(rest, "/")
-		if found {
-			path = "/" + path
-		}
+		authority, _, found = strings.Cut(rest, "/")
+		path = rest[len(authority):]
 		if !found && authority != "" && scheme != SchemeFile {
 			path = "/" // a bucket's root
 		}
@@ -226,6 +225,9 @@ func split(location string) (scheme, authority, path string, err error) {
 
 // clean brings path to the form of Location.Path.
 func clean(location, path string, opaque bool) (string, error) {
+	if len(path) > 1 && !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.HasSuffix(path, "/") {
+		return path, nil // as nearly all are: nothing to take out
+	}
 	var cleaned strings.Builder
 	for segment := range strings.SplitSeq(path, "/") {
 		switch {
