@@ -54,10 +54,10 @@ cluster-history: ## three servers over one database, disturbed for DURATION=10m
 	go test -v -timeout 4h ./interop/cluster/... -run TestHistory -duration $(DURATION)
 
 bench: ## Go benchmarks, six runs each, for benchstat
-	go test -run '^$$' -bench . -benchmem -count 6 -timeout 4h ./...
+	go test -run '^$$' -bench . -skip 'Benchmark(Postgres|CreateWithLocks)' -benchmem -count 6 -timeout 4h ./...
 
 bench-postgres: ## the catalog over PostgreSQL beside pgbench on the same server
-	go test -run '^$$' -bench BenchmarkPostgres -benchmem -benchtime 2s -timeout 1h ./catalog
+	go test -run '^$$' -bench 'Benchmark(Postgres|CreateWithLocks)' -benchmem -benchtime 2s -timeout 1h ./catalog
 
 fuzz: ## every fuzz target for FUZZTIME=1m
 	scripts/fuzz.sh $(FUZZTIME)

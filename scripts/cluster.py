@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "interop" / "lib"))
 
-from harness import cluster, server  # noqa: E402
+from harness import cluster, s3, server  # noqa: E402
 
 
 def describe(running: cluster.Cluster) -> str:
@@ -21,7 +21,7 @@ def describe(running: cluster.Cluster) -> str:
     lines += ["", f"Store      {running.dsn}", f"Logs       {running.folder}/node*.log"]
     extra = ""
     if running.s3_url:
-        keys = f'"s3.access-key-id": "{cluster.S3_ACCESS_KEY_ID}", "s3.secret-access-key": "{cluster.S3_SECRET_ACCESS_KEY}"'
+        keys = f'"s3.access-key-id": "{s3.ACCESS_KEY_ID}", "s3.secret-access-key": "{s3.SECRET_ACCESS_KEY}"'
         lines.append(f"S3         {running.s3_url}, bucket {cluster.BUCKET}")
         extra = f", **{{{keys}}}"
     lines += ["", "PyIceberg, with any node:", "  from pyiceberg.catalog import load_catalog"]

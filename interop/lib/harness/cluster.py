@@ -9,22 +9,18 @@ import pwd
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness import paths, server
+from harness import s3 as s3server
+from harness import server
 
 POSTGRES_PROGRAMS = "/usr/lib/postgresql"
 START_SECONDS_MAX = 60
 POLL_SECONDS = 0.1
 BUCKET = "moorage"
-# The key of scripts/s3server.py.
-S3_ACCESS_KEY_ID = "moorage-test"
-S3_SECRET_ACCESS_KEY = "moorage-test-secret"
-S3_REGION = "us-east-1"
 
 
 def _programs() -> Path:
@@ -79,31 +75,6 @@ class Postgres:
             self._child.wait()
 
 
-class S3:
-    """The S3 server of scripts/s3server.py, with one bucket."""
-
-    def __init__(self, folder: Path):
-        self._command = [sys.executable, str(paths.REPOSITORY / "scripts" / "s3server.py"), "--data", str(folder / "s3")]
-
-    def __enter__(self) -> "S3":
-        from pyarrow import fs
-
-        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
-        self.url = self._child.stdout.readline().strip()
-        if not self.url:
-            raise server.ServerError(f"the S3 server did not start: exit status {self._child.wait()}")
-        client = fs.S3FileSystem(
-            endpoint_override=self.url, access_key=S3_ACCESS_KEY_ID, secret_key=S3_SECRET_ACCESS_KEY,
-            region=S3_REGION, allow_bucket_creation=True,
-        )  # fmt: skip
-        client.create_dir(BUCKET)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._child.stdin.close()
-        self._child.wait(server.STOP_SECONDS_MAX)
-
-
 class Cluster:
     """nodes processes of `moorage serve`. Use it as a context manager.
 
@@ -141,12 +112,11 @@ class Cluster:
             store = ["--store", self.dsn, "--data", str(self.folder / "data")]
             env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
             if self._s3:
-                self.s3_url = parts.enter_context(S3(self.folder)).url
-                store += ["--s3-endpoint", self.s3_url, "--s3-region", S3_REGION]
-                env |= {"AWS_ACCESS_KEY_ID": S3_ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": S3_SECRET_ACCESS_KEY}
+                bucket = parts.enter_context(s3server.Server())
+                bucket.make_bucket(BUCKET)
+                self.s3_url = bucket.url
+                env |= bucket.settings(f"s3://{BUCKET}/warehouse")
             command = [str(self.binary), "serve", *store, "--migrate", "--listen", "127.0.0.1:0", *self._arguments]
-            if self._s3:
-                command += ["--default-location", f"s3://{BUCKET}/warehouse"]
             self._check_command, self._env = [str(self.binary), "check", *store], env
             for number in range(self._nodes):
                 process = server._Process(command, self.folder / f"node{number}.log", env)

@@ -23,6 +23,7 @@ class Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            process_group=0,  # Ctrl-C is for whoever stops it in order
         )
         self.url = self._child.stdout.readline().strip()
         if not self.url:
