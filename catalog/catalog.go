@@ -18,6 +18,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/txlog"
 )
 
 // Times that bound an operation.
@@ -53,6 +54,9 @@ type Config struct {
 	UndropWindow time.Duration
 	// ChangeRetention is how long change records are kept. Default 7 days.
 	ChangeRetention time.Duration
+	// AbortPending says that nobody else uses the store: every transaction under way that began before this catalog was made
+	// belongs to a process that is gone, and is aborted without waiting for its deadline.
+	AbortPending bool
 	// SweepInterval is how often the background workers look for work that nobody
 	// told them of. Default 1 minute.
 	SweepInterval time.Duration
@@ -75,6 +79,10 @@ type Catalog struct {
 	names     *names
 	chains    *chains
 	turns     *turns
+
+	transactions *txlog.Log
+	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
+
 	lockTimes locks.Timeouts
 	staged    *stagedFolders
 	sweeps    *sweeps
@@ -112,10 +120,14 @@ func New(config Config) (*Catalog, error) {
 		names:            newNames(),
 		chains:           newChains(),
 		turns:            newTurns(),
+		transactions:     txlog.New(config.Store),
 		lockTimes:        locks.NewTimeouts(),
 		staged:           newStagedFolders(),
 		sweeps:           newSweeps(),
 		jitter:           jitter,
+	}
+	if c.recovery, err = newRecovery(c, config); err != nil {
+		return nil, fmt.Errorf("seed the recovery: %w", err)
 	}
 	if c.workers, err = newWorkers(c, config.SweepInterval, config.Random); err != nil {
 		return nil, fmt.Errorf("seed the workers: %w", err)
@@ -147,7 +159,7 @@ func setDefaults(config *Config) {
 	}
 }
 
-// Start starts the background workers (purge, ends of windows, retention of changes).
+// Start starts the background workers (recovery, purge, ends of windows, retention of changes).
 // It may be called again after Stop.
 func (c *Catalog) Start() { c.workers.start() }
 

@@ -29,6 +29,7 @@ const (
 	OpRename           Operation = "rename-table"
 	OpCommit           Operation = "commit-table"
 	OpCommitContended  Operation = "commit-table-contended"
+	OpRecover          Operation = "recover"
 	OpPurge            Operation = "purge"
 	OpEndWindow        Operation = "end-undrop-window"
 	OpRead             Operation = "read" // load, list, exists
@@ -61,6 +62,7 @@ func LockTable() []LockRule {
 		{OpRename, []locks.Level{locks.LevelShard, locks.LevelPointer}}, // the shards of both names
 		{OpCommit, nil},
 		{OpCommitContended, []locks.Level{locks.LevelPointer}}, // after racesMax lost races, for one try
+		{OpRecover, []locks.Level{locks.LevelPointer}},         // non-blocking, to abort
 		{OpPurge, nil},
 		{OpEndWindow, nil},
 		{OpRead, nil},

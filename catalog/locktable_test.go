@@ -100,6 +100,10 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			_, err = f.tryCommitLocked(f.ctx, commit{ident: ident("t"), request: setProperty(t, "a", "b")}, found)
 			return []string{pointer(f, "t")}, err
 		}},
+		{OpRecover, func(f *fixture) ([]string, error) {
+			entry := f.abandon("t")
+			return []string{pointer(f, "t")}, f.resolveTransaction(f.ctx, entry)
+		}},
 		{OpPurge, func(f *fixture) ([]string, error) {
 			if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
 				return nil, err
@@ -149,8 +153,11 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 				}
 				return
 			}
-			if len(calls) != 1 || calls[0].Nested || calls[0].Options.NonBlocking {
-				t.Fatalf("%d calls of Acquire, want one that waits: %v", len(calls), calls)
+			if len(calls) != 1 || calls[0].Nested {
+				t.Fatalf("%d calls of Acquire, want one: %v", len(calls), calls)
+			}
+			if got, want := calls[0].Options.NonBlocking, test.operation == OpRecover; got != want {
+				t.Errorf("non-blocking: got %t, want %t", got, want)
 			}
 			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister}
 			if got, want := calls[0].Options.InProcess, slices.Contains(creates, test.operation); got != want {

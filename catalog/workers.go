@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"moorage/internal/worker"
+	"moorage/txlog"
 )
 
 // workers are the loops that do what operations leave for later. Every node runs them; that two nodes
 // do the same work at once is harmless, because all of it is conditional.
 type workers struct {
-	purge *worker.Worker // kicked by drops that purge
-	sweep *worker.Worker
+	purge    *worker.Worker // kicked by drops that purge
+	sweep    *worker.Worker
+	recovery *txlog.Recovery // kicked by whoever meets an unfinished transaction
 }
 
 func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers, error) {
@@ -27,8 +29,9 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 		return nil, err
 	}
 	return &workers{
-		purge: worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
-		sweep: worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
+		purge:    worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
+		sweep:    worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
+		recovery: c.recovery,
 	}, nil
 }
 
@@ -42,6 +45,7 @@ func newJitter(random io.Reader) (*rand.Rand, error) {
 }
 
 func (w *workers) start() {
+	w.recovery.Start()
 	w.purge.Start()
 	w.sweep.Start()
 	w.purge.Kick() // what the last process left
@@ -50,6 +54,7 @@ func (w *workers) start() {
 func (w *workers) stop() {
 	w.purge.Stop()
 	w.sweep.Stop()
+	w.recovery.Stop()
 }
 
 // sweepAll does one round of everything that is due by age.

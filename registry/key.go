@@ -171,6 +171,9 @@ func UUIDKey(tableUUID string) Key { return Key{TableUUID, strings.ToLower(table
 // LocationKey is the key that claims a location, given in its normalised form.
 func LocationKey(normalised string) Key { return Key{TableLocation, normalised} }
 
+// TransactionKey is the key of the transaction record of a commit.
+func TransactionKey(commit ID) Key { return Key{TableTransaction, commit.String()} }
+
 // ChangeKey is the key of a commit's change record.
 func ChangeKey(commit ID) Key { return Key{TableChange, commit.String()} }
 

@@ -150,18 +150,23 @@ type Change struct {
 	Versions []Version `json:"versions,omitempty"`
 }
 
-// Task is the value of a task record: work that a past operation left for a worker.
+// Task is the value of a task record: work that a past operation left for a worker, or for an operator.
 type Task struct {
 	ID        ID        `json:"id"`
-	Kind      string    `json:"kind"` // "purge"
-	Pointer   ID        `json:"pointer"`
+	Kind      string    `json:"kind"`    // TaskPurge or TaskRecovery
+	Pointer   ID        `json:"pointer"` // whose files a purge deletes; zero for a recovery
 	Created   time.Time `json:"created"`
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
 }
 
-// TaskPurge is the Kind of a task that deletes a dropped table's files.
-const TaskPurge = "purge"
+// The kinds of tasks.
+const (
+	// TaskPurge deletes a dropped table's files.
+	TaskPurge = "purge"
+	// TaskRecovery has the id of a transaction whose recovery was given up; its state is StateBlocked.
+	TaskRecovery = "recovery"
+)
 
 // Format is the value of the format record.
 type Format struct {

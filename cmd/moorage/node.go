@@ -125,6 +125,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Logger:             logger,
 		DocumentCacheBytes: c.CacheBytes,
 		UndropWindow:       c.UndropWindow,
+		AbortPending:       !c.inDatabase(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close())

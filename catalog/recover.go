@@ -1,0 +1,104 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+const (
+	// recoverBatchMax is how many files a recovery deletes in one call to the storage.
+	recoverBatchMax = 1000
+	// recoverLockPatience is how long after its deadline a transaction is left alone because the locks of its tables are held.
+	recoverLockPatience = 5 * time.Minute
+)
+
+// newRecovery returns the worker that ends transactions whose coordinators did not.
+func newRecovery(c *Catalog, config Config) (*txlog.Recovery, error) {
+	jitter, err := newJitter(config.Random)
+	if err != nil {
+		return nil, err
+	}
+	recovery := txlog.RecoveryConfig{
+		Log: c.transactions, Resolve: c.resolveTransaction, Now: c.now,
+		Interval: config.SweepInterval, Jitter: jitter, Logger: c.log,
+	}
+	if config.AbortPending {
+		recovery.AbandonedBefore = c.now()
+	}
+	return txlog.NewRecovery(recovery), nil
+}
+
+// resolveTransaction brings a transaction whose coordinator is gone to its end:
+//
+//	PENDING → ABORTED → files that were recorded and not published deleted → record and blocker gone
+//	        COMMITTED ↗
+//
+// It never asks what pointers name. All of it may be done again from any point, and by two nodes at once. It returns
+// txlog.ErrBusy, and changes nothing, while the transaction belongs to its coordinator or others hold its tables' locks.
+// The caller must hold no locks.
+func (c *Catalog) resolveTransaction(ctx context.Context, entry txlog.Entry) error {
+	entry, found, err := c.transactions.Get(ctx, entry.ID)
+	if err != nil || !found {
+		return err
+	}
+	if entry.State == registry.StatePending {
+		if entry, err = c.abortAbandoned(ctx, entry); err != nil || !entry.Exists() {
+			return err
+		}
+	}
+	if err := c.deleteSurplus(ctx, entry.Transaction); err != nil {
+		return err
+	}
+	return c.transactions.Finish(ctx, entry)
+}
+
+// abortAbandoned fences the coordinator of a transaction that is PENDING. The locks only spare one that is slow, and lives, its
+// work: on tables so busy that they are never free, the fence goes without them after a while.
+func (c *Catalog) abortAbandoned(ctx context.Context, entry txlog.Entry) (txlog.Entry, error) {
+	if !c.recovery.Due(entry) {
+		return entry, fmt.Errorf("%w: its coordinator has until %s", txlog.ErrBusy, entry.Deadline)
+	}
+	scope := lockScope{warehouse: entry.Warehouse}
+	for _, p := range entry.Participants {
+		if !p.Pointer.IsZero() {
+			scope.pointers = append(scope.pointers, p.Pointer)
+		}
+	}
+	hold, err := c.locks.Acquire(ctx, lockRequest(OpRecover, scope), locks.Options{NonBlocking: true})
+	switch {
+	case err == nil:
+		defer hold.Release()
+	case c.now().Sub(entry.Deadline) < recoverLockPatience:
+		if errors.Is(err, locks.ErrConflict) {
+			err = fmt.Errorf("%w: %w", txlog.ErrBusy, err)
+		}
+		return entry, err
+	}
+	return c.transactions.Abort(ctx, entry)
+}
+
+// deleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
+func (c *Catalog) deleteSurplus(ctx context.Context, transaction txlog.Transaction) error {
+	surplus := transaction.Surplus()
+	if len(surplus) == 0 {
+		return nil
+	}
+	store, err := c.storages.open(storage.Place(transaction.Place))
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(surplus, recoverBatchMax) {
+		if err := store.Delete(ctx, batch...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

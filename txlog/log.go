@@ -1,0 +1,159 @@
+package txlog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"moorage/registry"
+)
+
+// Log is the transactions in a store. It is safe for concurrent use.
+//
+// Errors of the store pass through its methods as they are: a *registry.FailedError means that the transaction is not
+// as the caller believes, registry.ErrUnknown that the step may have been taken, or may yet be.
+type Log struct{ store registry.Store }
+
+// New returns the log that store holds.
+func New(store registry.Store) *Log { return &Log{store} }
+
+// Begin records t as PENDING; it is durable when this returns. No file of t may be written before. It must be called
+// once for each id: after registry.ErrUnknown neither the id nor the names of the files may be used again.
+func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
+	key := registry.TransactionKey(t.ID)
+	return l.put(ctx, registry.Absent(key), Entry{Transaction: t, State: registry.StatePending})
+}
+
+// Extend records, of a transaction that is as e says, what it expects of its participants now and files that it will
+// write besides those recorded; it is durable when this returns. After registry.ErrUnknown, Get tells whether
+// it happened, but not whether it yet may.
+func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
+	if e.State != registry.StatePending {
+		return Entry{}, fmt.Errorf("txlog: extend %s, which is %s", e.ID, e.State)
+	}
+	before := registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)
+	e.Participants = participants
+	e.Files = slices.Concat(e.Files, files)
+	return l.put(ctx, before, e)
+}
+
+// put writes e if the condition holds, and returns it with its new version.
+func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (Entry, error) {
+	value, err := registry.Encode(e.Transaction)
+	if err != nil {
+		return Entry{}, err
+	}
+	etags, err := l.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{condition},
+		Writes:     []registry.Write{registry.Put(condition.Key, e.State, value)},
+	})
+	if err != nil {
+		return Entry{}, err
+	}
+	e.ETag = etags[0]
+	return e, nil
+}
+
+// Commit returns what makes the transaction true, for the Apply that publishes the files: the condition that it
+// is still as e says, and the write that ends it. That is the delete of its record if it wrote
+// nothing but what it publishes, else COMMITTED; then Finish is due once the surplus is deleted.
+// It fails if e is not PENDING or a published file was not recorded.
+func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
+	key := registry.TransactionKey(e.ID)
+	if e.State != registry.StatePending {
+		return registry.Condition{}, registry.Write{}, fmt.Errorf("txlog: commit %s, which is %s", e.ID, e.State)
+	}
+	for _, file := range published {
+		if !slices.Contains(e.Files, file) {
+			return registry.Condition{}, registry.Write{}, fmt.Errorf("txlog: commit %s with %s, which was not recorded", e.ID, file)
+		}
+	}
+	condition := registry.ETagIs(key, e.ETag)
+	e.Published = published
+	if len(e.Surplus()) == 0 {
+		return condition, registry.Delete(key), nil
+	}
+	value, err := registry.Encode(e.Transaction)
+	if err != nil {
+		return registry.Condition{}, registry.Write{}, err
+	}
+	return condition, registry.Put(key, registry.StateCommitted, value), nil
+}
+
+// abortTriesMax bounds how often Abort meets a coordinator that extends its transaction just then. A coordinator
+// does so a few times in its life.
+const abortTriesMax = 10
+
+// Abort keeps a PENDING transaction from ever becoming true, whatever was added to it since e, and returns it as it stands then.
+// One that is not PENDING any more stays as it is and is returned so.
+func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
+	for try := 1; ; try++ {
+		if e.State != registry.StatePending {
+			return e, nil
+		}
+		aborted := e
+		aborted.State = registry.StateAborted
+		aborted, err := l.put(ctx, registry.ETagIs(registry.TransactionKey(e.ID), e.ETag), aborted)
+		if err == nil {
+			return aborted, nil
+		}
+		if _, failed := registry.FailedCondition(err); !failed || try == abortTriesMax {
+			return Entry{}, err
+		}
+		now, found, err := l.Get(ctx, e.ID)
+		if err != nil {
+			return Entry{}, err
+		}
+		if !found {
+			return Entry{Transaction: e.Transaction}, nil
+		}
+		e = now
+	}
+}
+
+// Finish deletes the records of transactions of which nothing is left to do, and their blockers: COMMITTED ones
+// whose surplus was deleted, ABORTED ones whose files were, or one that its own coordinator gives up after it
+// deleted the files. It works once or many times, and fences like Abort.
+func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	var writes []registry.Write
+	for _, e := range entries {
+		writes = append(writes, registry.Delete(registry.TransactionKey(e.ID)), registry.Delete(registry.TaskKey(e.ID)))
+	}
+	_, err := l.store.Apply(ctx, registry.Batch{Writes: writes})
+	return err
+}
+
+// Get returns a transaction, and false if it is not in the log.
+func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
+	records, err := l.store.Get(ctx, registry.TransactionKey(id))
+	if err != nil || !records[0].Exists() {
+		return Entry{}, false, err
+	}
+	e, err := decodeEntry(records[0])
+	return e, err == nil, err
+}
+
+// Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from the start), at most limit of
+// them (1 to registry.ListLimitMax). A page shorter than limit is the last.
+func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
+	var behind string
+	if !after.IsZero() {
+		behind = after.String()
+	}
+	records, err := l.store.List(ctx, registry.TableTransaction, "", behind, limit)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, len(records))
+	for _, record := range records {
+		e, err := decodeEntry(record)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

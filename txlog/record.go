@@ -1,0 +1,77 @@
+package txlog
+
+import (
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// Transaction is the value of a transaction record: JSON, in which members that are not known are ignored.
+type Transaction struct {
+	// ID is the commit id: also that of the change that commits the transaction.
+	ID        registry.ID `json:"id"`
+	Warehouse string      `json:"warehouse"`
+	// Place says how the files are reached. It is kept because the warehouse may be gone when they are deleted.
+	Place        Place         `json:"place"`
+	Participants []Participant `json:"participants"`
+	// Files are the locations of all files that the transaction has written or may yet write, in all its tries.
+	Files []string `json:"files"`
+	// Published are those of Files that pointers name, or named: empty before the transaction is committed.
+	Published []string  `json:"published,omitempty"`
+	Began     time.Time `json:"began"`
+	// Deadline is the time from which anybody may abort the transaction.
+	Deadline  time.Time `json:"deadline"`
+	Principal string    `json:"principal"`
+	RequestID string    `json:"request-id,omitempty"`
+}
+
+// Place says which locations can be reached, and how, as storage.Place does. No secrets.
+type Place struct {
+	Roots   []string          `json:"roots"`
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// Participant is a table that a transaction changes, or asks something of.
+type Participant struct {
+	Ident   moorage.Identifier `json:"identifier"`
+	Pointer registry.ID        `json:"pointer"`
+	// ETag is the version that the pointer is expected to have; zero for a table that is created.
+	ETag registry.ETag `json:"etag,omitzero"`
+	// Writes is false for a table that carries only requirements.
+	Writes bool `json:"writes,omitempty"`
+}
+
+// Surplus returns the files that no pointer ever named or, if the transaction is not committed, ever will: Files
+// without Published, in their order.
+func (t Transaction) Surplus() []string {
+	published := make(map[string]bool, len(t.Published))
+	for _, file := range t.Published {
+		published[file] = true
+	}
+	var surplus []string
+	for _, file := range t.Files {
+		if !published[file] {
+			surplus = append(surplus, file)
+		}
+	}
+	return surplus
+}
+
+// Entry is a transaction as it stands in the log. State is StateNone, and ETag zero, if it does not stand there any more.
+type Entry struct {
+	Transaction
+	State registry.State
+	ETag  registry.ETag
+}
+
+// Exists tells whether the transaction was in the log.
+func (e Entry) Exists() bool { return e.State != registry.StateNone }
+
+func decodeEntry(record registry.Record) (Entry, error) {
+	transaction, err := registry.Decode[Transaction](record)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{Transaction: transaction, State: record.State, ETag: record.ETag}, nil
+}
