@@ -8,13 +8,16 @@ import (
 	"moorage/registry"
 )
 
-// request is an Apply that waits for the committer. What it holds is not shared with
+// request is an Apply, or a backup, that waits for the committer. What it holds is not shared with
 // the caller, who may be gone before the committer has written it.
 type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
-	hasChange  bool       // the last write is that of a change that gets a place
-	answer     chan error // buffered: gets nil if the batch was applied
+	hasChange  bool // the last write is that of a change that gets a place
+	// alone, if not nil, is what to do instead of writing, between two groups: all that was
+	// written is on disk then. What it returns is the answer.
+	alone  func() error
+	answer chan error // buffered: gets nil if the batch was applied
 
 	taken, withdrawn bool // guarded by queue.mu
 }

@@ -14,6 +14,10 @@ import (
 func (s *Store) commitLoop() {
 	buf := new([]byte)
 	for group := s.queue.take(); group != nil; group = s.queue.take() {
+		if first := group[0]; first.alone != nil {
+			first.answer <- first.alone()
+			continue
+		}
 		s.commit(group, buf)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,19 +17,27 @@ import (
 // guard is the file system that the engine sees: the real one until a change of it
 // fails. Then it tells fail, which freezes it: each change that the engine asks for
 // waits, and does not happen. letGo ends the waiting: from then on changes seem to
-// succeed. Reads, and the removal of files, which nothing depends on, are passed on as they are.
+// succeed. Reads, and the removal of files, which nothing depends on, are passed on as they are;
+// so is what concerns the folder of a backup, which the engine does not live on.
 type guard struct {
 	vfs.FS
 	fail func(error)
 
-	frozen atomic.Bool   // no change reaches the file system; set by fail
-	once   sync.Once     // closes gone
-	gone   chan struct{} // closed by letGo
-	void   vfs.FS        // holds what is created after letGo
+	apart  atomic.Pointer[string] // the folder of a backup under way; nil: none
+	frozen atomic.Bool            // no change reaches the file system; set by fail
+	once   sync.Once              // closes gone
+	gone   chan struct{}          // closed by letGo
+	void   vfs.FS                 // holds what is created after letGo
 }
 
 func newGuard(inner vfs.FS, fail func(error)) *guard {
 	return &guard{FS: inner, fail: fail, gone: make(chan struct{}), void: vfs.NewMem()}
+}
+
+// isApart tells whether name is the folder of a backup under way, or in it.
+func (g *guard) isApart(name string) bool {
+	apart := g.apart.Load()
+	return apart != nil && (name == *apart || strings.HasPrefix(name, *apart+string(filepath.Separator)))
 }
 
 // freeze lets no further change reach the file system.
@@ -73,6 +83,9 @@ func (g *guard) nowhere() (vfs.File, error) {
 
 // Create implements vfs.FS.
 func (g *guard) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if g.isApart(name) {
+		return g.FS.Create(name, category)
+	}
 	return g.open("create", name, func() (vfs.File, error) { return g.FS.Create(name, category) })
 }
 
@@ -89,33 +102,42 @@ func (g *guard) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCat
 // OpenDir implements vfs.FS. A directory is opened to be synced.
 func (g *guard) OpenDir(name string) (vfs.File, error) {
 	dir, err := g.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || g.isApart(name) {
+		return dir, err
 	}
 	return &guardedFile{File: dir, guard: g, name: name}, nil
 }
 
 // Link implements vfs.FS.
 func (g *guard) Link(oldname, newname string) error {
+	if g.isApart(newname) {
+		return g.FS.Link(oldname, newname)
+	}
 	g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
 	return nil
 }
 
 // Rename implements vfs.FS.
 func (g *guard) Rename(oldname, newname string) error {
+	if g.isApart(newname) {
+		return g.FS.Rename(oldname, newname)
+	}
 	g.change("rename to", newname, func() error { return g.FS.Rename(oldname, newname) })
 	return nil
 }
 
 // MkdirAll implements vfs.FS.
 func (g *guard) MkdirAll(dir string, perm fs.FileMode) error {
+	if g.isApart(dir) {
+		return g.FS.MkdirAll(dir, perm)
+	}
 	g.change("create directory", dir, func() error { return g.FS.MkdirAll(dir, perm) })
 	return nil
 }
 
 // Remove implements vfs.FS. That a file stays is not a failure.
 func (g *guard) Remove(name string) error {
-	if g.frozen.Load() {
+	if g.frozen.Load() && !g.isApart(name) {
 		return nil
 	}
 	return g.FS.Remove(name)
@@ -123,7 +145,7 @@ func (g *guard) Remove(name string) error {
 
 // RemoveAll implements vfs.FS.
 func (g *guard) RemoveAll(name string) error {
-	if g.frozen.Load() {
+	if g.frozen.Load() && !g.isApart(name) {
 		return nil
 	}
 	return g.FS.RemoveAll(name)

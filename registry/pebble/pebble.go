@@ -75,7 +75,9 @@ type Store struct {
 	retired retired
 
 	buffers sync.Pool // of *[]byte, for the engine's keys
-	failure failure
+	// backupMu lets one backup be written at a time; taken before any other, held over I/O.
+	backupMu sync.Mutex
+	failure  failure
 
 	closeOnce sync.Once
 	closeErr  error

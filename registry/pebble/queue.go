@@ -48,8 +48,8 @@ func (q *queue) withdraw(r *request) bool {
 	return true
 }
 
-// take waits for requests and returns the first of them, up to groupBytesMax. It returns
-// none when the queue is closed and empty.
+// take waits for requests and returns the first of them, up to groupBytesMax, or one that must be
+// alone. It returns none when the queue is closed and empty.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,11 +73,15 @@ func (q *queue) takeLocked() []*request {
 		if r.withdrawn {
 			continue
 		}
-		if bytes += r.bytes(); bytes > groupBytesMax && len(group) > 0 {
+		if bytes += r.bytes(); len(group) > 0 && (bytes > groupBytesMax || r.alone != nil) {
 			break
 		}
 		r.taken = true
 		group = append(group, r)
+		if r.alone != nil {
+			next++
+			break
+		}
 	}
 	rest := copy(q.requests, q.requests[next:])
 	clear(q.requests[rest:])

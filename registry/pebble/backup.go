@@ -1,0 +1,232 @@
+package pebble
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// unfinishedEnding is what the name of a folder ends in while a backup is written to it.
+const unfinishedEnding = ".unfinished"
+
+// Backup writes a copy of the store to the folder name in the folder dir, which must not exist while the one that dir is in
+// must, and returns how many records the copy holds. It can be opened like the store itself.
+//
+// The copy holds every Apply that had returned when Backup was called, none by halves, and nothing that a power cut could
+// take from the store. It was read from the first record to the last, and is durable when Backup returns. An error leaves
+// nothing at dir: fs.ErrExist if there was something, the file system's if it has no room. The store goes on in either case.
+//
+// Applies wait while the files are linked, or copied if dir is on another file system. One backup is written at a time. A
+// process that dies in the middle leaves a folder beside dir whose name ends in ".unfinished" and may be deleted.
+func (s *Store) Backup(ctx context.Context, dir, name string) (records int, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("back up to %s: %w", dir, err)
+		}
+	}()
+	if s.guard.FS == vfs.Default {
+		if dir, err = filepath.Abs(dir); err != nil { // what is apart goes by its name
+			return 0, err
+		}
+	}
+	s.backupMu.Lock()
+	defer s.backupMu.Unlock()
+	files := s.guard.FS
+	unfinished, err := s.unfinishedName(dir)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.checkpoint(ctx, unfinished, name); err != nil {
+		return 0, err
+	}
+	records, err = s.verify(files.PathJoin(unfinished, name))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = checkAbsent(files, dir) // it would be replaced if it is an empty folder by now
+	}
+	if err == nil {
+		err = moveDurably(files, unfinished, dir)
+	}
+	if err != nil {
+		return 0, errors.Join(err, files.RemoveAll(unfinished))
+	}
+	return records, nil
+}
+
+// unfinishedName draws the name under which the backup dir is written.
+func (s *Store) unfinishedName(dir string) (string, error) {
+	var unique [8]byte
+	s.randomMu.Lock()
+	_, err := io.ReadFull(s.random, unique[:])
+	s.randomMu.Unlock()
+	if err != nil {
+		return "", fmt.Errorf("draw a name: %w", err)
+	}
+	if err := checkAbsent(s.guard.FS, dir); err != nil {
+		return "", err
+	}
+	if _, err := s.guard.FS.Stat(s.guard.FS.PathDir(dir)); err != nil {
+		return "", err
+	}
+	return dir + "." + hex.EncodeToString(unique[:]) + unfinishedEnding, nil
+}
+
+// checkAbsent returns fs.ErrExist if there is something at name.
+func checkAbsent(files vfs.FS, name string) error {
+	switch _, err := files.Stat(name); {
+	case err == nil:
+		return fs.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return err
+	}
+}
+
+// checkpoint lets the committer copy the engine's files to the folder name in the new folder dir. An error leaves nothing there,
+// or, if it is that of a store that has failed, leaves nothing once the store is closed.
+//
+// The committer does it because nothing is in the engine's log then that is not on disk. A copy of a log that grows
+// meanwhile may have new pages behind old ones, which looks like damage. For the same reason the engine need not be asked to flush
+// its log first.
+func (s *Store) checkpoint(ctx context.Context, dir, name string) error {
+	r := &request{answer: make(chan error, 1)}
+	r.alone = func() error {
+		if err := s.failure.get(); err != nil {
+			return err
+		}
+		s.guard.apart.Store(&dir)
+		defer s.guard.apart.Store(nil)
+		err := s.checkpointEngine(dir, name)
+		if failed := s.failure.get(); failed != nil {
+			err = failed // what the engine believes to have written may not be there
+		}
+		if err != nil {
+			err = errors.Join(err, s.guard.FS.RemoveAll(dir))
+		}
+		return err
+	}
+	if err := s.queue.add(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.answer:
+		return err
+	case <-ctx.Done():
+		if s.queue.withdraw(r) {
+			return ctx.Err()
+		}
+	case <-s.failure.happened:
+		s.queue.withdraw(r)
+		return s.failure.get() // the committer may be held up until the store is closed
+	}
+	select {
+	case err := <-r.answer:
+		return err
+	case <-s.failure.happened:
+		return s.failure.get()
+	}
+}
+
+// checkpointEngine writes what the engine needs to open again to the folder name in the new folder dir.
+func (s *Store) checkpointEngine(dir, name string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	// The engine would sync the folder that dir is in, and take an error for one of its own.
+	if err := s.guard.FS.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return s.db.Checkpoint(s.guard.FS.PathJoin(dir, name))
+}
+
+// panicked returns what the engine panicked with, which for some errors of the file system is that error.
+func panicked(reason any) error {
+	if err, ok := reason.(error); ok {
+		return fmt.Errorf("the engine panicked: %w", err)
+	}
+	return fmt.Errorf("the engine panicked: %v", reason)
+}
+
+// verify opens the copy of the store in dir, reads all of it and returns how many records it holds.
+func (s *Store) verify(dir string) (records int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	var fault sync.Once
+	var fatal error
+	db, err := engine.Open(dir, &engine.Options{
+		FS: s.guard.FS, ReadOnly: true, ErrorIfNotExists: true, FormatMajorVersion: engineFormat, MemTableSize: memTableBytes,
+		MaxOpenFiles: openFilesMax,
+		Logger:       engineLogger{slog.New(slog.DiscardHandler), func(reason error) { fault.Do(func() { fatal = reason }) }},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("open the copy: %w", err)
+	}
+	records, err = countRecords(db)
+	if err = errors.Join(err, db.Close(), fatal); err != nil {
+		return 0, fmt.Errorf("read the copy: %w", err)
+	}
+	return records, nil
+}
+
+// countRecords reads all that db holds and returns how many records there are; none is an error, because every store has some.
+func countRecords(db *engine.DB) (records int, err error) {
+	iter, err := db.NewIter(nil)
+	if err != nil {
+		return 0, err
+	}
+	for valid := iter.First(); valid; valid = iter.Next() {
+		if _, err := iter.ValueAndErr(); err != nil {
+			return 0, errors.Join(err, iter.Close())
+		}
+		if iter.Key()[0] == spaceRecord {
+			records++
+		}
+	}
+	if err := iter.Close(); err != nil {
+		return 0, err
+	}
+	if records == 0 {
+		return 0, errors.New("it is empty")
+	}
+	return records, nil
+}
+
+// moveDurably gives the folder from the name to, in the same folder. An error leaves nothing at to.
+func moveDurably(files vfs.FS, from, to string) error {
+	if err := syncFolder(files, from); err != nil {
+		return err
+	}
+	if err := files.Rename(from, to); err != nil {
+		return err
+	}
+	if err := syncFolder(files, files.PathDir(to)); err != nil {
+		return errors.Join(err, files.RemoveAll(to))
+	}
+	return nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(files vfs.FS, name string) error {
+	folder, err := files.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

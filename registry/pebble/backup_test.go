@@ -1,0 +1,327 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"moorage/registry"
+)
+
+// Where the backups of these tests are.
+const (
+	backupDir  = "data/backup"
+	backupName = "registry"
+)
+
+// inBackup tells whether op concerns a backup, finished or not.
+func inBackup(op errorfs.Op) bool { return strings.HasPrefix(op.Path, backupDir) }
+
+// readBackup opens a backup and returns what it holds, after a look whether its parts agree.
+func readBackup(t *testing.T, files vfs.FS, dir string) *witness {
+	t.Helper()
+	s, err := open(files.PathJoin(dir, backupName), Options{FS: files}, smallTables)
+	if err != nil {
+		t.Fatalf("open the backup: %v", err)
+	}
+	defer closeStore(t, s)
+	w := &witness{changes: make(map[registry.Position]string)}
+	if err := w.read(t.Context(), s); err != nil {
+		t.Fatalf("read the backup: %v", err)
+	}
+	return w
+}
+
+// leftovers returns the names in data beside those of the store and of wanted backups.
+func leftovers(t *testing.T, files vfs.FS, wanted ...string) []string {
+	t.Helper()
+	names, err := files.List(path.Dir(testDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, name := range names {
+		if name != path.Base(testDir) && !strings.Contains(strings.Join(wanted, " "), name) {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// TestBackupUnderLoad takes backups while writers commit in groups: each holds what was acknowledged before, nothing by halves, and
+// nothing that a power cut at the moment of the copy would have taken from the store.
+func TestBackupUnderLoad(t *testing.T) {
+	t.Parallel()
+	const backups = 8
+	random := rand.New(rand.NewPCG(testSeed(t), 1))
+	files := vfs.NewCrashableMem()
+	var left *vfs.MemFS // what a power cut leaves at the moment when a backup begins to copy the log
+	s := openStore(t, hooked(files, func(op errorfs.Op) error {
+		if inBackup(op) && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".log") && left == nil {
+			left = files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: random})
+		}
+		return nil
+	}), smallTables)
+	defer closeStore(t, s)
+
+	w := &witness{changes: make(map[registry.Position]string)}
+	var done atomic.Bool
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer done.Store(true)
+	for i := range powerWriters {
+		writers.Go(func() {
+			for step := 1; step < 1<<8 && !done.Load(); step++ {
+				if _, err := s.Apply(t.Context(), powerBatch(i, step)); err != nil {
+					t.Errorf("apply: %v", err)
+					return
+				}
+				w.saw(i, step)
+			}
+		})
+	}
+	for n := range backups {
+		dir := fmt.Sprint(backupDir, n)
+		left = nil
+		acknowledged := w.copy().steps
+		records, err := s.Backup(t.Context(), dir, backupName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, durable := readBackup(t, files, dir), readDurable(t, left)
+		changes := 0
+		for writer, step := range got.steps {
+			changes += step
+			if step < acknowledged[writer] || step > durable.steps[writer] {
+				t.Errorf("backup %d: writer %d is at step %d; acknowledged was %d, durable %d", n, writer, step, acknowledged[writer], durable.steps[writer])
+			}
+		}
+		// The format, two records of each writer that has begun, and the changes.
+		if most := 1 + 2*powerWriters + changes; records > most || records < 1+changes {
+			t.Errorf("backup %d: %d records, want at most %d", n, records, most)
+		}
+	}
+}
+
+// readDurable returns what a store holds that was left by a power cut.
+func readDurable(t *testing.T, files vfs.FS) *witness {
+	t.Helper()
+	s := openStore(t, files, smallTables)
+	defer closeStore(t, s)
+	w := &witness{changes: make(map[registry.Position]string)}
+	if err := w.read(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestBackupWaitsForTheGroup holds up the sync of a group: a backup that begins meanwhile has to wait, and then holds the group.
+func TestBackupWaitsForTheGroup(t *testing.T) {
+	t.Parallel()
+	files := vfs.NewMem()
+	g := newGate(isLogSync)
+	var copying atomic.Bool
+	s := openStore(t, hooked(files, func(op errorfs.Op) error {
+		if inBackup(op) {
+			copying.Store(true)
+			return nil
+		}
+		return g.hook(op)
+	}), asItIs)
+	defer closeStore(t, s)
+	g.close()
+	var callers sync.WaitGroup
+	callers.Go(func() {
+		if _, err := s.Apply(t.Context(), powerBatch(0, 1)); err != nil {
+			t.Error(err)
+		}
+	})
+	<-g.arrived
+	callers.Go(func() {
+		if _, err := s.Backup(t.Context(), backupDir, backupName); err != nil {
+			t.Error(err)
+		}
+	})
+	for s.queue.waiting() == 0 && !copying.Load() {
+		runtime.Gosched()
+	}
+	if copying.Load() {
+		t.Error("the backup did not wait for the group to be synced")
+	}
+	g.open()
+	callers.Wait()
+	if got := readBackup(t, files, backupDir).steps[0]; got != 1 {
+		t.Errorf("the backup is at step %d, want 1", got)
+	}
+}
+
+// waiting returns how many requests the committer has not taken.
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.requests)
+}
+
+// TestBackupFullDisk lets each change of the file system that a backup makes fail in turn: it says so and leaves nothing, and the store
+// goes on.
+func TestBackupFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"once", "from then on"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := vfs.NewMem()
+			var calls, failing atomic.Int64
+			var arm atomic.Bool
+			s := openStore(t, hooked(files, func(op errorfs.Op) error {
+				removes := op.Kind == errorfs.OpRemove || op.Kind == errorfs.OpRemoveAll
+				if !arm.Load() || removes || !(inBackup(op) || op.Path == path.Dir(backupDir)) {
+					return nil
+				}
+				if call := calls.Add(1) - 1; call == failing.Load() || (call > failing.Load() && name != "once") {
+					return &vfsError{op, syscall.ENOSPC}
+				}
+				return nil
+			}), smallTables)
+			defer closeStore(t, s)
+			for step := range 20 {
+				if _, err := s.Apply(t.Context(), powerBatch(0, step+1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for k := int64(0); ; k++ {
+				calls.Store(0)
+				failing.Store(k)
+				arm.Store(true)
+				_, err := s.Backup(t.Context(), backupDir, backupName)
+				arm.Store(false)
+				if calls.Load() <= k {
+					if err != nil {
+						t.Fatalf("without a fault: %v", err)
+					}
+					break
+				}
+				// Some folders are synced for good measure only, and a file that cannot be linked is copied.
+				if err != nil && (!errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "back up to "+backupDir)) {
+					t.Errorf("fault %d: %v, want ENOSPC and what was done", k, err)
+				}
+				if err == nil {
+					if got := readBackup(t, files, backupDir).steps[0]; got != 20+int(k) {
+						t.Errorf("fault %d was survived, but the backup is at step %d, want %d", k, got, 20+k)
+					}
+					if err := files.RemoveAll(backupDir); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if left := leftovers(t, files); left != nil {
+					t.Fatalf("fault %d left %q after %v", k, left, err)
+				}
+				if err := s.Healthy(t.Context()); err != nil {
+					t.Fatalf("fault %d: %v", k, err)
+				}
+				if _, err := s.Apply(t.Context(), powerBatch(0, 21+int(k))); err != nil {
+					t.Fatalf("apply after fault %d: %v", k, err)
+				}
+			}
+			if left := leftovers(t, files, path.Base(backupDir)); left != nil {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+// TestBackupOverSomething asks for backups where something is, and where nothing can be.
+func TestBackupOverSomething(t *testing.T) {
+	t.Parallel()
+	files := vfs.NewMem()
+	s := openStore(t, files, asItIs)
+	defer closeStore(t, s)
+	if _, err := s.Backup(t.Context(), backupDir, backupName); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]error{
+		backupDir:           fs.ErrExist,
+		testDir:             fs.ErrExist,
+		"elsewhere/backups": fs.ErrNotExist,
+	} {
+		if _, err := s.Backup(t.Context(), dir, backupName); !errors.Is(err, want) {
+			t.Errorf("back up to %s: %v, want %v", dir, err, want)
+		}
+	}
+	if left := leftovers(t, files, path.Base(backupDir)); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestBackupOfAFailedStore asks a store that has failed, and one that is closed.
+func TestBackupOfAFailedStore(t *testing.T) {
+	t.Parallel()
+	files := vfs.NewMem()
+	s := openStore(t, files, asItIs)
+	s.fail(syscall.EIO)
+	if _, err := s.Backup(t.Context(), backupDir, backupName); !errors.Is(err, registry.ErrFailed) {
+		t.Errorf("failed: %v, want ErrFailed", err)
+	}
+	closeStore(t, s)
+	if _, err := s.Backup(t.Context(), backupDir, backupName); !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("closed: %v, want ErrClosed", err)
+	}
+	if left := leftovers(t, files); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestBackupOfDamage damages a table of the store: a backup reads what it copied, so it finds that.
+func TestBackupOfDamage(t *testing.T) {
+	t.Parallel()
+	files := vfs.NewMem()
+	s := openStore(t, files, smallTables)
+	if _, err := s.Apply(t.Context(), powerBatch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := files.List(testDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for _, name := range names {
+		if filepath.Ext(name) != ".sst" {
+			continue
+		}
+		file, err := files.OpenReadWrite(files.PathJoin(testDir, name), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte("damaged"), 20); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	if damaged == 0 {
+		t.Fatalf("no table among %q", names)
+	}
+	if _, err := s.Backup(t.Context(), backupDir, backupName); err == nil || !strings.Contains(err.Error(), "read the copy") {
+		t.Errorf("backup: %v, want an error about the copy", err)
+	}
+	if left := leftovers(t, files); left != nil {
+		t.Errorf("left: %q", left)
+	}
+	_ = s.Close() // what else the damage leads to is not the question here
+}
