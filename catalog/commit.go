@@ -38,33 +38,54 @@ const racesMax = 3
 // Durable when it returns. Source: REST specification, updateTable.
 func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
 	const op = "catalog.Commit"
-	create, err := metadata.IsCreate(request.Requirements)
-	if err != nil {
-		return nil, moorage.Annotate(op, ident.String(), err)
-	}
-	var table *Table
-	if create {
-		table, err = c.commitCreate(ctx, ident, request.Updates)
-	} else {
-		table, err = c.commitUpdate(ctx, ident, request)
-	}
+	table, err := c.commitSteps(ctx, ident, []metadata.Step{request.step()})
 	if err != nil {
 		return nil, moorage.Annotate(op, ident.String(), err)
 	}
 	return table, nil
 }
 
+// commitSteps is Commit of several changes of one table, in order, as one version.
+func (c *Catalog) commitSteps(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+	create, err := metadata.IsCreate(steps[0].Requirements)
+	switch {
+	case err != nil:
+		return nil, err
+	case create:
+		return c.commitCreate(ctx, ident, steps)
+	}
+	return c.commitUpdate(ctx, ident, steps)
+}
+
 // commit is one Commit under way.
 type commit struct {
-	ident   moorage.Identifier
-	request CommitRequest
+	ident moorage.Identifier
+	steps []metadata.Step
 	// pinned tells that the requirements name the table-uuid, so that the commit follows its pointer
 	// even when it is renamed; otherwise it follows the name.
 	pinned bool
 }
 
-func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
-	work := commit{ident, request, metadata.AssertsUUID(request.Requirements)}
+// newCommit returns the commit of steps to the table called ident.
+func newCommit(ident moorage.Identifier, steps []metadata.Step) commit {
+	return commit{ident, steps, slices.ContainsFunc(steps, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })}
+}
+
+// replays tells whether the commit adds snapshots and does nothing else, all of which base shows to have happened before:
+// the answer to an earlier attempt was lost. What it requires was so before that attempt, and need not be so now.
+func (w commit) replays(base *metadata.Document) bool {
+	any := false
+	for _, step := range w.steps {
+		any = any || len(step.Updates) > 0
+		if !base.IsReplay(step.Updates) {
+			return false
+		}
+	}
+	return any
+}
+
+func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+	work := newCommit(ident, steps)
 	release, begun := c.turnIfFree(ident)
 	defer func() { release() }()
 	table, found, err := c.loadTable(ctx, ident)
@@ -72,7 +93,10 @@ func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, re
 		return nil, err
 	}
 	// What fails against the present version is refused without waiting for a turn.
-	if err := metadata.Check(table.Document, request.Requirements); err != nil {
+	if work.replays(table.Document) {
+		return table, nil
+	}
+	if err := metadata.Check(table.Document, steps[0].Requirements); err != nil {
 		return nil, err
 	}
 	ctx, cancel := detached(ctx, requestTimeout)
@@ -134,17 +158,19 @@ func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (
 // commitOn makes one attempt on the document base that found names; errAgain if only the pointer's version
 // changed meanwhile.
 func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, base *metadata.Document) (*Table, error) {
-	if err := metadata.Check(base, work.request.Requirements); err != nil {
-		return nil, err
-	}
-	next, err := c.buildNext(found, base, work.request.Updates)
+	next, err := c.buildNext(found, base, work)
 	if err != nil {
 		return nil, err
 	}
 	if next.document == base {
 		return newTable(work.ident, found.pointer.MetadataLocation, base, found.storage), nil
 	}
-	change, batch, err := c.commitBatch(ctx, found, base, next)
+	change, err := c.newChange(ctx, string(OpCommit), found.pointer.Identifier())
+	if err != nil {
+		return nil, err
+	}
+	change.MetadataLocation = next.location
+	batch, err := c.moveBatch(ctx, found, base, next)
 	if err != nil {
 		return nil, err
 	}
@@ -167,42 +193,40 @@ func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *reso
 	return found, err
 }
 
-// buildNext applies updates to base, which found names, and names the file of the result. If they change
-// nothing the result's document is base itself, and it has no name.
-func (c *Catalog) buildNext(found *resolved, base *metadata.Document, updates []metadata.Update) (metadataFile, error) {
+// buildNext checks the requirements of work against base, which found names, applies its updates, and names the file of
+// the result. If they change nothing, or have been applied before, the result's document is base itself, and it has no name.
+func (c *Catalog) buildNext(found *resolved, base *metadata.Document, work commit) (metadataFile, error) {
+	if work.replays(base) {
+		return metadataFile{document: base}, nil
+	}
 	env, err := c.env(found.pointer.MetadataLocation)
 	if err != nil {
 		return metadataFile{}, err
 	}
-	document, err := base.Apply(updates, env)
+	document, err := metadata.ApplySteps(base, work.steps, env)
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}
 	return c.nameFile(found.storage, document, found.pointer.MetadataLocation)
 }
 
-// commitBatch returns what one Apply must require and write to make next the current version.
-func (c *Catalog) commitBatch(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) (registry.Change, registry.Batch, error) {
-	change, err := c.newChange(ctx, string(OpCommit), found.pointer.Identifier())
-	if err != nil {
-		return change, registry.Batch{}, err
-	}
-	change.MetadataLocation = next.location
+// moveBatch returns what one Apply must require and write to make next, which was built on base, the current version.
+func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) (registry.Batch, error) {
 	pointer := found.pointer
 	pointer.MetadataLocation = next.location
-	conditions := []registry.Condition{registry.ETagIs(found.record.Key, found.record.ETag)}
+	conditions := []registry.Condition{unchangedSince(found.record)}
 	var puts []put
 	if next.document.Location() != base.Location() {
 		moved, err := c.claimMove(ctx, found, next.document.Location())
 		if err != nil {
-			return change, registry.Batch{}, err
+			return registry.Batch{}, err
 		}
 		conditions, puts = append(conditions, moved.conditions...), moved.puts
 		pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
 			func(kept string) bool { return kept == moved.normalised }), moved.normalised)
 	}
 	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
-	return change, registry.Batch{Conditions: conditions, Writes: writes}, err
+	return registry.Batch{Conditions: conditions, Writes: writes}, err
 }
 
 // claimMove plans the claim of a location that set-location asked for; the old one is kept.

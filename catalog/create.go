@@ -244,7 +244,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 
 // commitCreate makes the table that a Commit with assert-create describes.
 // Source: REST specification, updateTable; a failure because the table is there is 409.
-func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, updates []metadata.Update) (*Table, error) {
+func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
@@ -257,43 +257,52 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, up
 	defer cancel()
 	var table *Table
 	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
-		table, err = c.tryCommitCreate(ctx, ident, updates)
+		table, err = c.tryCommitCreate(ctx, ident, steps)
 		return err
 	})
 	return table, err
 }
 
-func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, updates []metadata.Update) (*Table, error) {
-	ch, found, err := c.resolveLiveEntry(ctx, ident)
+func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+	ch, born, err := c.planBirth(ctx, ident, steps)
 	if err != nil {
 		return nil, err
 	}
+	return c.bear(ctx, OpCommitCreate, ch, born)
+}
+
+// planBirth builds the table that steps, of which the first has assert-create, describe, and plans what it claims.
+func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*chain, birth, error) {
+	ch, found, err := c.resolveLiveEntry(ctx, ident)
+	if err != nil {
+		return nil, birth{}, err
+	}
 	if found.record.State == registry.StateTable {
-		return nil, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
+		return nil, birth{}, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
 	}
 	if err := found.mustBeFree(ident); err != nil {
-		return nil, err
+		return nil, birth{}, err
 	}
 	env, err := c.env("")
 	if err != nil {
-		return nil, err
+		return nil, birth{}, err
 	}
-	document, err := metadata.Build(updates, env)
+	document, err := metadata.ApplySteps(nil, steps, env)
 	if err != nil {
-		return nil, err
+		return nil, birth{}, err
 	}
 	id, err := c.newID()
 	if err != nil {
-		return nil, err
+		return nil, birth{}, err
 	}
 	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
-		return nil, err
+		return nil, birth{}, err
 	}
 	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id})
 	if err != nil {
-		return nil, explicitTaken(err, document.Location())
+		return nil, birth{}, explicitTaken(err, document.Location())
 	}
-	return c.bear(ctx, OpCommitCreate, ch, birth{ident: ident, id: id, document: document, claim: claim})
+	return ch, birth{ident: ident, id: id, document: document, claim: claim}, nil
 }
 
 // mustBeFreeUUID reports KindAlreadyExists if a table, live or dropped, has the table-uuid.

@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/locks"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -97,7 +98,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			_, err = f.tryCommitLocked(f.ctx, commit{ident: ident("t"), request: setProperty(t, "a", "b")}, found)
+			_, err = f.tryCommitLocked(f.ctx, newCommit(ident("t"), []metadata.Step{setProperty(t, "a", "b").step()}), found)
 			return []string{pointer(f, "t")}, err
 		}},
 		{OpRecover, func(f *fixture) ([]string, error) {

@@ -62,18 +62,22 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 	if err != nil {
 		return nil, err
 	}
-	switch record := records[0]; {
+	return known.asOf(records[0])
+}
+
+// asOf returns what r is by a later record of its pointer: r itself if nothing changed, nil if it is not live any more.
+func (r *resolved) asOf(record registry.Record) (*resolved, error) {
+	switch {
 	case !record.Exists() || record.State != registry.StateLive:
 		return nil, nil
-	case record.ETag == known.record.ETag:
-		return known, nil
-	default:
-		pointer, err := decode[registry.Pointer](record)
-		if err != nil {
-			return nil, err
-		}
-		return &resolved{record, pointer, known.storage, known.options}, nil
+	case record.ETag == r.record.ETag:
+		return r, nil
 	}
+	pointer, err := decode[registry.Pointer](record)
+	if err != nil {
+		return nil, err
+	}
+	return &resolved{record, pointer, r.storage, r.options}, nil
 }
 
 // walkToTable resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is

@@ -55,6 +55,16 @@ type CommitRequest struct {
 	Updates      []metadata.Update
 }
 
+func (r CommitRequest) step() metadata.Step {
+	return metadata.Step{Requirements: r.Requirements, Updates: r.Updates}
+}
+
+// TableChange is a request to change one table of a transaction.
+type TableChange struct {
+	Ident moorage.Identifier
+	CommitRequest
+}
+
 // RegisterRequest is a request to make a table of an existing metadata file.
 type RegisterRequest struct {
 	MetadataLocation string

@@ -1,0 +1,100 @@
+package metadata
+
+// Step is one of the changes of a table that a request asks for. Most requests have one; a transaction may
+// name a table several times.
+type Step struct {
+	Requirements []Requirement
+	Updates      []Update
+}
+
+// ApplySteps returns the document after steps, in order, as one new version, or d itself if they change nothing.
+// d is nil if there is no such table; then the first step must be a create (see IsCreate). The requirements of a
+// step are checked against what the steps before it made of d.
+//
+// Errors are those of Check, and of Apply or Build.
+func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
+	var all []Update
+	between := d
+	for _, step := range steps {
+		if err := Check(between, step.Requirements); err != nil {
+			return nil, err
+		}
+		if len(steps) == 1 {
+			return applyStep(d, step.Updates, env)
+		}
+		all = append(all, step.Updates...)
+		var err error
+		if between, err = applyStep(between, step.Updates, env); err != nil {
+			return nil, err
+		}
+	}
+	// All at once, not on top of what is in between: that is no version that anybody could have seen, so neither
+	// the logs nor the guards of branches may take it for one.
+	return applyStep(d, all, env)
+}
+
+func applyStep(d *Document, updates []Update, env Env) (*Document, error) {
+	if d == nil {
+		return Build(updates, env)
+	}
+	return d.Apply(updates, env)
+}
+
+// IsReplay tells whether updates, which add snapshots and set refs to them and nothing else, have been applied to d
+// before: each snapshot is there with the manifest list that updates give it, and each ref is at its
+// snapshot or at a descendant. Nobody but who draws a snapshot's id can have written both. No updates at all are a replay.
+func (d *Document) IsReplay(updates []Update) bool {
+	added := make(map[int64]bool, len(updates))
+	for _, u := range updates {
+		switch op := u.op.(type) {
+		case addSnapshot:
+			if !d.holds(&op.snapshot) {
+				return false
+			}
+			added[op.snapshot.id] = true
+		case setRef:
+			if !added[op.ref.snapshotID] || !d.isBeyond(&op.ref) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// holds tells whether the document has the snapshot, with the same manifest list.
+func (d *Document) holds(s *snapshot) bool {
+	all := d.arrays[snapshots]
+	at, ok := d.snapshotAt.find(all, s.id)
+	if !ok || s.manifestList == nil {
+		return false
+	}
+	mine := d.snapshot(all.at(at))
+	return mine.manifestList != nil && unquote(mine.manifestList) == unquote(s.manifestList)
+}
+
+// isBeyond tells whether the document has the ref, at its snapshot or at a descendant, and otherwise alike.
+func (d *Document) isBeyond(want *ref) bool {
+	have := d.ref(want.name)
+	if have == nil {
+		return false
+	}
+	all := d.arrays[snapshots]
+	at := *have
+	for range all.len() {
+		if at.snapshotID == want.snapshotID {
+			return at.sameAs(want)
+		}
+		i, ok := d.snapshotAt.find(all, at.snapshotID)
+		if !ok {
+			return false
+		}
+		parent := d.snapshot(all.at(i)).parent
+		if !parent.given {
+			return false
+		}
+		at.snapshotID = parent.value
+	}
+	return false
+}
