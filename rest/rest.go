@@ -76,6 +76,9 @@ type Config struct {
 	// Ready returns nil if the server can do its work, and the reason if not; it is asked
 	// by GET /readyz. Default: always ready.
 	Ready func(ctx context.Context) error
+	// Backup copies the store to a new folder that is called name, below one of its own choice, and returns
+	// when the copy is durable; it checks the name. Default: KindUnsupported.
+	Backup func(ctx context.Context, name string) (Backup, error)
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
 	// CompressedBytesMax bounds the memory of compressed documents. Default CompressedBytesMaxDefault.
@@ -94,6 +97,11 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func(context.Context) error { return nil }
+	}
+	if c.Backup == nil {
+		c.Backup = func(context.Context, string) (Backup, error) {
+			return Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
+		}
 	}
 	if c.BodyBytesMax <= 0 {
 		c.BodyBytesMax = BodyBytesMaxDefault

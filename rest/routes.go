@@ -72,6 +72,7 @@ func (s *server) routes() {
 	}))
 	s.router.Get("/management/v1/check", s.adapt("check", s.check))
 	s.router.Post("/management/v1/check", s.adapt("check", s.check))
+	s.router.Post("/management/v1/backup", s.adapt("backup", s.backup))
 	s.router.NotFound(s.adapt(operationUnknown, s.noRoute))
 	s.router.MethodNotAllowed(s.adapt(operationUnknown, s.noMethod))
 }

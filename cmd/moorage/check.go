@@ -2,20 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"strings"
 
 	"moorage/catalog"
 	"moorage/registry/pebble"
 )
-
-// checkReportBytesMax bounds what is read of a server's answer.
-const checkReportBytesMax = 64 << 20
 
 func checkCommand() command {
 	return command{
@@ -25,18 +17,7 @@ func checkCommand() command {
 			"belong to each other one to one, and that no record names a missing file. Prints what is wrong, " +
 			"changes nothing, and exits with 0 if all is well and 1 if not.\n\n" +
 			"Without --uri it opens the store itself; if that is a folder, its server must be stopped.\n",
-		settings: append(nodeSettings(), setting{
-			name: "uri", value: "URI", flagOnly: true,
-			usage: "Ask the server that runs at this address to check itself.",
-			set: func(c *config, v []string) error {
-				u, err := url.Parse(v[0])
-				if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-					return fmt.Errorf("%q is not an address such as http://127.0.0.1:8181", v[0])
-				}
-				c.URI = strings.TrimSuffix(v[0], "/")
-				return nil
-			},
-		}),
+		settings: append(nodeSettings(), uriSetting("Ask the server that runs at this address to check itself.")),
 		validate: validateS3,
 		run:      check,
 	}
@@ -85,25 +66,7 @@ func checkStopped(ctx context.Context, c config, env environment) (_ catalog.Rep
 }
 
 // checkRunning asks the server at c.URI.
-func checkRunning(ctx context.Context, c config, _ environment) (catalog.Report, error) {
-	uri := c.URI
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri+"/management/v1/check", nil)
-	if err != nil {
-		return catalog.Report{}, fmt.Errorf("ask %s: %w", uri, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return catalog.Report{}, fmt.Errorf("ask the server: %w", err)
-	}
-	defer response.Body.Close()
-	body := io.LimitReader(response.Body, checkReportBytesMax)
-	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(body, 1<<10))
-		return catalog.Report{}, fmt.Errorf("%s answered %s: %s", uri, response.Status, strings.TrimSpace(string(text)))
-	}
-	var report catalog.Report
-	if err := json.NewDecoder(body).Decode(&report); err != nil {
-		return catalog.Report{}, fmt.Errorf("read the answer of %s: %w", uri, err)
-	}
-	return report, nil
+func checkRunning(ctx context.Context, c config, _ environment) (report catalog.Report, err error) {
+	err = askServer(ctx, c.URI, "GET", "/management/v1/check", nil, &report)
+	return report, err
 }

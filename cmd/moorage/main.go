@@ -53,7 +53,7 @@ type command struct {
 // commands returns every sub-command, in the order of the help text.
 func commands() []command {
 	return []command{
-		serveCommand(), migrateCommand(), checkCommand(),
+		serveCommand(), migrateCommand(), checkCommand(), backupCommand(),
 		warehouseCreateCommand(), warehouseListCommand(), warehouseDropCommand(),
 		versionCommand(),
 	}

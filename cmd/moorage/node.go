@@ -40,14 +40,15 @@ func openNode(ctx context.Context, c config, logger *slog.Logger) (*node, error)
 	if err := os.MkdirAll(c.Data, 0o777); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	return openNodeIn(ctx, c, logger)
-}
-
-func openNodeIn(ctx context.Context, c config, logger *slog.Logger) (*node, error) {
 	store, err := openStore(ctx, c, logger)
 	if err != nil {
 		return nil, err
 	}
+	return newNodeOver(ctx, c, store, logger)
+}
+
+// newNodeOver is newNode that closes the store if it fails.
+func newNodeOver(ctx context.Context, c config, store registry.Store, logger *slog.Logger) (*node, error) {
 	made, err := newNode(ctx, c, store, logger)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -57,6 +58,15 @@ func openNodeIn(ctx context.Context, c config, logger *slog.Logger) (*node, erro
 
 // openStopped opens a database, or the store of a server that is stopped; it makes nothing that is not there.
 func openStopped(ctx context.Context, c config, env environment) (*node, error) {
+	store, err := openStoppedStore(ctx, c, env)
+	if err != nil {
+		return nil, err
+	}
+	return newNodeOver(ctx, c, store, stoppedLogger(env))
+}
+
+// openStoppedStore opens the store of openStopped.
+func openStoppedStore(ctx context.Context, c config, env environment) (registry.Store, error) {
 	switch {
 	case c.Store == storeMemory:
 		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
@@ -66,11 +76,16 @@ func openStopped(ctx context.Context, c config, env environment) (*node, error) 
 			return nil, fmt.Errorf("there is no store: %w", err)
 		}
 	}
-	opened, err := openNodeIn(ctx, c, newLogger(config{LogLevel: slog.LevelWarn}, env.stderr))
+	opened, err := openStore(ctx, c, stoppedLogger(env))
 	if errors.Is(err, pebble.ErrLocked) {
 		err = fmt.Errorf("%w: stop the server first", err)
 	}
 	return opened, err
+}
+
+// stoppedLogger returns the log of commands that do not serve.
+func stoppedLogger(env environment) *slog.Logger {
+	return newLogger(config{LogLevel: slog.LevelWarn}, env.stderr)
 }
 
 // openStore opens what --store names.
@@ -135,6 +150,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Logger:       logger,
 		Registry:     metrics,
 		Ready:        store.Healthy,
+		Backup:       newBackups(c, opened),
 		BodyBytesMax: c.BodyBytesMax,
 	})
 	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler}, nil

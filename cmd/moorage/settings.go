@@ -14,9 +14,10 @@ import (
 // config is what the settings of a command come to. A command looks only at the
 // fields of its own settings; the others have their defaults.
 type config struct {
-	Operand string // what follows the flags: the name of a warehouse
+	Operand string // what follows the flags: the name of a warehouse, the folder of a backup
 
 	File            string        // YAML file the rest was read from; empty: none
+	Backups         string        // folder that the server writes backups to; empty: the folder "backups" below Data
 	Data            string        // folder for everything the server keeps; example /var/lib/moorage
 	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
 	Migrate         bool          // bring the tables of the database to this version first
@@ -40,7 +41,7 @@ type config struct {
 
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
-	URI        string            // check: the running server to ask; empty: open the store
+	URI        string            // check, backup: the running server to ask; empty: open the store
 }
 
 // storeMemory is the Store of a server that forgets everything when it ends.
@@ -67,7 +68,15 @@ func (c config) storeDir() string {
 	if c.Store != "" {
 		return c.Store
 	}
-	return filepath.Join(c.Data, "registry")
+	return filepath.Join(c.Data, storeFolder)
+}
+
+// backupsDir is the folder that the server writes backups to.
+func (c config) backupsDir() string {
+	if c.Backups != "" {
+		return c.Backups
+	}
+	return filepath.Join(c.Data, "backups")
 }
 
 // setting is one thing that a user can choose. It is a flag --name, and unless flagOnly
@@ -119,6 +128,11 @@ func serverSettings() []setting {
 			},
 		},
 		allowLocation(false),
+		{
+			name: "backups", value: "DIR",
+			usage: "Folder in which moorage backup --uri lets the server make backups; the one that it is in must be there. Default: the folder backups in --data.",
+			set:   text(func(c *config, v string) { c.Backups = v }),
+		},
 		{
 			name: "log-level", value: "LEVEL", preset: "info",
 			usage: "Lowest level of the log, which goes to stderr: debug, info, warn or error.",
