@@ -158,10 +158,20 @@ func (r *Recovery) pause(n int) time.Duration {
 	return limit/2 + time.Duration(r.jitter.Int64N(int64(limit/2)+1))
 }
 
+// outcome is what became of a transaction that a round looked at.
+type outcome uint8
+
+const (
+	ended   outcome = iota // nothing is left to do
+	left                   // to its coordinator
+	failed                 // to be tried again
+	blocked                // to an operator
+)
+
 // round looks at the whole log once, tries all that is due, and tells whether some of it is to be tried again.
 func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	seen := make(map[registry.ID]bool)
-	blocked := 0
+	var counts [blocked + 1]int
 	for after := (registry.ID{}); ; {
 		entries, err := r.config.Log.Unfinished(ctx, after, recoveryPage)
 		if err != nil {
@@ -173,16 +183,16 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 		}
 		for i, e := range entries {
 			seen[e.ID] = true
+			became := left
 			switch {
 			case blockers[i].Exists():
-				blocked++
+				became = blocked
 			case r.Due(e):
-				failed, err := r.try(ctx, e)
-				if err != nil {
+				if became, err = r.try(ctx, e); err != nil {
 					return false, err
 				}
-				again = again || failed
 			}
+			counts[became]++
 		}
 		if len(entries) < recoveryPage {
 			break
@@ -190,12 +200,13 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 		after = entries[len(entries)-1].ID
 	}
 	maps.DeleteFunc(r.tries, func(id registry.ID, _ *tries) bool { return !seen[id] })
-	r.count(func(s *Stats) { s.Unfinished, s.Blocked = len(seen), blocked })
-	return again, nil
+	r.count(func(s *Stats) { s.Unfinished, s.Blocked = len(seen)-counts[ended], counts[blocked] })
+	return counts[failed] > 0, nil
 }
 
-// try resolves a transaction, gives it up if that failed too often, and tells whether it is to be tried again.
-func (r *Recovery) try(ctx context.Context, e Entry) (again bool, err error) {
+// try resolves a transaction, and gives it up if that failed too often. An error means that ctx has ended, or
+// that the store failed.
+func (r *Recovery) try(ctx context.Context, e Entry) (outcome, error) {
 	t := r.tries[e.ID]
 	if t == nil {
 		t = &tries{first: r.config.Now()}
@@ -205,7 +216,7 @@ func (r *Recovery) try(ctx context.Context, e Entry) (again bool, err error) {
 	cause := r.config.Resolve(attempt, e)
 	cancel()
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return failed, ctx.Err()
 	}
 	r.count(func(s *Stats) { s.Attempts++ })
 	switch {
@@ -213,27 +224,27 @@ func (r *Recovery) try(ctx context.Context, e Entry) (again bool, err error) {
 		delete(r.tries, e.ID)
 		r.count(func(s *Stats) { s.Recovered++ })
 		r.log.InfoContext(ctx, "transaction recovered", "commit", e.ID, "warehouse", e.Warehouse, "was", e.State, "began", e.Began)
-		return false, nil
+		return ended, nil
 	case errors.Is(cause, ErrBusy):
-		return true, nil
+		return failed, nil
 	}
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
 	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
-		return true, nil
+		return failed, nil
 	}
 	if err := r.giveUp(ctx, e, t.failures, cause); err != nil {
-		return false, err
+		return failed, err
 	}
 	delete(r.tries, e.ID)
-	return false, nil
+	return blocked, nil
 }
 
 func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause error) error {
-	blocked, err := r.config.Log.block(ctx, e.ID, registry.Task{
+	given, err := r.config.Log.block(ctx, e.ID, registry.Task{
 		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts, LastError: cause.Error(),
 	})
-	if blocked {
+	if given {
 		r.log.ErrorContext(ctx, "recovery of a transaction is given up until an operator looks; see moorage recover",
 			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", cause)
 	}

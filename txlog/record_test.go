@@ -1,0 +1,155 @@
+package txlog_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	someID   = registry.ID{0: 0xa1, 15: 0x01}
+	otherID  = registry.ID{0: 0xb2, 15: 0x02}
+	someETag = registry.ETag{0: 0xc3, 15: 0x03}
+	someTime = time.Date(2026, 11, 21, 10, 11, 12, 131_415_161, time.UTC)
+)
+
+// goldenTransactions are what the lines of the golden file hold.
+func goldenTransactions() []txlog.Transaction {
+	full := txlog.Transaction{
+		ID: someID, Warehouse: "w", Place: txlog.Place{Roots: []string{"s3://bucket/w"}, Options: map[string]string{"s3.region": "eu"}},
+		Participants: []txlog.Participant{
+			{Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a", "b.c"}, Name: "t<>&"}, Pointer: otherID, ETag: someETag, Writes: true},
+			{Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "new"}, Pointer: someID, Writes: true},
+			{Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "asked"}, Pointer: otherID, ETag: someETag},
+		},
+		Files:     []string{"s3://bucket/w/a/t/metadata/1.metadata.json", "s3://bucket/w/a/t/metadata/2.metadata.json"},
+		Published: []string{"s3://bucket/w/a/t/metadata/2.metadata.json"},
+		Began:     someTime, Deadline: someTime.Add(time.Minute), Principal: "ann", RequestID: "r-1",
+	}
+	pending := full
+	pending.Published, pending.Place.Options, pending.RequestID = nil, nil, ""
+	return []txlog.Transaction{full, pending, {}}
+}
+
+var goldenFile = filepath.Join("testdata", "format-1", "transaction.json")
+
+// TestEncodeIsFormat1 holds the codec against a file that must never change: it is what stores of format 1 hold.
+func TestEncodeIsFormat1(t *testing.T) {
+	t.Parallel()
+	var got []byte
+	for _, transaction := range goldenTransactions() {
+		line, err := registry.Encode(transaction)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(append(got, line...), '\n')
+	}
+	if *update {
+		if err := os.WriteFile(goldenFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("encoded as\n%s\nwant\n%s", got, want)
+	}
+	for i, line := range bytes.Split(bytes.TrimSpace(want), []byte("\n")) {
+		checkDecodes(t, line, goldenTransactions()[i])
+		checkDecodes(t, append([]byte(`{"a member of a later version":[{}],`), bytes.TrimPrefix(line, []byte("{"))...), goldenTransactions()[i])
+	}
+}
+
+func decode(value []byte) (txlog.Transaction, error) {
+	return registry.Decode[txlog.Transaction](registry.Record{Key: registry.TransactionKey(someID), ETag: someETag, Value: value})
+}
+
+func checkDecodes(t *testing.T, encoded []byte, want txlog.Transaction) {
+	t.Helper()
+	got, err := decode(encoded)
+	if err != nil {
+		t.Fatalf("decode %s: %v", encoded, err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\nwas decoded as %+v\nwant %+v", encoded, got, want)
+	}
+}
+
+// FuzzDecode reads any bytes as a transaction. What can be read can be written, and stays the same from then on; and the
+// surplus of whatever was read is among its files and holds none that is published.
+func FuzzDecode(f *testing.F) {
+	content, err := os.ReadFile(goldenFile)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range bytes.Lines(content) {
+		f.Add(bytes.TrimSpace(line))
+	}
+	for _, seed := range []string{
+		"", "{}", "null", "[]", "{", `{"id":"00"}`, `{"files":[null,""],"published":[""]}`, `{"files":["a","a"],"published":["a"]}`,
+		`{"files":["a"],"published":["b"]}`, `{"participants":[{},null]}`, `{"participants":[{"etag":"0"}]}`, `{"began":"yesterday"}`,
+		`{"place":{"roots":null,"options":{"a":1}}}`, "{\"files\":[\"\xff\"]}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		read, err := decode(value)
+		if err != nil {
+			return
+		}
+		first, err := registry.Encode(read)
+		if err != nil {
+			t.Fatalf("%+v was read from %q but cannot be written: %v", read, value, err)
+		}
+		again, err := decode(first)
+		if err != nil {
+			t.Fatalf("%q was written but cannot be read: %v", first, err)
+		}
+		second, err := registry.Encode(again)
+		if err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%q became %q (%v)", first, second, err)
+		}
+		for _, file := range read.Surplus() {
+			if !slices.Contains(read.Files, file) || slices.Contains(read.Published, file) {
+				t.Errorf("%q is surplus of %+v", file, read)
+			}
+		}
+	})
+}
+
+func TestSurplus(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name             string
+		files, published []string
+		want             []string
+	}{
+		{"nothing written", nil, nil, nil},
+		{"not committed", []string{"a", "b"}, nil, []string{"a", "b"}},
+		{"all published", []string{"a", "b"}, []string{"b", "a"}, nil},
+		{"earlier tries", []string{"a1", "b1", "a2", "b2"}, []string{"a2", "b2"}, []string{"a1", "b1"}},
+		{"a published file that was not recorded", []string{"a"}, []string{"b"}, []string{"a"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := txlog.Transaction{Files: test.files, Published: test.published}.Surplus()
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,394 @@
+package txlog_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/registrytest"
+	"moorage/txlog"
+)
+
+// resolver ends transactions as the catalog does, without the files, and remembers when it was asked.
+type resolver struct {
+	log   *txlog.Log
+	fails func(attempt int) error // of one transaction, from 1; nil: none
+
+	mu    sync.Mutex // guards asked; leaf
+	asked map[registry.ID][]time.Time
+}
+
+func newResolver(store registry.Store) *resolver {
+	return &resolver{log: txlog.New(store), asked: make(map[registry.ID][]time.Time)}
+}
+
+func (r *resolver) resolve(ctx context.Context, e txlog.Entry) error {
+	r.mu.Lock()
+	r.asked[e.ID] = append(r.asked[e.ID], time.Now())
+	attempt := len(r.asked[e.ID])
+	r.mu.Unlock()
+	if r.fails != nil {
+		if err := r.fails(attempt); err != nil {
+			return err
+		}
+	}
+	e, err := r.log.Abort(ctx, e)
+	if err != nil {
+		return err
+	}
+	return r.log.Finish(ctx, e)
+}
+
+// recovery returns a worker that looks every hour, so that what a test sees comes of what it asked for.
+func (r *resolver) recovery(change ...func(*txlog.RecoveryConfig)) *txlog.Recovery {
+	config := txlog.RecoveryConfig{
+		Log: r.log, Resolve: r.resolve, Now: time.Now, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	return txlog.NewRecovery(config)
+}
+
+// begin records a transaction that begins at a time and has a minute.
+func (r *resolver) begin(t *testing.T, at time.Time) txlog.Entry {
+	t.Helper()
+	tx := transaction(t)
+	tx.Began, tx.Deadline = at, at.Add(time.Minute)
+	e, err := r.log.Begin(t.Context(), tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func wantStats(t *testing.T, r *txlog.Recovery, want txlog.Stats) {
+	t.Helper()
+	if got := r.Stats(); got != want {
+		t.Errorf("stats: got %+v, want %+v", got, want)
+	}
+}
+
+// blocker returns the task that says that a transaction was given up.
+func blocker(t *testing.T, store registry.Store, e txlog.Entry) (registry.Task, bool) {
+	t.Helper()
+	records, err := store.Get(t.Context(), registry.TaskKey(e.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !records[0].Exists() {
+		return registry.Task{}, false
+	}
+	task, err := registry.Decode[registry.Task](records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if records[0].State != registry.StateBlocked {
+		t.Errorf("the blocker is %s", records[0].State)
+	}
+	return task, true
+}
+
+// TestRecoveryDue leaves to its coordinator what has time, and ends the rest.
+func TestRecoveryDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		started := time.Now()
+		young, old := r.begin(t, started), r.begin(t, started.Add(-61*time.Second))
+		committed, aborted := r.begin(t, started), r.begin(t, started)
+		if err := commit(t.Context(), store, committed, committed.Files[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.log.Abort(t.Context(), aborted); err != nil {
+			t.Fatal(err)
+		}
+		recovery := r.recovery()
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now(t, r.log, young).State != registry.StatePending {
+			t.Error("a transaction was taken from its coordinator before its deadline")
+		}
+		for _, e := range []txlog.Entry{old, committed, aborted} {
+			if e := now(t, r.log, e); e.Exists() {
+				t.Errorf("%s stays %s", e.ID, e.State)
+			}
+			if len(r.asked[e.ID]) != 1 {
+				t.Errorf("%s was resolved %d times, want once", e.ID, len(r.asked[e.ID]))
+			}
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Attempts: 3, Recovered: 3})
+		time.Sleep(time.Minute)
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now(t, r.log, young).State != registry.StatePending {
+			t.Error("a transaction was taken from its coordinator at its deadline, want after it")
+		}
+		time.Sleep(time.Nanosecond)
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now(t, r.log, young).Exists() {
+			t.Error("a transaction past its deadline was left")
+		}
+	})
+}
+
+// A process that has the store to itself does not wait for the deadlines of an earlier one's transactions.
+func TestRecoveryAbandoned(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		before := r.begin(t, time.Now().Add(-time.Nanosecond))
+		started := time.Now()
+		mine := r.begin(t, started)
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.AbandonedBefore = started })
+		recovery.Start()
+		synctest.Wait()
+		recovery.Stop()
+		if now(t, r.log, before).Exists() || !now(t, r.log, mine).Exists() {
+			t.Error("want the earlier process's transaction ended, and only that")
+		}
+	})
+}
+
+// TestRecoveryBackoff fails until it is given up: 50 attempts, 50 ms to 1 s apart, then a blocker and silence.
+func TestRecoveryBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		broken := errors.New("no such bucket")
+		r.fails = func(int) error { return broken }
+		e := r.begin(t, time.Now().Add(-time.Hour))
+		var logs bytes.Buffer
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		asked := r.asked[e.ID]
+		if len(asked) != 50 {
+			t.Fatalf("%d attempts, want 50", len(asked))
+		}
+		limit := 50 * time.Millisecond
+		for i := 1; i < len(asked); i++ {
+			if pause := asked[i].Sub(asked[i-1]); pause < limit/2 || pause > limit {
+				t.Errorf("pause %d: %s, want %s to %s", i, pause, limit/2, limit)
+			}
+			limit = min(2*limit, time.Second)
+		}
+		task, found := blocker(t, store, e)
+		if !found || task.ID != e.ID || task.Kind != registry.TaskRecovery || task.Attempts != 50 || task.LastError != broken.Error() || !task.Created.Equal(time.Now()) {
+			t.Errorf("the blocker is %+v", task)
+		}
+		if !strings.Contains(logs.String(), e.ID.String()) || !strings.Contains(logs.String(), broken.Error()) || !strings.Contains(logs.String(), "ERROR") {
+			t.Errorf("the log does not tell of it: %s", logs.String())
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
+		for range 3 {
+			if err := recovery.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(r.asked[e.ID]) != 50 {
+			t.Error("it was tried again although it is blocked")
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
+
+		r.fails = nil
+		if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(e.ID))}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now(t, r.log, e).Exists() {
+			t.Error("without its blocker it was not tried again")
+		}
+	})
+}
+
+// TestRecoveryPatience gives up after 5 minutes where each attempt takes long, and ends the attempt itself after half of one.
+func TestRecoveryPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		e := r.begin(t, time.Now().Add(-time.Hour))
+		began := time.Now()
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				<-ctx.Done() // a storage that does not answer
+				return ctx.Err()
+			}
+		})
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		task, found := blocker(t, store, e)
+		if took := time.Since(began); !found || took < 5*time.Minute || took > 6*time.Minute || task.Attempts != 10 {
+			t.Errorf("given up: %t, after %s and %d attempts", found, took, task.Attempts)
+		}
+	})
+}
+
+// While others work on its tables a transaction is tried again, and that is never a reason to give it up.
+func TestRecoveryBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		r.fails = func(attempt int) error {
+			if attempt <= 200 {
+				return txlog.ErrBusy
+			}
+			return nil
+		}
+		e := r.begin(t, time.Now().Add(-time.Hour))
+		recovery := r.recovery()
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now(t, r.log, e).Exists() || len(r.asked[e.ID]) != 201 {
+			t.Errorf("left after %d attempts", len(r.asked[e.ID]))
+		}
+		wantStats(t, recovery, txlog.Stats{Attempts: 201, Recovered: 1})
+	})
+}
+
+// One transaction that cannot be ended keeps no other waiting, nor one that begins to be due meanwhile; and Stop need not wait for it.
+func TestRecoveryOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		stuck := r.begin(t, time.Now().Add(-time.Hour))
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				if e.ID == stuck.ID {
+					return errors.New("stuck")
+				}
+				return r.resolve(ctx, e)
+			}
+		})
+		recovery.Start()
+		synctest.Wait()
+		late := r.begin(t, time.Now().Add(-time.Hour))
+		time.Sleep(2 * time.Second)
+		if now(t, r.log, late).Exists() {
+			t.Error("a transaction waited for another that is stuck")
+		}
+		began := time.Now()
+		recovery.Stop()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Stop took %s", took)
+		}
+	})
+}
+
+// TestRecoveryKick ends at once what somebody met, and looks by itself from time to time.
+func TestRecoveryKick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		recovery := r.recovery()
+		recovery.Start()
+		defer recovery.Stop()
+		synctest.Wait()
+		met := r.begin(t, time.Now().Add(-time.Hour))
+		recovery.Kick()
+		synctest.Wait()
+		if now(t, r.log, met).Exists() {
+			t.Error("a kick was not heeded")
+		}
+		unmet := r.begin(t, time.Now().Add(-time.Hour))
+		time.Sleep(90*time.Minute + time.Second)
+		if now(t, r.log, unmet).Exists() {
+			t.Error("nobody looked for an hour and a half")
+		}
+	})
+}
+
+// TestTwoRecoveries lets two nodes end the same transactions at once, over every store: each is ended, and neither node fails.
+func TestTwoRecoveries(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store registry.Store) {
+		r := newResolver(store)
+		for range 20 {
+			r.begin(t, time.Now().Add(-time.Hour))
+		}
+		var wg sync.WaitGroup
+		nodes := []*txlog.Recovery{r.recovery(), r.recovery()}
+		for _, node := range nodes {
+			wg.Go(func() {
+				if err := node.RunOnce(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if left, err := r.log.Unfinished(t.Context(), registry.ID{}, 100); err != nil || len(left) != 0 {
+			t.Errorf("%d transactions are left (%v)", len(left), err)
+		}
+		for _, node := range nodes {
+			if s := node.Stats(); s.Failures != 0 {
+				t.Errorf("a node failed: %+v", s)
+			}
+		}
+	})
+}
+
+// TestRecoveryCrash fails, for k = 0, 1, 2 …, the k-th call of a recovery to the store, or loses its answer, or has the process die there. A
+// second recovery ends what the first left; a blocker is never given to what is ended.
+func TestRecoveryCrash(t *testing.T) {
+	t.Parallel()
+	for _, stuck := range []bool{false, true} {
+		for name, action := range map[string]registrytest.Action{
+			"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay, "die": registrytest.Die, "die after": registrytest.DieAfter,
+		} {
+			if stuck {
+				name = "stuck, " + name
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					for k := 0; ; k++ {
+						store := memory.New(rand.Reader)
+						e := newResolver(store).begin(t, time.Now().Add(-time.Hour))
+						faulty := registrytest.Faulty(store, registrytest.Nth(k, action))
+						r := newResolver(faulty)
+						if stuck {
+							r.fails = func(int) error { return errors.New("stuck") }
+						}
+						_ = r.recovery().RunOnce(t.Context())
+						faulty.Release(t.Context())
+						again := newResolver(store)
+						if err := again.recovery().RunOnce(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						_, blocked := blocker(t, store, e)
+						if exists := now(t, again.log, e).Exists(); exists != blocked || blocked && !stuck {
+							t.Errorf("k = %d: in the log: %t, blocked: %t", k, exists, blocked)
+						}
+						if faulty.Calls() <= k {
+							break
+						}
+					}
+				})
+			})
+		}
+	}
+}
