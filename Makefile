@@ -30,11 +30,11 @@ interop: ## PyIceberg, Spark and DuckDB against a server, the full form
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop
 
-interop-cluster: ## the same clients and the kit against three nodes over PostgreSQL
+interop-cluster: ## the same clients and the kit against three nodes over PostgreSQL, with the tables in S3
 	scripts/packages.sh
 	interop/setup.sh
-	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --server cluster
-	python3 interop/rck/run.py --server cluster
+	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --server cluster --warehouse s3
+	.cache/interop/venv/bin/python interop/rck/run.py --server cluster --warehouse s3
 
 cluster: ## PostgreSQL and N=3 nodes over it, until Ctrl-C; S3=--s3 keeps the warehouse in S3
 	scripts/packages.sh

@@ -21,7 +21,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go build rck pyiceberg spark duckdb cluster)
+readonly steps=(format vet lint rules go build rck pyiceberg spark duckdb cluster cluster_s3)
 
 step_format() {
   local files
@@ -52,13 +52,16 @@ step_build() {
 step_rck() { python3 interop/rck/run.py; }
 
 clients_smoke() {
-  "$venv_python" -m pytest -c interop/pytest.ini -m smoke "interop/$1" "${@:2}"
+  "$venv_python" -m pytest -c interop/pytest.ini -m smoke "$@"
 }
 
-step_pyiceberg() { clients_smoke pyiceberg; }
-step_spark() { clients_smoke spark; }
-step_duckdb() { clients_smoke duckdb; }
-step_cluster() { clients_smoke pyiceberg --server cluster; }
+step_pyiceberg() { clients_smoke interop/pyiceberg; }
+step_spark() { clients_smoke interop/spark; }
+step_duckdb() { clients_smoke interop/duckdb; }
+
+# Three nodes over PostgreSQL, the tables in a folder and in S3.
+step_cluster() { clients_smoke interop/pyiceberg --server cluster; }
+step_cluster_s3() { clients_smoke interop/pyiceberg interop/duckdb --server cluster --warehouse s3; }
 
 # ---
 
@@ -136,8 +139,8 @@ command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the ver
 scripts/packages.sh
 mkdir -p "$logs"
 
-# Go tests and two client suites start this one.
-if [[ " ${selected[*]} " == *" go "* || " ${selected[*]} " == *" pyiceberg "* || " ${selected[*]} " == *" duckdb "* ]]; then
+# Go tests and most client suites start this one.
+if [[ " ${selected[*]} " =~ " "(go|pyiceberg|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
@@ -145,7 +148,7 @@ parts=()
 for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
-    pyiceberg | duckdb | cluster) parts+=(python) ;;
+    pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark) ;;
   esac
 done
@@ -155,7 +158,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in rck | pyiceberg | spark | duckdb | cluster) wait_for_setup ;; esac
+  case $name in rck | pyiceberg | spark | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   run_step "$name"
 done
 

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from harness import clients, cluster, s3, server
+from harness import clients, cluster, paths, s3, server
 
 
 def pytest_addoption(parser):
@@ -17,11 +17,27 @@ def pytest_addoption(parser):
         default="moorage",
         help="the server under test: Moorage, three nodes of it over PostgreSQL, or the Iceberg project's own for a baseline",
     )
+    parser.addoption(
+        "--warehouse",
+        choices=["folder", "s3"],
+        default="folder",
+        help="where the server keeps its tables: in a folder, or on an S3 server that is started for the run",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("warehouse") == "s3" and not started_here(config):
+        raise pytest.UsageError("--warehouse s3 is for servers that the suites start: moorage and cluster")
+
+
+def started_here(config) -> bool:
+    """Whether the server under test is a Moorage that the suites start."""
+    return config.getoption("server") != "reference" and "MOORAGE_INTEROP_URI" not in os.environ
 
 
 def pytest_collection_modifyitems(config, items):
     """Takes out what only Moorage can pass when another server is asked for."""
-    if config.getoption("server") != "reference" and "MOORAGE_INTEROP_URI" not in os.environ:
+    if started_here(config):
         return
     others = [item for item in items if item.get_closest_marker("moorage_only")]
     config.hook.pytest_deselected(items=others)
@@ -39,36 +55,39 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture(scope="session")
-def catalog_server(pytestconfig):
+def catalog_server(request, pytestconfig):
     """The server that all suites of this run share.
 
     MOORAGE_INTEROP_URI, with MOORAGE_INTEROP_WAREHOUSE, names one that runs already.
     """
     uri = os.environ.get("MOORAGE_INTEROP_URI")
+    bucket = request.getfixturevalue("lake_files") if pytestconfig.getoption("warehouse") == "s3" else None
     if uri:
         running = server.External(uri, os.environ.get("MOORAGE_INTEROP_WAREHOUSE", "default"))
     elif pytestconfig.getoption("server") == "reference":
         running = server.Reference()
     elif pytestconfig.getoption("server") == "cluster":
-        running = cluster.Cluster()
+        running = cluster.Cluster(s3=bucket)
     else:
-        running = server.Moorage()
+        running = server.Moorage(s3=bucket)
     with running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def lake_files():
-    """An S3 server with an empty bucket called lake."""
+    """An S3 server."""
     with s3.Server() as running:
-        running.make_bucket("lake")
         yield running
 
 
 @pytest.fixture(scope="session")
-def lake_server(lake_files):
-    """Moorage whose default warehouse is at s3://lake/warehouse."""
-    with server.Moorage(settings=lake_files.settings("s3://lake/warehouse")) as running:
+def lake_server(request, pytestconfig, lake_files):
+    """Moorage whose warehouse is on that server: the one that all suites share, or a second one."""
+    if pytestconfig.getoption("warehouse") == "s3":
+        yield request.getfixturevalue("catalog_server")
+        return
+    with server.Moorage(s3=lake_files) as running:
         yield running
 
 
@@ -79,10 +98,11 @@ def iceberg(catalog_server):
 
 
 @pytest.fixture(scope="session")
-def spark(catalog_server):
+def spark(request, catalog_server):
     """A Spark session whose catalog `ice` is the server's."""
+    in_s3 = catalog_server.files.in_s3 or any("lake_server" in item.fixturenames for item in request.session.items)
     with tempfile.TemporaryDirectory(prefix="moorage-spark-") as folder:
-        session = clients.spark_session(catalog_server, folder)
+        session = clients.spark_session(catalog_server, folder, paths.jars("spark") + (paths.jars("spark-s3") if in_s3 else []))
         yield session
         session.stop()
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Fetches what the client suites need into .cache/interop, once:
 #
-#   interop/setup.sh [python] [rck] [spark] [s3]      all of them if none is named
+#   interop/setup.sh [PART...]      all of them if none is named
 #
 # python  a virtual environment with the packages of requirements.txt, by hash
-# rck     the jars of rck/pom.xml
-# spark   the jars of spark/pom.xml
+# rck, spark
+#         the jars of rck/pom.xml and spark/pom.xml
+# rck-s3, spark-s3
+#         what they need beside them for tables in S3: 65 MB each, for the full forms only
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
 #
@@ -48,24 +50,26 @@ packages() {
   echo "$key" >"$cache/$part.key"
 }
 
-# jars SUITE: copies the dependencies of SUITE/pom.xml.
+# jars PART SUITE [OPTION...]: copies the dependencies of SUITE/pom.xml, or what OPTIONs of Maven say.
 jars() {
-  local key folder=$cache/jars/$1
-  key=$(sha256sum <"$here/$1/pom.xml")
-  fresh "$1" "$key" && return
-  rm -rf "$folder" "$cache/$1.key"
-  retry mvn --batch-mode --quiet --no-transfer-progress --file "$here/$1/pom.xml" \
-    dependency:copy-dependencies "-DoutputDirectory=$folder"
-  echo "$key" >"$cache/$1.key"
+  local key part=$1 folder=$cache/jars/$1 pom=$here/$2/pom.xml
+  shift 2
+  key=$(sha256sum <"$pom"; echo "$@")
+  fresh "$part" "$key" && return
+  rm -rf "$folder" "$cache/$part.key"
+  retry mvn --batch-mode --quiet --no-transfer-progress --file "$pom" \
+    dependency:copy-dependencies "-DoutputDirectory=$folder" "$@"
+  echo "$key" >"$cache/$part.key"
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck spark s3)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 s3)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
     s3) packages s3 s3 s3server.txt ;;
-    rck | spark) jars "$part" ;;
+    rck | spark) jars "$part" "$part" ;;
+    rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
     *)
       echo "interop/setup.sh: unknown part: $part" >&2
       exit 2

@@ -6,6 +6,7 @@
 """
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
@@ -20,9 +21,9 @@ def describe(running: cluster.Cluster) -> str:
     lines = [f"Node {number + 1} is ready at {uri}" for number, uri in enumerate(running.uris)]
     lines += ["", f"Store      {running.dsn}", f"Logs       {running.folder}/node*.log"]
     extra = ""
-    if running.s3_url:
+    if running.files.in_s3:
         keys = f'"s3.access-key-id": "{s3.ACCESS_KEY_ID}", "s3.secret-access-key": "{s3.SECRET_ACCESS_KEY}"'
-        lines.append(f"S3         {running.s3_url}, bucket {cluster.BUCKET}")
+        lines.append(f"S3         {running.files.url}, bucket {s3.BUCKET}")
         extra = f", **{{{keys}}}"
     lines += ["", "PyIceberg, with any node:", "  from pyiceberg.catalog import load_catalog"]
     lines.append(f'  catalog = load_catalog("moorage", type="rest", uri="{running.uri}", warehouse="default"{extra})')
@@ -39,7 +40,9 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with cluster.Cluster(options.nodes, options.s3) as running:
+        with contextlib.ExitStack() as parts:
+            bucket = parts.enter_context(s3.Server()) if options.s3 else None
+            running = parts.enter_context(cluster.Cluster(options.nodes, s3=bucket))
             print(describe(running), flush=True)
             ended.wait()
     except server.ServerError as error:

@@ -22,6 +22,8 @@ def test_printed_lines(catalog_server, namespace, table):
     [attach] = re.findall(r"^  (ATTACH .*;)$", catalog_server.log.read_text(), re.M)
     [name] = re.findall(r" AS (\w+) ", attach)
     with clients.duckdb_with_extensions() as connection:
+        if catalog_server.files.in_s3:
+            clients.duckdb_secret(connection, catalog_server.files)
         connection.execute(attach)
         connection.execute(f"INSERT INTO {name}.{namespace}.events VALUES (4, 'bern')")
         assert connection.execute(f"SELECT count(*) FROM {name}.{namespace}.events").fetchall() == [(4,)]

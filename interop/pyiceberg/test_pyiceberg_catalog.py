@@ -132,11 +132,12 @@ def test_register_with_overwrite(iceberg, namespace):
 def test_drop_keeps_the_files(catalog_server, iceberg, namespace):
     table = iceberg.create_table(f"{namespace}.events", schema=ONE.schema)
     table.append(ONE)
-    metadata = catalog_server.local_path(table.metadata_location)
+    files = catalog_server.files.list(table.location())
     iceberg.drop_table(f"{namespace}.events")
     with pytest.raises(NoSuchTableError):
         iceberg.drop_table(f"{namespace}.events")
-    assert metadata.exists()
+    assert catalog_server.files.path(table.metadata_location) in files
+    assert catalog_server.files.list(table.location()) == files
     again = iceberg.create_table(f"{namespace}.events", schema=ONE.schema)
     assert rows(again) == []
     assert again.metadata.table_uuid != table.metadata.table_uuid
@@ -148,10 +149,9 @@ def test_purge_removes_the_files(catalog_server, iceberg, namespace):
     table = iceberg.create_table(f"{namespace}.events", schema=ONE.schema)
     table.append(ONE)
     table.append(TWO)
-    folder = catalog_server.local_path(table.location())
     iceberg.purge_table(f"{namespace}.events")
     assert not iceberg.table_exists(f"{namespace}.events")
-    assert eventually(lambda: not [path for path in folder.rglob("*") if path.is_file()]), "files are left"
+    assert eventually(lambda: catalog_server.files.list(table.location()) == []), "files are left"
     assert rows(iceberg.load_table(f"{namespace}.kept")) == [(1,)]
 
 
@@ -162,6 +162,7 @@ def test_missing_warehouse(catalog_server):
     class Elsewhere:
         uri = catalog_server.uri
         warehouse = "absent"
+        files = catalog_server.files
 
     with pytest.raises(RESTError, match="absent"):
         clients.pyiceberg_catalog(Elsewhere)

@@ -1,4 +1,4 @@
-"""The script of README.md, run as it stands there but for the server's address."""
+"""The script of README.md, run as it stands there but for the server's address; keys of a bucket are in the environment."""
 
 import re
 
@@ -10,7 +10,9 @@ pytestmark = pytest.mark.smoke
 LINES_MAX = 10
 
 
-def test_readme_script(catalog_server, capsys):
+def test_readme_script(catalog_server, capsys, monkeypatch):
+    for name, value in catalog_server.files.variables.items():
+        monkeypatch.setenv(name, value)
     text = (paths.REPOSITORY / "README.md").read_text()
     script = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
     assert len(script.splitlines()) <= LINES_MAX

@@ -129,4 +129,5 @@ def test_metadata_log_is_bounded(catalog_server, iceberg, namespace):
         locations.append(table.metadata_location)
     table = iceberg.load_table(name)
     assert [entry.metadata_file for entry in table.metadata.metadata_log] == locations[-3:-1]
-    assert [catalog_server.local_path(location).exists() for location in locations] == [False] * 3 + [True] * 3
+    left = catalog_server.files.list(f"{table.location()}/metadata")
+    assert [catalog_server.files.path(location) in left for location in locations] == [False] * 3 + [True] * 3

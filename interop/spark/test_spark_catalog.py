@@ -88,22 +88,22 @@ def test_location(sql, iceberg, catalog_server, namespace):
     sql(f"CREATE TABLE {namespace}.second (id INT) USING iceberg LOCATION '{beside}'")
     sql(f"INSERT INTO {namespace}.second VALUES (1)")
     made = iceberg.load_table(f"{namespace}.second").location()
-    assert catalog_server.local_path(made) == catalog_server.local_path(beside)
+    assert catalog_server.files.path(made) == catalog_server.files.path(beside)
     assert sql(f"SELECT * FROM {namespace}.second") == [(1,)]
-    assert list(catalog_server.local_path(beside).rglob("*.parquet"))
+    assert catalog_server.files.list(f"{beside}/data")
 
 
 def test_drop_and_purge(sql, iceberg, catalog_server, namespace):
-    folders = {}
+    locations = {}
     for name in ("dropped", "purged"):
         sql(f"CREATE TABLE {namespace}.{name} (id INT) USING iceberg")
         sql(f"INSERT INTO {namespace}.{name} VALUES (1)")
-        folders[name] = catalog_server.local_path(iceberg.load_table(f"{namespace}.{name}").location())
+        locations[name] = iceberg.load_table(f"{namespace}.{name}").location()
     sql(f"DROP TABLE {namespace}.dropped")
     sql(f"DROP TABLE {namespace}.purged PURGE")
     assert sql(f"SHOW TABLES IN {namespace}") == []
-    assert eventually(lambda: not [path for path in folders["purged"].rglob("*.parquet")])
-    assert list(folders["dropped"].rglob("*.parquet"))
+    assert eventually(lambda: catalog_server.files.list(f"{locations['purged']}/data") == [])
+    assert catalog_server.files.list(f"{locations['dropped']}/data")
 
 
 def test_rows_cross_engines(sql, iceberg, namespace):

@@ -105,9 +105,11 @@ def test_expire_snapshots(sql, table, snapshots):
     assert sql(f"SELECT * FROM {table} VERSION AS OF 'kept'") == [(1,)]
 
 
-def test_compaction(sql, table):
+def test_compaction(sql, catalog_server, table):
     assert sql(f"CALL ice.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")[0][:2] == (3, 1)
     assert sql(f"SELECT count(*) FROM {table}.files") == [(1,)]
     assert sql(f"CALL ice.system.rewrite_manifests('{table}')")
     assert sql(f"SELECT * FROM {table}") == [(1,), (2,), (3,)]
-    assert sql(f"CALL ice.system.remove_orphan_files(table => '{table}', dry_run => true)") == []
+    # Files are listed by Hadoop's file systems, of which none is for s3, or else by the catalog's FileIO.
+    listing = ", prefix_listing => true" if catalog_server.files.in_s3 else ""
+    assert sql(f"CALL ice.system.remove_orphan_files(table => '{table}', dry_run => true{listing})") == []

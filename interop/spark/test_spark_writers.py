@@ -11,6 +11,16 @@ WRITERS = 4
 INSERTS_PER_WRITER = 3
 
 
+@pytest.fixture(scope="module")
+def catalogs(spark, catalog_server):
+    """A catalog of its own for each writer, as each would have in a session of its own: with three nodes, on all of them."""
+    names = [f"writer{number}" for number in range(WRITERS)]
+    for name in names:
+        for key, value in clients.spark_catalog(name, catalog_server).items():
+            spark.conf.set(key, value)
+    return names
+
+
 def in_parallel(work) -> None:
     """Runs work(writer) for all writers at once; raises what the first to fail raised."""
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -29,10 +39,10 @@ def table(sql, namespace):
     return name
 
 
-def test_concurrent_inserts_all_arrive_once(sql, table):
+def test_concurrent_inserts_all_arrive_once(sql, catalogs, table):
     def insert(writer: int) -> None:
         for number in range(INSERTS_PER_WRITER):
-            sql(f"INSERT INTO {table} VALUES ({writer}, {number})")
+            sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
 
     in_parallel(insert)
     assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
@@ -42,15 +52,16 @@ def test_concurrent_inserts_all_arrive_once(sql, table):
     assert {count for _, count in parents} == {1}
 
 
-def test_concurrent_row_changes_of_different_partitions(sql, table):
+def test_concurrent_row_changes_of_different_partitions(sql, catalogs, table):
     for writer in range(WRITERS):
         sql(f"INSERT INTO {table} VALUES ({writer}, 0), ({writer}, 10), ({writer}, 20)")
 
     def change(writer: int) -> None:
-        sql(f"UPDATE {table} SET number = number + 1 WHERE writer = {writer} AND number < 20")
-        sql(f"DELETE FROM {table} WHERE writer = {writer} AND number = 20")
+        name = f"{catalogs[writer]}.{table}"
+        sql(f"UPDATE {name} SET number = number + 1 WHERE writer = {writer} AND number < 20")
+        sql(f"DELETE FROM {name} WHERE writer = {writer} AND number = 20")
         sql(
-            f"MERGE INTO {table} t USING (SELECT * FROM VALUES ({writer}, 11), ({writer}, 30) AS v (writer, number)) s "
+            f"MERGE INTO {name} t USING (SELECT * FROM VALUES ({writer}, 11), ({writer}, 30) AS v (writer, number)) s "
             f"ON t.writer = s.writer AND t.number = s.number AND t.writer = {writer} "
             "WHEN MATCHED THEN UPDATE SET number = 12 WHEN NOT MATCHED THEN INSERT *"
         )
@@ -59,13 +70,13 @@ def test_concurrent_row_changes_of_different_partitions(sql, table):
     assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in (1, 12, 30)]
 
 
-def test_concurrent_creates_one_wins(sql, namespace):
+def test_concurrent_creates_one_wins(sql, catalogs, namespace):
     """Four tries to make one table: exactly one does, the others are told that it exists."""
     outcomes = []
 
     def create(writer: int) -> None:
         try:
-            sql(f"CREATE TABLE {namespace}.once USING iceberg AS SELECT {writer} AS writer")
+            sql(f"CREATE TABLE {catalogs[writer]}.{namespace}.once USING iceberg AS SELECT {writer} AS writer")
             outcomes.append((writer, None))
         except Exception as fault:
             outcomes.append((writer, str(fault)))
@@ -77,14 +88,14 @@ def test_concurrent_creates_one_wins(sql, namespace):
     assert sql(f"SELECT writer FROM {namespace}.once") == [(winners[0],)]
 
 
-def test_writers_of_two_engines(sql, iceberg, catalog_server, table):
+def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, table):
     """Spark and PyIceberg append to one table at once, each with its own retries."""
     schema = pa.schema([pa.field("writer", pa.int32()), pa.field("number", pa.int32())])
 
     def write(writer: int) -> None:
         if writer % 2:
             for number in range(INSERTS_PER_WRITER):
-                sql(f"INSERT INTO {table} VALUES ({writer}, {number})")
+                sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
         else:
             loaded = clients.pyiceberg_catalog(catalog_server).load_table(table)
             for number in range(INSERTS_PER_WRITER):

@@ -10,19 +10,36 @@ import os
 import sysconfig
 from pathlib import Path
 
-from harness import paths
+from harness import paths, s3
 
 # DuckDB's extensions depend on one another in this order.
 DUCKDB_EXTENSIONS = ["parquet", "avro", "httpfs", "iceberg"]
 
 
-def pyiceberg_catalog(server, **properties):
+def pyiceberg_catalog(server):
     from pyiceberg.catalog import load_catalog
 
-    return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **properties)
+    return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **server.files.client_properties)
 
 
-def spark_session(server, folder: str):
+def spark_catalog(name: str, server) -> dict[str, str]:
+    """The settings of a Spark session by which it has the server as a catalog of that name."""
+    settings = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "rest",
+        ".uri": server.uri,
+        ".warehouse": server.warehouse,
+        # Each statement asks the server; a cached table would hide what it answers.
+        ".cache-enabled": "false",
+    }
+    if not server.files.in_s3:
+        # The default goes by the scheme of a location, and knows Hadoop's for none but S3, Google's and Azure's.
+        settings[".io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
+    settings |= {f".{key}": value for key, value in server.files.client_properties.items()}
+    return {f"spark.sql.catalog.{name}{key}": value for key, value in settings.items()}
+
+
+def spark_session(server, folder: str, jars: list[Path]):
     """A local Spark session; folder takes what Spark writes beside the tables."""
     from pyspark.sql import SparkSession
 
@@ -30,16 +47,9 @@ def spark_session(server, folder: str):
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "rest",
-        "spark.sql.catalog.ice.uri": server.uri,
-        "spark.sql.catalog.ice.warehouse": server.warehouse,
-        # Local files; the catalog's default would be picked by their scheme.
-        "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-        # Each statement asks the server; a cached table would hide what it answers.
-        "spark.sql.catalog.ice.cache-enabled": "false",
+        **spark_catalog("ice", server),
         "spark.sql.defaultCatalog": "ice",
-        "spark.jars": ",".join(str(jar) for jar in paths.jars("spark")),
+        "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -80,14 +90,26 @@ def duckdb_with_extensions():
 
 
 @contextlib.contextmanager
-def duckdb_connection(server, options: str = ""):
-    """A DuckDB connection with the server attached as `ice`, with further options of ATTACH."""
+def duckdb_connection(server):
+    """A DuckDB connection with the server attached as `ice`."""
     with duckdb_with_extensions() as connection:
+        delegation = ""
+        if server.files.in_s3:
+            duckdb_secret(connection, server.files)
+            delegation = ", ACCESS_DELEGATION_MODE 'none'"
         connection.execute(
             f"ATTACH '{server.warehouse}' AS ice (TYPE ICEBERG, ENDPOINT '{server.uri}', "
-            f"AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false{options})"
+            f"AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false{delegation})"
         )
         yield connection
+
+
+def duckdb_secret(connection, files) -> None:
+    """Tells a DuckDB connection how the S3 server of files is reached."""
+    connection.execute(
+        f"CREATE SECRET (TYPE s3, KEY_ID '{s3.ACCESS_KEY_ID}', SECRET '{s3.SECRET_ACCESS_KEY}', REGION '{s3.REGION}', "
+        f"ENDPOINT '{files.address}', URL_STYLE 'path', USE_SSL false)"
+    )
 
 
 def _duckdb_extension(version: str, name: str) -> Path:

@@ -1,6 +1,6 @@
 """Several Moorage nodes over one PostgreSQL database and a shared warehouse, without a load balancer.
 
-The warehouse is a folder that all nodes see, or a bucket of an S3 server that is started too.
+The warehouse is a folder that all nodes see, or in a bucket of an S3 server.
 """
 
 import itertools
@@ -14,13 +14,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness import s3 as s3server
 from harness import server
+from harness.files import Folder
+from harness.s3 import Server as S3
 
 POSTGRES_PROGRAMS = "/usr/lib/postgresql"
 START_SECONDS_MAX = 60
 POLL_SECONDS = 0.1
-BUCKET = "moorage"
 
 
 def _programs() -> Path:
@@ -84,14 +84,14 @@ class Cluster:
     warehouse = "default"
     name = "cluster"
 
-    def __init__(self, nodes: int = 3, s3: bool = False, arguments: list[str] | None = None):
+    def __init__(self, nodes: int = 3, arguments: list[str] | None = None, s3: S3 | None = None):
         self.binary = server.build()
         self.folder = Path(tempfile.mkdtemp(prefix="moorage-cluster-"))
         self.folder.chmod(0o755)  # PostgreSQL may run as another user
         self.uris: list[str] = []
-        self.s3_url = ""
+        self.files = s3 or Folder()
+        self._env = server.environment(s3)
         self._nodes = nodes
-        self._s3 = s3
         self._arguments = arguments or []
         self._turn = itertools.count()
         self._parts = ExitStack()
@@ -110,16 +110,10 @@ class Cluster:
         with ExitStack() as parts:
             self.dsn = parts.enter_context(Postgres(self.folder)).dsn
             store = ["--store", self.dsn, "--data", str(self.folder / "data")]
-            env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
-            if self._s3:
-                bucket = parts.enter_context(s3server.Server())
-                bucket.make_bucket(BUCKET)
-                self.s3_url = bucket.url
-                env |= bucket.settings(f"s3://{BUCKET}/warehouse")
             command = [str(self.binary), "serve", *store, "--migrate", "--listen", "127.0.0.1:0", *self._arguments]
-            self._check_command, self._env = [str(self.binary), "check", *store], env
+            self._check_command = [str(self.binary), "check", *store]
             for number in range(self._nodes):
-                process = server._Process(command, self.folder / f"node{number}.log", env)
+                process = server._Process(command, self.folder / f"node{number}.log", self._env)
                 self._processes.append(process)
                 parts.callback(process.kill)
                 found = process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
@@ -144,7 +138,3 @@ class Cluster:
             shutil.rmtree(self.folder)
         else:
             print(f"the cluster's folder is kept: {self.folder}")
-
-    def local_path(self, location: str) -> Path:
-        """The local path of a `file:` location that a node answered."""
-        return server.local_path(location)

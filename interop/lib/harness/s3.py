@@ -1,5 +1,6 @@
 """An S3 server of a test's own: scripts/s3server.py."""
 
+import re
 import subprocess
 import sys
 
@@ -10,9 +11,19 @@ ACCESS_KEY_ID = "moorage-test"
 SECRET_ACCESS_KEY = "moorage-test-secret"
 REGION = "us-east-1"
 
+BUCKET = "lake"
+WAREHOUSE = f"s3://{BUCKET}/warehouse"
+
 
 class Server:
-    """A running server, as a context manager."""
+    """A running server with an empty bucket, as a context manager."""
+
+    in_s3 = True
+
+    # What a client of Iceberg must be given; everything else it learns from the catalog.
+    client_properties = {"s3.access-key-id": ACCESS_KEY_ID, "s3.secret-access-key": SECRET_ACCESS_KEY}
+    # The same for clients that are told by their environment.
+    variables = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
     def __init__(self):
         self.url = ""
@@ -28,6 +39,7 @@ class Server:
         self.url = self._child.stdout.readline().strip()
         if not self.url:
             raise RuntimeError("the S3 server did not start: its reason is above")
+        self.make_bucket(BUCKET)
         return self
 
     def __exit__(self, *_) -> None:
@@ -55,17 +67,22 @@ class Server:
     def make_bucket(self, name: str) -> None:
         self.files().create_dir(name)
 
-    def keys(self, folder: str) -> list[str]:
-        """The objects below bucket/folder."""
+    def path(self, location: str) -> str:
+        """BUCKET/KEY of s3://, s3a:// and s3n:// locations."""
+        return re.sub(r"^s3[an]?://", "", location)
+
+    def list(self, location: str) -> list[str]:
+        """The objects at a location or below it, as BUCKET/KEY."""
         from pyarrow import fs
 
-        found = self.files().get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+        files, path = self.files(), self.path(location)
+        found = [files.get_file_info(path), *files.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))]
         return sorted(info.path for info in found if info.type == fs.FileType.File)
 
-    def settings(self, location: str) -> dict[str, str]:
-        """Variables of a Moorage server whose default warehouse is at location, on this server."""
+    def settings(self) -> dict[str, str]:
+        """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
         return {
-            "MOORAGE_DEFAULT_LOCATION": location,
+            "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
             "MOORAGE_S3_ENDPOINT": self.url,
             "MOORAGE_S3_REGION": REGION,
             "MOORAGE_S3_ACCESS_KEY_ID": ACCESS_KEY_ID,

@@ -17,6 +17,8 @@ import threading
 from pathlib import Path
 
 from harness import paths
+from harness.files import Folder
+from harness.s3 import Server as S3
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
@@ -112,23 +114,22 @@ class _Process:
 
 
 class Moorage:
-    """`moorage serve` on a fresh data folder.
+    """`moorage serve` on a fresh data folder, with its warehouse there or on an S3 server.
 
-    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"];
-    settings are variables for serve and check, such as {"MOORAGE_S3_REGION": "eu"}.
+    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"].
     """
 
     warehouse = "default"
     name = "moorage"
 
-    def __init__(self, arguments: list[str] | None = None, settings: dict[str, str] | None = None):
+    def __init__(self, arguments: list[str] | None = None, s3: S3 | None = None):
         self.binary = build()
         self.folder = Path(tempfile.mkdtemp(prefix="moorage-interop-"))
         self.data = self.folder / "data"
         self.log = self.folder / "serve.log"
         self._arguments = arguments or []
-        # No other MOORAGE_ variable of the caller may change what is tested.
-        self._env = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")} | (settings or {})
+        self._env = environment(s3)
+        self.files = s3 or Folder()
         self.uri = ""
 
     def __enter__(self) -> "Moorage":
@@ -166,10 +167,6 @@ class Moorage:
             return []
         return [f"moorage check --data: exit status {check.returncode}\n{check.stdout}{check.stderr}"]
 
-    def local_path(self, location: str) -> Path:
-        """The path of a `file:` location that this server answered."""
-        return local_path(location)
-
 
 class Reference:
     """The Iceberg project's own REST server over SQLite, for a baseline.
@@ -178,9 +175,9 @@ class Reference:
     """
 
     name = "reference"
+    files = Folder()
 
-    def __init__(self, arguments: list[str] | None = None):
-        del arguments
+    def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="reference-interop-"))
         self.log = self.folder / "serve.log"
         self.warehouse = str(self.folder / "warehouse")
@@ -207,14 +204,12 @@ class Reference:
         if kind is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def local_path(self, location: str) -> Path:
-        return local_path(location)
-
 
 class External:
     """A server that somebody else started; nothing is stopped or checked."""
 
     name = "external"
+    files = Folder()
 
     def __init__(self, uri: str, warehouse: str):
         self.uri = uri
@@ -226,13 +221,11 @@ class External:
     def __exit__(self, *_) -> None:
         pass
 
-    def local_path(self, location: str) -> Path:
-        return local_path(location)
 
-
-def local_path(location: str) -> Path:
-    """The local path of file:/x, file:///x or /x."""
-    return Path("/" + re.sub(r"^file:", "", location).lstrip("/"))
+def environment(s3: S3 | None) -> dict[str, str]:
+    """The variables of a Moorage process: none of the caller's that would change what is tested."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MOORAGE_", "AWS_"))}
+    return inherited | (s3.settings() if s3 else {})
 
 
 def _free_port() -> int:

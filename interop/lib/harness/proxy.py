@@ -1,0 +1,127 @@
+"""An HTTP proxy before one or several nodes, which sees what clients send and can lose what they are answered."""
+
+import http.client
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+NODE_SECONDS_MAX = 120
+
+# Headers about one connection rather than about the message.
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request, the node that it went to, and the status that the node answered."""
+
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+    node: str
+    status: int
+
+
+class Proxy:
+    """A proxy on a loopback port, as a context manager. Each request goes to the next node.
+
+    Unlike a client that is connected to one node, whoever uses it has what it just did on one node answered by another.
+    """
+
+    def __init__(self, node: Callable[[], str]):
+        """node returns the address of the node that the next request goes to."""
+        self.uri = ""
+        self._node = node
+        self._mutex = threading.Lock()  # guards the fields below
+        self._seen: list[Exchange] = []
+        self._lost: list[tuple[Callable[[Exchange], bool], Callable[[BaseHTTPRequestHandler], None]]] = []
+
+    def __enter__(self) -> "Proxy":
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True  # a client may keep its connection open for ever
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.uri = f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def seen(self) -> list[Exchange]:
+        """What went through so far, in the order of the nodes' answers."""
+        with self._mutex:
+            return list(self._seen)
+
+    def lose(self, which: Callable[[Exchange], bool], instead: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        """The next answer for which which holds is dropped, and the client gets what instead writes: unavailable or cut."""
+        with self._mutex:
+            self._lost.append((which, instead))
+
+    def _judge(self, exchange: Exchange) -> Callable[[BaseHTTPRequestHandler], None] | None:
+        with self._mutex:
+            self._seen.append(exchange)
+            for number, (which, instead) in enumerate(self._lost):
+                if which(exchange):
+                    del self._lost[number]
+                    return instead
+        return None
+
+    def _handler(self):
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def forward(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with proxy._mutex:
+                    node = proxy._node()
+                headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
+                connection = http.client.HTTPConnection(urlsplit(node).netloc, timeout=NODE_SECONDS_MAX)
+                try:
+                    connection.request(self.command, self.path, body, headers)
+                    answer = connection.getresponse()
+                    content = answer.read()
+                finally:
+                    connection.close()
+                lower = {name.lower(): value for name, value in headers.items()}
+                instead = proxy._judge(Exchange(self.command, self.path, lower, body, node, answer.status))
+                if instead:
+                    instead(self)
+                    return
+                self.send_response_only(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in HOP_BY_HOP:
+                        self.send_header(name, value)
+                if answer.status != http.client.NO_CONTENT:
+                    length = answer.getheader("Content-Length", "0") if self.command == "HEAD" else str(len(content))
+                    self.send_header("Content-Length", length)
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_HEAD = do_POST = do_DELETE = do_PUT = forward
+
+            def log_message(self, *_) -> None:
+                pass
+
+        return Handler
+
+
+def unavailable(handler: BaseHTTPRequestHandler) -> None:
+    """503 with Retry-After, as a load balancer may answer for a node that it lost."""
+    handler.send_response_only(503)
+    handler.send_header("Retry-After", "1")
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+def cut(handler: BaseHTTPRequestHandler) -> None:
+    """The connection ends without an answer."""
+    handler.close_connection = True
