@@ -54,12 +54,36 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// String returns the kind in words, for logs.
+// String returns the kind in words, for logs and records.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// MarshalText returns the text of String, which records hold: the words for a kind never change.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the text of String.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for i, name := range kindNames {
+		if name == string(text) {
+			*k = Kind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown kind of failure: %q", text)
+}
+
+// Final tells whether a failure of this kind is the last word on a request: it was refused for what it asks for, and is to be
+// refused again however often it is sent. Others are the server's own, or who asks may yet be let in.
+func (k Kind) Final() bool {
+	switch k {
+	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden:
+		return false
+	}
+	return int(k) < len(kindNames)
 }
 
 // Error is a failure with a kind. Make one with Errorf where the text is written

@@ -25,13 +25,21 @@ func (c *Catalog) newChange(ctx context.Context, operation string, ident moorage
 	}, nil
 }
 
-// errFenced is returned by apply when the outcome was unknown for a while and the
+// errFenced is returned by applyStep when the outcome was unknown for a while and the
 // batch has since been kept from ever happening.
 var errFenced = fmt.Errorf("%w: a write was lost and fenced", errAgain)
 
-// apply is the only way in which this package changes warehouses, namespaces, entries and pointers, and what
-// belongs to them; only fences, notes in tasks and the end of old changes go to the store without a change of
-// their own. It applies batch as the commit change.ID and returns
+// apply makes a mutation true, whose key, if it was sent with one, gets its outcome in the same Apply (see Once): one that
+// answers nothing; the others call applyAnswering. Steps on the way to the effect, and work of the catalog's own,
+// are for applyStep. It returns what applyStep does, or errAnswered: it did not and never will happen, because the key has
+// an outcome already.
+func (c *Catalog) apply(ctx context.Context, change registry.Change, batch registry.Batch) error {
+	return c.applyAnswering(ctx, change, batch, Outcome{})
+}
+
+// applyStep is the only way in which this package changes warehouses, namespaces, entries and pointers, and what
+// belongs to them; only fences, notes in tasks, outcomes without an effect and the end of what is old go to the store without
+// a change of their own. It applies batch as the commit change.ID and returns
 //
 //   - nil: it happened;
 //   - a *registry.FailedError: it did not, because of this condition;
@@ -43,7 +51,7 @@ var errFenced = fmt.Errorf("%w: a write was lost and fenced", errAgain)
 // batch happened; if it is not, the same key is written as VOID, after which the batch,
 // which requires that key to be absent, can no longer happen. The pointer is never asked:
 // others may have committed on top since.
-func (c *Catalog) apply(ctx context.Context, change registry.Change, batch registry.Batch) error {
+func (c *Catalog) applyStep(ctx context.Context, change registry.Change, batch registry.Batch) error {
 	batch.Change = &change
 	_, err := c.store.Apply(ctx, batch)
 	switch {

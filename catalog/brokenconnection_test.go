@@ -132,7 +132,7 @@ func loseOnce(t *testing.T, n int, operation Operation, k int) (hit bool) {
 	})
 	m := mutations(t, unregistered)[n]
 	store.arm(k)
-	err := m.run(f.ctx, f.Catalog)
+	_, err := m.run(f.ctx, f.Catalog)
 	hit = store.disarm()
 	if err != nil {
 		t.Fatalf("Apply %d: answered %v of kind %s", k, err, moorage.KindOf(err))

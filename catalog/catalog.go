@@ -52,11 +52,14 @@ type Config struct {
 	DocumentCacheBytes int64
 	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
 	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept. Default 7 days.
+	// ChangeRetention is how long change records are kept. Default 7 days, or as long as keys are honoured.
 	ChangeRetention time.Duration
 	// AbortPending says that nobody else uses the store: every transaction under way that began before this catalog was made
 	// belongs to a process that is gone, and is aborted without waiting for its deadline.
 	AbortPending bool
+	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its first
+	// attempt on; ChangeRetention must not be shorter. Default 30 minutes.
+	IdempotencyLifetime time.Duration
 	// SweepInterval is how often the background workers look for work that nobody
 	// told them of. Default 1 minute.
 	SweepInterval time.Duration
@@ -72,6 +75,7 @@ type Catalog struct {
 	allowedLocations []string
 	undropWindow     time.Duration
 	changeRetention  time.Duration
+	keyLifetime      time.Duration
 	settleTimeout    time.Duration // settleTimeout, but for tests
 
 	storages  *storages
@@ -79,6 +83,7 @@ type Catalog struct {
 	names     *names
 	chains    *chains
 	turns     *turns
+	twins     *twins
 
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
@@ -101,6 +106,10 @@ func New(config Config) (*Catalog, error) {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
 	}
 	setDefaults(&config)
+	if config.ChangeRetention < config.IdempotencyLifetime+keyGrace {
+		return nil, fmt.Errorf("catalog: changes are kept for %s, which must not be less than the %s for which keys are honoured",
+			config.ChangeRetention, config.IdempotencyLifetime+keyGrace)
+	}
 	jitter, err := newJitter(config.Random)
 	if err != nil {
 		return nil, fmt.Errorf("seed the jitter: %w", err)
@@ -114,6 +123,7 @@ func New(config Config) (*Catalog, error) {
 		allowedLocations: config.AllowedLocations,
 		undropWindow:     config.UndropWindow,
 		changeRetention:  config.ChangeRetention,
+		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,
 		storages:         newStorages(config.OpenStorage),
 		documents:        newDocuments(config.DocumentCacheBytes),
@@ -121,6 +131,7 @@ func New(config Config) (*Catalog, error) {
 		chains:           newChains(),
 		turns:            newTurns(),
 		transactions:     txlog.New(config.Store),
+		twins:            newTwins(),
 		lockTimes:        locks.NewTimeouts(),
 		staged:           newStagedFolders(),
 		sweeps:           newSweeps(),
@@ -151,8 +162,11 @@ func setDefaults(config *Config) {
 	if config.UndropWindow <= 0 {
 		config.UndropWindow = 7 * 24 * time.Hour
 	}
+	if config.IdempotencyLifetime <= 0 {
+		config.IdempotencyLifetime = 30 * time.Minute
+	}
 	if config.ChangeRetention <= 0 {
-		config.ChangeRetention = 7 * 24 * time.Hour
+		config.ChangeRetention = max(7*24*time.Hour, config.IdempotencyLifetime+keyGrace)
 	}
 	if config.SweepInterval <= 0 {
 		config.SweepInterval = time.Minute

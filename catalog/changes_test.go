@@ -20,7 +20,7 @@ func TestChangeRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := moorage.WithRequestID(moorage.WithPrincipal(f.ctx, "ann"), "request 1")
-			if err := mutations(t, unregistered)[n].run(ctx, f.Catalog); err != nil {
+			if _, err := mutations(t, unregistered)[n].run(ctx, f.Catalog); err != nil {
 				t.Fatal(err)
 			}
 			changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)

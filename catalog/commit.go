@@ -163,7 +163,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, err
 	}
 	if next.document == base {
-		return newTable(work.ident, found.pointer.MetadataLocation, base, found.storage), nil
+		return newTable(work.ident, found.pointer.ID, found.pointer.MetadataLocation, base, found.storage), nil
 	}
 	change, err := c.newChange(ctx, string(OpCommit), found.pointer.Identifier())
 	if err != nil {
@@ -174,11 +174,12 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 	if err != nil {
 		return nil, err
 	}
-	if err := again(c.publish(ctx, next, change, batch)); err != nil {
+	table := newTable(work.ident, found.pointer.ID, next.location, next.document, found.storage)
+	if err := again(c.publish(ctx, next, change, batch, Outcome{Table: table})); err != nil {
 		return nil, err
 	}
 	c.deleteTrimmed(ctx, found, base, next)
-	return newTable(work.ident, next.location, next.document, found.storage), nil
+	return table, nil
 }
 
 // resolveForCommit returns the pointer that the commit is about, as it is now.
@@ -214,6 +215,7 @@ func (c *Catalog) buildNext(found *resolved, base *metadata.Document, work commi
 func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) (registry.Batch, error) {
 	pointer := found.pointer
 	pointer.MetadataLocation = next.location
+	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	conditions := []registry.Condition{unchangedSince(found.record)}
 	var puts []put
 	if next.document.Location() != base.Location() {

@@ -21,7 +21,7 @@ import (
 // mutation is an operation whose every port call can be made to fail.
 type mutation struct {
 	operation Operation // of the change that makes it true
-	run       func(ctx context.Context, c *Catalog) error
+	run       func(ctx context.Context, c *Catalog) (Outcome, error)
 	happened  func(ctx context.Context, c *Catalog) bool
 }
 
@@ -36,42 +36,46 @@ func mutations(t testing.TB, unregistered string) []mutation {
 		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) != nil }
 	}
 	return []mutation{
-		{OpCreateWarehouse, func(ctx context.Context, c *Catalog) error {
+		{OpCreateWarehouse, func(ctx context.Context, c *Catalog) (Outcome, error) {
 			_, err := c.CreateWarehouse(ctx, WarehouseSpec{Name: "new", Location: "file:///new"})
-			return err
+			return Outcome{}, err
 		}, func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "new"); return err == nil }},
-		{OpDropWarehouse, func(ctx context.Context, c *Catalog) error { return c.DropWarehouse(ctx, "spare") },
+		{OpDropWarehouse, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			return Outcome{}, c.DropWarehouse(ctx, "spare")
+		},
 			func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "spare"); return err != nil }},
-		{OpCreateNamespace, func(ctx context.Context, c *Catalog) error {
-			_, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"}, nil)
-			return err
+		{OpCreateNamespace, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			properties, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"}, map[string]string{"a": "b"})
+			return Outcome{Properties: properties}, err
 		}, func(ctx context.Context, c *Catalog) bool {
 			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"})
 			return err == nil
 		}},
-		{OpDropNamespace, func(ctx context.Context, c *Catalog) error { return c.DropNamespace(ctx, testWarehouse, empty) },
+		{OpDropNamespace, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			return Outcome{}, c.DropNamespace(ctx, testWarehouse, empty)
+		},
 			func(ctx context.Context, c *Catalog) bool {
 				_, err := c.LoadNamespace(ctx, testWarehouse, empty)
 				return err != nil
 			}},
-		{OpUpdateProperties, func(ctx context.Context, c *Catalog) error {
-			_, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"a": "b"}})
-			return err
+		{OpUpdateProperties, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			changed, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"a": "b"}, Removals: []string{"c"}})
+			return Outcome{Changed: &changed}, err
 		}, func(ctx context.Context, c *Catalog) bool {
 			properties, err := c.LoadNamespace(ctx, testWarehouse, ns)
 			return err == nil && properties["a"] == "b"
 		}},
-		{OpCreateTable, func(ctx context.Context, c *Catalog) error {
-			_, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
-			return err
+		{OpCreateTable, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
+			return Outcome{Table: table}, err
 		}, exists("new")},
-		{OpCommitCreate, func(ctx context.Context, c *Catalog) error {
-			_, err := c.Commit(ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
-			return err
+		{OpCommitCreate, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.Commit(ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
+			return Outcome{Table: table}, err
 		}, exists("new")},
-		{OpCommit, func(ctx context.Context, c *Catalog) error {
-			_, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-			return err
+		{OpCommit, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
+			return Outcome{Table: table}, err
 		}, func(ctx context.Context, c *Catalog) bool {
 			table, err := c.LoadTable(ctx, ident("t"))
 			if err != nil {
@@ -80,29 +84,34 @@ func mutations(t testing.TB, unregistered string) []mutation {
 			_, set := table.Document.Property("mine")
 			return set
 		}},
-		{OpRename, func(ctx context.Context, c *Catalog) error { return c.RenameTable(ctx, ident("t"), ident("new")) },
+		{OpRename, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			return Outcome{}, c.RenameTable(ctx, ident("t"), ident("new"))
+		},
 			func(ctx context.Context, c *Catalog) bool { return exists("new")(ctx, c) && missing("t")(ctx, c) }},
-		{OpRegister, func(ctx context.Context, c *Catalog) error {
-			_, err := c.RegisterTable(ctx, ident("new"), RegisterRequest{MetadataLocation: unregistered})
-			return err
+		{OpRegister, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.RegisterTable(ctx, ident("new"), RegisterRequest{MetadataLocation: unregistered})
+			return Outcome{Table: table}, err
 		}, exists("new")},
-		{OpRegisterOver, func(ctx context.Context, c *Catalog) error {
-			_, err := c.RegisterTable(ctx, ident("t"), RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
-			return err
+		{OpRegisterOver, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.RegisterTable(ctx, ident("t"), RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
+			return Outcome{Table: table}, err
 		}, func(ctx context.Context, c *Catalog) bool {
 			table, err := c.LoadTable(ctx, ident("t"))
 			return err == nil && table.MetadataLocation == unregistered
 		}},
-		{OpUnregister, func(ctx context.Context, c *Catalog) error { _, err := c.UnregisterTable(ctx, ident("t")); return err }, missing("t")},
-		{OpDropTable, func(ctx context.Context, c *Catalog) error {
-			return c.DropTable(ctx, ident("t"), DropOptions{Purge: true})
+		{OpUnregister, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.UnregisterTable(ctx, ident("t"))
+			return Outcome{Table: table}, err
 		}, missing("t")},
-		{OpPurge, func(ctx context.Context, c *Catalog) error { return c.purgeAll(ctx) },
+		{OpDropTable, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			return Outcome{}, c.DropTable(ctx, ident("t"), DropOptions{Purge: true})
+		}, missing("t")},
+		{OpPurge, func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, c.purgeAll(ctx) },
 			func(ctx context.Context, c *Catalog) bool {
 				records, err := c.store.List(ctx, registry.TableTask, "", "", 1)
 				return err == nil && len(records) == 0
 			}},
-		{OpEndWindow, func(ctx context.Context, c *Catalog) error { return c.endWindows(ctx) },
+		{OpEndWindow, func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, c.endWindows(ctx) },
 			func(ctx context.Context, c *Catalog) bool {
 				dropped := 0
 				err := c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
@@ -304,7 +313,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	m := mutations(t, unregistered)[n]
 	f.settleTimeout = 20 * time.Millisecond
 	plan.arm(k, action)
-	err := m.run(f.ctx, f.Catalog)
+	_, err := m.run(f.ctx, f.Catalog)
 	plan.disarm()
 	survived = plan.hit == ""
 	at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)

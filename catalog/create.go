@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"time"
 
 	"moorage"
 	"moorage/metadata"
@@ -178,7 +179,7 @@ func (c *Catalog) stageTable(ctx context.Context, ident moorage.Identifier, requ
 	if err := c.staged.make(ctx, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
 		return nil, err
 	}
-	return newTable(ident, "", document, ch.storage), nil
+	return newTable(ident, registry.ID{}, "", document, ch.storage), nil
 }
 
 // birth is a table about to be made: entry, pointer and claims are born in one Apply.
@@ -187,6 +188,8 @@ type birth struct {
 	id       registry.ID // of the pointer
 	document *metadata.Document
 	claim    claim
+
+	replayableUntil time.Time // see registry.Pointer
 }
 
 // bear makes the table; errAgain if something changed meanwhile.
@@ -200,14 +203,16 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 		return nil, err
 	}
 	change.MetadataLocation = file.location
+	b.replayableUntil = replayableUntil(ctx, time.Time{})
 	batch, err := c.birthBatch(ch, b, file.location)
 	if err != nil {
 		return nil, err
 	}
-	if err := again(c.publish(ctx, file, change, batch)); err != nil {
+	table := newTable(b.ident, b.id, file.location, b.document, ch.storage)
+	if err := again(c.publish(ctx, file, change, batch, Outcome{Table: table})); err != nil {
 		return nil, err
 	}
-	return newTable(b.ident, file.location, b.document, ch.storage), nil
+	return table, nil
 }
 
 // birthBatch returns the conditions and writes of a birth.
@@ -223,6 +228,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 		MetadataLocation: metadataLocation,
 		Claims:           []string{b.claim.normalised},
 		Since:            c.now(),
+		ReplayableUntil:  b.replayableUntil,
 	}
 	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.id(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
 	puts := append([]put{

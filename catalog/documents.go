@@ -178,16 +178,16 @@ func (c *Catalog) discard(ctx context.Context, file metadataFile) {
 	}
 }
 
-// publish writes file, then applies batch, which names it, as the commit change. If that certainly
+// publish writes file, then applies batch, which names it, as the commit change, which is answered by answer. If that certainly
 // did not and will not happen the file is deleted again; if it may have, the file stays.
-func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch) error {
+func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch, answer Outcome) error {
 	if err := file.write(ctx); err != nil {
 		if moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists) {
 			c.discard(ctx, file)
 		}
 		return err
 	}
-	err := c.apply(ctx, change, batch)
+	err := c.applyAnswering(ctx, change, batch, answer)
 	switch {
 	case err == nil:
 		c.documents.cache.Set(file.location, file.document)

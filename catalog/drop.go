@@ -9,8 +9,8 @@ import (
 )
 
 // DropTable takes a table's name away. The pointer and its claims are kept for the undrop window; with
-// options.Purge a task, written in the same Apply, has a worker delete the files. The
-// metadata file need not be there.
+// options.Purge a task, written in the same Apply, has a worker delete the files, once none of the table's versions may have to
+// be answered again (see Once). The metadata file need not be there.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns.
 // Source: REST specification, dropTable.
@@ -125,7 +125,7 @@ func (c *Catalog) tryDrop(ctx context.Context, t namedTable, options DropOptions
 		if dropped.Task, err = c.newID(); err != nil {
 			return err
 		}
-		task := registry.Task{ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID, Created: c.now()}
+		task := registry.Task{ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID, Created: c.now(), NotBefore: dropped.ReplayableUntil}
 		puts = append(puts, put{registry.TaskKey(task.ID), registry.StateNone, task})
 	}
 	writes, err := encodePuts(puts...)
@@ -151,12 +151,13 @@ func (c *Catalog) tryUnregister(ctx context.Context, t namedTable) (*Table, erro
 	if err != nil {
 		return nil, err
 	}
-	err = again(c.apply(ctx, change, registry.Batch{
+	last := newTable(t.ident, t.pointer.pointer.ID, t.pointer.pointer.MetadataLocation, document, t.pointer.storage)
+	err = again(c.applyAnswering(ctx, change, registry.Batch{
 		Conditions: slices.Concat(t.conditions(), conditions),
 		Writes:     append(deletes, registry.Delete(t.entry.record.Key), registry.Delete(t.pointer.record.Key)),
-	}))
+	}, Outcome{Table: last}))
 	if err != nil {
 		return nil, err
 	}
-	return newTable(t.ident, t.pointer.pointer.MetadataLocation, document, t.pointer.storage), nil
+	return last, nil
 }

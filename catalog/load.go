@@ -41,7 +41,7 @@ func (c *Catalog) loadTable(ctx context.Context, ident moorage.Identifier) (*Tab
 		if err != nil {
 			return err
 		}
-		table = newTable(ident, found.pointer.MetadataLocation, document, found.storage)
+		table = newTable(ident, found.pointer.ID, found.pointer.MetadataLocation, document, found.storage)
 		return nil
 	})
 	return table, found, err
@@ -50,13 +50,7 @@ func (c *Catalog) loadTable(ctx context.Context, ident moorage.Identifier) (*Tab
 // currentDocument returns the document that a pointer names. If its file is missing that is
 // an error only if the pointer, read again, still names it; else errAgain.
 func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (*metadata.Document, error) {
-	location := found.pointer.MetadataLocation
-	document, err := c.presentDocument(ctx, found.storage, location)
-	if err == nil && !strings.EqualFold(document.UUID(), found.pointer.TableUUID) {
-		// This node has read the file before its owner wrote it anew and another node registered it.
-		c.documents.cache.Invalidate(location)
-		document, err = c.document(ctx, found.storage, location)
-	}
+	document, err := c.documentOf(ctx, found.storage, found.pointer.MetadataLocation, found.pointer.TableUUID)
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return document, err
 	}
@@ -68,6 +62,17 @@ func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (*metada
 		return nil, errAgain
 	}
 	return nil, err
+}
+
+// documentOf is presentDocument of the table with this uuid.
+func (c *Catalog) documentOf(ctx context.Context, store storage.Store, location, uuid string) (*metadata.Document, error) {
+	document, err := c.presentDocument(ctx, store, location)
+	if err == nil && !strings.EqualFold(document.UUID(), uuid) {
+		// This node has read the file before its owner wrote it anew and another node registered it.
+		c.documents.cache.Invalidate(location)
+		document, err = c.document(ctx, store, location)
+	}
+	return document, err
 }
 
 // presentDocument is document, except that where a look at a file is cheap it looks, each time,

@@ -89,7 +89,7 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 	if err != nil {
 		return err
 	}
-	return again(c.apply(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}))
+	return again(c.applyAnswering(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: properties}))
 }
 
 // LoadNamespace returns a namespace's properties, never nil.
@@ -243,10 +243,10 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	return result, again(c.apply(ctx, change, registry.Batch{
+	return result, again(c.applyAnswering(ctx, change, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(last.record.Key, last.record.ETag)},
 		Writes:     writes,
-	}))
+	}, Outcome{Changed: &result}))
 }
 
 // applyTo changes properties and says what it did.

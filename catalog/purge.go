@@ -34,7 +34,7 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 		if err != nil {
 			return true, err
 		}
-		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked && !tryBlocked {
+		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked && !tryBlocked || now.Before(task.NotBefore) {
 			return true, nil
 		}
 		err = c.purge(ctx, task)
@@ -150,7 +150,7 @@ func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.
 		if err != nil {
 			return err
 		}
-		return again(c.apply(ctx, change, registry.Batch{
+		return again(c.applyStep(ctx, change, registry.Batch{
 			Conditions: []registry.Condition{unchangedSince(records[0]), unchangedSince(records[1])},
 			Writes:     writes,
 		}))
@@ -194,7 +194,7 @@ func (c *Catalog) endPointer(ctx context.Context, operation Operation, id regist
 		if err != nil {
 			return err
 		}
-		return again(c.apply(ctx, change, registry.Batch{
+		return again(c.applyStep(ctx, change, registry.Batch{
 			Conditions: slices.Concat([]registry.Condition{unchangedSince(records[0])}, conditions),
 			Writes:     append(deletes, registry.Delete(records[0].Key)),
 		}))

@@ -188,16 +188,18 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
+	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
 	if err != nil {
 		return nil, err
 	}
-	if err := again(c.apply(ctx, change, batch)); err != nil {
+	table := newTable(r.ident, pointer.ID, r.location, r.document, r.chain.storage)
+	if err := again(c.applyAnswering(ctx, change, batch, Outcome{Table: table})); err != nil {
 		c.documents.cache.Invalidate(r.location) // it may have happened
 		return nil, err
 	}
 	c.documents.cache.Set(r.location, r.document)
-	return newTable(r.ident, r.location, r.document, r.chain.storage), nil
+	return table, nil
 }
 
 // planRegistration plans the claim of the document's location, and that the pointer keeps those that it made

@@ -290,7 +290,7 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, change, registry.Batch{
+	return c.applyStep(ctx, change, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
 		Writes:     writes,
 	})

@@ -59,8 +59,8 @@ func (c *Catalog) placeOf(warehouse registry.Warehouse) storage.Place {
 }
 
 // newTable returns a version of a table whose files are in store, with what a client must know to reach them.
-func newTable(ident moorage.Identifier, location string, document *metadata.Document, store storage.Store) *Table {
-	table := &Table{Identifier: ident, MetadataLocation: location, Document: document}
+func newTable(ident moorage.Identifier, pointer registry.ID, location string, document *metadata.Document, store storage.Store) *Table {
+	table := &Table{Identifier: ident, MetadataLocation: location, Document: document, pointer: pointer}
 	if remote, ok := store.(storage.Remote); ok {
 		table.Config = remote.ClientConfig()
 	}

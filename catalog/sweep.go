@@ -22,31 +22,45 @@ type slowScan struct {
 // next visits the records of the next part. After an error the round that follows begins with the same page.
 func (s *slowScan) next(ctx context.Context, c *Catalog, visit func(registry.Record) error) error {
 	for range sweepPages {
-		records, err := c.store.List(ctx, s.table, "", s.after, scanPage)
+		records, err := s.page(ctx, c)
 		if err != nil {
-			return storeError("catalog.slowScan", err)
+			return err
 		}
 		for _, record := range records {
 			if err := errors.Join(ctx.Err(), visit(record)); err != nil {
 				return err
 			}
 		}
-		if len(records) < scanPage {
-			s.after = ""
+		if s.advance(records) {
 			return nil
 		}
-		s.after = records[len(records)-1].Key.ID
 	}
 	return nil
 }
 
+// page returns the records that come next.
+func (s *slowScan) page(ctx context.Context, c *Catalog) ([]registry.Record, error) {
+	records, err := c.store.List(ctx, s.table, "", s.after, scanPage)
+	return records, storeError("catalog.slowScan", err)
+}
+
+// advance goes on behind page, and tells whether that was the last; then the next begins again.
+func (s *slowScan) advance(page []registry.Record) (last bool) {
+	if len(page) < scanPage {
+		s.after = ""
+		return true
+	}
+	s.after = page[len(page)-1].Key.ID
+	return false
+}
+
 // sweeps is how far the sweep has come. It belongs to whoever runs one.
 type sweeps struct {
-	windows, fences slowScan
+	windows, fences, keys slowScan
 }
 
 func newSweeps() *sweeps {
-	return &sweeps{slowScan{table: registry.TablePointer}, slowScan{table: registry.TableChange}}
+	return &sweeps{slowScan{table: registry.TablePointer}, slowScan{table: registry.TableChange}, slowScan{table: registry.TableIdempotency}}
 }
 
 // endWindows ends the pointers that were dropped longer than the undrop window ago and have no purge
@@ -115,4 +129,56 @@ func (c *Catalog) forget(ctx context.Context, deletes []registry.Write) error {
 	}
 	_, err := c.store.Apply(ctx, registry.Batch{Writes: deletes})
 	return storeError("catalog.forget", err)
+}
+
+// expiredKeysMin is how many expired ones among the keys of a page make it worth to go on with the next at once. Were there a
+// bound on the pages of a round in any case, keys could come faster than they go; with this one, at most that many of each
+// scanPage records are expired in the long run.
+const expiredKeysMin = scanPage / 10
+
+// forgetKeys deletes the outcomes of mutations whose keys have expired.
+func (c *Catalog) forgetKeys(ctx context.Context) error {
+	scan := &c.sweeps.keys
+	for idle := 0; idle < sweepPages; {
+		page, err := scan.page(ctx, c)
+		if err != nil {
+			return err
+		}
+		expired, err := c.forgetExpired(ctx, page)
+		if err != nil {
+			return err
+		}
+		if expired < expiredKeysMin {
+			idle++
+		}
+		if scan.advance(page) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// forgetExpired deletes those of page, which are outcomes of mutations, that have expired, and returns how many those are. If
+// another node deletes some of them at the same time the rest stays for the next round.
+func (c *Catalog) forgetExpired(ctx context.Context, page []registry.Record) (expired int, err error) {
+	var batch registry.Batch
+	now := c.now()
+	for _, record := range page {
+		value, err := decode[registry.Idempotency](record)
+		if err != nil {
+			return 0, err
+		}
+		if value.Expires.Before(now) {
+			batch.Conditions = append(batch.Conditions, unchangedSince(record))
+			batch.Writes = append(batch.Writes, registry.Delete(record.Key))
+		}
+	}
+	if len(batch.Writes) == 0 {
+		return 0, nil
+	}
+	_, err = c.store.Apply(ctx, batch)
+	if _, failed := registry.FailedCondition(err); failed {
+		return 0, nil
+	}
+	return len(batch.Writes), storeError("catalog.forgetKeys", err)
 }

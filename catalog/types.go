@@ -3,6 +3,7 @@ package catalog
 import (
 	"moorage"
 	"moorage/metadata"
+	"moorage/registry"
 )
 
 // Page asks for a part of a list that is ordered by name.
@@ -19,6 +20,8 @@ type Table struct {
 	Document         *metadata.Document
 	// Config is what the client needs to reach the files; may be nil.
 	Config map[string]string
+
+	pointer registry.ID // zero for a staged table
 }
 
 // WarehouseSpec is a request for a new warehouse.

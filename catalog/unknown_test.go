@@ -133,7 +133,7 @@ func TestLostAnswers(t *testing.T) {
 				})
 				m := mutations(t, unregistered)[n]
 				losing.lose(m.operation, keepBack, nil)
-				if err := m.run(f.ctx, f.Catalog); err != nil {
+				if _, err := m.run(f.ctx, f.Catalog); err != nil {
 					t.Fatalf("answered %v", err)
 				}
 				if losing.operation != "" {

@@ -64,7 +64,7 @@ func (c *Catalog) insertWarehouse(ctx context.Context, name string, value regist
 	if err != nil {
 		return err
 	}
-	err = c.apply(ctx, change, registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
+	err = c.applyStep(ctx, change, registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
 	if _, failed := registry.FailedCondition(err); failed {
 		return moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", name)
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"moorage"
 	"moorage/registry"
 )
 
@@ -25,6 +27,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.PointerKey(someID), 4, some},
 		{registry.UUIDKey("0190F3A0-1234-7ABC-8DEF-0123456789AB"), 5, "0190f3a0-1234-7abc-8def-0123456789ab"},
 		{registry.LocationKey("file:///Data"), 6, "file:///Data"},
+		{registry.IdempotencyKey(registry.Hash{0: 0xe5, 31: 0x05}), 8, "e5" + strings.Repeat("00", 30) + "05"},
 		{registry.ChangeKey(otherID), 9, other},
 		{registry.TaskKey(someID), 10, some},
 		{registry.FormatKey(), 11, "format"},
@@ -70,6 +73,31 @@ func TestNumbersAreFormat1(t *testing.T) {
 	}
 	if got := registry.Table(0).String(); got != "table 0" {
 		t.Errorf("a table that does not exist is called %s", got)
+	}
+}
+
+// TestKindsAreFormat1 pins the words for kinds of failures that stores of format 1 hold.
+func TestKindsAreFormat1(t *testing.T) {
+	t.Parallel()
+	words := []string{
+		"internal", "bad request", "illegal argument", "validation", "not authorized", "forbidden", "no such warehouse", "no such namespace",
+		"no such table", "no such view", "not found", "unsupported", "already exists", "namespace not empty", "commit failed", "unprocessable",
+		"too large", "unavailable", "commit state unknown",
+	}
+	for _, word := range words {
+		var kind moorage.Kind
+		if err := kind.UnmarshalText([]byte(word)); err != nil || kind.String() != word {
+			t.Errorf("%q is read as %s, %v", word, kind, err)
+		}
+	}
+	for _, kind := range moorage.Kinds() {
+		if !slices.Contains(words, kind.String()) {
+			t.Errorf("%q may be stored, so its words must be pinned here", kind)
+		}
+	}
+	kind := moorage.KindForbidden
+	if err := kind.UnmarshalText([]byte("Forbidden")); err == nil || kind != moorage.KindForbidden {
+		t.Errorf("words of no kind are read as %s, %v", kind, err)
 	}
 }
 

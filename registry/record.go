@@ -110,6 +110,9 @@ type Pointer struct {
 	Task ID `json:"task,omitzero"`
 	// Storage is that of the warehouse, kept by the drop: the warehouse may be gone before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
+	// ReplayableUntil is until when a version of the table may have to be answered again, zero if none may: a purge
+	// waits for it.
+	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
 }
 
 // Identifier returns what the table is, or was last, called.
@@ -156,6 +159,7 @@ type Task struct {
 	Kind      string    `json:"kind"`    // TaskPurge or TaskRecovery
 	Pointer   ID        `json:"pointer"` // whose files a purge deletes; zero for a recovery
 	Created   time.Time `json:"created"`
+	NotBefore time.Time `json:"not-before,omitzero"` // when it may be begun; zero: at once
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
 }

@@ -45,6 +45,9 @@ func goldenValues() map[string][2]any {
 		"pointer-storage": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Storage: map[string]string{"s3.region": "eu"}, Since: someTime,
 		}, registry.Pointer{}},
+		"pointer-replayable": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", ReplayableUntil: someTime,
+		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
 		"change": {registry.Change{
@@ -58,6 +61,23 @@ func goldenValues() map[string][2]any {
 		"task": {registry.Task{
 			ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, Attempts: 3, LastError: "no such bucket",
 		}, registry.Task{}},
+		"task-later": {registry.Task{ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, NotBefore: someTime.Add(time.Hour)}, registry.Task{}},
+		"idempotency": {registry.Idempotency{
+			Method: "POST", Path: "/v1/w/namespaces/a/tables/t", Request: registry.Hash{0: 0xe5, 31: 0x05}, Created: someTime, Expires: someTime.Add(time.Hour),
+			Outcome: registry.Outcome{Table: &registry.TableVersion{
+				Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}, Pointer: someID, TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab",
+				MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
+			}},
+		}, registry.Idempotency{}},
+		"idempotency-failure": {registry.Idempotency{Request: registry.Hash{31: 1}, Created: someTime, Outcome: registry.Outcome{
+			Failure: &registry.Failure{Kind: moorage.KindAlreadyExists, Message: "Table already exists: a.t"},
+		}}, registry.Idempotency{}},
+		"idempotency-namespace": {registry.Idempotency{Request: registry.Hash{31: 2}, Created: someTime, Outcome: registry.Outcome{
+			Properties: map[string]string{},
+		}}, registry.Idempotency{}},
+		"idempotency-properties": {registry.Idempotency{Request: registry.Hash{31: 3}, Created: someTime, Outcome: registry.Outcome{
+			Changed: &registry.ChangedProperties{Updated: []string{"a", "b"}, Removed: []string{}, Missing: []string{"c"}},
+		}}, registry.Idempotency{}},
 		"format": {registry.Format{Version: registry.FormatVersion}, registry.Format{}},
 	}
 }
@@ -126,6 +146,7 @@ func decoders() map[reflect.Type]func(registry.Record) (any, error) {
 	addDecoder[registry.LocationClaim](decoders)
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)
+	addDecoder[registry.Idempotency](decoders)
 	addDecoder[registry.Format](decoders)
 	return decoders
 }

@@ -1,0 +1,357 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+const (
+	// keyGrace is how much longer than its lifetime a key is honoured: clocks differ, and a request takes time.
+	keyGrace = 5 * time.Minute
+	// keyPathBytesMax and keyMessageBytesMax bound what is kept of a request's path, for whoever reads the record,
+	// and of the message of a refusal, of which no client gets that much.
+	keyPathBytesMax    = 1 << 10
+	keyMessageBytesMax = 4 << 10
+)
+
+// Key makes a mutation happen once, however often and on whichever node it is sent. It stands for a request of the
+// principal of the context; the members beside ID and Warehouse tell that request from others.
+type Key struct {
+	ID        string // as the client drew it, in one spelling
+	Warehouse string
+	Method    string
+	Path      string   // with the query
+	Body      [32]byte // SHA-256
+}
+
+// Outcome is what a mutation answers, as far as it has something to answer: at most one member is set.
+type Outcome struct {
+	Table      *Table
+	Properties map[string]string // of a new namespace, not nil
+	Changed    *PropertiesResult
+}
+
+// Once calls mutate, which calls one mutation of this package with the context that it gets, unless an attempt with
+// the same key has ended before; then it answers what that was answered, except that a table may be in a newer state.
+//
+// The outcome is written in the Apply that makes the mutation true, which requires that there is none yet; that comes before
+// everything else that it requires. A mutation that was refused for good (see moorage.Kind.Final), or that succeeded and had
+// nothing to change, writes its outcome, on the same condition, before it is answered. So of attempts that run at the
+// same time, on whichever nodes, one decides, and all others answer as it did: one that hung while its retry was
+// refused cannot come true any more. Nothing is read before the mutation, which would cost each a round trip: one that is
+// repeated runs, fails or loses, and is answered from the record. Other failures leave nothing behind, and may be
+// repeated with the same key. Neither does a staged create, which has no effect.
+//
+// Errors: those of mutate; KindUnprocessable if the key was used for another request; KindUnavailable if the outcome can
+// be neither written nor read, in which case nothing was changed. Durable when it returns.
+// Source: REST specification, Idempotency-Key.
+func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Context) (Outcome, error)) (Outcome, error) {
+	const op = "catalog.Once"
+	work := c.newKeyed(ctx, key)
+	for {
+		end, twin := c.twins.begin(work.key)
+		if twin == nil {
+			defer end()
+			break
+		}
+		select {
+		case <-twin:
+		case <-ctx.Done():
+			return Outcome{}, moorage.E(op, key.ID, moorage.KindUnavailable, ctx.Err())
+		}
+		if outcome, found, err := c.lookUp(ctx, work); found || err != nil {
+			return outcome, moorage.Annotate(op, key.ID, err)
+		}
+	}
+	outcome, err := mutate(context.WithValue(ctx, keyedContext{}, work))
+	switch {
+	case err == nil && (work.applied || outcome.staged()):
+		return outcome, nil
+	case err == nil:
+		return c.conclude(ctx, work, outcome, nil)
+	case moorage.KindOf(err).Final():
+		return c.conclude(ctx, work, Outcome{}, err)
+	}
+	return c.afterFailure(ctx, work, err)
+}
+
+// staged tells whether o is a table that was not stored.
+func (o Outcome) staged() bool { return o.Table != nil && o.Table.MetadataLocation == "" }
+
+// record returns what is kept of o.
+func (o Outcome) record() registry.Outcome {
+	switch {
+	case o.Table != nil:
+		return registry.Outcome{Table: &registry.TableVersion{
+			Ident: o.Table.Identifier, Pointer: o.Table.pointer, TableUUID: o.Table.Document.UUID(), MetadataLocation: o.Table.MetadataLocation,
+		}}
+	case o.Changed != nil:
+		changed := registry.ChangedProperties(*o.Changed)
+		return registry.Outcome{Changed: &changed}
+	}
+	return registry.Outcome{Properties: o.Properties}
+}
+
+// keyed is one attempt of a mutation that was sent with a key. It travels to the Apply in the context, because all
+// verbs would have to pass it on otherwise, through locks and attempts, and most mutations have none.
+type keyed struct {
+	key     registry.Key
+	value   registry.Idempotency // but for the outcome
+	silent  bool                 // what the mutation returns is not answered
+	applied bool                 // the mutation happened, and the outcome is stored
+}
+
+// keyedContext is the context's key for a *keyed.
+type keyedContext struct{}
+
+// keyedOf returns what the mutation of ctx was sent with, nil if that is no key.
+func keyedOf(ctx context.Context) *keyed {
+	work, _ := ctx.Value(keyedContext{}).(*keyed)
+	return work
+}
+
+func (c *Catalog) newKeyed(ctx context.Context, key Key) *keyed {
+	now := c.now()
+	return &keyed{
+		key: registry.IdempotencyKey(hashOf(moorage.Principal(ctx), key.Warehouse, key.ID)),
+		value: registry.Idempotency{
+			Method:  key.Method,
+			Path:    cut(key.Path, keyPathBytesMax),
+			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
+			Created: now,
+			Expires: now.Add(c.keyLifetime + keyGrace),
+		},
+	}
+}
+
+// hashOf tells lists of texts apart; the length before each keeps "a","bc" from "ab","c".
+func hashOf(texts ...string) registry.Hash {
+	var all []byte
+	for _, text := range texts {
+		all = binary.AppendUvarint(all, uint64(len(text)))
+		all = append(all, text...)
+	}
+	return sha256.Sum256(all)
+}
+
+// cut returns text, or as much of it as bytesMax bytes hold, as UTF-8.
+func cut(text string, bytesMax int) string {
+	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
+}
+
+// put returns the condition and the write that make outcome that of work.
+func (k *keyed) put(outcome registry.Outcome) (registry.Condition, registry.Write, error) {
+	value := k.value
+	value.Outcome = outcome
+	writes, err := encodePuts(put{k.key, registry.StateNone, value})
+	if err != nil {
+		return registry.Condition{}, registry.Write{}, err
+	}
+	return registry.Absent(k.key), writes[0], nil
+}
+
+// errAnswered says that the mutation had an outcome before. It is neither errAgain nor a *registry.FailedError, so what was
+// prepared is undone and Once gets to see it.
+var errAnswered = errors.New("catalog: the key of the mutation has an outcome")
+
+// applyAnswering is apply of a mutation that answers something.
+func (c *Catalog) applyAnswering(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) error {
+	work := keyedOf(ctx)
+	if work == nil {
+		return c.applyStep(ctx, change, batch)
+	}
+	if work.silent {
+		answer = Outcome{}
+	}
+	unanswered, write, err := work.put(answer.record())
+	if err != nil {
+		return err
+	}
+	batch.Conditions = append([]registry.Condition{unanswered}, batch.Conditions...)
+	batch.Writes = append(batch.Writes[:len(batch.Writes):len(batch.Writes)], write)
+	err = c.applyStep(ctx, change, batch)
+	if failed, ok := registry.FailedCondition(err); ok && failed == unanswered {
+		return errAnswered
+	}
+	work.applied = work.applied || err == nil
+	return err
+}
+
+// replayableUntil returns until when a version of a table may have to be answered again that the mutation of ctx makes;
+// kept is until when another one may.
+func replayableUntil(ctx context.Context, kept time.Time) time.Time {
+	if work := keyedOf(ctx); work != nil && !work.silent && work.value.Expires.After(kept) {
+		return work.value.Expires
+	}
+	return kept
+}
+
+// conclude stores how work ended, which changed nothing, and returns that; or what became of an earlier attempt, if there
+// was one. A refusal is told only once it is stored, because another attempt could still come true.
+func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, refusal error) (Outcome, error) {
+	const op = "catalog.Once"
+	answer := outcome.record()
+	if refusal != nil {
+		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
+	}
+	unanswered, write, err := work.put(answer)
+	if err != nil {
+		return Outcome{}, err
+	}
+	ctx, cancel := detached(ctx, c.settleTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		_, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unanswered}, Writes: []registry.Write{write}})
+		if err == nil {
+			return outcome, refusal
+		}
+		_, failed := registry.FailedCondition(err)
+		if !failed && !errors.Is(err, registry.ErrUnknown) {
+			return Outcome{}, storeError(op, err)
+		}
+		earlier, found, lookErr := c.lookUp(ctx, work)
+		if found {
+			return earlier, lookErr
+		}
+		if errors.Is(lookErr, registry.ErrFailed) || errors.Is(lookErr, registry.ErrClosed) || c.pause(ctx, attempt) != nil {
+			return Outcome{}, moorage.E(op, work.key.ID, moorage.KindUnavailable, errors.Join(err, lookErr))
+		}
+	}
+}
+
+// afterFailure returns what became of an earlier attempt of work, if there was one, else failure.
+func (c *Catalog) afterFailure(ctx context.Context, work *keyed, failure error) (Outcome, error) {
+	ctx, cancel := detached(ctx, c.settleTimeout)
+	defer cancel()
+	outcome, found, err := c.lookUp(ctx, work)
+	switch {
+	case found:
+		return outcome, err
+	case errors.Is(failure, errAnswered): // and what it was cannot be read now, or has just expired
+		return Outcome{}, moorage.E("catalog.Once", work.key.ID, moorage.KindUnavailable, errors.Join(failure, err))
+	}
+	return Outcome{}, failure
+}
+
+// lookUp returns how an attempt of work ended; found tells whether one has. An error that was not found says that it could
+// not be looked.
+func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, found bool, err error) {
+	records, err := c.get(ctx, work.key)
+	if err != nil || !records[0].Exists() {
+		return Outcome{}, false, err
+	}
+	value, err := decode[registry.Idempotency](records[0])
+	switch {
+	case err != nil:
+		return Outcome{}, true, err
+	case value.Request != work.value.Request:
+		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
+	}
+	outcome, err = c.answerAgain(ctx, value.Outcome)
+	return outcome, true, err
+}
+
+// answerAgain returns what stored says that a mutation was answered.
+func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Outcome, error) {
+	switch {
+	case stored.Failure != nil:
+		return Outcome{}, &moorage.Error{Op: "catalog.Once", Kind: stored.Failure.Kind, Message: stored.Failure.Message}
+	case stored.Table != nil:
+		table, err := c.tableAgain(ctx, *stored.Table)
+		return Outcome{Table: table}, err
+	case stored.Changed != nil:
+		changed := PropertiesResult(*stored.Changed)
+		return Outcome{Changed: &changed}, nil
+	}
+	return Outcome{Properties: stored.Properties}, nil
+}
+
+// tableAgain returns a version of a table that was answered before. Its file may be gone: trimmed after later commits, or
+// deleted by an engine. Then the present version is answered, be the table dropped meanwhile: its purge waits until nobody may
+// ask any more (see registry.Pointer).
+func (c *Catalog) tableAgain(ctx context.Context, version registry.TableVersion) (*Table, error) {
+	ch, err := c.resolveChain(ctx, version.Ident.Warehouse, nil)
+	if err != nil {
+		return nil, err
+	}
+	document, err := c.documentOf(ctx, ch.storage, version.MetadataLocation, version.TableUUID)
+	if err == nil {
+		return newTable(version.Ident, version.Pointer, version.MetadataLocation, document, ch.storage), nil
+	}
+	if moorage.KindOf(err) != moorage.KindNotFound {
+		return nil, err
+	}
+	var table *Table
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		table, err = c.presentVersion(ctx, version)
+		return err
+	})
+	return table, err
+}
+
+// presentVersion returns the present version of the table that version was of, whatever it is called now.
+func (c *Catalog) presentVersion(ctx context.Context, version registry.TableVersion) (*Table, error) {
+	records, err := c.get(ctx, registry.PointerKey(version.Pointer))
+	if err != nil {
+		return nil, err
+	}
+	if !records[0].Exists() {
+		return nil, noSuchTable(version.Ident)
+	}
+	pointer, err := decode[registry.Pointer](records[0])
+	if err != nil {
+		return nil, err
+	}
+	store, err := c.storageOf(ctx, pointer)
+	if err != nil {
+		return nil, err
+	}
+	document, err := c.documentOf(ctx, store, pointer.MetadataLocation, pointer.TableUUID)
+	if moorage.KindOf(err) == moorage.KindNotFound {
+		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
+			return nil, cmp.Or(readErr, errAgain) // trimmed since the pointer was read
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newTable(version.Ident, pointer.ID, pointer.MetadataLocation, document, store), nil
+}
+
+// twins are the mutations with keys that are under way on this node. That one waits for another with the same
+// key spares it work, and protects nothing. It is safe for concurrent use.
+type twins struct {
+	mu       sync.Mutex // guards underWay; a leaf
+	underWay map[registry.Key]chan struct{}
+}
+
+func newTwins() *twins { return &twins{underWay: make(map[registry.Key]chan struct{})} }
+
+// begin says that a mutation with this key begins, and returns what says that it has ended; or, if one is under
+// way, a channel that is closed when that has ended.
+func (t *twins) begin(key registry.Key) (end func(), twin <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ended, ok := t.underWay[key]; ok {
+		return nil, ended
+	}
+	ended := make(chan struct{})
+	t.underWay[key] = ended
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.underWay, key)
+		close(ended)
+	}, nil
+}

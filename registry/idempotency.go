@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"encoding/hex"
+	"time"
+
+	"moorage"
+)
+
+// Hash is a SHA-256.
+type Hash [32]byte
+
+// String returns h as 64 lower-case hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText returns the text of String.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads the text of String.
+func (h *Hash) UnmarshalText(text []byte) error { return unmarshalHex(h[:], text) }
+
+// IdempotencyKey is the key of what became of a mutation; hash is that of who sent it, the warehouse, and the key
+// that it was sent with.
+func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()} }
+
+// Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key. It is written once,
+// with the effect of the mutation if it has one, and deleted some time after Expires.
+type Idempotency struct {
+	// Method and Path say, to whoever reads the record, what the request was. Path may be cut short.
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Request is the hash of the whole request: the same key with another one is refused.
+	Request Hash      `json:"request"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	Outcome Outcome   `json:"outcome"`
+}
+
+// Outcome is what a mutation was answered. It was refused if there is a Failure; otherwise it succeeded, and at most one of the
+// other members is there: none if there was nothing to answer.
+type Outcome struct {
+	Failure *Failure `json:"failure,omitempty"`
+	// Table is the version of a table that was answered.
+	Table *TableVersion `json:"table,omitempty"`
+	// Properties are those of a new namespace; empty, not nil, if it has none.
+	Properties map[string]string `json:"properties,omitzero"`
+	// Changed is what became of the properties of a namespace.
+	Changed *ChangedProperties `json:"changed,omitempty"`
+}
+
+// Failure is a refusal.
+type Failure struct {
+	Kind    moorage.Kind `json:"kind"`
+	Message string       `json:"message"`
+}
+
+// TableVersion is one version of a table.
+type TableVersion struct {
+	Ident            moorage.Identifier `json:"identifier"` // what the table was called
+	Pointer          ID                 `json:"pointer"`
+	TableUUID        string             `json:"table-uuid"`
+	MetadataLocation string             `json:"metadata-location"`
+}
+
+// ChangedProperties are names of properties; each list is sorted.
+type ChangedProperties struct {
+	Updated []string `json:"updated"`
+	Removed []string `json:"removed"`
+	Missing []string `json:"missing"`
+}
