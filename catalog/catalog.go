@@ -39,6 +39,9 @@ type Config struct {
 	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It is
 	// called once for each place in use; the result is kept.
 	OpenStorage func(place storage.Place) (storage.Store, error)
+	// BorrowStorage is OpenStorage for one piece of work: it makes nothing that is not there, and the result is given back by a
+	// call of the function beside it. Default: OpenStorage, and nothing is given back.
+	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
 	// AllowedLocations are URIs below which tables of every warehouse may live, beside
 	// the warehouse's own.
@@ -125,7 +128,7 @@ func New(config Config) (*Catalog, error) {
 		changeRetention:  config.ChangeRetention,
 		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,
-		storages:         newStorages(config.OpenStorage),
+		storages:         newStorages(config),
 		documents:        newDocuments(config.DocumentCacheBytes),
 		names:            newNames(),
 		chains:           newChains(),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -338,16 +339,22 @@ func (k *checker) files(ctx context.Context) error {
 // readDocument reads a table's document, wherever the table was allowed to be when it was made: the server
 // that is asked to check may have been told of fewer locations.
 func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (*metadata.Document, error) {
-	store, err := k.catalog.storageOf(ctx, pointer)
+	warehouse, ok := k.warehouses[pointer.Warehouse]
+	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
+		document, err := k.readAt(ctx, k.catalog.placeOf(warehouse), pointer.MetadataLocation)
+		if !errors.Is(err, storage.ErrOutside) {
+			return document, err
+		}
+	}
+	return k.readAt(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer.MetadataLocation)
+}
+
+// readAt reads a document in a place, without making the folders that the place should have.
+func (k *checker) readAt(ctx context.Context, place storage.Place, location string) (*metadata.Document, error) {
+	store, giveBack, err := k.catalog.storages.borrow(place)
 	if err != nil {
 		return nil, err
 	}
-	document, err := readDocument(ctx, store, pointer.MetadataLocation)
-	if errors.Is(err, storage.ErrOutside) {
-		if store, err = k.catalog.storages.open(storage.Place{Roots: pointer.Claims, Options: pointer.Storage}); err != nil {
-			return nil, err
-		}
-		document, err = readDocument(ctx, store, pointer.MetadataLocation)
-	}
-	return document, err
+	defer giveBack()
+	return readDocument(ctx, store, location)
 }

@@ -313,10 +313,11 @@ func (c *Catalog) presentVersion(ctx context.Context, version registry.TableVers
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.storageOf(ctx, pointer)
+	store, giveBack, err := c.storageOf(ctx, pointer)
 	if err != nil {
 		return nil, err
 	}
+	defer giveBack()
 	document, err := c.documentOf(ctx, store, pointer.MetadataLocation, pointer.TableUUID)
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {

@@ -88,10 +88,11 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.storageOf(ctx, pointer)
+	store, giveBack, err := c.storageOf(ctx, pointer)
 	if err != nil {
 		return err
 	}
+	defer giveBack()
 	document, err := readDocument(ctx, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
@@ -108,17 +109,17 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 	return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
 }
 
-// storageOf returns the storage that reaches a table's files: its warehouse's, or, if that is gone or
+// storageOf borrows the storage that reaches a table's files: its warehouse's, or, if that is gone or
 // another by now, one that reaches what the table claimed.
-func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, error) {
+func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, func(), error) {
 	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
 	switch {
 	case err == nil && (pointer.Storage == nil || maps.Equal(pointer.Storage, ch.warehouse.Storage)):
-		return ch.storage, nil
+		return ch.storage, func() {}, nil
 	case err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
-		return nil, err
+		return nil, nil, err
 	}
-	return c.storages.open(storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
+	return c.storages.borrow(storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
 // beginPurge marks the pointer as being purged, unless it is already.

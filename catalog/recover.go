@@ -91,10 +91,11 @@ func (c *Catalog) deleteSurplus(ctx context.Context, transaction txlog.Transacti
 	if len(surplus) == 0 {
 		return nil
 	}
-	store, err := c.storages.open(storage.Place(transaction.Place))
+	store, giveBack, err := c.storages.borrow(storage.Place(transaction.Place))
 	if err != nil {
 		return err
 	}
+	defer giveBack()
 	for batch := range slices.Chunk(surplus, recoverBatchMax) {
 		if err := store.Delete(ctx, batch...); err != nil {
 			return err

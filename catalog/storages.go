@@ -17,15 +17,23 @@ import (
 
 // storages keeps one open storage for each place.
 type storages struct {
-	openPlace func(place storage.Place) (storage.Store, error)
+	openPlace   func(place storage.Place) (storage.Store, error)
+	borrowPlace func(place storage.Place) (storage.Store, func(), error)
 
 	// mu guards kept; a leaf. It is held while a storage is opened, which reads no files.
 	mu   sync.Mutex
 	kept map[string]storage.Store
 }
 
-func newStorages(open func(place storage.Place) (storage.Store, error)) *storages {
-	return &storages{openPlace: open, kept: make(map[string]storage.Store)}
+func newStorages(config Config) *storages {
+	s := &storages{openPlace: config.OpenStorage, borrowPlace: config.BorrowStorage, kept: make(map[string]storage.Store)}
+	if s.borrowPlace == nil {
+		s.borrowPlace = func(place storage.Place) (storage.Store, func(), error) {
+			store, err := s.openPlace(place)
+			return store, func() {}, err
+		}
+	}
+	return s
 }
 
 // open returns the storage that reaches place.
@@ -42,6 +50,19 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 	}
 	s.kept[key] = store
 	return store, nil
+}
+
+// borrow returns the storage that reaches place for one piece of work, and how to give it back: the one that is kept, or else
+// one that is opened for this alone and makes no folders. It is for places that only records name, such as those of a
+// warehouse that is gone: of those there is no end.
+func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
+	s.mu.Lock()
+	store, ok := s.kept[placeKey(place)]
+	s.mu.Unlock()
+	if ok {
+		return store, func() {}, nil
+	}
+	return s.borrowPlace(place)
 }
 
 // placeKey joins what a place is made of with bytes that none of it may contain.

@@ -178,6 +178,61 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 	}
 }
 
+// What is opened for the sake of one table, whose warehouse is gone or no longer says where it is, is given back.
+func TestBorrowedStorages(t *testing.T) {
+	t.Parallel()
+	var opened, borrowed, back int
+	f := newFixture(t, func(c *Config) {
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			opened++
+			return open(place)
+		}
+		c.BorrowStorage = func(place storage.Place) (storage.Store, func(), error) {
+			borrowed++
+			store, err := open(place)
+			return store, func() { back++ }, err
+		}
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		warehouse := "gone-" + name
+		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t"}
+		_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: warehouse, Location: "file:///" + warehouse})
+		if err == nil {
+			_, err = f.CreateNamespace(f.ctx, warehouse, ident.Namespace, nil)
+		}
+		if err == nil {
+			_, err = f.CreateTable(f.ctx, ident, CreateTableRequest{Schema: []byte(testSchema)})
+		}
+		if err == nil {
+			err = f.DropTable(f.ctx, ident, DropOptions{Purge: true})
+		}
+		if err == nil {
+			err = f.DropNamespace(f.ctx, warehouse, ident.Namespace)
+		}
+		if err == nil {
+			err = f.DropWarehouse(f.ctx, warehouse)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := opened
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantClean()
+	if opened != before || borrowed != 3 || back != 3 {
+		t.Errorf("opened for good %d, borrowed %d, given back %d; want 0, 3 and 3", opened-before, borrowed, back)
+	}
+	f.create("t")
+	f.storages = newStorages(f.config) // as in a process that checks and does nothing else
+	f.wantClean()
+	if opened != before || borrowed < 4 || back != borrowed {
+		t.Errorf("after a check: opened for good %d, borrowed %d, given back %d", opened-before, borrowed, back)
+	}
+}
+
 // Where a look at a file is not cheap, a load that has the document asks for no file; one that has not, reads it.
 func TestMissingRemoteMetadataFile(t *testing.T) {
 	t.Parallel()

@@ -135,6 +135,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Store:              store,
 		Locks:              locks,
 		OpenStorage:        files.open,
+		BorrowStorage:      files.borrow,
 		AllowedLocations:   c.AllowLocations,
 		Random:             rand.Reader,
 		Logger:             logger,

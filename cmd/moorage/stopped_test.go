@@ -153,6 +153,25 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckMakesNothing removes a warehouse's folder, and with it a table's files: check tells, and does not make it again.
+func TestCheckMakesNothing(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	server.makeTable(t)
+	server.stop()
+	folder := filepath.Join(data, "warehouse")
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+		t.Errorf("check: %+v", got)
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("check made %s (%v)", folder, err)
+	}
+}
+
 func TestCheckOfAServerThatIsNone(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -28,8 +28,42 @@ func newStorages(options s3.Options) *storages {
 	return &storages{s3: options, clients: make(map[s3.Options]*s3.Client)}
 }
 
-// open returns the storage that reaches a place.
+// open returns the storage that reaches a place. It stays open until s is closed.
 func (s *storages) open(place storage.Place) (storage.Store, error) {
+	return s.openSchemes(place, func(roots []string) (storage.Store, error) {
+		store, err := file.New(roots)
+		if err == nil {
+			s.keep(store)
+		}
+		return store, err
+	})
+}
+
+// borrow is open without making folders, until the function that it returns is called.
+func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
+	giveBack = func() {}
+	store, err = s.openSchemes(place, func(roots []string) (storage.Store, error) {
+		files, err := file.NewExisting(roots)
+		if err == nil {
+			giveBack = func() { _ = files.Close() } // of what was only read, or is on the disk already
+		}
+		return files, err
+	})
+	if err != nil {
+		giveBack()
+	}
+	return store, giveBack, err
+}
+
+// keep lets close close what was opened.
+func (s *storages) keep(opened io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, opened)
+}
+
+// openSchemes opens a place with one storage for each scheme that its roots have.
+func (s *storages) openSchemes(place storage.Place, openFiles func(roots []string) (storage.Store, error)) (storage.Store, error) {
 	roots := make(map[string][]string) // by scheme
 	for _, root := range place.Roots {
 		if err := checkLocation(root); err != nil {
@@ -43,7 +77,13 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 	}
 	parts := make(storage.Schemes, len(roots))
 	for scheme, group := range roots {
-		store, err := s.openScheme(scheme, storage.Place{Roots: group, Options: place.Options})
+		var store storage.Store
+		var err error
+		if scheme == storage.SchemeFile {
+			store, err = openFiles(group)
+		} else {
+			store, err = s.openS3(storage.Place{Roots: group, Options: place.Options})
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -57,17 +97,10 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 	return parts, nil
 }
 
-// openScheme opens a place all of whose roots have the scheme.
-func (s *storages) openScheme(scheme string, place storage.Place) (storage.Store, error) {
+// openS3 opens a place all of whose roots are in S3.
+func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if scheme == storage.SchemeFile {
-		store, err := file.New(place.Roots)
-		if err == nil {
-			s.opened = append(s.opened, store)
-		}
-		return store, err
-	}
 	client, err := s.clientLocked(place.Options)
 	if err != nil {
 		return nil, err

@@ -71,14 +71,31 @@ func New(roots []string) (*Store, error) {
 	return open(roots, openRoot)
 }
 
+// NewExisting is New that makes no folders: below a root that is not there no file is found, none can be made, and there is
+// none to delete, also when the folder is made later.
+func NewExisting(roots []string) (*Store, error) {
+	return openAs(roots, func(folder string) (fileSystem, error) {
+		files, err := openRoot(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return absentFS{}, nil
+		}
+		return files, err
+	})
+}
+
 func open(roots []string, openFolder func(path string) (fileSystem, error)) (*Store, error) {
+	return openAs(roots, func(folder string) (fileSystem, error) { return makeRoot(folder, openFolder) })
+}
+
+// openAs returns a store of the files below roots, which openAsRoot opens.
+func openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) (*Store, error) {
 	parsed, err := outermost(roots)
 	if err != nil {
 		return nil, err
 	}
 	store := &Store{now: time.Now, temporary: rand.Text()}
 	for _, location := range parsed {
-		files, err := makeRoot(location.Path, openFolder)
+		files, err := openAsRoot(location.Path)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", location, err), store.Close())
 		}

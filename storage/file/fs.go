@@ -68,6 +68,18 @@ func (r rootFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error
 	return file, nil
 }
 
+// absentFS is a folder that is not there.
+type absentFS struct{}
+
+func (absentFS) OpenFile(string, int, fs.FileMode) (handle, error) { return nil, fs.ErrNotExist }
+func (absentFS) Mkdir(string, fs.FileMode) error                   { return fs.ErrNotExist }
+func (absentFS) Link(string, string) error                         { return fs.ErrNotExist }
+func (absentFS) Remove(string) error                               { return fs.ErrNotExist }
+func (absentFS) Chtimes(string, time.Time, time.Time) error        { return fs.ErrNotExist }
+func (absentFS) Stat(string) (fs.FileInfo, error)                  { return nil, fs.ErrNotExist }
+func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
+func (absentFS) Close() error                                      { return nil }
+
 // isEscape tells whether err says that a name led out of the folder. The os package has no name for that
 // error, so it is known by its text; TestLinks fails if that ever changes.
 func isEscape(err error) bool {
