@@ -63,6 +63,9 @@ type Config struct {
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its first
 	// attempt on; ChangeRetention must not be shorter. Default 30 minutes.
 	IdempotencyLifetime time.Duration
+	// TransactionLockWait is how long a transaction waits for a table that another operation has locked, before it is
+	// refused. Default: not at all. At most TransactionLockWaitMax.
+	TransactionLockWait time.Duration
 	// SweepInterval is how often the background workers look for work that nobody
 	// told them of. Default 1 minute.
 	SweepInterval time.Duration
@@ -80,6 +83,7 @@ type Catalog struct {
 	changeRetention  time.Duration
 	keyLifetime      time.Duration
 	settleTimeout    time.Duration // settleTimeout, but for tests
+	transactionWait  time.Duration
 
 	storages  *storages
 	documents *documents
@@ -128,6 +132,7 @@ func New(config Config) (*Catalog, error) {
 		changeRetention:  config.ChangeRetention,
 		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,
+		transactionWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
 		storages:         newStorages(config),
 		documents:        newDocuments(config.DocumentCacheBytes),
 		names:            newNames(),

@@ -64,16 +64,22 @@ type commit struct {
 	// pinned tells that the requirements name the table-uuid, so that the commit follows its pointer
 	// even when it is renamed; otherwise it follows the name.
 	pinned bool
+	// keyed tells that the request has a key, which tells whether it happened before.
+	keyed bool
 }
 
 // newCommit returns the commit of steps to the table called ident.
-func newCommit(ident moorage.Identifier, steps []metadata.Step) commit {
-	return commit{ident, steps, slices.ContainsFunc(steps, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })}
+func newCommit(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) commit {
+	pinned := slices.ContainsFunc(steps, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })
+	return commit{ident: ident, steps: steps, pinned: pinned, keyed: keyedOf(ctx) != nil}
 }
 
 // replays tells whether the commit adds snapshots and does nothing else, all of which base shows to have happened before:
 // the answer to an earlier attempt was lost. What it requires was so before that attempt, and need not be so now.
 func (w commit) replays(base *metadata.Document) bool {
+	if w.keyed {
+		return false
+	}
 	any := false
 	for _, step := range w.steps {
 		any = any || len(step.Updates) > 0
@@ -85,7 +91,7 @@ func (w commit) replays(base *metadata.Document) bool {
 }
 
 func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
-	work := newCommit(ident, steps)
+	work := newCommit(ctx, ident, steps)
 	release, begun := c.turnIfFree(ident)
 	defer func() { release() }()
 	table, found, err := c.loadTable(ctx, ident)
@@ -200,11 +206,16 @@ func (c *Catalog) buildNext(found *resolved, base *metadata.Document, work commi
 	if work.replays(base) {
 		return metadataFile{document: base}, nil
 	}
+	return c.applySteps(found, base, work.steps)
+}
+
+// applySteps is buildNext that knows of no replays.
+func (c *Catalog) applySteps(found *resolved, base *metadata.Document, steps []metadata.Step) (metadataFile, error) {
 	env, err := c.env(found.pointer.MetadataLocation)
 	if err != nil {
 		return metadataFile{}, err
 	}
-	document, err := metadata.ApplySteps(base, work.steps, env)
+	document, err := metadata.ApplySteps(base, steps, env)
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}

@@ -119,7 +119,7 @@ func (c *Catalog) tryDrop(ctx context.Context, t namedTable, options DropOptions
 	}
 	dropped := t.pointer.pointer
 	dropped.Since = c.now()
-	dropped.Storage = t.pointer.options
+	dropped.Storage = t.pointer.place.Options
 	puts := []put{{t.pointer.record.Key, registry.StateDropped, &dropped}}
 	if options.Purge {
 		if dropped.Task, err = c.newID(); err != nil {

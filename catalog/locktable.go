@@ -30,6 +30,7 @@ const (
 	OpCommit           Operation = "commit-table"
 	OpCommitContended  Operation = "commit-table-contended"
 	OpRecover          Operation = "recover"
+	OpTransaction      Operation = "commit-transaction"
 	OpPurge            Operation = "purge"
 	OpEndWindow        Operation = "end-undrop-window"
 	OpRead             Operation = "read" // load, list, exists
@@ -63,6 +64,7 @@ func LockTable() []LockRule {
 		{OpCommit, nil},
 		{OpCommitContended, []locks.Level{locks.LevelPointer}}, // after racesMax lost races, for one try
 		{OpRecover, []locks.Level{locks.LevelPointer}},         // non-blocking, to abort
+		{OpTransaction, []locks.Level{locks.LevelPointer}},     // all at once, without waiting
 		{OpPurge, nil},
 		{OpEndWindow, nil},
 		{OpRead, nil},

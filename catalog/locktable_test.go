@@ -98,12 +98,18 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			_, err = f.tryCommitLocked(f.ctx, newCommit(ident("t"), []metadata.Step{setProperty(t, "a", "b").step()}), found)
+			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, ident("t"), []metadata.Step{setProperty(t, "a", "b").step()}), found)
 			return []string{pointer(f, "t")}, err
 		}},
 		{OpRecover, func(f *fixture) ([]string, error) {
 			entry := f.abandon("t")
 			return []string{pointer(f, "t")}, f.resolveTransaction(f.ctx, entry)
+		}},
+		{OpTransaction, func(f *fixture) ([]string, error) {
+			f.create("u")
+			want := []string{pointer(f, "t"), pointer(f, "u")}
+			f.locks.Reset()
+			return want, f.transact(on("u", setProperty(t, "a", "b")), on("t", setProperty(t, "a", "b")))
 		}},
 		{OpPurge, func(f *fixture) ([]string, error) {
 			if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
@@ -157,7 +163,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if len(calls) != 1 || calls[0].Nested {
 				t.Fatalf("%d calls of Acquire, want one: %v", len(calls), calls)
 			}
-			if got, want := calls[0].Options.NonBlocking, test.operation == OpRecover; got != want {
+			if got, want := calls[0].Options.NonBlocking, test.operation == OpRecover || test.operation == OpTransaction; got != want {
 				t.Errorf("non-blocking: got %t, want %t", got, want)
 			}
 			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister}
@@ -181,8 +187,14 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 // commitCreateRequest returns a commit that makes a table at location.
 func commitCreateRequest(t testing.TB, location string) CommitRequest {
 	t.Helper()
+	return createWithUUID(t, location, 1)
+}
+
+// createWithUUID returns a commit that makes a table; another one for each n.
+func createWithUUID(t testing.TB, location string, n int) CommitRequest {
+	t.Helper()
 	return commitRequest(t, `[{"type":"assert-create"}]`, `[
-		{"action":"assign-uuid","uuid":"f47ac10b-58cc-4372-a567-0e02b2c3d479"},
+		{"action":"assign-uuid","uuid":"`+fmt.Sprintf("f47ac10b-58cc-4372-a567-%012x", n)+`"},
 		{"action":"upgrade-format-version","format-version":2},
 		{"action":"add-schema","schema":`+testSchema+`},{"action":"set-current-schema","schema-id":-1},
 		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},

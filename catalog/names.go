@@ -16,7 +16,7 @@ type resolved struct {
 	record  registry.Record
 	pointer registry.Pointer
 	storage storage.Store
-	options map[string]string // of the storage, as the warehouse has them
+	place   storage.Place // that storage reaches, as the warehouse has it
 }
 
 // names remembers which pointer a name led to, and that pointer's value. Each use reads the
@@ -55,6 +55,35 @@ func (c *Catalog) resolveTable(ctx context.Context, ident moorage.Identifier) (*
 	return found, err
 }
 
+// resolveTables is resolveTable for several tables, with one read for all that were found before, as of one moment.
+func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier) ([]*resolved, error) {
+	found := make([]*resolved, len(idents))
+	var known []*resolved
+	var places []int
+	for i, ident := range idents {
+		if hit, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name)); ok {
+			known, places = append(known, hit), append(places, i)
+		}
+	}
+	now, err := c.readPointers(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range places {
+		if now[n] != nil && now[n].pointer.Identifier().Equal(idents[i]) {
+			found[i] = now[n]
+		}
+	}
+	for i, ident := range idents {
+		if found[i] == nil {
+			if found[i], err = c.resolveTable(ctx, ident); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
 // readPointer reads the pointer of known again: known itself if nothing changed, nil if
 // it is not live any more.
 func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, error) {
@@ -63,6 +92,28 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 		return nil, err
 	}
 	return known.asOf(records[0])
+}
+
+// readPointers is readPointer for several, in one read.
+func (c *Catalog) readPointers(ctx context.Context, known []*resolved) ([]*resolved, error) {
+	if len(known) == 0 {
+		return nil, nil
+	}
+	keys := make([]registry.Key, len(known))
+	for i, k := range known {
+		keys[i] = k.record.Key
+	}
+	records, err := c.get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	now := make([]*resolved, len(known))
+	for i, record := range records {
+		if now[i], err = known[i].asOf(record); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
 }
 
 // asOf returns what r is by a later record of its pointer: r itself if nothing changed, nil if it is not live any more.
@@ -77,7 +128,7 @@ func (r *resolved) asOf(record registry.Record) (*resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resolved{record, pointer, r.storage, r.options}, nil
+	return &resolved{record, pointer, r.storage, r.place}, nil
 }
 
 // walkToTable resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
@@ -111,7 +162,7 @@ func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*r
 		if !pointer.Identifier().Equal(ident) {
 			return errAgain
 		}
-		found = &resolved{records[0], pointer, ch.storage, ch.warehouse.Storage}
+		found = &resolved{records[0], pointer, ch.storage, c.placeOf(ch.warehouse)}
 		return nil
 	})
 	return found, err

@@ -60,11 +60,12 @@ const (
 	pathRegister   = "/v1/namespaces/ns/register"
 	pathRename     = "/v1/tables/rename"
 	pathMetrics    = "/v1/namespaces/ns/tables/t/metrics"
+	pathTransact   = "/v1/transactions/commit"
 )
 
 // pathsWithBody returns the paths of all operations that take a body.
 func pathsWithBody() []string {
-	return []string{pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics}
+	return []string{pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics, pathTransact}
 }
 
 func parseURL(t testing.TB, path string) *url.URL {
@@ -106,6 +107,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown updates and requirements", unknownRows(uuid)},
 		{"updates", updateRows(uuid)},
 		{"requirements", requirementRows(uuid)},
+		{"transactions", transactionRows(uuid)},
 	}
 	wantManyFaults(t, categories)
 	before := w.dump()
@@ -126,7 +128,7 @@ func TestBadInput(t *testing.T) {
 	}
 	wantSpecifiedStatuses(t, w)
 	wantSpecifiedStatuses(t, limited)
-	if got := len(answered(t, w)); got != 17-2 { // a HEAD has no body that could say what is wrong
+	if got := len(answered(t, w)); got != 18-2 { // a HEAD has no body that could say what is wrong
 		t.Errorf("%d operations were asked", got)
 	}
 	w.wantClean()

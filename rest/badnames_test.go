@@ -170,7 +170,7 @@ func routeRows() (rows []bad) {
 	add("slash behind a table", "DELETE", pathTable+"/", "", 404, noRoute)
 	add("way up", "DELETE", "/v1/namespaces/ns/tables/t/../u", "", 404, noRoute)
 	add("way up from a folder of the server", "GET", "/metrics/../../etc/passwd", "", 404, noRoute)
-	add("operation that is not served", "POST", "/v1/default/transactions/commit", `{"table-changes":[]}`, 404, noRoute)
+	add("operation that is not served", "POST", "/v1/default/namespaces/ns/views", `{}`, 404, noRoute)
 	add("scan planning", "POST", pathTable+"/plan", `{}`, 404, noRoute)
 	add("credentials", "GET", pathTable+"/credentials", "", 404, noRoute)
 	add("view", "POST", "/v1/namespaces/ns/views", `{}`, 404, noRoute)

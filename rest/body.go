@@ -179,6 +179,23 @@ func (f *fields) textMap(name string) map[string]string {
 	return texts
 }
 
+// objects returns the fields of a list of objects, nil if it is not there.
+func (f *fields) objects(name, what string) []*fields {
+	value := f.raw(name, '[')
+	if value == nil {
+		return nil
+	}
+	list := []*fields{}
+	s := scanner{text: value}
+	err := s.array(0, func(element []byte) {
+		inner, err := parseFields(element, f.what+", "+what+" "+strconv.Itoa(len(list)+1))
+		f.check(func() error { return err })
+		list = append(list, inner)
+	})
+	f.check(func() error { return err }) // never: the body was parsed
+	return list
+}
+
 // namespace returns the namespace in the member of that name, which must be there.
 func (f *fields) namespace() moorage.Namespace {
 	f.require("namespace")

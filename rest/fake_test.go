@@ -100,6 +100,13 @@ func (f *fakeCatalog) Commit(_ context.Context, ident moorage.Identifier, _ cata
 	return f.answer("Commit", ident)
 }
 
+func (f *fakeCatalog) CommitTransaction(_ context.Context, _ string, changes []catalog.TableChange) error {
+	for _, change := range changes {
+		f.idents = append(f.idents, change.Ident)
+	}
+	return f.call("CommitTransaction")
+}
+
 func (f *fakeCatalog) DropTable(_ context.Context, ident moorage.Identifier, _ catalog.DropOptions) error {
 	_, err := f.answer("DropTable", ident)
 	return err
@@ -141,6 +148,7 @@ func samples() []sample {
 		{"reportMetrics", "POST", "/v1/w/namespaces/a/tables/t/metrics", `{"report-type":"scan-report"}`},
 		{"registerTable", "POST", "/v1/w/namespaces/a/register", `{"name":"t","metadata-location":"file:///m"}`},
 		{"renameTable", "POST", "/v1/w/tables/rename", `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`},
+		{"commitTransaction", "POST", "/v1/w/transactions/commit", `{"table-changes":[]}`},
 	}
 }
 

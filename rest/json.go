@@ -102,7 +102,7 @@ func (s *scanner) value(depth int) error {
 	case c == '{':
 		return s.object(depth, nil)
 	case c == '[':
-		return s.array(depth)
+		return s.array(depth, nil)
 	case c == '"':
 		_, err := s.string()
 		return err
@@ -169,8 +169,8 @@ func (s *scanner) object(depth int, visit func(name string, value []byte)) error
 	return nil
 }
 
-// array passes over an array.
-func (s *scanner) array(depth int) error {
+// array passes over an array and calls visit, if not nil, for each element.
+func (s *scanner) array(depth int, visit func(value []byte)) error {
 	if depth > jsonDepthMax {
 		return s.errorf("nested deeper than %d levels", jsonDepthMax)
 	}
@@ -182,8 +182,12 @@ func (s *scanner) array(depth int) error {
 	}
 	for {
 		s.space()
+		start := s.at
 		if err := s.value(depth + 1); err != nil {
 			return err
+		}
+		if visit != nil {
+			visit(s.text[start:s.at])
 		}
 		s.space()
 		if s.peek() != ',' {

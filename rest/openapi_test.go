@@ -66,8 +66,8 @@ func TestRoutesAreTheSpecifications(t *testing.T) {
 		}
 		want = append(want, f.method+" "+f.path)
 	}
-	if len(want) != 17 {
-		t.Errorf("%d operations, want 17", len(want))
+	if len(want) != 18 {
+		t.Errorf("%d operations, want 18", len(want))
 	}
 	var answer configAnswer
 	body := send(s, "GET", "/v1/config", "").Body

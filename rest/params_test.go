@@ -128,7 +128,7 @@ func TestConfig(t *testing.T) {
 		if string(answer["overrides"]) != want {
 			t.Errorf("%s: overrides are %s, want %s", path, answer["overrides"], want)
 		}
-		for _, word := range []string{"idempotency", "transactions", "views", "oauth", "credentials"} {
+		for _, word := range []string{"idempotency", "views", "oauth", "credentials"} {
 			if strings.Contains(w.Body.String(), word) {
 				t.Errorf("%s advertises %s: %s", path, word, w.Body)
 			}

@@ -56,6 +56,7 @@ type tables interface {
 	LoadTable(ctx context.Context, ident moorage.Identifier) (*catalog.Table, error)
 	TableExists(ctx context.Context, ident moorage.Identifier) error
 	Commit(ctx context.Context, ident moorage.Identifier, request catalog.CommitRequest) (*catalog.Table, error)
+	CommitTransaction(ctx context.Context, warehouse string, changes []catalog.TableChange) error
 	DropTable(ctx context.Context, ident moorage.Identifier, options catalog.DropOptions) error
 	RenameTable(ctx context.Context, from, to moorage.Identifier) error
 	RegisterTable(ctx context.Context, ident moorage.Identifier, request catalog.RegisterRequest) (*catalog.Table, error)

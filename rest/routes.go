@@ -49,6 +49,7 @@ func (s *server) operations() []operation {
 		{"reportMetrics", http.MethodPost, table + "/metrics", s.reportMetrics},
 		{"registerTable", http.MethodPost, namespace + "/register", s.registerTable},
 		{"renameTable", http.MethodPost, "/v1/{prefix}/tables/rename", s.renameTable},
+		{"commitTransaction", http.MethodPost, "/v1/{prefix}/transactions/commit", s.commitTransaction},
 	}
 }
 

@@ -1,0 +1,249 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// errMoved says that the versions which a transaction was built on are not current any more; nothing was changed.
+var errMoved = errors.New("catalog: versions moved")
+
+// coordinator takes one transaction through its record: it is made for one commit id and brings it to an end, unless
+// it dies or cannot learn what became of the one Apply. It belongs to one goroutine.
+type coordinator struct {
+	*Catalog
+	t      *transaction
+	change registry.Change
+	record txlog.Entry // zero until it has begun
+
+	applied bool     // it has come true
+	foreign []string // recorded files whose names turned out to be somebody else's
+}
+
+// tryTransaction makes one attempt with a commit id of its own; errAgain if that was fenced. stale says that what t has
+// read is to be read again.
+func (c *Catalog) tryTransaction(ctx context.Context, t *transaction, stale bool) error {
+	change, err := c.newChange(ctx, string(OpTransaction), moorage.Identifier{Warehouse: t.warehouse})
+	if err != nil {
+		return err
+	}
+	o := &coordinator{Catalog: c, t: t, change: change}
+	err = o.run(ctx, stale)
+	switch {
+	case o.applied:
+		o.finish(ctx)
+	case moorage.KindOf(err) == moorage.KindCommitUnknown:
+		c.recovery.Kick() // after the deadline the record tells
+	default:
+		o.abandon(ctx)
+	}
+	return err
+}
+
+// run builds the transaction and applies it, anew as long as only versions move.
+func (o *coordinator) run(ctx context.Context, stale bool) error {
+	release := func() {}
+	defer func() { release() }()
+	for try := 1; ; try++ {
+		err := o.step(ctx, stale)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if try == transactionTriesMax || o.pause(ctx, try) != nil {
+			return moorage.Errorf(moorage.KindCommitFailed, "Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
+		}
+		stale = true
+		if try == 1 {
+			release = o.takeTurns(ctx)
+		}
+	}
+}
+
+// takeTurns takes turns at the tables with those who commit to one of them alone, as far as it comes to them in time.
+func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTurnsMax)
+	defer cancel()
+	var ids []registry.ID
+	for _, p := range o.t.parts {
+		if !p.create {
+			ids = append(ids, p.found.pointer.ID)
+		}
+	}
+	slices.SortFunc(ids, func(a, b registry.ID) int { return strings.Compare(a.String(), b.String()) })
+	var releases []func()
+	for _, id := range slices.Compact(ids) {
+		if end, err := o.turns.take(ctx, id); err == nil {
+			releases = append(releases, end)
+		}
+	}
+	return func() {
+		for _, end := range slices.Backward(releases) {
+			end()
+		}
+	}
+}
+
+// step checks, builds, records, writes and applies once; errMoved if it found other versions than it was built on.
+func (o *coordinator) step(ctx context.Context, stale bool) error {
+	if stale {
+		if err := o.readParticipants(ctx, o.t); err != nil {
+			return movedIfAgain(err)
+		}
+		if o.t.replayed() {
+			return nil
+		}
+	}
+	if err := o.buildParticipants(ctx, o.t); err != nil {
+		return movedIfAgain(err)
+	}
+	files := o.t.files()
+	if len(files) == 0 {
+		return o.mustBeUnmoved(ctx)
+	}
+	batch, err := o.t.batch()
+	if err != nil {
+		return err
+	}
+	if err := o.note(ctx, files); err != nil {
+		return err
+	}
+	if err := o.write(ctx, files); err != nil {
+		return err
+	}
+	return o.applyOnce(ctx, files, batch)
+}
+
+func movedIfAgain(err error) error {
+	if errors.Is(err, errAgain) {
+		return errMoved
+	}
+	return err
+}
+
+// mustBeUnmoved tells, for a transaction that writes nothing, whether all that was required was so at one moment.
+func (o *coordinator) mustBeUnmoved(ctx context.Context) error {
+	var known []*resolved
+	for _, p := range o.t.parts {
+		known = append(known, p.found)
+	}
+	now, err := o.readPointers(ctx, known)
+	if err == nil && !slices.Equal(now, known) {
+		err = errMoved
+	}
+	return err
+}
+
+// note records which files are about to be written, and what the tables are expected to be.
+func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
+	var next txlog.Entry
+	var err error
+	if !o.record.Exists() {
+		began := o.now()
+		place := o.t.parts[0].place
+		next, err = o.transactions.Begin(ctx, txlog.Transaction{
+			ID: o.change.ID, Warehouse: o.t.warehouse, Place: txlog.Place(place),
+			Participants: o.t.participants(), Files: locationsOf(files),
+			Began: began, Deadline: began.Add(transactionDeadline),
+			Principal: o.change.Principal, RequestID: o.change.RequestID,
+		})
+	} else {
+		next, err = o.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
+	}
+	if err != nil { // unknown among it: the one Apply is not sent, whatever becomes of the record
+		return moorage.E("catalog.note", o.t.warehouse, moorage.KindUnavailable, err)
+	}
+	o.record = next
+	return nil
+}
+
+// write stores files, several at a time.
+func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
+	var mu sync.Mutex // guards o.foreign
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(filesAtOnce)
+	for _, file := range files {
+		group.Go(func() error {
+			err := file.write(ctx)
+			if errors.Is(err, storage.ErrExists) {
+				mu.Lock()
+				defer mu.Unlock()
+				o.foreign = append(o.foreign, file.location)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// applyOnce makes the transaction true.
+func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch registry.Batch) error {
+	published := locationsOf(files)
+	condition, write, err := o.record.Commit(published)
+	if err != nil {
+		return moorage.E("catalog.applyOnce", o.t.warehouse, moorage.KindInternal, err)
+	}
+	batch.Conditions = append([]registry.Condition{condition}, batch.Conditions...)
+	batch.Writes = append(batch.Writes, write)
+	err = o.apply(ctx, o.change, batch)
+	failed, isFailed := registry.FailedCondition(err)
+	switch {
+	case err == nil:
+		o.applied, o.record.Published = true, published
+		for _, file := range files {
+			o.documents.cache.Set(file.location, file.document)
+		}
+		return nil
+	case isFailed && failed.Key == condition.Key:
+		return moorage.Errorf(moorage.KindUnavailable, "The transaction took too long and was aborted; nothing was changed")
+	case isFailed:
+		return errMoved
+	}
+	return err
+}
+
+// finish cleans up after a transaction that has come true: the files of its earlier tries, and those that
+// tables which want that no longer keep.
+func (o *coordinator) finish(ctx context.Context) {
+	if len(o.record.Surplus()) > 0 {
+		o.end(ctx)
+	}
+	for _, p := range o.t.parts {
+		if !p.create && p.writes() {
+			o.deleteTrimmed(ctx, p.found, p.base, p.next)
+		}
+	}
+}
+
+// abandon ends a transaction that has certainly not come true, and will not, or had nothing to do: its record goes when its
+// files have.
+func (o *coordinator) abandon(ctx context.Context) {
+	if o.record.Exists() {
+		o.end(ctx)
+	}
+}
+
+// end deletes the files that the record names and no pointer does, then the record. What fails of it is left to recovery.
+func (o *coordinator) end(ctx context.Context) {
+	ctx, cancel := detached(ctx, settleTimeout)
+	defer cancel()
+	left := o.record
+	left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool { return slices.Contains(o.foreign, file) })
+	err := o.deleteSurplus(ctx, left.Transaction)
+	if err == nil {
+		err = o.transactions.Finish(ctx, o.record)
+	}
+	if err != nil {
+		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will", "transaction", o.record.ID, "error", err)
+		o.recovery.Kick()
+	}
+}

@@ -1,0 +1,66 @@
+package catalog
+
+import (
+	"context"
+	"sync"
+
+	"moorage/storage"
+)
+
+// hook does something once, in the middle of the next operation that writes a file: when that is about to be written.
+type hook struct {
+	mu sync.Mutex // guards do; a leaf
+	do func()
+}
+
+// once sets what is done.
+func (h *hook) once(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.do = do
+}
+
+// run does what was set, if it was not done yet.
+func (h *hook) run() {
+	h.mu.Lock()
+	do := h.do
+	h.do = nil
+	h.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
+
+// onCreate makes the storage of a fixture run the hook.
+func (h *hook) onCreate(config *Config) {
+	wrapStorage(config, func(inner storage.Store) storage.Store { return &hookedFiles{inner, h} })
+}
+
+type hookedFiles struct {
+	storage.Store
+	hook *hook
+}
+
+func (f *hookedFiles) Create(ctx context.Context, location string, body []byte) error {
+	f.hook.run()
+	return f.Store.Create(ctx, location, body)
+}
+
+// wrapStorage puts wrap around each storage of a fixture.
+func wrapStorage(config *Config, wrap func(storage.Store) storage.Store) {
+	open := config.OpenStorage
+	config.OpenStorage = func(place storage.Place) (storage.Store, error) {
+		inner, err := open(place)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(inner), nil
+	}
+}
+
+// countFiles makes the storage of a fixture note in count which files there are.
+func countFiles(count *fileCount) func(*Config) {
+	return func(config *Config) {
+		wrapStorage(config, func(inner storage.Store) storage.Store { return &countedFiles{inner, count} })
+	}
+}

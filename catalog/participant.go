@@ -1,0 +1,228 @@
+package catalog
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// transaction is one CommitTransaction under way. It belongs to one goroutine.
+type transaction struct {
+	warehouse string
+	parts     []*participant
+}
+
+// participant is a table of a transaction: one that is changed, made, or only required to be as it is.
+type participant struct {
+	commit
+	create bool
+
+	found *resolved          // nil for a table that is to be made
+	base  *metadata.Document // what found names, nil likewise
+
+	place storage.Place  // where its files are
+	next  metadataFile   // next.document == base: nothing is to be written
+	batch registry.Batch // what makes next the current version
+}
+
+func (p *participant) writes() bool { return p.next.document != p.base }
+
+// replayed tells whether all that t asks for has happened before.
+func (t *transaction) replayed() bool {
+	any := false
+	for _, p := range t.parts {
+		if p.create || p.keyed {
+			return false
+		}
+		for _, step := range p.steps {
+			any = any || len(step.Updates) > 0
+			if !p.base.IsReplay(step.Updates) {
+				return false
+			}
+		}
+	}
+	return any
+}
+
+// readParticipants reads the pointers of all tables of t that there must be, and the documents that they name.
+func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
+	var named, pinned []*participant
+	for _, p := range t.parts {
+		switch {
+		case p.create:
+		case p.pinned && p.found != nil:
+			pinned = append(pinned, p)
+		default:
+			named = append(named, p)
+		}
+	}
+	idents := make([]moorage.Identifier, len(named))
+	for i, p := range named {
+		idents[i] = p.ident
+	}
+	found, err := c.resolveTables(ctx, idents)
+	if err != nil {
+		return err
+	}
+	for i, p := range named {
+		p.found = found[i]
+	}
+	if err := c.readPinned(ctx, pinned); err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(filesAtOnce)
+	for _, p := range t.parts {
+		if p.create {
+			continue
+		}
+		group.Go(func() (err error) {
+			p.base, err = c.currentDocument(groupCtx, p.found)
+			return ofTable(p.ident, err)
+		})
+	}
+	return group.Wait()
+}
+
+// readPinned reads the pointers of tables that are followed by their table-uuid, whatever they are called by now.
+func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
+	known := make([]*resolved, len(parts))
+	for i, p := range parts {
+		known[i] = p.found
+	}
+	now, err := c.readPointers(ctx, known)
+	if err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if now[i] == nil || now[i].pointer.Warehouse != p.ident.Warehouse {
+			return noSuchTable(p.ident)
+		}
+		p.found = now[i]
+	}
+	return nil
+}
+
+// buildParticipants checks what each table must be like and builds what it is to be, against what was read.
+func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
+	for _, p := range t.parts {
+		if err := c.buildParticipant(ctx, p); err != nil {
+			return ofTable(p.ident, err)
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
+	if p.create {
+		ch, born, err := c.planBirth(ctx, p.ident, p.steps)
+		if err != nil {
+			return err
+		}
+		p.place = c.placeOf(ch.warehouse)
+		if p.next, err = c.nameFile(ch.storage, born.document, ""); err != nil {
+			return err
+		}
+		p.batch, err = c.birthBatch(ch, born, p.next.location)
+		return err
+	}
+	p.place = p.found.place
+	var err error
+	if p.next, err = c.applySteps(p.found, p.base, p.steps); err != nil {
+		return err
+	}
+	if !p.writes() {
+		p.batch = registry.Batch{Conditions: []registry.Condition{unchangedSince(p.found.record)}}
+		return nil
+	}
+	p.batch, err = c.moveBatch(ctx, p.found, p.base, p.next)
+	return err
+}
+
+// batch returns what one Apply must require and write to make all of t true.
+func (t *transaction) batch() (registry.Batch, error) {
+	var merged registry.Batch
+	conditions := make(map[registry.Condition]bool)
+	puts := make(map[registry.Key]registry.State)
+	for _, p := range t.parts {
+		for _, condition := range p.batch.Conditions {
+			if !conditions[condition] {
+				conditions[condition] = true
+				merged.Conditions = append(merged.Conditions, condition)
+			}
+		}
+		for _, write := range p.batch.Writes {
+			state, twice := puts[write.Key]
+			switch {
+			case !twice:
+				puts[write.Key] = write.State
+				merged.Writes = append(merged.Writes, write)
+			case state == registry.StateBelow && write.State == registry.StateBelow: // folders above two new tables
+			default:
+				return registry.Batch{}, overlap(p.ident, write.Key)
+			}
+		}
+	}
+	if len(merged.Conditions)+2 > registry.BatchItemsMax || len(merged.Writes)+2 > registry.BatchItemsMax {
+		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: its tables need %d records to be written at once, which are too many", len(merged.Writes))
+	}
+	return merged, nil
+}
+
+// overlap says why the change of ident and another one of its transaction cannot both be.
+func overlap(ident moorage.Identifier, key registry.Key) error {
+	switch key.Table {
+	case registry.TableLocation:
+		return moorage.Errorf(moorage.KindBadRequest, "Location of %s is, contains or lies within that of another table of the transaction: %s", ident, key.ID)
+	case registry.TableUUID:
+		return moorage.Errorf(moorage.KindAlreadyExists, "Another table of the transaction has the UUID of %s", ident)
+	}
+	return moorage.Errorf(moorage.KindCommitFailed, "Another change of the transaction is of the same table as %s by now", ident)
+}
+
+// participants returns what the log notes of t's tables.
+func (t *transaction) participants() []txlog.Participant {
+	noted := make([]txlog.Participant, len(t.parts))
+	for i, p := range t.parts {
+		noted[i] = txlog.Participant{Ident: p.ident, Writes: p.writes()}
+		if !p.create {
+			noted[i].Pointer, noted[i].ETag = p.found.pointer.ID, p.found.record.ETag
+		}
+	}
+	return noted
+}
+
+// files returns the metadata files that t writes.
+func (t *transaction) files() []metadataFile {
+	var files []metadataFile
+	for _, p := range t.parts {
+		if p.writes() {
+			files = append(files, p.next)
+		}
+	}
+	return files
+}
+
+func locationsOf(files []metadataFile) []string {
+	locations := make([]string, len(files))
+	for i, file := range files {
+		locations[i] = file.location
+	}
+	return locations
+}
+
+// ofTable adds to the text of err, which a client may see, which table of the transaction it is about.
+func ofTable(ident moorage.Identifier, err error) error {
+	text := moorage.MessageOf(err)
+	if text == "" || strings.Contains(text, ident.String()) {
+		return moorage.Annotate("", ident.String(), err)
+	}
+	return &moorage.Error{Kind: moorage.KindOf(err), Message: text + " (table " + ident.String() + ")", Err: err}
+}

@@ -1,0 +1,194 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// TransactionChangesMax is how many changes one transaction may ask for. Each takes up to a dozen of the
+// registry.BatchItemsMax items of the one Apply that makes all of them true.
+const TransactionChangesMax = 256
+
+// TransactionLockWaitMax bounds Config.TransactionLockWait.
+const TransactionLockWaitMax = 5 * time.Second
+
+const (
+	// transactionDeadline is after how long anybody may abort a transaction that has not been applied, counted from
+	// the beginning of its record.
+	transactionDeadline = 60 * time.Second
+	// transactionTimeout bounds what a coordinator does; it leaves transactionDeadline a margin.
+	transactionTimeout = 45 * time.Second
+	// transactionTriesMax is how often a transaction is built anew because versions moved under it.
+	transactionTriesMax = 8
+	// transactionTurnsMax bounds how long a transaction that is built anew waits for turns at its tables.
+	transactionTurnsMax = 500 * time.Millisecond
+	// filesAtOnce is how many metadata files one transaction reads, or writes, at a time.
+	filesAtOnce = 8
+)
+
+// CommitTransaction changes several tables of a warehouse, or makes some (assert-create): all or nothing, and whoever
+// sees one of the changes sees all of them.
+//
+//	resolve → lock → check → build → record → write → apply
+//
+// Changes of one table are applied in their order, as one version. A table whose changes only require something, or
+// change nothing, is a condition: it is as required at the moment at which the others change. The record of
+// the transaction, which names the files, is durable before the first of them is written; one Apply
+// moves all pointers and commits the record. A coordinator that dies before that leaves everything as it was, and
+// files that recovery deletes by the record.
+//
+// The locks of all pointers are taken at once or not at all, and only save work: what is read is a condition of
+// the Apply. If only versions moved meanwhile, all is checked and built anew, a bounded number of times.
+// A request that names one table only is a Commit, without locks and record. One that adds snapshots which all its tables
+// show to have been added before is a replay and succeeds.
+//
+// Errors: those of Commit, of whichever table is first to fail; KindBadRequest for no changes, more than
+// TransactionChangesMax, or an identifier of another warehouse; KindCommitFailed at once if another transaction works on one
+// of the tables. Durable when it returns.
+// Source: REST specification, commitTransaction.
+func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
+	return moorage.Annotate("catalog.CommitTransaction", warehouse, c.commitTransaction(ctx, warehouse, changes))
+}
+
+func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
+	if work := keyedOf(ctx); work != nil {
+		work.silent = true // that of a single table too
+	}
+	works, err := groupChanges(ctx, warehouse, changes)
+	if err != nil {
+		return err
+	}
+	if len(works) == 1 {
+		_, err := c.commitSteps(ctx, works[0].ident, works[0].steps)
+		return err
+	}
+	t := &transaction{warehouse: warehouse}
+	for _, work := range works {
+		create, err := metadata.IsCreate(work.steps[0].Requirements)
+		if err != nil {
+			return err
+		}
+		t.parts = append(t.parts, &participant{commit: work, create: create})
+	}
+	return c.runTransaction(ctx, t)
+}
+
+// groupChanges returns a commit for each table that changes name, in the order in which they come first.
+func groupChanges(ctx context.Context, warehouse string, changes []TableChange) ([]commit, error) {
+	switch {
+	case len(changes) == 0:
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: there are no table changes")
+	case len(changes) > TransactionChangesMax:
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", len(changes), TransactionChangesMax)
+	}
+	var idents []moorage.Identifier
+	var steps [][]metadata.Step
+	at := make(map[string]int, len(changes))
+	for _, change := range changes {
+		if err := change.Ident.Validate(); err != nil {
+			return nil, err
+		}
+		if change.Ident.Warehouse != warehouse {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Table %s is not in the warehouse %s", change.Ident, warehouse)
+		}
+		key := cacheKey(warehouse, change.Ident.Namespace, change.Ident.Name)
+		i, again := at[key]
+		if !again {
+			i = len(idents)
+			at[key] = i
+			idents, steps = append(idents, change.Ident), append(steps, nil)
+		}
+		steps[i] = append(steps[i], change.step())
+	}
+	works := make([]commit, len(idents))
+	for i, ident := range idents {
+		works[i] = newCommit(ctx, ident, steps[i])
+	}
+	return works, nil
+}
+
+// runTransaction brings t to its end.
+func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
+	// What names no table, or fails against the present versions, is refused before anything is locked.
+	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.readParticipants(ctx, t) })
+	if err != nil {
+		return err
+	}
+	if t.replayed() {
+		return nil
+	}
+	for _, p := range t.parts {
+		if p.create {
+			continue
+		}
+		if err := metadata.Check(p.base, p.steps[0].Requirements); err != nil {
+			return ofTable(p.ident, err)
+		}
+	}
+	hold, err := c.lockTransaction(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	ctx, cancel := detached(ctx, transactionTimeout) // not the hold's: to lose a lock is harmless
+	defer cancel()
+	return c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) error {
+		return c.tryTransaction(ctx, t, attempt > 0)
+	})
+}
+
+// lockTransaction takes the locks of all tables of t that there are: at once or, if the catalog's transactions wait for
+// locks, within that time. What it meets of transactions whose coordinator has died is brought to an end first.
+func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Hold, error) {
+	scope := lockScope{warehouse: t.warehouse}
+	for _, p := range t.parts {
+		if !p.create {
+			scope.pointers = append(scope.pointers, p.found.pointer.ID)
+		}
+	}
+	until := c.now().Add(c.transactionWait)
+	for attempt := 0; ; attempt++ {
+		hold, err := c.locks.Acquire(ctx, lockRequest(OpTransaction, scope), locks.Options{NonBlocking: true})
+		switch {
+		case err == nil:
+			return hold, nil
+		case !errors.Is(err, locks.ErrConflict):
+			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
+		}
+		resolved := attempt == 0 && c.resolveDead(ctx, scope.pointers)
+		if !resolved && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
+			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds one of the tables of this transaction; nothing was changed")
+		}
+	}
+}
+
+// resolveDead brings the transactions that are past their deadline and work on one of pointers to their end, and tells
+// whether there was one.
+func (c *Catalog) resolveDead(ctx context.Context, pointers []registry.ID) bool {
+	any := false
+	entries, err := c.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
+	if err != nil {
+		c.log.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
+		return false
+	}
+	for _, entry := range entries {
+		touches := slices.ContainsFunc(entry.Participants, func(p txlog.Participant) bool { return slices.Contains(pointers, p.Pointer) })
+		if !touches || entry.State == registry.StatePending && c.now().Before(entry.Deadline) {
+			continue
+		}
+		if err := c.resolveTransaction(ctx, entry); err != nil {
+			c.log.InfoContext(ctx, "could not end a transaction whose tables are needed", "transaction", entry.ID, "error", err)
+			continue
+		}
+		any = true
+	}
+	return any
+}
