@@ -52,18 +52,24 @@ func (c *Catalog) apply(ctx context.Context, change registry.Change, batch regis
 // which requires that key to be absent, can no longer happen. The pointer is never asked:
 // others may have committed on top since.
 func (c *Catalog) applyStep(ctx context.Context, change registry.Change, batch registry.Batch) error {
+	_, err := c.applyStepTags(ctx, change, batch)
+	return err
+}
+
+// applyStepTags is applyStep that returns the new ETags in the order of batch.Writes; none if it happened but the store's answer was lost.
+func (c *Catalog) applyStepTags(ctx context.Context, change registry.Change, batch registry.Batch) ([]registry.ETag, error) {
 	batch.Change = &change
-	_, err := c.store.Apply(ctx, batch)
+	etags, err := c.store.Apply(ctx, batch)
 	switch {
 	case err == nil:
-		return nil
+		return etags, nil
 	case errors.Is(err, registry.ErrUnknown):
-		return c.settle(ctx, change)
+		return nil, c.settle(ctx, change)
 	}
 	if _, failed := registry.FailedCondition(err); failed {
-		return err
+		return nil, err
 	}
-	return storeError("catalog.apply", err)
+	return nil, storeError("catalog.apply", err)
 }
 
 // settle finds out whether the batch of change happened.

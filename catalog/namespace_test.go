@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 )
 
 func TestNamespaceLife(t *testing.T) {
@@ -109,7 +110,7 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
+	if _, err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.LoadNamespace(f.ctx, testWarehouse, ns); err != nil {
@@ -124,6 +125,41 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	f.wantClean()
 }
 
+// A drop that fails at any call of the store, and says so, leaves nothing in state dropping: the namespace is
+// there for the next creator, who need not wait until the mark is stale.
+func TestFailedDropIsPutBack(t *testing.T) {
+	t.Parallel()
+	ns := moorage.Namespace{"ns"}
+	for name, prepare := range map[string]func(*fixture){
+		"empty":     func(*fixture) {},
+		"not empty": func(f *fixture) { f.create("t") },
+	} {
+		for _, action := range []registrytest.Action{registrytest.Fail, registrytest.Lose} {
+			survived := false
+			for k := 0; !survived; k++ {
+				f := newFixture(t)
+				prepare(f)
+				config := f.config
+				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
+				config.Store = faulty
+				node, err := New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = node.DropNamespace(f.ctx, testWarehouse, ns)
+				survived = faulty.Calls() <= k
+				if moorage.KindOf(err) == moorage.KindUnavailable || moorage.KindOf(err) == moorage.KindNamespaceNotEmpty {
+					f.create("u")
+				}
+				f.wantClean()
+				if t.Failed() {
+					t.Fatalf("%s, action %d at call %d: %v", name, action, k, err)
+				}
+			}
+		}
+	}
+}
+
 // What a drop that died leaves is no problem for an operator to look at.
 func TestCheckOfDeadDrop(t *testing.T) {
 	t.Parallel()
@@ -133,7 +169,7 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
+	if _, err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
 		t.Fatal(err)
 	}
 	f.clock.Advance(droppingStale + 1)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -266,32 +267,37 @@ func (c *Catalog) putBack(ctx context.Context, name string, ns moorage.Namespace
 	if err != nil {
 		return err
 	}
-	err = c.setContainerState(ctx, change, ch, registry.StateLive)
+	_, err = c.setContainerState(ctx, change, ch, registry.StateLive)
 	if _, failed := registry.FailedCondition(err); failed {
 		return nil // somebody else was here first; the caller looks again
 	}
 	return ignoreAgain(err)
 }
 
-// setContainerState writes the last record of ch again with another state.
-func (c *Catalog) setContainerState(ctx context.Context, change registry.Change, ch *chain, state registry.State) error {
-	record := ch.record()
-	var value any
-	if len(ch.levels) == 0 {
-		warehouse := ch.warehouse
-		warehouse.Since = c.now()
-		value = warehouse
+// setContainerState writes the last record of ch again with another state, and returns ch as it is then; nil without an
+// error if that has to be read, because the store's answer was lost.
+func (c *Catalog) setContainerState(ctx context.Context, change registry.Change, ch *chain, state registry.State) (*chain, error) {
+	next := *ch
+	next.levels = slices.Clone(ch.levels)
+	record, value := &next.warehouseRecord, any(&next.warehouse)
+	if len(next.levels) == 0 {
+		next.warehouse.Since = c.now()
 	} else {
-		namespace := ch.levels[len(ch.levels)-1].value
-		namespace.Since = c.now()
-		value = namespace
+		last := &next.levels[len(next.levels)-1]
+		last.value.Since = c.now()
+		record, value = &last.record, &last.value
 	}
 	writes, err := encodePuts(put{record.Key, state, value})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.applyStep(ctx, change, registry.Batch{
+	etags, err := c.applyStepTags(ctx, change, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
 		Writes:     writes,
 	})
+	if err != nil || etags == nil {
+		return nil, err
+	}
+	record.ETag, record.State, record.Value = etags[0], state, writes[0].Value
+	return &next, nil
 }

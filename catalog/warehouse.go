@@ -138,14 +138,8 @@ func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name s
 			return err
 		}
 		ident := moorage.Identifier{Warehouse: name, Namespace: ns}
-		if err := c.markDropping(ctx, operation, ident, ch); err != nil {
+		if ch, err = c.markDropping(ctx, operation, ident, ch); err != nil {
 			return err
-		}
-		if ch, err = c.resolveChain(ctx, name, ns); err != nil {
-			return err
-		}
-		if ch.record().State != registry.StateDropping {
-			return errAgain // put back by somebody who took us for dead
 		}
 		err = c.deleteIfEmpty(ctx, operation, ident, ch)
 		if err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown {
@@ -155,13 +149,23 @@ func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name s
 	})
 }
 
+// putBackAttempts is how often a drop that has failed tries to put back what it marked.
+const putBackAttempts = 5
+
 // putBackDetached is putBack for a drop that has failed, perhaps because its time ran out. What stays in state
 // dropping all the same is put back by whoever meets it once it is stale.
 func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *chain) {
 	ctx, cancel := detached(ctx, settleTimeout)
 	defer cancel()
-	if err := c.putBack(ctx, ident.Warehouse, ident.Namespace, ch); err != nil {
-		c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+	for attempt := 0; ; attempt++ {
+		err := c.putBack(ctx, ident.Warehouse, ident.Namespace, ch)
+		if err == nil {
+			return
+		}
+		if attempt+1 == putBackAttempts || c.pause(ctx, attempt+3) != nil {
+			c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+			return
+		}
 	}
 }
 
@@ -184,12 +188,23 @@ func notEmpty(name string, ns moorage.Namespace) error {
 	return moorage.Errorf(moorage.KindNamespaceNotEmpty, "Namespace %s is not empty", ns)
 }
 
-func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+// markDropping puts the last record of ch in state dropping, and returns ch as it is then.
+func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) (*chain, error) {
 	change, err := c.newChange(ctx, string(operation)+"-begin", ident)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return again(c.setContainerState(ctx, change, ch, registry.StateDropping))
+	marked, err := c.setContainerState(ctx, change, ch, registry.StateDropping)
+	if err != nil || marked != nil {
+		return marked, again(err)
+	}
+	if marked, err = c.resolveChain(ctx, ident.Warehouse, ident.Namespace); err != nil {
+		return nil, err
+	}
+	if marked.record().State != registry.StateDropping {
+		return nil, errAgain // put back by somebody who took us for dead
+	}
+	return marked, nil
 }
 
 func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
