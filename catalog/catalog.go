@@ -94,6 +94,8 @@ type Catalog struct {
 
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
+	made         time.Time       // when this catalog was
+	abortPending bool            // nobody used the store between its last process and made
 
 	lockTimes locks.Timeouts
 	staged    *stagedFolders
@@ -139,6 +141,8 @@ func New(config Config) (*Catalog, error) {
 		chains:           newChains(),
 		turns:            newTurns(),
 		transactions:     txlog.New(config.Store),
+		made:             config.Now(),
+		abortPending:     config.AbortPending,
 		twins:            newTwins(),
 		lockTimes:        locks.NewTimeouts(),
 		staged:           newStagedFolders(),

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/txlog"
 )
 
 // Report is what Check found.
@@ -29,7 +31,8 @@ type Report struct {
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent;
 //   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
-//   - live tables whose locations nest; tasks without a table.
+//   - live tables whose locations nest; tasks without a table, and those that were given up;
+//   - a transaction that nobody ended although its deadline was over long ago.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
 // who makes something in it puts it back.
@@ -62,6 +65,7 @@ type checker struct {
 	pointers   map[registry.ID]pointerAt
 	named      map[registry.ID]int  // how many entries name a pointer
 	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
+	unfinished map[registry.ID]bool // transactions
 }
 
 type namespaceAt struct {
@@ -83,6 +87,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		pointers:   map[registry.ID]pointerAt{},
 		named:      map[registry.ID]int{},
 		identified: map[registry.ID]bool{},
+		unfinished: map[registry.ID]bool{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	for _, step := range []struct {
@@ -94,6 +99,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		{registry.TablePointer, k.pointer},
 		{registry.TableEntry, k.entry},
 		{registry.TableUUID, k.uuid},
+		{registry.TableTransaction, k.transaction},
 		{registry.TableTask, k.task},
 	} {
 		err := c.scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
@@ -209,6 +215,28 @@ func (k *checker) uuid(record registry.Record) error {
 	return nil
 }
 
+// recoveryGrace is how long after its deadline a transaction may stay without being given up: longer than the workers
+// leave it alone for its tables' locks, and than they try.
+const recoveryGrace = recoverLockPatience + 10*time.Minute
+
+// transaction reports one that no worker seems to see. Of the files that it published nothing is asked here: while
+// a pointer names them they are looked at with it, and later they may be gone.
+func (k *checker) transaction(record registry.Record) error {
+	value, err := decode[txlog.Transaction](record)
+	if err != nil {
+		return err
+	}
+	k.unfinished[value.ID] = true
+	deadline := value.Deadline
+	if made := k.catalog.made; k.catalog.abortPending && deadline.Before(made) {
+		deadline = made // nobody had the store open before
+	}
+	if k.catalog.now().Sub(deadline) > recoveryGrace {
+		k.problem("%s is %s, and its deadline was %s", record.Key, record.State, value.Deadline.Format(time.RFC3339))
+	}
+	return nil
+}
+
 func (k *checker) task(record registry.Record) error {
 	value, err := decode[registry.Task](record)
 	if err != nil {
@@ -216,6 +244,12 @@ func (k *checker) task(record registry.Record) error {
 	}
 	if record.State == registry.StateBlocked {
 		k.problem("%s is blocked after %d attempts: %s", record.Key, value.Attempts, value.LastError)
+	}
+	if value.Kind == registry.TaskRecovery {
+		if !k.unfinished[value.ID] {
+			k.problem("%s belongs to no transaction", record.Key)
+		}
+		return nil
 	}
 	if pointer, ok := k.pointers[value.Pointer]; !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
 		k.problem("%s belongs to no dropped table", record.Key)

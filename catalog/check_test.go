@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -146,6 +147,49 @@ var damages = []struct {
 	{"blocked task", func(f tampering) {
 		f.put(registry.TaskKey(registry.ID{1}), registry.StateBlocked, registry.Task{ID: registry.ID{1}, Kind: registry.TaskPurge, LastError: "no disk"})
 	}, "no disk"},
+	{"transaction that nobody ends", func(f tampering) {
+		f.abandon("t")
+		f.clock.Advance(recoveryGrace)
+	}, "is pending, and its deadline was 2026-11-01T11:59:00Z"},
+	{"transaction that nobody cleans up after", func(f tampering) {
+		f.abandonCommitted("t")
+		f.clock.Advance(recoveryGrace)
+	}, "is committed, and its deadline was"},
+	{"transaction that was given up", func(f tampering) {
+		entry := f.abandon("t")
+		f.put(registry.TaskKey(entry.ID), registry.StateBlocked, registry.Task{ID: entry.ID, Kind: registry.TaskRecovery, Attempts: 50, LastError: "no disk"})
+	}, "is blocked after 50 attempts: no disk"},
+	{"blocker of no transaction", func(f tampering) {
+		f.put(registry.TaskKey(registry.ID{1}), registry.StateBlocked, registry.Task{ID: registry.ID{1}, Kind: registry.TaskRecovery})
+	}, "belongs to no transaction"},
+}
+
+// A transaction that has time, or that the workers may still be ending, is no problem; nor is one in a store that nobody had open.
+func TestCheckLeavesTransactionsTime(t *testing.T) {
+	t.Parallel()
+	for name, abortPending := range map[string]bool{"shared store": false, "store of one process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *Config) { c.AbortPending = abortPending })
+			f.create("t")
+			entry := f.abandon("t")
+			f.clock.Advance(recoveryGrace - time.Minute)
+			f.wantClean()
+			f.clock.Advance(48 * time.Hour)
+			report, err := f.Check(f.ctx)
+			if err != nil || len(report.Problems) != 1 {
+				t.Errorf("problems after two days: %q (%v), want one", report.Problems, err)
+			}
+			report, err = f.other(f.store).Check(f.ctx)
+			if found := len(report.Problems) > 0; err != nil || found == abortPending {
+				t.Errorf("problems that a new process finds: %q (%v)", report.Problems, err)
+			}
+			if err := f.resolveTransaction(f.ctx, entry); err != nil {
+				t.Fatal(err)
+			}
+			f.wantClean()
+		})
+	}
 }
 
 // Check finds each damage that it is there to find.

@@ -30,8 +30,8 @@ func newRecovery(c *Catalog, config Config) (*txlog.Recovery, error) {
 		Log: c.transactions, Resolve: c.resolveTransaction, Now: c.now,
 		Interval: config.SweepInterval, Jitter: jitter, Logger: c.log,
 	}
-	if config.AbortPending {
-		recovery.AbandonedBefore = c.now()
+	if c.abortPending {
+		recovery.AbandonedBefore = c.made
 	}
 	return txlog.NewRecovery(recovery), nil
 }

@@ -1,0 +1,321 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// UnfinishedTransaction is a transaction of which something is left to do, by its coordinator, by the
+// recovery or by an operator.
+type UnfinishedTransaction struct {
+	ID        string               `json:"id"`    // the commit id
+	State     string               `json:"state"` // pending, committed or aborted
+	Warehouse string               `json:"warehouse"`
+	Tables    []moorage.Identifier `json:"tables"`
+	Files     []string             `json:"files"`     // all that it has written or may yet write
+	Published []string             `json:"published"` // those that stay; the rest is deleted in the end
+	Began     time.Time            `json:"began"`
+	Deadline  time.Time            `json:"deadline"` // from then on anybody may abort it
+	Principal string               `json:"principal"`
+	RequestID string               `json:"request-id,omitempty"`
+	Blocker   *Blocker             `json:"blocker"` // null unless the recovery gave it up
+}
+
+// Blocker says why a worker gave something up, until an operator has looked.
+type Blocker struct {
+	Since     time.Time `json:"since"`
+	Attempts  int       `json:"attempts"`
+	LastError string    `json:"last-error"`
+}
+
+// BlockedPurge is a dropped table whose files could not be deleted.
+type BlockedPurge struct {
+	ID      string             `json:"id"` // of the task
+	Table   moorage.Identifier `json:"table"`
+	Blocker Blocker            `json:"blocker"` // since is when the table was dropped
+}
+
+// UnfinishedTransactions returns a page of the log of transactions, in the order of their ids, and after which id the
+// next page begins, empty if there is none. Errors: KindBadRequest if page.After is no id.
+func (c *Catalog) UnfinishedTransactions(ctx context.Context, page Page) (transactions []UnfinishedTransaction, next string, err error) {
+	const op = "catalog.UnfinishedTransactions"
+	var after registry.ID
+	if page.After != "" {
+		if after, err = parseID(page.After); err != nil {
+			return nil, "", moorage.Annotate(op, page.After, err)
+		}
+	}
+	transactions = []UnfinishedTransaction{}
+	limit := scanPage
+	if page.Limit > 0 {
+		limit = min(limit, page.Limit+1) // one more says whether there is a next page
+	}
+	for {
+		entries, err := c.transactions.Unfinished(ctx, after, limit)
+		if err != nil {
+			return nil, "", logError(op, err)
+		}
+		tasks, err := c.taskRecords(ctx, entries)
+		if err != nil {
+			return nil, "", moorage.Annotate(op, "", err)
+		}
+		for i, entry := range entries {
+			if page.Limit > 0 && len(transactions) == page.Limit {
+				return transactions, transactions[len(transactions)-1].ID, nil
+			}
+			transaction, err := unfinishedOf(entry, tasks[i])
+			if err != nil {
+				return nil, "", moorage.Annotate(op, entry.ID.String(), err)
+			}
+			transactions = append(transactions, transaction)
+		}
+		if len(entries) < limit {
+			return transactions, "", nil
+		}
+		after = entries[len(entries)-1].ID
+	}
+}
+
+// taskRecords returns the blocker of each transaction, or the zero record.
+func (c *Catalog) taskRecords(ctx context.Context, entries []txlog.Entry) ([]registry.Record, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	keys := make([]registry.Key, len(entries))
+	for i, entry := range entries {
+		keys[i] = registry.TaskKey(entry.ID)
+	}
+	return c.get(ctx, keys...)
+}
+
+func unfinishedOf(entry txlog.Entry, blocker registry.Record) (UnfinishedTransaction, error) {
+	unfinished := UnfinishedTransaction{
+		ID: entry.ID.String(), State: entry.State.String(), Warehouse: entry.Warehouse, Tables: []moorage.Identifier{},
+		Files: append([]string{}, entry.Files...), Published: append([]string{}, entry.Published...),
+		Began: entry.Began, Deadline: entry.Deadline, Principal: entry.Principal, RequestID: entry.RequestID,
+	}
+	for _, p := range entry.Participants {
+		unfinished.Tables = append(unfinished.Tables, p.Ident)
+	}
+	if blocker.Exists() {
+		task, err := decode[registry.Task](blocker)
+		if err != nil {
+			return unfinished, err
+		}
+		unfinished.Blocker = &Blocker{task.Created, task.Attempts, task.LastError}
+	}
+	return unfinished, nil
+}
+
+// BlockedPurges returns a page of the purges that were given up, in the order of their ids, and after which id the next page
+// begins, empty if there is none.
+func (c *Catalog) BlockedPurges(ctx context.Context, page Page) (purges []BlockedPurge, next string, err error) {
+	const op = "catalog.BlockedPurges"
+	purges = []BlockedPurge{}
+	err = c.scan(ctx, registry.TableTask, "", page.After, func(record registry.Record) (bool, error) {
+		task, err := decode[registry.Task](record)
+		if err != nil || task.Kind != registry.TaskPurge || record.State != registry.StateBlocked {
+			return true, err
+		}
+		if page.Limit > 0 && len(purges) == page.Limit {
+			next = purges[len(purges)-1].ID
+			return false, nil
+		}
+		pointers, err := c.get(ctx, registry.PointerKey(task.Pointer))
+		if err != nil || !pointers[0].Exists() {
+			return true, err
+		}
+		pointer, err := decode[registry.Pointer](pointers[0])
+		purges = append(purges, BlockedPurge{task.ID.String(), pointer.Identifier(), Blocker{task.Created, task.Attempts, task.LastError}})
+		return true, err
+	})
+	return purges, next, moorage.Annotate(op, "", err)
+}
+
+// What an operator's word can be about.
+const (
+	UnfinishedKindTransaction = "transaction"
+	UnfinishedKindPurge       = "purge"
+)
+
+// Retried is what became of something that an operator had tried again.
+type Retried struct {
+	Kind  string `json:"kind"`
+	Ended bool   `json:"ended"` // nothing is left to do; else a worker goes on trying
+	// Reason says why it was not ended at once, if that was tried.
+	Reason string `json:"reason,omitempty"`
+}
+
+// retryTimeout bounds the attempt that Retry makes itself.
+const retryTimeout = 30 * time.Second
+
+// Retry takes the blocker from the transaction or the purge called id, so that the workers of all nodes try it again from the start. A
+// transaction is tried once before it returns.
+//
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it.
+func (c *Catalog) Retry(ctx context.Context, id string) (Retried, error) {
+	const op = "catalog.Retry"
+	parsed, err := parseID(id)
+	if err != nil {
+		return Retried{}, moorage.Annotate(op, id, err)
+	}
+	var entry txlog.Entry
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		entry, err = c.unblock(ctx, parsed)
+		return again(err)
+	})
+	switch {
+	case err != nil:
+		return Retried{}, moorage.Annotate(op, id, err)
+	case !entry.Exists():
+		c.workers.purge.Kick()
+		return Retried{Kind: UnfinishedKindPurge}, nil
+	}
+	c.recovery.Kick()
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	retried := Retried{Kind: UnfinishedKindTransaction}
+	if err := c.resolveTransaction(ctx, entry); err != nil {
+		retried.Reason = err.Error()
+		return retried, nil
+	}
+	retried.Ended = true
+	return retried, nil
+}
+
+// unblock takes its blocker from what is called id, and returns the transaction, or one that does not exist if it is a purge.
+func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, error) {
+	const op = "catalog.unblock"
+	entry, found, err := c.transactions.Get(ctx, id)
+	if err != nil {
+		return entry, logError(op, err)
+	}
+	records, err := c.get(ctx, registry.TaskKey(id))
+	if err != nil {
+		return entry, err
+	}
+	blocker := records[0]
+	switch {
+	case !found && !blocker.Exists():
+		return entry, errNothingUnfinished(id)
+	case !blocker.Exists():
+		return entry, nil
+	}
+	write := registry.Delete(blocker.Key)
+	if !found {
+		task, err := decode[registry.Task](blocker)
+		if err != nil {
+			return entry, err
+		}
+		if task.Kind != registry.TaskPurge {
+			return entry, errAgain // its transaction has just ended
+		}
+		task.Attempts, task.LastError = 0, ""
+		writes, err := encodePuts(put{blocker.Key, registry.StateNone, task})
+		if err != nil {
+			return entry, err
+		}
+		write = writes[0]
+	}
+	_, err = c.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{unchangedSince(blocker)}, Writes: []registry.Write{write},
+	})
+	if _, failed := registry.FailedCondition(err); failed || err == nil {
+		return entry, err
+	}
+	return entry, logError(op, err)
+}
+
+// Aborted is what became of a transaction that an operator ended.
+type Aborted struct {
+	Was string `json:"was"` // its state before
+	// Forgotten tells whether its record is gone: it was given up. Else the recovery deletes its files and then its record.
+	Forgotten bool `json:"forgotten"`
+	// Left are the files of a forgotten transaction that nobody will delete, as far as they are there; not null.
+	Left []string `json:"left"`
+}
+
+// Abort ends the transaction called id. A pending one can no longer become true. One that the recovery gave up is forgotten, and
+// its files are left to whoever asked.
+//
+// Errors: KindBadRequest if id is no id, KindNotFound if no unfinished transaction has it, KindUnprocessable if
+// it is neither pending nor given up.
+func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
+	const op = "catalog.Abort"
+	aborted, err := c.abort(ctx, id)
+	if err != nil {
+		return Aborted{}, moorage.Annotate(op, id, err)
+	}
+	c.log.WarnContext(ctx, "an operator ended a transaction", "commit", id, "was", aborted.Was, "principal", moorage.Principal(ctx),
+		"forgotten", aborted.Forgotten, "files_left", len(aborted.Left))
+	return aborted, nil
+}
+
+func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
+	const op = "catalog.abort"
+	parsed, err := parseID(id)
+	if err != nil {
+		return Aborted{}, err
+	}
+	entry, found, err := c.transactions.Get(ctx, parsed)
+	if err != nil {
+		return Aborted{}, logError(op, err)
+	}
+	records, err := c.get(ctx, registry.TaskKey(parsed))
+	if err != nil {
+		return Aborted{}, err
+	}
+	blocked := records[0].Exists()
+	switch {
+	case !found && blocked:
+		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
+	case !found:
+		return Aborted{}, errNothingUnfinished(parsed)
+	}
+	aborted := Aborted{Was: entry.State.String(), Forgotten: blocked, Left: []string{}}
+	fenced, err := c.transactions.Abort(ctx, entry)
+	if err != nil {
+		return Aborted{}, logError(op, err)
+	}
+	if !blocked {
+		if entry.State != registry.StatePending || fenced.State != registry.StateAborted {
+			return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "The transaction is not pending and was not given up: the recovery ends it")
+		}
+		c.recovery.Kick()
+		return aborted, nil
+	}
+	if err := c.transactions.Finish(ctx, fenced); err != nil {
+		return Aborted{}, logError(op, err)
+	}
+	aborted.Left = append(aborted.Left, fenced.Surplus()...)
+	return aborted, nil
+}
+
+// RecoveryStats returns what the recovery of this process has seen and done.
+func (c *Catalog) RecoveryStats() txlog.Stats { return c.recovery.Stats() }
+
+func errNothingUnfinished(id registry.ID) error {
+	return moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has the id %s", id)
+}
+
+func parseID(text string) (registry.ID, error) {
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() {
+		return id, moorage.Errorf(moorage.KindBadRequest, "%q is no id: want 32 hexadecimal digits", text)
+	}
+	return id, nil
+}
+
+// logError gives an error of the log of transactions its kind. The steps that return it may be taken again.
+func logError(op string, err error) error {
+	if errors.Is(err, registry.ErrUnknown) {
+		return moorage.E(op, "", moorage.KindCommitUnknown, fmt.Errorf("the store did not answer: %w", err))
+	}
+	return storeError(op, err)
+}

@@ -1,0 +1,263 @@
+package catalog
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+	"moorage/txlog"
+)
+
+// newUndeletable returns a fixture whose storage deletes nothing until it is mended.
+func newUndeletable(t *testing.T) (f *fixture, mend func()) {
+	broken := true
+	f = newFixture(t, func(c *Config) {
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			inner, err := open(place)
+			if err != nil {
+				return nil, err
+			}
+			return storagetest.Faulty(inner, func(_ int, method string) storagetest.Action {
+				if broken && method == storagetest.MethodDelete {
+					return storagetest.Fail
+				}
+				return storagetest.Pass
+			}), nil
+		}
+	})
+	f.create("t")
+	return f, func() { broken = false }
+}
+
+// giveUp gives a transaction the blocker that the recovery would.
+func (f *fixture) giveUp(entry txlog.Entry) {
+	f.t.Helper()
+	tampering{f}.put(registry.TaskKey(entry.ID), registry.StateBlocked, registry.Task{
+		ID: entry.ID, Kind: registry.TaskRecovery, Created: f.clock.Now(), Attempts: 50, LastError: "no such bucket",
+	})
+}
+
+func TestUnfinishedTransactions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	f.create("u")
+	if found, next, err := f.UnfinishedTransactions(f.ctx, Page{}); err != nil || found == nil || len(found) != 0 || next != "" {
+		t.Errorf("of none: %+v, then %q (%v)", found, next, err)
+	}
+	pending, committed, blocked := f.abandon("t"), f.abandonCommitted("u"), f.abandon("t")
+	f.giveUp(blocked)
+	want := map[string]txlog.Entry{}
+	for _, entry := range []txlog.Entry{pending, committed, blocked} {
+		want[entry.ID.String()] = entry
+	}
+	for _, limit := range []int{0, 1, 2, 3, 4} {
+		var all []UnfinishedTransaction
+		page := Page{Limit: limit}
+		for {
+			found, next, err := f.UnfinishedTransactions(f.ctx, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, found...)
+			if next == "" {
+				break
+			}
+			if len(found) != limit {
+				t.Errorf("a page of %d, and there is another; want %d", len(found), limit)
+			}
+			page.After = next
+		}
+		if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b UnfinishedTransaction) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) }) {
+			t.Errorf("pages of %d: %+v", limit, all)
+		}
+		for _, got := range all {
+			entry := want[got.ID]
+			if got.State != entry.State.String() || got.Warehouse != testWarehouse || !slices.EqualFunc(got.Tables, []moorage.Identifier{entry.Participants[0].Ident}, moorage.Identifier.Equal) ||
+				!slices.Equal(got.Files, entry.Files) || !slices.Equal(got.Published, entry.Published) || !got.Began.Equal(entry.Began) || !got.Deadline.Equal(entry.Deadline) {
+				t.Errorf("got %+v, want %+v", got, entry)
+			}
+			if (got.Blocker != nil) != (entry.ID == blocked.ID) {
+				t.Errorf("the blocker of %s is %+v", got.ID, got.Blocker)
+			}
+			if got.Blocker != nil && *got.Blocker != (Blocker{f.clock.Now(), 50, "no such bucket"}) {
+				t.Errorf("the blocker is %+v", got.Blocker)
+			}
+		}
+	}
+	_, _, err := f.UnfinishedTransactions(f.ctx, Page{After: "t"})
+	wantKind(t, err, moorage.KindBadRequest)
+}
+
+// TestRetryTransaction tries again what was given up: in vain, and then with success.
+func TestRetryTransaction(t *testing.T) {
+	t.Parallel()
+	f, mend := newUndeletable(t)
+	entry := f.abandon("t")
+	f.giveUp(entry)
+	got, err := f.Retry(f.ctx, entry.ID.String())
+	if err != nil || got.Kind != UnfinishedKindTransaction || got.Ended || got.Reason == "" {
+		t.Errorf("in vain: got %+v (%v)", got, err)
+	}
+	if records, err := f.get(f.ctx, registry.TaskKey(entry.ID)); err != nil || records[0].Exists() {
+		t.Errorf("the blocker stays (%v), so that no worker tries", err)
+	}
+	mend()
+	if got, err = f.Retry(f.ctx, entry.ID.String()); err != nil || got != (Retried{Kind: UnfinishedKindTransaction, Ended: true}) {
+		t.Errorf("got %+v (%v), want it ended", got, err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+	_, err = f.Retry(f.ctx, entry.ID.String())
+	wantKind(t, err, moorage.KindNotFound)
+	_, err = f.Retry(f.ctx, "t")
+	wantKind(t, err, moorage.KindBadRequest)
+}
+
+// TestRetryPurge lists a purge that was given up, and lets the worker begin it anew.
+func TestRetryPurge(t *testing.T) {
+	t.Parallel()
+	f, mend := newUndeletable(t)
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	for range purgeAttemptsMax {
+		if err := f.purgeAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purges, next, err := f.BlockedPurges(f.ctx, Page{Limit: 1})
+	if err != nil || len(purges) != 1 || next != "" {
+		t.Fatalf("given up: %+v, then %q (%v)", purges, next, err)
+	}
+	if !purges[0].Table.Equal(ident("t")) || purges[0].Blocker.Attempts != purgeAttemptsMax || purges[0].Blocker.LastError == "" {
+		t.Errorf("given up: %+v", purges[0])
+	}
+	_, err = f.Abort(f.ctx, purges[0].ID)
+	wantKind(t, err, moorage.KindUnprocessable)
+	mend()
+	if got, err := f.Retry(f.ctx, purges[0].ID); err != nil || got != (Retried{Kind: UnfinishedKindPurge}) {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+	if purges, _, err := f.BlockedPurges(f.ctx, Page{}); err != nil || len(purges) != 0 {
+		t.Errorf("still given up: %+v (%v)", purges, err)
+	}
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantEnded()
+	f.wantClean()
+}
+
+// TestBlockedPurgesPages walks through purges that were given up, among other tasks.
+func TestBlockedPurgesPages(t *testing.T) {
+	t.Parallel()
+	f, _ := newUndeletable(t)
+	var want []string
+	for _, name := range []string{"a", "b", "c"} {
+		f.create(name)
+		if err := f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range purgeAttemptsMax {
+		if err := f.purgeAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.giveUp(f.abandon("t"))
+	f.create("d")
+	if err := f.DropTable(f.ctx, ident("d"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	for page := (Page{Limit: 2}); ; {
+		purges, next, err := f.BlockedPurges(f.ctx, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, purge := range purges {
+			want = append(want, purge.Table.Name)
+		}
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(want, []string{"a", "b", "c"}) {
+		t.Errorf("listed %q, want a, b and c", want)
+	}
+}
+
+// TestAbortPending ends a transaction under way: its coordinator can no longer commit, and the recovery cleans up.
+func TestAbortPending(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	transaction := f.transactionOver("t")
+	transaction.Deadline = f.clock.Now().Add(time.Minute)
+	entry, err := f.transactions.Begin(f.ctx, transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(entry.Files[0])
+	got, err := f.Abort(f.ctx, entry.ID.String())
+	if err != nil || got.Was != "pending" || got.Forgotten || got.Left == nil || len(got.Left) != 0 {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+	condition, write, err := entry.Commit(entry.Files[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
+	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
+		t.Errorf("its coordinator was answered %v", err)
+	}
+	_, err = f.Abort(f.ctx, entry.ID.String())
+	wantKind(t, err, moorage.KindUnprocessable) // the recovery is at it
+	if err := f.recovery.RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+	_, err = f.Abort(f.ctx, entry.ID.String())
+	wantKind(t, err, moorage.KindNotFound)
+	_, err = f.Abort(f.ctx, "")
+	wantKind(t, err, moorage.KindBadRequest)
+}
+
+// TestAbortGivenUp forgets a transaction and names the files that it leaves.
+func TestAbortGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, abandon := range map[string]func(*fixture) txlog.Entry{
+		"pending":   func(f *fixture) txlog.Entry { return f.abandon("t") },
+		"committed": func(f *fixture) txlog.Entry { return f.abandonCommitted("t") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := newUndeletable(t)
+			entry := abandon(f)
+			there := slices.DeleteFunc(slices.Clone(entry.Files), func(file string) bool {
+				_, err := f.files.Stat(f.ctx, file)
+				return errors.Is(err, storage.ErrNotFound)
+			})
+			if name == "committed" {
+				_, err := f.Abort(f.ctx, entry.ID.String())
+				wantKind(t, err, moorage.KindUnprocessable)
+			}
+			f.giveUp(entry)
+			got, err := f.Abort(f.ctx, entry.ID.String())
+			if err != nil || got.Was != name || !got.Forgotten || !slices.Equal(got.Left, entry.Surplus()) {
+				t.Errorf("got %+v (%v)", got, err)
+			}
+			f.wantFiles(entry, there...)
+			f.wantEnded()
+			f.wantClean()
+		})
+	}
+}
