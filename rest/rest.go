@@ -35,6 +35,7 @@ type Catalog interface {
 	warehouses
 	namespaces
 	tables
+	unfinished
 }
 
 type warehouses interface {

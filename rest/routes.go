@@ -74,6 +74,10 @@ func (s *server) routes() {
 	s.router.Get("/management/v1/check", s.adapt("check", s.check))
 	s.router.Post("/management/v1/check", s.adapt("check", s.check))
 	s.router.Post("/management/v1/backup", s.adapt("backup", s.backup))
+	s.router.Get("/management/v1/transactions", s.adapt("listTransactions", s.listTransactions))
+	s.router.Get("/management/v1/blocked-purges", s.adapt("listBlockedPurges", s.listBlockedPurges))
+	s.router.Post("/management/v1/unfinished/{id}/retry", s.adapt("retryUnfinished", s.retryUnfinished))
+	s.router.Post("/management/v1/unfinished/{id}/abort", s.adapt("abortUnfinished", s.abortUnfinished))
 	s.router.NotFound(s.adapt(operationUnknown, s.noRoute))
 	s.router.MethodNotAllowed(s.adapt(operationUnknown, s.noMethod))
 }

@@ -54,6 +54,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		serveCommand(), migrateCommand(), checkCommand(), backupCommand(),
+		recoverListCommand(), recoverRetryCommand(), recoverAbortCommand(),
 		warehouseCreateCommand(), warehouseListCommand(), warehouseDropCommand(),
 		versionCommand(),
 	}

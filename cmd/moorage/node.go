@@ -146,6 +146,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	if err != nil {
 		return nil, errors.Join(err, locks.close())
 	}
+	meterRecovery(metrics, made.RecoveryStats)
 	handler := rest.New(rest.Config{
 		Catalog:      made,
 		Logger:       logger,

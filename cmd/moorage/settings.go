@@ -41,7 +41,7 @@ type config struct {
 
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
-	URI        string            // check, backup: the running server to ask; empty: open the store
+	URI        string            // check, backup, recover: the running server to ask; empty: open the store
 }
 
 // storeMemory is the Store of a server that forgets everything when it ends.

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/registry/pebble"
+	"moorage/rest"
+)
+
+// operatorText is said of every command that looks at what is unfinished.
+const operatorText = "\n\nWithout --uri it opens the store itself; if that is a folder, its server must be stopped.\n"
+
+func recoverListCommand() command {
+	return command{
+		name:    "recover list",
+		summary: "list transactions that did not end, and what was given up",
+		text: "Prints every transaction over several tables of which something is left to do: those under way, those that the recovery is ending, and those " +
+			"that it gave up after 50 attempts in 5 minutes. Then the purges that were given up. Exits with 1 if anything was given up." + operatorText,
+		settings: recoverSettings(),
+		validate: validateS3,
+		run: func(ctx context.Context, c config, env environment) error {
+			return withOperators(ctx, c, env, func(o operators) error { return recoverList(ctx, o, env.stdout) })
+		},
+	}
+}
+
+func recoverRetryCommand() command {
+	return command{
+		name:    "recover retry",
+		operand: "ID",
+		summary: "try again what was given up",
+		text: "Has the transaction or the purge with this id tried again from the start, as recover list shows it: once its storage is mended. A transaction is " +
+			"tried at once, and then by the servers; a purge by the servers." + operatorText,
+		settings: recoverSettings(),
+		validate: validateS3,
+		run: func(ctx context.Context, c config, env environment) error {
+			return withOperators(ctx, c, env, func(o operators) error {
+				retried, err := o.Retry(ctx, c.Operand)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(env.stdout, describeRetried(retried))
+				return nil
+			})
+		},
+	}
+}
+
+func recoverAbortCommand() command {
+	return command{
+		name:    "recover abort",
+		operand: "ID",
+		summary: "end a transaction",
+		text: "Ends the transaction with this id, as recover list shows it. One that is pending can no longer become true, and the servers delete its files. One that " +
+			"was given up is forgotten: the command prints the files that may be left of it, and nobody will delete them. A purge cannot be aborted." + operatorText,
+		settings: recoverSettings(),
+		validate: validateS3,
+		run: func(ctx context.Context, c config, env environment) error {
+			return withOperators(ctx, c, env, func(o operators) error {
+				aborted, err := o.Abort(ctx, c.Operand)
+				if err != nil {
+					return err
+				}
+				describeAborted(env.stdout, aborted)
+				return nil
+			})
+		},
+	}
+}
+
+func recoverSettings() []setting {
+	return append(nodeSettings(), uriSetting("Ask the server that runs at this address."))
+}
+
+// operators is what an operator may do: a catalog of this process, or a server that runs.
+type operators interface {
+	UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error)
+	BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error)
+	Retry(ctx context.Context, id string) (catalog.Retried, error)
+	Abort(ctx context.Context, id string) (catalog.Aborted, error)
+}
+
+// withOperators runs do on the server at c.URI, or on the store.
+func withOperators(ctx context.Context, c config, env environment, do func(operators) error) error {
+	if c.URI != "" {
+		return do(runningServer{c.URI})
+	}
+	err := withStopped(ctx, c, env, func(node *node) error { return do(node.catalog) })
+	if errors.Is(err, pebble.ErrLocked) {
+		err = fmt.Errorf("%w, or ask it with --uri", err)
+	}
+	return err
+}
+
+// runningServer asks a server for what its catalog does. Its tokens take the place of the names of pages.
+type runningServer struct{ uri string }
+
+// UnfinishedTransactions is catalog.Catalog.UnfinishedTransactions, of the server.
+func (s runningServer) UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
+	var answer rest.TransactionsPage
+	err := s.page(ctx, "/management/v1/transactions", page, &answer)
+	return answer.Transactions, valueOf(answer.NextPageToken), err
+}
+
+// BlockedPurges is catalog.Catalog.BlockedPurges, of the server.
+func (s runningServer) BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+	var answer rest.PurgesPage
+	err := s.page(ctx, "/management/v1/blocked-purges", page, &answer)
+	return answer.Purges, valueOf(answer.NextPageToken), err
+}
+
+// Retry is catalog.Catalog.Retry, of the server.
+func (s runningServer) Retry(ctx context.Context, id string) (retried catalog.Retried, err error) {
+	err = askServer(ctx, s.uri, "POST", "/management/v1/unfinished/"+url.PathEscape(id)+"/retry", nil, &retried)
+	return retried, err
+}
+
+// Abort is catalog.Catalog.Abort, of the server.
+func (s runningServer) Abort(ctx context.Context, id string) (aborted catalog.Aborted, err error) {
+	err = askServer(ctx, s.uri, "POST", "/management/v1/unfinished/"+url.PathEscape(id)+"/abort", nil, &aborted)
+	return aborted, err
+}
+
+func (s runningServer) page(ctx context.Context, path string, page catalog.Page, answer any) error {
+	values := url.Values{"pageToken": {page.After}, "pageSize": {fmt.Sprint(page.Limit)}}
+	return askServer(ctx, s.uri, "GET", path+"?"+values.Encode(), nil, answer)
+}
+
+func valueOf(token *string) string {
+	if token == nil {
+		return ""
+	}
+	return *token
+}
+
+// recoverPage is how many transactions or purges are asked for at once.
+const recoverPage = 1000
+
+// recoverList prints everything, and fails if something was given up.
+func recoverList(ctx context.Context, o operators, out io.Writer) error {
+	transactions, blocked := 0, 0
+	for page := (catalog.Page{Limit: recoverPage}); ; {
+		found, next, err := o.UnfinishedTransactions(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, transaction := range found {
+			describeTransaction(out, transaction)
+			if transaction.Blocker != nil {
+				blocked++
+			}
+		}
+		transactions += len(found)
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	purges := 0
+	for page := (catalog.Page{Limit: recoverPage}); ; {
+		found, next, err := o.BlockedPurges(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, purge := range found {
+			fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", purge.ID, tableName(purge.Table), purge.Table.Warehouse)
+			describeBlocker(out, purge.Blocker)
+		}
+		purges += len(found)
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up\n", counted(transactions, "transaction"), blocked, counted(purges, "purge"))
+	if blocked+purges > 0 {
+		return errors.New("something was given up; see moorage recover retry and moorage recover abort")
+	}
+	return nil
+}
+
+func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
+	var by string
+	if t.Principal != "" {
+		by = " by " + t.Principal
+	}
+	fmt.Fprintf(out, "%s  transaction in warehouse %s, %s, began %s%s\n", t.ID, t.Warehouse, t.State, t.Began.Format(time.RFC3339), by)
+	if t.State == "pending" {
+		fmt.Fprintf(out, "    its coordinator has until %s\n", t.Deadline.Format(time.RFC3339))
+	}
+	names := make([]string, len(t.Tables))
+	for i, table := range t.Tables {
+		names[i] = tableName(table)
+	}
+	fmt.Fprintf(out, "    %s: %s\n", counted(len(names), "table"), strings.Join(names, ", "))
+	fmt.Fprintf(out, "    %s written, %d published\n", counted(len(t.Files), "file"), len(t.Published))
+	if t.Blocker != nil {
+		describeBlocker(out, *t.Blocker)
+	}
+}
+
+func describeBlocker(out io.Writer, b catalog.Blocker) {
+	fmt.Fprintf(out, "    given up after %s, last: %s\n", counted(b.Attempts, "attempt"), b.LastError)
+}
+
+// tableName is what a table is called in its warehouse.
+func tableName(ident moorage.Identifier) string {
+	return strings.Join(append(append([]string{}, ident.Namespace...), ident.Name), ".")
+}
+
+func describeRetried(r catalog.Retried) string {
+	switch {
+	case r.Ended:
+		return "the transaction is ended; nothing is left of it"
+	case r.Kind == catalog.UnfinishedKindPurge:
+		return "the servers try the purge again"
+	}
+	return "the servers try the transaction again; the first attempt: " + r.Reason
+}
+
+func describeAborted(out io.Writer, a catalog.Aborted) {
+	if !a.Forgotten {
+		fmt.Fprintln(out, "the transaction is aborted; the servers delete its files")
+		return
+	}
+	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n", a.Was, counted(len(a.Left), "file"))
+	for _, file := range a.Left {
+		fmt.Fprintln(out, file)
+	}
+}
