@@ -16,6 +16,9 @@ const bodyBytesFirst = 1 << 20
 
 // readBody returns the whole body of r. One that is longer than allowed is KindTooLarge.
 func (s *server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Content-Encoding %q is not supported for requests", encoding)
 	}

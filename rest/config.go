@@ -10,11 +10,13 @@ type configAnswer struct {
 	Defaults  map[string]string `json:"defaults"`
 	Overrides map[string]string `json:"overrides"`
 	Endpoints []string          `json:"endpoints"`
+	// KeyLifetime is an ISO 8601 duration. Clients that find it send an Idempotency-Key with every change.
+	KeyLifetime string `json:"idempotency-key-lifetime,omitempty"`
 }
 
 // getConfig answers what a client must know of a warehouse before anything else. A client
-// that names none keeps to the paths without a prefix. Neither idempotency-key-lifetime nor
-// an operation that is not in the route table is answered, because clients use what is.
+// that names none keeps to the paths without a prefix. Only operations of the route table are
+// answered, because clients use what is.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	q, err := queryOf(r)
 	if err != nil {
@@ -28,6 +30,9 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 		Defaults:  map[string]string{},
 		Overrides: map[string]string{"namespace-separator": namespaceSeparator},
 		Endpoints: s.endpoints,
+	}
+	if s.config.IdempotencyLifetime > 0 {
+		answer.KeyLifetime = isoDuration(s.config.IdempotencyLifetime)
 	}
 	if name != "" {
 		if _, err := s.catalog.LoadWarehouse(r.Context(), name); err != nil {

@@ -27,6 +27,7 @@ type fakeCatalog struct {
 	idents  []moorage.Identifier
 	spaces  []moorage.Namespace
 	created catalog.CreateTableRequest
+	keys    []catalog.Key
 }
 
 func (f *fakeCatalog) call(name string) error {
@@ -35,6 +36,11 @@ func (f *fakeCatalog) call(name string) error {
 		return f.do(name)
 	}
 	return f.fail
+}
+
+func (f *fakeCatalog) Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context) (catalog.Outcome, error)) (catalog.Outcome, error) {
+	f.keys = append(f.keys, key)
+	return mutate(ctx)
 }
 
 func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"moorage"
@@ -55,24 +56,25 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	return s.answerJSON(w, r, namespacesAnswer{append([]moorage.Namespace{}, children...), pages.seal(next)})
 }
 
-func (s *server) createNamespace(w http.ResponseWriter, r *http.Request) error {
+func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "create namespace request")
+	f, err := parseFields(body, "create namespace request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	ns, properties := f.namespace(), f.textMap("properties")
-	if f.failure != nil {
-		return f.failure
-	}
-	stored, err := s.catalog.CreateNamespace(r.Context(), warehouse, ns, properties)
-	if err != nil {
-		return err
-	}
-	return s.answerJSON(w, r, namespaceAnswer{ns, orEmpty(stored)})
+	return change{
+		func(ctx context.Context) (catalog.Outcome, error) {
+			stored, err := s.catalog.CreateNamespace(ctx, warehouse, ns, properties)
+			return catalog.Outcome{Properties: stored}, err
+		},
+		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
+			return s.answerJSON(w, r, namespaceAnswer{ns, orEmpty(outcome.Properties)})
+		},
+	}, f.failure
 }
 
 func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
@@ -98,39 +100,34 @@ func (s *server) namespaceExists(w http.ResponseWriter, r *http.Request) error {
 	return answerNothing(w)
 }
 
-func (s *server) dropNamespace(w http.ResponseWriter, r *http.Request) error {
+func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
-	if err != nil {
-		return err
-	}
-	if err := s.catalog.DropNamespace(r.Context(), warehouse, ns); err != nil {
-		return err
-	}
-	return answerNothing(w)
+	return silently(func(ctx context.Context) error { return s.catalog.DropNamespace(ctx, warehouse, ns) }), err
 }
 
-func (s *server) updateProperties(w http.ResponseWriter, r *http.Request) error {
+func (s *server) updateProperties(r *http.Request, body []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "update properties request")
+	f, err := parseFields(body, "update properties request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	change := catalog.PropertiesChange{Removals: f.texts("removals"), Updates: f.textMap("updates")}
-	if f.failure != nil {
-		return f.failure
-	}
-	result, err := s.catalog.UpdateNamespaceProperties(r.Context(), warehouse, ns, change)
-	if err != nil {
-		return err
-	}
-	return s.answerJSON(w, r, propertiesAnswer{
-		Updated: append([]string{}, result.Updated...),
-		Removed: append([]string{}, result.Removed...),
-		Missing: append([]string{}, result.Missing...),
-	})
+	asked := catalog.PropertiesChange{Removals: f.texts("removals"), Updates: f.textMap("updates")}
+	return change{
+		func(ctx context.Context) (catalog.Outcome, error) {
+			result, err := s.catalog.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
+			return catalog.Outcome{Changed: &result}, err
+		},
+		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
+			return s.answerJSON(w, r, propertiesAnswer{
+				Updated: append([]string{}, outcome.Changed.Updated...),
+				Removed: append([]string{}, outcome.Changed.Removed...),
+				Missing: append([]string{}, outcome.Changed.Missing...),
+			})
+		},
+	}, f.failure
 }
 
 // orEmpty returns properties, or an empty map for nil: null would tell clients that the

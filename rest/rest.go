@@ -36,6 +36,7 @@ type Catalog interface {
 	namespaces
 	tables
 	unfinished
+	Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context) (catalog.Outcome, error)) (catalog.Outcome, error)
 }
 
 type warehouses interface {
@@ -81,6 +82,9 @@ type Config struct {
 	// Backup copies the store to a new folder that is called name, below one of its own choice, and returns
 	// when the copy is durable; it checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (Backup, error)
+	// IdempotencyLifetime is how long clients are told that they may repeat a request with the same Idempotency-Key; that of
+	// the catalog. Keys are heeded in any case, but clients send them only if they are told. Default: they are not.
+	IdempotencyLifetime time.Duration
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
 	// CompressedBytesMax bounds the memory of compressed documents. Default CompressedBytesMaxDefault.

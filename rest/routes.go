@@ -12,12 +12,14 @@ import (
 // (server.adapt) if the handler has not begun to answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// operation is one operation of the Iceberg REST specification.
+// operation is one operation of the Iceberg REST specification. It has either a handler or, if it changes something, a
+// mutation, which takes an Idempotency-Key.
 type operation struct {
 	id     string // operationId
 	method string
 	path   string // as the specification spells it
 	handle handler
+	mutate mutation
 }
 
 // operations returns the operations of the specification that are served. Each is routed
@@ -30,26 +32,26 @@ func (s *server) operations() []operation {
 		table      = tables + "/{table}"
 	)
 	return []operation{
-		{"getConfig", http.MethodGet, "/v1/config", s.getConfig},
+		{id: "getConfig", method: http.MethodGet, path: "/v1/config", handle: s.getConfig},
 
-		{"listNamespaces", http.MethodGet, namespaces, s.listNamespaces},
-		{"createNamespace", http.MethodPost, namespaces, s.createNamespace},
-		{"loadNamespaceMetadata", http.MethodGet, namespace, s.loadNamespace},
-		{"namespaceExists", http.MethodHead, namespace, s.namespaceExists},
-		{"dropNamespace", http.MethodDelete, namespace, s.dropNamespace},
-		{"updateProperties", http.MethodPost, namespace + "/properties", s.updateProperties},
+		{id: "listNamespaces", method: http.MethodGet, path: namespaces, handle: s.listNamespaces},
+		{id: "createNamespace", method: http.MethodPost, path: namespaces, mutate: s.createNamespace},
+		{id: "loadNamespaceMetadata", method: http.MethodGet, path: namespace, handle: s.loadNamespace},
+		{id: "namespaceExists", method: http.MethodHead, path: namespace, handle: s.namespaceExists},
+		{id: "dropNamespace", method: http.MethodDelete, path: namespace, mutate: s.dropNamespace},
+		{id: "updateProperties", method: http.MethodPost, path: namespace + "/properties", mutate: s.updateProperties},
 
-		{"listTables", http.MethodGet, tables, s.listTables},
-		{"createTable", http.MethodPost, tables, s.createTable},
-		{"loadTable", http.MethodGet, table, s.loadTable},
-		{"tableExists", http.MethodHead, table, s.tableExists},
-		{"updateTable", http.MethodPost, table, s.commitTable},
-		{"dropTable", http.MethodDelete, table, s.dropTable},
-		{"unregisterTable", http.MethodPost, table + "/unregister", s.unregisterTable},
-		{"reportMetrics", http.MethodPost, table + "/metrics", s.reportMetrics},
-		{"registerTable", http.MethodPost, namespace + "/register", s.registerTable},
-		{"renameTable", http.MethodPost, "/v1/{prefix}/tables/rename", s.renameTable},
-		{"commitTransaction", http.MethodPost, "/v1/{prefix}/transactions/commit", s.commitTransaction},
+		{id: "listTables", method: http.MethodGet, path: tables, handle: s.listTables},
+		{id: "createTable", method: http.MethodPost, path: tables, mutate: s.createTable},
+		{id: "loadTable", method: http.MethodGet, path: table, handle: s.loadTable},
+		{id: "tableExists", method: http.MethodHead, path: table, handle: s.tableExists},
+		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable},
+		{id: "dropTable", method: http.MethodDelete, path: table, mutate: s.dropTable},
+		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
+		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
+		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
+		{id: "renameTable", method: http.MethodPost, path: "/v1/{prefix}/tables/rename", mutate: s.renameTable},
+		{id: "commitTransaction", method: http.MethodPost, path: "/v1/{prefix}/transactions/commit", mutate: s.commitTransaction},
 	}
 }
 
@@ -57,7 +59,11 @@ func (s *server) operations() []operation {
 func (s *server) routes() {
 	s.router = chi.NewRouter()
 	for _, op := range s.operations() {
-		h := s.adapt(op.id, op.handle)
+		handle := op.handle
+		if op.mutate != nil {
+			handle = s.mutate(op.mutate)
+		}
+		h := s.adapt(op.id, handle)
 		s.router.Method(op.method, op.path, h)
 		if short := strings.Replace(op.path, "/{prefix}", "", 1); short != op.path {
 			s.router.Method(op.method, short, h)

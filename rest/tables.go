@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"moorage"
@@ -44,14 +45,14 @@ func (s *server) listTables(w http.ResponseWriter, r *http.Request) error {
 
 // createTable makes a table, or, for stage-create, answers what would be made and stores
 // nothing: the client commits it later, with assert-create.
-func (s *server) createTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "create table request")
+	f, err := parseFields(body, "create table request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
 	f.require("schema")
@@ -63,14 +64,9 @@ func (s *server) createTable(w http.ResponseWriter, r *http.Request) error {
 		Properties:    f.textMap("properties"),
 		Stage:         f.boolean("stage-create"),
 	}
-	if f.failure != nil {
-		return f.failure
-	}
-	table, err := s.catalog.CreateTable(r.Context(), ident, request)
-	if err != nil {
-		return err
-	}
-	return s.answerTable(w, r, table, loadAnswer)
+	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
+		return s.catalog.CreateTable(ctx, ident, request)
+	}), f.failure
 }
 
 // tableExists answers 204 if the table is there.
@@ -86,24 +82,19 @@ func (s *server) tableExists(w http.ResponseWriter, r *http.Request) error {
 }
 
 // commitTable changes one table: the operation updateTable.
-func (s *server) commitTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	ident, err := pathIdentifier(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "commit request")
+	f, err := parseFields(body, "commit request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	request, err := decodeCommit(f, ident)
-	if err != nil {
-		return err
-	}
-	table, err := s.catalog.Commit(r.Context(), ident, request)
-	if err != nil {
-		return err
-	}
-	return s.answerTable(w, r, table, commitAnswer)
+	return s.answeringTable(commitAnswer, func(ctx context.Context) (*catalog.Table, error) {
+		return s.catalog.Commit(ctx, ident, request)
+	}), err
 }
 
 // decodeCommit reads a commit of the table ident. Both lists must be there, though they may be
@@ -138,52 +129,42 @@ func decodeCommit(f *fields, ident moorage.Identifier) (request catalog.CommitRe
 	return request, nil
 }
 
-func (s *server) dropTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
 	ident, err := pathIdentifier(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	q, err := queryOf(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	purge, err := q.boolean("purgeRequested")
-	if err != nil {
-		return err
-	}
-	if err := s.catalog.DropTable(r.Context(), ident, catalog.DropOptions{Purge: purge}); err != nil {
-		return err
-	}
-	return answerNothing(w)
+	return silently(func(ctx context.Context) error {
+		return s.catalog.DropTable(ctx, ident, catalog.DropOptions{Purge: purge})
+	}), err
 }
 
-func (s *server) renameTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) renameTable(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "rename table request")
+	f, err := parseFields(body, "rename table request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	from, to := f.identifier("source", warehouse), f.identifier("destination", warehouse)
-	if f.failure != nil {
-		return f.failure
-	}
-	if err := s.catalog.RenameTable(r.Context(), from, to); err != nil {
-		return err
-	}
-	return answerNothing(w)
+	return silently(func(ctx context.Context) error { return s.catalog.RenameTable(ctx, from, to) }), f.failure
 }
 
-func (s *server) registerTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "register table request")
+	f, err := parseFields(body, "register table request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
 	f.require("metadata-location")
@@ -191,28 +172,18 @@ func (s *server) registerTable(w http.ResponseWriter, r *http.Request) error {
 	if f.failure == nil && request.MetadataLocation == "" {
 		f.fail("member %q must not be empty", "metadata-location")
 	}
-	if f.failure != nil {
-		return f.failure
-	}
-	table, err := s.catalog.RegisterTable(r.Context(), ident, request)
-	if err != nil {
-		return err
-	}
-	return s.answerTable(w, r, table, loadAnswer)
+	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
+		return s.catalog.RegisterTable(ctx, ident, request)
+	}), f.failure
 }
 
 // unregisterTable takes a table out of the catalog, leaves its files alone and answers its last
 // version.
-func (s *server) unregisterTable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) unregisterTable(r *http.Request, _ []byte) (change, error) {
 	ident, err := pathIdentifier(r)
-	if err != nil {
-		return err
-	}
-	table, err := s.catalog.UnregisterTable(r.Context(), ident)
-	if err != nil {
-		return err
-	}
-	return s.answerTable(w, r, table, lastAnswer)
+	return s.answeringTable(lastAnswer, func(ctx context.Context) (*catalog.Table, error) {
+		return s.catalog.UnregisterTable(ctx, ident)
+	}), err
 }
 
 // Types of reports that clients send.

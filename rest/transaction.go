@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"moorage"
@@ -8,23 +9,17 @@ import (
 )
 
 // commitTransaction changes several tables, all or none.
-func (s *server) commitTransaction(w http.ResponseWriter, r *http.Request) error {
+func (s *server) commitTransaction(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return err
+		return change{}, err
 	}
-	f, err := s.readFields(w, r, "transaction request")
+	f, err := parseFields(body, "transaction request")
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	changes, err := decodeChanges(f, warehouse)
-	if err != nil {
-		return err
-	}
-	if err := s.catalog.CommitTransaction(r.Context(), warehouse, changes); err != nil {
-		return err
-	}
-	return answerNothing(w)
+	return silently(func(ctx context.Context) error { return s.catalog.CommitTransaction(ctx, warehouse, changes) }), err
 }
 
 // decodeChanges reads the changes of a transaction: commits of which each says which table it is of.

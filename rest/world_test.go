@@ -30,7 +30,8 @@ type world struct {
 	t         testing.TB
 	store     registry.Store
 	catalog   *catalog.Catalog
-	warehouse string // the folder of the default warehouse
+	config    catalog.Config // of catalog
+	warehouse string         // the folder of the default warehouse
 }
 
 // newWorld returns a world with the warehouse "default" in a new folder. change may set other parts
@@ -66,8 +67,8 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 	if w.store == nil {
 		w.store = memoryregistry.New(rand.Reader)
 	}
-	w.catalog, err = catalog.New(catalog.Config{Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open})
-	if err != nil {
+	w.config = catalog.Config{Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open}
+	if w.catalog, err = catalog.New(w.config); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, err := w.catalog.CreateWarehouse(w.t.Context(), catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: w.uri("")}); err != nil {
@@ -78,6 +79,16 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 		f(&config)
 	}
 	w.Handler = rest.New(config)
+}
+
+// restarted returns another catalog over the same records and files.
+func (w *world) restarted() *catalog.Catalog {
+	w.t.Helper()
+	c, err := catalog.New(w.config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
 }
 
 // uri returns the URI of a path below the warehouse.
@@ -198,13 +209,19 @@ var _ rest.Catalog = (*catalog.Catalog)(nil)
 // metadataLocation returns that of the table at path.
 func (w *world) metadataLocation(path string) string {
 	w.t.Helper()
-	var answer struct {
+	return metadataLocationOf(w.t, w.must("GET", path, ""))
+}
+
+// metadataLocationOf returns that of the table in an answer.
+func metadataLocationOf(t testing.TB, answer *httptest.ResponseRecorder) string {
+	t.Helper()
+	var table struct {
 		Location string `json:"metadata-location"`
 	}
-	if err := json.Unmarshal(w.must("GET", path, "").Body.Bytes(), &answer); err != nil {
-		w.t.Fatal(err)
+	if err := json.Unmarshal(answer.Body.Bytes(), &table); err != nil {
+		t.Fatal(err)
 	}
-	return answer.Location
+	return table.Location
 }
 
 func (w *world) readFile(uri string) []byte {

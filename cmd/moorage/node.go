@@ -132,28 +132,30 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	s3Options.Logger = logger
 	files := newStorages(s3Options)
 	made, err := catalog.New(catalog.Config{
-		Store:              store,
-		Locks:              locks,
-		OpenStorage:        files.open,
-		BorrowStorage:      files.borrow,
-		AllowedLocations:   c.AllowLocations,
-		Random:             rand.Reader,
-		Logger:             logger,
-		DocumentCacheBytes: c.CacheBytes,
-		UndropWindow:       c.UndropWindow,
-		AbortPending:       !c.inDatabase(),
+		Store:               store,
+		Locks:               locks,
+		OpenStorage:         files.open,
+		BorrowStorage:       files.borrow,
+		AllowedLocations:    c.AllowLocations,
+		Random:              rand.Reader,
+		Logger:              logger,
+		DocumentCacheBytes:  c.CacheBytes,
+		UndropWindow:        c.UndropWindow,
+		IdempotencyLifetime: c.KeyLifetime,
+		AbortPending:        !c.inDatabase(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close())
 	}
 	meterRecovery(metrics, made.RecoveryStats)
 	handler := rest.New(rest.Config{
-		Catalog:      made,
-		Logger:       logger,
-		Registry:     metrics,
-		Ready:        store.Healthy,
-		Backup:       newBackups(c, opened),
-		BodyBytesMax: c.BodyBytesMax,
+		Catalog:             made,
+		Logger:              logger,
+		Registry:            metrics,
+		Ready:               store.Healthy,
+		Backup:              newBackups(c, opened),
+		IdempotencyLifetime: c.KeyLifetime,
+		BodyBytesMax:        c.BodyBytesMax,
 	})
 	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler}, nil
 }

@@ -29,6 +29,7 @@ type config struct {
 	BodyBytesMax    int64         // longest request body, in bytes
 	CacheBytes      int64         // memory for metadata documents, in bytes
 	UndropWindow    time.Duration // how long a dropped table's records are kept
+	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
 	ShutdownTimeout time.Duration // how long requests under way may take to end
 
 	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
@@ -159,6 +160,12 @@ func serverSettings() []setting {
 			set:   one(parseDuration, "a duration such as 168h, more than 0", func(c *config, v time.Duration) { c.UndropWindow = v }),
 		},
 		{
+			name: "idempotency-lifetime", value: "DURATION", preset: "30m",
+			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. The files of a table that " +
+				"was changed in that time are not purged before its end.",
+			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h", func(c *config, v time.Duration) { c.KeyLifetime = v }),
+		},
+		{
 			name: "shutdown-timeout", value: "DURATION", preset: "45s",
 			usage: "How long requests under way may take to end after SIGTERM or SIGINT. A commit may need 30s.",
 			set:   one(parseDuration, "a duration such as 45s, more than 0", func(c *config, v time.Duration) { c.ShutdownTimeout = v }),
@@ -258,6 +265,18 @@ func parseDuration(v string) (time.Duration, error) {
 		err = strconv.ErrRange
 	}
 	return d, err
+}
+
+// lifetimeMax is far beyond what any client waits.
+const lifetimeMax = 365 * 24 * time.Hour
+
+// parseLifetime reads a duration that clients are told in seconds.
+func parseLifetime(v string) (time.Duration, error) {
+	d, err := parseDuration(v)
+	if err == nil && (d < time.Second || d > lifetimeMax) {
+		err = strconv.ErrRange
+	}
+	return d.Round(time.Second), err
 }
 
 // parseSize reads a positive number of bytes with an optional unit.
