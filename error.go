@@ -30,6 +30,7 @@ const (
 	KindCommitFailed                  // CommitFailedException: certainly not applied; refresh and retry
 	KindUnprocessable                 // UnprocessableEntityException
 	KindTooLarge                      // the request exceeds a bound of the server
+	KindTooManyRequests               // TooManyRequestsException: nothing was applied; later there will be room
 	KindUnavailable                   // ServiceUnavailableException: nothing was and nothing will be applied
 	KindCommitUnknown                 // CommitStateUnknownException: it may have been applied
 )
@@ -41,7 +42,7 @@ var kindNames = [...]string{
 	KindNoSuchTable: "no such table", KindNoSuchView: "no such view", KindNotFound: "not found",
 	KindUnsupported: "unsupported", KindAlreadyExists: "already exists",
 	KindNamespaceNotEmpty: "namespace not empty", KindCommitFailed: "commit failed",
-	KindUnprocessable: "unprocessable", KindTooLarge: "too large", KindUnavailable: "unavailable",
+	KindUnprocessable: "unprocessable", KindTooLarge: "too large", KindTooManyRequests: "too many requests", KindUnavailable: "unavailable",
 	KindCommitUnknown: "commit state unknown",
 }
 
@@ -80,7 +81,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // refused again however often it is sent. Others are the server's own, or who asks may yet be let in.
 func (k Kind) Final() bool {
 	switch k {
-	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden:
+	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden, KindTooManyRequests:
 		return false
 	}
 	return int(k) < len(kindNames)

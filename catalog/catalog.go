@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/locks"
@@ -87,6 +88,7 @@ type Catalog struct {
 
 	storages  *storages
 	documents *documents
+	readRoom  *semaphore.Weighted // for long metadata files, in bytes
 	names     *names
 	chains    *chains
 	turns     *turns
@@ -137,6 +139,7 @@ func New(config Config) (*Catalog, error) {
 		transactionWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
 		storages:         newStorages(config),
 		documents:        newDocuments(config.DocumentCacheBytes),
+		readRoom:         newReadRoom(),
 		names:            newNames(),
 		chains:           newChains(),
 		turns:            newTurns(),

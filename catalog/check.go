@@ -390,5 +390,5 @@ func (k *checker) readAt(ctx context.Context, place storage.Place, location stri
 		return nil, err
 	}
 	defer giveBack()
-	return readDocument(ctx, store, location)
+	return k.catalog.readDocument(ctx, store, location)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path"
 	"strconv"
@@ -19,9 +18,6 @@ import (
 	"moorage/registry"
 	"moorage/storage"
 )
-
-// metadataBytesMax bounds a metadata file, before and after decompression.
-const metadataBytesMax = 1 << 30
 
 // Properties of a table that the catalog itself acts on.
 const (
@@ -53,23 +49,8 @@ func (c *Catalog) document(ctx context.Context, store storage.Store, location st
 		func(ctx context.Context, location string) (*metadata.Document, error) {
 			ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 			defer cancel()
-			return readDocument(ctx, store, location)
+			return c.readDocument(ctx, store, location)
 		}))
-}
-
-func readDocument(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
-	raw, err := storage.ReadAll(ctx, store, location, metadataBytesMax)
-	if err != nil {
-		return nil, fileError(location, err)
-	}
-	if raw, err = decompress(raw); err != nil {
-		return nil, moorage.Errorf(moorage.KindValidation, "Cannot decompress metadata file %s: %w", location, err)
-	}
-	document, err := metadata.Parse(raw)
-	if err != nil {
-		return nil, moorage.Annotate("read metadata", location, err)
-	}
-	return document, nil
 }
 
 // fileError gives the failure of reading or writing a file its kind.
@@ -84,23 +65,6 @@ func fileError(location string, err error) error {
 		kind, text = moorage.KindBadRequest, "Malformed location: "+location
 	}
 	return &moorage.Error{Op: "catalog.file", Ident: location, Kind: kind, Message: text, Err: err}
-}
-
-// decompress returns raw, or its content if it is gzip. The name of the file does not matter:
-// writers have used several.
-func decompress(raw []byte) ([]byte, error) {
-	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
-		return raw, nil
-	}
-	reader, err := gzip.NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(reader, metadataBytesMax+1))
-	if err == nil && len(content) > metadataBytesMax {
-		err = fmt.Errorf("more than %d bytes", metadataBytesMax)
-	}
-	return content, err
 }
 
 // metadataFile is a metadata document and the name under which it is, or will be, stored.
@@ -143,6 +107,9 @@ func fileVersion(location string) int {
 // write stores the file, durably, before anything names it.
 func (f metadataFile) write(ctx context.Context) error {
 	body := f.document.Raw()
+	if len(body) > metadataBytesMax {
+		return moorage.Errorf(moorage.KindTooLarge, "The metadata of the table would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
+	}
 	if strings.HasSuffix(f.location, ".gz.metadata.json") {
 		var compressed bytes.Buffer
 		writer := gzip.NewWriter(&compressed)

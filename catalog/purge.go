@@ -93,7 +93,7 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 		return err
 	}
 	defer giveBack()
-	document, err := readDocument(ctx, store, pointer.MetadataLocation)
+	document, err := c.readDocument(ctx, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 		// Either there never was one, or it went last in an earlier attempt.

@@ -130,7 +130,7 @@ func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier
 		}
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
-	if r.document, err = readDocument(ctx, ch.storage, r.location); err != nil {
+	if r.document, err = c.readDocument(ctx, ch.storage, r.location); err != nil {
 		return nil, err
 	}
 	if n := len(r.document.UUID()); n == 0 || n > tableUUIDBytesMax {

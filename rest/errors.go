@@ -45,6 +45,7 @@ var wires = map[moorage.Kind]wire{
 	moorage.KindCommitFailed:      {http.StatusConflict, "CommitFailedException", "Commit failed, refresh and retry"},
 	moorage.KindUnprocessable:     {http.StatusUnprocessableEntity, "UnprocessableEntityException", "Unprocessable request"},
 	moorage.KindTooLarge:          {http.StatusRequestEntityTooLarge, "RequestTooLargeException", "Request is too large"},
+	moorage.KindTooManyRequests:   {http.StatusTooManyRequests, "TooManyRequestsException", "Too many requests, nothing was changed"},
 	moorage.KindUnavailable:       {http.StatusServiceUnavailable, "ServiceUnavailableException", "Service is unavailable, nothing was changed"},
 	moorage.KindCommitUnknown:     {http.StatusInternalServerError, "CommitStateUnknownException", "The outcome of the request is unknown, it may have been applied"},
 }
@@ -55,8 +56,8 @@ var (
 	wireNoMethod = wire{http.StatusMethodNotAllowed, "MethodNotAllowedException", "Method is not allowed here"}
 )
 
-// retryAfter is what a 503 advises, in seconds. Several clients repeat any request, also a
-// commit, after a 503 that has it, so nothing else may carry it.
+// retryAfter is what a 503 and a 429 advise, in seconds. Several clients repeat any request, also a
+// commit, after a 503 that has it, so nothing that may have been applied may carry it.
 const retryAfter = "1"
 
 // messageBytesMax bounds a message, which may quote what it refuses.
@@ -105,7 +106,7 @@ func (s *server) fail(x *exchange, r *http.Request, err error) {
 	if message == "" || answer.status == http.StatusInternalServerError && kind != moorage.KindCommitUnknown {
 		message = answer.fallback
 	}
-	if kind == moorage.KindUnavailable {
+	if kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests {
 		x.Header().Set("Retry-After", retryAfter)
 	}
 	writeFailure(x, r, answer, message)

@@ -78,7 +78,7 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 				h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 				w := send(h, s.method, s.path, s.body, "X-Request-Id", "asked-7")
 				want := wires[kind]
-				if got := w.Header().Get("Retry-After"); (got != "") != (kind == moorage.KindUnavailable) {
+				if got := w.Header().Get("Retry-After"); (got != "") != (kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests) {
 					t.Errorf("Retry-After is %q", got)
 				}
 				if got := strings.Count(logged.String(), "asked-7"); (got == 1) != (want.status >= 500) || got > 1 {

@@ -23,6 +23,7 @@ type exchange struct {
 	requestID string
 	status    int // 0: no answer yet
 	bytes     int64
+	room      int64 // taken of server.bodies, given back when the request is answered
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -53,7 +54,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
-	x.ResponseWriter, x.operation, x.status, x.bytes = w, operationUnknown, 0, 0
+	x.ResponseWriter, x.operation, x.status, x.bytes, x.room = w, operationUnknown, 0, 0, 0
 	x.requestID = s.requestID(r)
 	// The route context is made here and not by the router, which would copy the request once
 	// more and would decode names that hold %2F before it looks for slashes.
@@ -66,6 +67,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.metrics.inFlight.Inc()
 	defer func() {
 		torn := s.recovered(x, r, recover())
+		if x.room > 0 {
+			s.bodies.Release(x.room)
+		}
 		s.note(x, r, started)
 		if torn {
 			panic(http.ErrAbortHandler) // cuts the connection; net/http expects it

@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/catalog"
@@ -22,6 +23,8 @@ const (
 	// BodyBytesMaxDefault is generous because replacing or expiring a large table sends its
 	// snapshots and schemas in one request.
 	BodyBytesMaxDefault = 64 << 20
+	// BodiesBytesMaxDefault is room for four of the largest bodies of the default.
+	BodiesBytesMaxDefault = 256 << 20
 	// CompressedBytesMaxDefault holds the compressed documents of some thousand tables.
 	CompressedBytesMaxDefault = 64 << 20
 )
@@ -87,6 +90,10 @@ type Config struct {
 	IdempotencyLifetime time.Duration
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
+	// BodiesBytesMax bounds the memory of the bodies of all requests that are being answered, but for bodies of at most a mebibyte,
+	// which the server takes in any number. What is decoded from a body takes up to a few times as much again. A request
+	// that finds no room within some seconds is KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
+	BodiesBytesMax int64
 	// CompressedBytesMax bounds the memory of compressed documents. Default CompressedBytesMaxDefault.
 	CompressedBytesMax int64
 }
@@ -112,6 +119,10 @@ func (c Config) withDefaults() Config {
 	if c.BodyBytesMax <= 0 {
 		c.BodyBytesMax = BodyBytesMaxDefault
 	}
+	if c.BodiesBytesMax <= 0 {
+		c.BodiesBytesMax = BodiesBytesMaxDefault
+	}
+	c.BodiesBytesMax = max(c.BodiesBytesMax, c.BodyBytesMax)
 	if c.CompressedBytesMax <= 0 {
 		c.CompressedBytesMax = CompressedBytesMaxDefault
 	}
@@ -127,6 +138,7 @@ type server struct {
 	endpoints  []string
 	compressed *otter.Cache[compressedKey, *deflated]
 	origins    *http.CrossOriginProtection
+	bodies     *semaphore.Weighted // room for large bodies, in bytes
 
 	// A request's id is requestIDPrefix, which tells servers and their runs apart, and a number.
 	requestIDPrefix string
@@ -146,6 +158,7 @@ func New(config Config) http.Handler {
 		config:          config,
 		catalog:         config.Catalog,
 		origins:         http.NewCrossOriginProtection(),
+		bodies:          semaphore.NewWeighted(config.BodiesBytesMax),
 		metrics:         newMetrics(config.Registry),
 		requestIDPrefix: rand.Text()[:10] + "-",
 		compressed: otter.Must(&otter.Options[compressedKey, *deflated]{

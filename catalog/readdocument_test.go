@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// paddedFile returns the metadata of a table that certainly is not there, with a property of so many bytes.
+func paddedFile(table *Table, uuid string, padding int) []byte {
+	raw := strings.Replace(string(table.Document.Raw()), table.Document.UUID(), uuid, 1)
+	raw = strings.Replace(raw, `"properties":{`, `"properties":{"padding":"`+strings.Repeat("x", padding)+`",`, 1)
+	return []byte(strings.Replace(raw, table.Document.Location(), table.Document.Location()+"-"+uuid, 1))
+}
+
+func packed(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestReadRoom takes all the room for long metadata files: who reads another waits, and is refused after a while; short files
+// are not concerned, and when there is room again nothing of it is missing.
+func TestReadRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		table := f.create("t")
+		const file = "file:///wh/elsewhere/metadata/v1.metadata.json"
+		for name, tt := range map[string]struct {
+			content []byte
+			long    bool
+		}{
+			"short":         {paddedFile(table, "a", 1<<10), false},
+			"short, packed": {packed(t, paddedFile(table, "b", 1<<20)), false},
+			"long":          {paddedFile(table, "c", 5<<20), true},
+			"long, packed":  {packed(t, paddedFile(table, "d", 5<<20)), true},
+		} {
+			if err := errors.Join(f.files.Delete(f.ctx, file), f.files.Create(f.ctx, file, tt.content)); err != nil {
+				t.Fatal(err)
+			}
+			if !f.readRoom.TryAcquire(readRoomBytes) {
+				t.Fatalf("before %s: some of the room was not given back", name)
+			}
+			began := time.Now()
+			_, err := f.readDocument(f.ctx, f.files, file)
+			if tt.long {
+				wantKind(t, err, moorage.KindTooManyRequests)
+			}
+			if want := map[bool]time.Duration{true: readRoomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
+				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := f.readDocument(f.ctx, f.files, file)
+				ended <- err
+			}()
+			synctest.Wait()
+			f.readRoom.Release(readRoomBytes)
+			if err := <-ended; err != nil {
+				t.Errorf("%s, when there is room again: %v", name, err)
+			}
+		}
+	})
+}
+
+// endless is a file that has no end.
+type endless struct{ storage.Store }
+
+func (endless) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
+	return io.NopCloser(zeros{}), storage.Info{Bytes: freeReadBytes + 10}, nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// huge says that it is longer than what is read.
+type huge struct{ storage.Store }
+
+func (huge) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
+	return io.NopCloser(zeros{}), storage.Info{Bytes: metadataBytesMax + 1}, nil
+}
+
+// cutFile ends with an error.
+type cutFile struct {
+	storage.Store
+	content []byte
+}
+
+func (c cutFile) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
+	return io.NopCloser(io.MultiReader(bytes.NewReader(c.content), brokenReader{})), storage.Info{Bytes: 1 << 20}, nil
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// What is wrong with a file is told from what is wrong with reading it, and neither costs any room.
+func TestUnreadableMetadataFiles(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	whole := packed(t, f.create("t").Document.Raw())
+	for name, tt := range map[string]struct {
+		store storage.Store
+		kind  moorage.Kind
+	}{
+		"longer than it says":  {endless{}, moorage.KindValidation},
+		"longer than is read":  {huge{}, moorage.KindValidation},
+		"cut":                  {cutFile{content: []byte(`{"format-version":`)}, moorage.KindUnavailable},
+		"cut, before anything": {cutFile{}, moorage.KindUnavailable},
+		"cut, packed":          {cutFile{content: whole[:len(whole)/2]}, moorage.KindUnavailable},
+		"damaged, packed":      {reading(append(bytes.Clone(whole[:len(whole)-8]), "damaged!"...)), moorage.KindValidation},
+		"torn, packed":         {reading(whole[:len(whole)/2]), moorage.KindValidation},
+		"not packed at all":    {reading([]byte{0x1f, 0x8b, 'n', 'o'}), moorage.KindValidation},
+	} {
+		if _, err := f.readDocument(f.ctx, tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
+			t.Errorf("%s: %v of kind %s, want %s", name, err, moorage.KindOf(err), tt.kind)
+		}
+	}
+	if !f.readRoom.TryAcquire(readRoomBytes) {
+		t.Error("some of the room was not given back")
+	}
+}
+
+// reading is a file with that content.
+type reading []byte
+
+func (r reading) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
+	return io.NopCloser(bytes.NewReader(r)), storage.Info{Bytes: int64(len(r))}, nil
+}
+func (reading) Create(context.Context, string, []byte) error { return fmt.Errorf("read-only") }
+func (reading) Stat(context.Context, string) (storage.Info, error) {
+	return storage.Info{}, fmt.Errorf("not asked")
+}
+func (reading) Delete(context.Context, ...string) error { return fmt.Errorf("read-only") }

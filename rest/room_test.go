@@ -1,0 +1,122 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+)
+
+// holdingCatalog makes no namespaces: who asks for one called "hold" waits until something arrives on release, who asks for
+// one called "panic" makes it panic.
+type holdingCatalog struct {
+	Catalog
+	release chan struct{}
+}
+
+func (c *holdingCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, _ map[string]string) (map[string]string, error) {
+	switch ns[0] {
+	case "hold":
+		<-c.release
+	case "panic":
+		panic("asked for")
+	}
+	return nil, nil
+}
+
+// createBody returns a request for a namespace of that name, so many bytes long.
+func createBody(name string, bytes int) string {
+	head, tail := `{"namespace":["`+name+`"],"properties":{"k":"`, `"}}`
+	return head + strings.Repeat("x", bytes-len(head)-len(tail)) + tail
+}
+
+// post sends body, and says that it is of so many bytes; -1: nothing of that.
+func post(server http.Handler, body io.Reader, length int64) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/v1/namespaces", body)
+	r.ContentLength = length
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	return w
+}
+
+// TestRoomForBodies fills the room for large bodies: others wait for it, and are refused when that takes too long; small ones are not
+// concerned.
+func TestRoomForBodies(t *testing.T) {
+	t.Parallel()
+	const large, largest = 1<<20 + 1, 2 << 20
+	fake := &holdingCatalog{}
+	server := New(Config{Catalog: fake, BodyBytesMax: largest, BodiesBytesMax: 3 << 20})
+	synctest.Test(t, func(t *testing.T) {
+		fake.release = make(chan struct{})
+		// In the background; returns a channel that gets the status.
+		begin := func(name string, bytes int, length int64) chan int {
+			ended := make(chan int, 1)
+			go func() { ended <- post(server, strings.NewReader(createBody(name, bytes)), length).Code }()
+			synctest.Wait()
+			return ended
+		}
+		first := begin("hold", largest, largest)
+		if got := <-begin("small", 1<<20, 1<<20); got != http.StatusOK {
+			t.Errorf("a small body: %d", got)
+		}
+		for name, length := range map[string]int64{"of known length": large, "of unknown length": -1} {
+			began := time.Now()
+			w := post(server, strings.NewReader(createBody("a", large)), length)
+			wantFailure(t, w, http.StatusTooManyRequests, "TooManyRequestsException")
+			if w.Header().Get("Retry-After") == "" || w.Header().Get("Connection") != "close" || time.Since(began) != roomWait {
+				t.Errorf("a large body %s: header %v after %s", name, w.Header(), time.Since(began))
+			}
+		}
+		second := begin("hold", large, large)
+		fake.release <- struct{}{}
+		if got := <-first; got != http.StatusOK {
+			t.Errorf("the first: %d", got)
+		}
+		synctest.Wait() // the second has its room now
+		fake.release <- struct{}{}
+		if got := <-second; got != http.StatusOK {
+			t.Errorf("one that waited: %d", got)
+		}
+	})
+}
+
+// TestRoomIsGivenBack sends more than there is room for at once, one after the other, whatever becomes of each.
+func TestRoomIsGivenBack(t *testing.T) {
+	t.Parallel()
+	const large = 1<<20 + 1
+	server := New(Config{Catalog: &holdingCatalog{}, BodyBytesMax: 2 << 20, BodiesBytesMax: 2 << 20})
+	for range 3 {
+		for name, tt := range map[string]struct {
+			body   string
+			length int64
+			status int
+		}{
+			"answered":              {createBody("a", large), large, 200},
+			"of unknown size":       {createBody("a", large), -1, 200},
+			"panicked":              {createBody("panic", large), large, 500},
+			"not JSON":              {strings.Repeat("x", large), large, 400},
+			"cut":                   {createBody("a", large) + "x", large + 100, 400},
+			"too long":              {createBody("a", 3<<20), -1, 413},
+			"too long, and said so": {"", 3 << 20, 413},
+		} {
+			var body io.Reader = strings.NewReader(tt.body)
+			if name == "cut" {
+				body = io.MultiReader(body, failingReader{})
+			}
+			if got := post(server, body, tt.length); got.Code != tt.status {
+				t.Errorf("%s: %d %s, want %d", name, got.Code, got.Body, tt.status)
+			}
+		}
+	}
+}
+
+// failingReader is a connection that was cut.
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
