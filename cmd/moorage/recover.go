@@ -38,11 +38,14 @@ func recoverRetryCommand() command {
 		operand: "ID",
 		summary: "try again what was given up",
 		text: "Has the transaction or the purge with this id tried again from the start, as recover list shows it: once its storage is mended. A transaction is " +
-			"tried at once, and then by the servers; a purge by the servers." + operatorText,
+			"tried at once, and then by the servers; a purge by the servers. For all that was given up say all instead of an id." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
 			return withOperators(ctx, c, env, func(o operators) error {
+				if c.Operand == everything {
+					return retryAll(ctx, o, env.stdout)
+				}
 				retried, err := o.Retry(ctx, c.Operand)
 				if err != nil {
 					return err
@@ -144,39 +147,73 @@ func valueOf(token *string) string {
 // recoverPage is how many transactions or purges are asked for at once.
 const recoverPage = 1000
 
-// recoverList prints everything, and fails if something was given up.
-func recoverList(ctx context.Context, o operators, out io.Writer) error {
-	transactions, blocked := 0, 0
+// eachPage calls visit with everything that list answers, page by page.
+func eachPage[T any](ctx context.Context, list func(context.Context, catalog.Page) ([]T, string, error), visit func(T)) error {
 	for page := (catalog.Page{Limit: recoverPage}); ; {
-		found, next, err := o.UnfinishedTransactions(ctx, page)
+		found, next, err := list(ctx, page)
 		if err != nil {
 			return err
 		}
-		for _, transaction := range found {
-			describeTransaction(out, transaction)
-			if transaction.Blocker != nil {
-				blocked++
-			}
+		for _, one := range found {
+			visit(one)
 		}
-		transactions += len(found)
 		if page.After = next; next == "" {
-			break
+			return nil
 		}
 	}
-	purges := 0
-	for page := (catalog.Page{Limit: recoverPage}); ; {
-		found, next, err := o.BlockedPurges(ctx, page)
-		if err != nil {
-			return err
+}
+
+// everything is what recover retry takes in the place of an id.
+const everything = "all"
+
+// retryAll has all tried again that was given up; that one cannot be keeps no other from it.
+func retryAll(ctx context.Context, o operators, out io.Writer) error {
+	var ids []string
+	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
+		if t.Blocker != nil {
+			ids = append(ids, t.ID)
 		}
-		for _, purge := range found {
-			fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", purge.ID, tableName(purge.Table), purge.Table.Warehouse)
-			describeBlocker(out, purge.Blocker)
+	})
+	if err == nil {
+		err = eachPage(ctx, o.BlockedPurges, func(p catalog.BlockedPurge) { ids = append(ids, p.ID) })
+	}
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		fmt.Fprintln(out, "nothing was given up")
+		return nil
+	}
+	var failures []error
+	for _, id := range ids {
+		if retried, err := o.Retry(ctx, id); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", id, err))
+		} else {
+			fmt.Fprintf(out, "%s  %s\n", id, describeRetried(retried))
 		}
-		purges += len(found)
-		if page.After = next; next == "" {
-			break
+	}
+	return errors.Join(failures...)
+}
+
+// recoverList prints everything, and fails if something was given up.
+func recoverList(ctx context.Context, o operators, out io.Writer) error {
+	transactions, blocked, purges := 0, 0, 0
+	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
+		describeTransaction(out, t)
+		transactions++
+		if t.Blocker != nil {
+			blocked++
 		}
+	})
+	if err == nil {
+		err = eachPage(ctx, o.BlockedPurges, func(p catalog.BlockedPurge) {
+			fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
+			describeBlocker(out, p.Blocker)
+			purges++
+		})
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up\n", counted(transactions, "transaction"), blocked, counted(purges, "purge"))
 	if blocked+purges > 0 {

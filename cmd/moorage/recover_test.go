@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/txlog"
@@ -22,8 +25,8 @@ type leftover struct {
 	written string // the path of the only file of it that is there
 }
 
-// leave makes three: one that was given up twice over, and one whose coordinator had another minute.
-func leave(t *testing.T, data string) (mended, broken, pending leftover) {
+// leave makes some that were given up, and one whose coordinator had another minute.
+func leave(t *testing.T, data string) (mended, broken, pending, again leftover) {
 	t.Helper()
 	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
 	if err != nil {
@@ -69,7 +72,7 @@ func leave(t *testing.T, data string) (mended, broken, pending leftover) {
 		}
 		return left
 	}
-	return begin(true), begin(true), begin(false)
+	return begin(true), begin(true), begin(false), begin(true)
 }
 
 // TestRecover lists, retries and aborts what is left in the store of a stopped server, and then through one that runs.
@@ -77,7 +80,7 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	startServe(t, "--data", data).stop()
-	mended, broken, pending := leave(t, data)
+	mended, broken, pending, again := leave(t, data)
 	there := func(left leftover) bool {
 		_, err := os.Stat(left.written)
 		return err == nil
@@ -98,13 +101,13 @@ func TestRecover(t *testing.T) {
 	wantSaid(append([]string{"list"}, stopped...), exitFailed, []string{
 		mended.id + "  transaction in warehouse default, aborted, began ", broken.id, pending.id + "  transaction in warehouse default, pending, began ", " by ann\n",
 		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "2 files written, 0 published\n",
-		"given up after 50 attempts, last: no such bucket\n", "3 transactions unfinished, 2 given up; 0 purges given up\n",
+		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up\n",
 	}, "something was given up")
-	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != exitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 2 {
+	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != exitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
 		t.Errorf("check: %+v", got)
 	}
 	wantSaid(append([]string{"retry", mended.id}, stopped...), exitDone, []string{"the transaction is ended"}, "")
-	if there(mended) || !there(broken) || !there(pending) {
+	if there(mended) || !there(again) || !there(broken) || !there(pending) {
 		t.Error("after the retry another file is there than should be")
 	}
 
@@ -120,8 +123,8 @@ func TestRecover(t *testing.T) {
 		t.Error("after the start another file is there than should be")
 	}
 	running := []string{"--uri", server.uri}
-	wantSaid(append([]string{"list"}, running...), exitFailed, []string{broken.id, "1 transaction unfinished, 1 given up"}, "something was given up")
-	if code, body := server.request(t, "GET", "/management/v1/transactions?pageToken=", ""); code != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`{"id":%q,"state":"aborted"`, broken.id)) {
+	wantSaid(append([]string{"list"}, running...), exitFailed, []string{broken.id, again.id, "2 transactions unfinished, 2 given up"}, "something was given up")
+	if code, body := server.request(t, "GET", "/management/v1/transactions?pageToken=&pageSize=1", ""); code != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`{"id":%q,"state":"aborted"`, min(broken.id, again.id))) {
 		t.Errorf("the list of transactions: %d %s", code, body)
 	}
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_transactions_recovered_total 1\n") {
@@ -132,8 +135,75 @@ func TestRecover(t *testing.T) {
 	if !there(broken) {
 		t.Error("the file of a forgotten transaction is gone")
 	}
+	wantSaid(append([]string{"retry", "all"}, running...), exitDone, []string{again.id + "  the transaction is ended"}, "")
+	if there(again) {
+		t.Error("the file of a transaction that was tried again is there")
+	}
+	wantSaid(append([]string{"retry", "all"}, running...), exitDone, []string{"nothing was given up"}, "")
 	wantSaid(append([]string{"retry", broken.id}, running...), exitFailed, nil, "Nothing unfinished has the id "+broken.id)
 	wantSaid(append([]string{"abort", "a/../b"}, running...), exitFailed, nil, "is no id")
 	wantSaid(append([]string{"list"}, running...), exitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up\n"}, "")
 	wantSaid([]string{"abort"}, exitUsage, nil, "ID")
+}
+
+// fakeOperators has three transactions and three purges, one to a page; the second transaction cannot be tried again.
+type fakeOperators struct{ retried []string }
+
+func (f *fakeOperators) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
+	id, next := nextOf(page, "t")
+	return []catalog.UnfinishedTransaction{{ID: id, State: "committed", Blocker: &catalog.Blocker{Attempts: 1, LastError: "no disk"}}}, next, nil
+}
+
+func (f *fakeOperators) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+	id, next := nextOf(page, "p")
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	return []catalog.BlockedPurge{{ID: id, Table: table, Blocker: catalog.Blocker{Attempts: 50, LastError: "no bucket"}}}, next, nil
+}
+
+func nextOf(page catalog.Page, prefix string) (id, next string) {
+	id = fmt.Sprint(prefix, len(page.After)+1) // the names of pages are "", "." and ".."
+	if len(page.After) < 2 {
+		next = page.After + "."
+	}
+	return id, next
+}
+
+func (f *fakeOperators) Retry(_ context.Context, id string) (catalog.Retried, error) {
+	f.retried = append(f.retried, id)
+	switch id {
+	case "t1":
+		return catalog.Retried{Kind: catalog.UnfinishedKindTransaction, Reason: "no disk"}, nil
+	case "t2":
+		return catalog.Retried{}, errors.New("gone")
+	case "t3":
+		return catalog.Retried{Kind: catalog.UnfinishedKindTransaction, Ended: true}, nil
+	}
+	return catalog.Retried{Kind: catalog.UnfinishedKindPurge}, nil
+}
+
+func (f *fakeOperators) Abort(context.Context, string) (catalog.Aborted, error) {
+	return catalog.Aborted{}, errors.New("not asked for")
+}
+
+// Lists are followed to their end, and one thing that cannot be tried again keeps no other from it.
+func TestRecoverPages(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	f := &fakeOperators{}
+	if err := recoverList(t.Context(), f, &out); err == nil {
+		t.Error("recover list has nothing to say of what was given up")
+	}
+	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket\n", "p3  purge", "3 transactions unfinished, 3 given up; 3 purges given up\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	err := retryAll(t.Context(), f, &out)
+	if err == nil || err.Error() != "t2: gone" || strings.Join(f.retried, " ") != "t1 t2 t3 p1 p2 p3" {
+		t.Errorf("retried %q, with %v", f.retried, err)
+	}
+	if want := "t1  the servers try the transaction again; the first attempt: no disk\nt3  the transaction is ended; nothing is left of it\np1  the servers try the purge again\n"; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("said\n%s\nwant\n%s…", out.String(), want)
+	}
 }
