@@ -40,7 +40,7 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, result, _ := k.Judge(history.Events); result != porcupine.Illegal {
+			if _, result := k.Judge(history.Events); result != porcupine.Illegal {
 				t.Errorf("the checker says %v; %s", result, history.Summary())
 			}
 		})

@@ -1,15 +1,18 @@
 package historytest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"golang.org/x/sync/errgroup"
 
 	"moorage/metadata"
 )
@@ -19,10 +22,6 @@ const (
 	checkTimeout = time.Minute
 	// problemsMax is how many problems are printed.
 	problemsMax = 20
-	// never is when a call ends whose outcome stays unknown: it may still happen after everything else.
-	never = int64(1) << 62
-	// end stands in the order of a group where all calls that were answered are over.
-	end Action = "end"
 )
 
 // version is a version of a table, as its file tells.
@@ -33,20 +32,17 @@ type version struct {
 	document *metadata.Document
 }
 
-// Checker judges a history. Nothing in it looks at the catalog or its store. It is not safe for concurrent use.
+// Checker judges a history. Nothing in it looks at the catalog or its store. It is safe for concurrent use.
 type Checker struct {
 	files    map[string]version   // by location; also those that were deleted since
 	authored map[string][]version // by call
 	faults   bool
-	// followed holds the locations on which another version was certainly made. A table cannot have been dropped with one of
-	// them: no location comes back. Without knowing that, the search for an order tries every drop at every version.
-	followed map[string]bool
 }
 
 // NewChecker reads the metadata files that were ever created, by their locations. With faults, calls may have been refused
 // as unavailable.
 func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
-	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults, followed: map[string]bool{}}
+	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults}
 	for location, body := range files {
 		document, err := metadata.Parse(body)
 		if err != nil {
@@ -72,86 +68,34 @@ func Head(document *metadata.Document) int64 {
 	return id
 }
 
-// model says what a group of names is to one client alone.
-func (k *Checker) model() porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return state{} },
-		Step: func(s, input, output any) (bool, any) {
-			return k.step(s.(state), input.(Call), output.(Answer))
-		},
-		Partition: func(operations []porcupine.Operation) [][]porcupine.Operation {
-			groups := map[int][]porcupine.Operation{}
-			for _, o := range operations {
-				group := o.Input.(Call).Group
-				groups[group] = append(groups[group], o)
-			}
-			var parts [][]porcupine.Operation
-			for _, group := range slices.Sorted(maps.Keys(groups)) {
-				parts = append(parts, groups[group])
-			}
-			return parts
-		},
-		DescribeOperation: func(input, output any) string { return describe(input.(Call), output.(Answer)) },
-		DescribeState:     func(s any) string { return fmt.Sprint(s) },
+// Judge returns what is wrong with the versions in events, and whether there is an order of the calls of each group.
+func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult) {
+	result = porcupine.Ok
+	for _, v := range k.judgeGroups(events) {
+		if v.result == porcupine.Illegal || result == porcupine.Ok {
+			result = v.result
+		}
 	}
+	return k.contents(events), result
 }
 
-// Judge returns what is wrong with the versions in events, and porcupine's account of their order.
-func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult, info porcupine.LinearizationInfo) {
-	seen := k.seen(events)
-	var operations []porcupine.Operation
-	ends := map[int]int64{} // of the groups
-	clients := 0
+// judgeGroups judges each group by itself, as many at a time as there are processors.
+func (k *Checker) judgeGroups(events []Event) []verdict {
+	groups := map[int][]Event{}
 	for _, event := range events {
-		clients = max(clients, event.Call.Client+1)
-		to := event.To
-		if event.Answer.Unknown() {
-			if k.leftNothing(event.Call, seen) {
-				continue
-			}
-			to = never
-		}
-		ends[event.Call.Group] = max(ends[event.Call.Group], event.From, event.To)
-		operations = append(operations, porcupine.Operation{
-			ClientId: event.Call.Client, Input: event.Call, Call: event.From, Output: event.Answer, Return: to,
+		groups[event.Call.Group] = append(groups[event.Call.Group], event)
+	}
+	verdicts := make([]verdict, len(groups))
+	var search errgroup.Group
+	search.SetLimit(runtime.GOMAXPROCS(0))
+	for i, group := range slices.Sorted(maps.Keys(groups)) {
+		search.Go(func() error {
+			verdicts[i] = k.judgeGroup(groups[group])
+			return nil
 		})
 	}
-	for group, last := range ends {
-		operations = append(operations, porcupine.Operation{
-			ClientId: clients, Input: Call{Action: end, Group: group}, Call: last + 1, Output: Answer{}, Return: last + 2,
-		})
-	}
-	result, info = porcupine.CheckOperationsVerbose(k.model(), operations, checkTimeout)
-	return k.contents(events), result, info
-}
-
-// seen returns the locations of the versions that certainly were current once: those that were answered, and those
-// that they were made on. It fills in what was followed.
-func (k *Checker) seen(events []Event) map[string]bool {
-	seen := map[string]bool{}
-	for _, event := range events {
-		if event.Answer.Err != nil {
-			continue
-		}
-		for location := event.Answer.Location; location != "" && !seen[location]; {
-			seen[location] = true
-			location = k.files[location].base
-			if location != "" {
-				k.followed[location] = true
-			}
-		}
-	}
-	return seen
-}
-
-// leftNothing tells whether nobody saw anything of a call whose outcome is unknown, so that it may as well have happened
-// after everything else. The search for an order is much shorter without such calls.
-func (k *Checker) leftNothing(call Call, seen map[string]bool) bool {
-	made := k.authored[call.ID]
-	if call.Action == Create {
-		return len(made) == 0 // without a file it did not come to write a record
-	}
-	return call.Action.commits() && !slices.ContainsFunc(made, func(v version) bool { return seen[v.Location] })
+	_ = search.Wait() // none returns an error
+	return verdicts
 }
 
 // contents returns what is wrong with the versions that were answered: each must be what its file holds,
@@ -218,56 +162,48 @@ func snapshotIDs(document *metadata.Document) []int64 {
 // Check fails the test unless the events are right. With -artifacts it keeps a picture of those that are not.
 func (k *Checker) Check(t testing.TB, events []Event) {
 	t.Helper()
-	problems, result, info := k.Judge(events)
-	for i, problem := range problems {
+	for i, problem := range k.contents(events) {
 		if i == problemsMax {
-			t.Errorf("and %d more", len(problems)-i)
+			t.Error("and more of that")
 			break
 		}
 		t.Error(problem)
 	}
-	if result == porcupine.Ok {
-		return
-	}
-	picture := filepath.Join(t.ArtifactDir(), "history.html")
-	if err := porcupine.VisualizePath(k.model(), info, picture); err != nil {
-		t.Error(err)
-	}
-	t.Errorf("there is no order of the calls that explains all answers (%s); -artifacts keeps the picture %s", result, picture)
-	for _, line := range firstUnexplained(events, info) {
-		t.Log(line)
+	for _, v := range k.judgeGroups(events) {
+		if v.result == porcupine.Ok {
+			continue
+		}
+		group := v.events[0].Call.Group
+		picture := filepath.Join(t.ArtifactDir(), fmt.Sprintf("history-%d.html", group))
+		if err := porcupine.VisualizePath(v.model, v.info, picture); err != nil {
+			t.Error(err)
+		}
+		t.Errorf("there is no order of the calls in group %d that explains all answers (%s); -artifacts keeps the picture %s", group, v.result, picture)
+		for _, line := range v.unexplained() {
+			t.Log(line)
+		}
 	}
 }
 
-// firstUnexplained describes, for each part, the calls behind the longest order that was found.
-func firstUnexplained(events []Event, info porcupine.LinearizationInfo) []string {
-	var lines []string
-	for _, orders := range info.PartialLinearizationsOperations() {
-		explained := map[string]bool{}
-		group := -1
+// unexplained describes the first calls behind the longest order that was found.
+func (v verdict) unexplained() []string {
+	longest := map[string]bool{}
+	for _, orders := range v.info.PartialLinearizationsOperations() {
 		for _, order := range orders {
-			if len(order) <= len(explained) {
+			if len(order) <= len(longest) {
 				continue
 			}
-			clear(explained)
+			clear(longest)
 			for _, operation := range order {
-				call := operation.Input.(Call)
-				explained[call.ID], group = true, call.Group
+				longest[operation.Input.(Call).ID] = true
 			}
 		}
-		var rest []Event
-		for _, event := range events {
-			if event.Call.Group == group && !explained[event.Call.ID] && !event.Answer.Unknown() {
-				rest = append(rest, event)
-			}
-		}
-		slices.SortFunc(rest, func(a, b Event) int { return int(a.From - b.From) })
-		for i, event := range rest {
-			if i == problemsMax {
-				break
-			}
-			lines = append(lines, fmt.Sprintf("not explained: %d to %d: %s", event.From, event.To, event))
-		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(v.events), func(e Event) bool { return longest[e.Call.ID] || e.Answer.Unknown() })
+	slices.SortFunc(rest, func(a, b Event) int { return cmp.Compare(a.From, b.From) })
+	var lines []string
+	for _, event := range rest[:min(len(rest), problemsMax)] {
+		lines = append(lines, fmt.Sprintf("not explained: %d to %d: %s", event.From, event.To, event))
 	}
 	return lines
 }

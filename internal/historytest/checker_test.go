@@ -236,10 +236,20 @@ func TestChecker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			problems, result, _ := k.Judge(h.events)
+			problems, result := k.Judge(h.events)
 			if right := len(problems) == 0 && result == porcupine.Ok; right != tt.right {
 				t.Errorf("judged %v with the problems %q", result, problems)
 			}
 		})
 	}
+}
+
+// document returns what the file at location holds.
+func (h *handmade) document(location string) *metadata.Document {
+	h.t.Helper()
+	document, err := metadata.Parse(h.files[location])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return document
 }

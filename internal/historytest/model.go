@@ -6,12 +6,12 @@ import (
 	"moorage"
 )
 
-// state is what the model knows of a group: whether its namespace is gone, the version that each name leads to, and whether
-// all calls that were answered are over.
+// state is what the model knows of a group: whether its namespace is gone, the version that each name leads to, and how many
+// calls of each sort may still happen (see judge).
 type state struct {
-	over  bool
 	gone  bool
 	names [Names]Version
+	spare string // a count for each of judge.effects, 0 for those beyond its end
 }
 
 // find returns the name that leads to the table, -1 if none does.
@@ -36,16 +36,9 @@ func (s state) withNamespace(there bool) state {
 }
 
 // step tells whether the call could be answered so in state s, and the state after it.
-func (k *Checker) step(s state, call Call, answer Answer) (bool, state) {
-	switch {
-	case call.Action == end:
-		s.over = true
-		return true, s
-	case answer.Unknown():
-		next := k.perhaps(s, call)
-		return s.over || next != s, next
-	case answer.Err != nil:
-		return k.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
+func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
+	if answer.Err != nil {
+		return j.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
 	}
 	now := s.names[call.Name]
 	switch call.Action {
@@ -63,7 +56,7 @@ func (k *Checker) step(s state, call Call, answer Answer) (bool, state) {
 	case Create:
 		return !s.gone && now == Version{}, s.with(call.Name, answer.Version)
 	case Drop:
-		return k.mayEnd(now), s.with(call.Name, Version{})
+		return j.mayEnd(now), s.with(call.Name, Version{})
 	case Unregister:
 		return now == answer.Version, s.with(call.Name, Version{})
 	case Rename:
@@ -73,11 +66,11 @@ func (k *Checker) step(s state, call Call, answer Answer) (bool, state) {
 	case DropNS:
 		return !s.gone && s.empty(), s.withNamespace(false)
 	}
-	return k.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
+	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
 }
 
 // commit tells whether a commit could make next out of base, and the state after it.
-func (k *Checker) commit(s state, call Call, base, next Version) (bool, state) {
+func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
 		at = s.find(call.Table) // it follows the table to its new name
@@ -85,18 +78,21 @@ func (k *Checker) commit(s state, call Call, base, next Version) (bool, state) {
 	if at < 0 || s.names[at] != base {
 		return false, s
 	}
-	if call.Action == Append && k.head(base) != call.Parent {
+	if call.Action == Append && j.head(base) != call.Parent {
 		return false, s
 	}
 	return true, s.with(at, next)
 }
 
 // mayEnd tells whether a table can have been dropped with its version v.
-func (k *Checker) mayEnd(v Version) bool { return v != Version{} && !k.followed[v.Location] }
+func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
 
-// head returns the head of main in a version, 0 if there is none.
-func (k *Checker) head(v Version) int64 {
-	f, ok := k.files[v.Location]
+// head returns the head of main in a version, 0 if there is none, -1 if nobody knows it.
+func (j *judge) head(v Version) int64 {
+	if v.Location == unseenAppend {
+		return -1
+	}
+	f, ok := j.files[v.Location]
 	if !ok {
 		return 0
 	}
@@ -104,11 +100,11 @@ func (k *Checker) head(v Version) int64 {
 }
 
 // mayRefuse tells whether a call could be refused for such a reason.
-func (k *Checker) mayRefuse(s state, call Call, kind moorage.Kind) bool {
+func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 	now := s.names[call.Name]
 	switch kind {
 	case moorage.KindUnavailable:
-		return k.faults
+		return false // those that faults explain were left out
 	case moorage.KindNoSuchNamespace:
 		return s.gone
 	case moorage.KindNamespaceNotEmpty:
@@ -130,46 +126,7 @@ func (k *Checker) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 		}
 		at := s.find(call.Table)
 		return now != Version{} && now.Table != call.Table ||
-			call.Action == Append && at >= 0 && k.head(s.names[at]) != call.Parent
+			call.Action == Append && at >= 0 && j.head(s.names[at]) != call.Parent
 	}
 	return false
-}
-
-// perhaps returns the state after a call that nobody knows to have happened: as if it happened where it can
-// have, else as it was. Such a call has no end. Where it changes nothing it is put behind everything else, which is as good
-// as any other place and leaves far fewer orders to be tried.
-func (k *Checker) perhaps(s state, call Call) state {
-	if s.over {
-		return s
-	}
-	free := s.names[call.Name] == Version{}
-	switch call.Action {
-	case Drop, Unregister:
-		if k.mayEnd(s.names[call.Name]) {
-			return s.with(call.Name, Version{})
-		}
-	case Rename:
-		if !free && s.names[call.To] == (Version{}) {
-			return s.renamed(call.Name, call.To)
-		}
-	case Create:
-		for _, made := range k.authored[call.ID] {
-			if free && !s.gone {
-				return s.with(call.Name, made.Version)
-			}
-		}
-	case CreateNS:
-		return s.withNamespace(true)
-	case DropNS:
-		if s.empty() {
-			return s.withNamespace(false)
-		}
-	case Set, SetPinned, Append:
-		for _, made := range k.authored[call.ID] {
-			if ok, next := k.commit(s, call, Version{made.Table, made.base}, made.Version); ok {
-				return next
-			}
-		}
-	}
-	return s
 }

@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"moorage"
 	"moorage/internal/historytest"
@@ -145,7 +148,7 @@ func verifyNames(t *testing.T, c *cluster, groups int) {
 	}
 }
 
-// verifyHistory judges the groups one by one, and returns how many outcomes are unknown.
+// verifyHistory judges the groups, as many at a time as there are processors, and returns how many outcomes are unknown.
 func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups int) (unknown int) {
 	t.Helper()
 	events := make([][]historytest.Event, groups)
@@ -163,25 +166,31 @@ func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups
 		t.Errorf("%d versions of tables were acknowledged, want %d", commits, commitsMin)
 	}
 	began := time.Now()
+	var judges errgroup.Group
+	judges.SetLimit(runtime.GOMAXPROCS(0))
 	for group, seen := range events {
-		files, err := readMetadata(filepath.Join(c.warehouse(), namespaceOf(group)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		checker, err := historytest.NewChecker(files, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checker.Check(t, seen)
-		for _, problem := range walk(files, seen) {
-			t.Errorf("group %d: %s", group, problem)
-		}
-		if t.Failed() && time.Since(began) > time.Minute {
-			t.Fatalf("groups after %d were not judged", group)
-		}
+		judges.Go(func() error { return verifyGroup(t, c, group, seen) })
 	}
+	report(t, judges.Wait())
 	t.Logf("judged in %s", time.Since(began).Round(time.Millisecond))
 	return unknown
+}
+
+// verifyGroup judges a group.
+func verifyGroup(t *testing.T, c *cluster, group int, seen []historytest.Event) error {
+	files, err := readMetadata(filepath.Join(c.warehouse(), namespaceOf(group)))
+	if err != nil {
+		return err
+	}
+	checker, err := historytest.NewChecker(files, true)
+	if err != nil {
+		return err
+	}
+	checker.Check(t, seen)
+	for _, problem := range walk(files, seen) {
+		t.Errorf("group %d: %s", group, problem)
+	}
+	return nil
 }
 
 // readMetadata returns all metadata files below folder, by their locations.
