@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"moorage"
+	"moorage/locks"
 	"moorage/registry"
 )
 
@@ -289,4 +292,38 @@ func TestTransactionMeetsLock(t *testing.T) {
 		t.Errorf("what was refused holds a lock: %v", err)
 	}
 	f.wantClean()
+}
+
+// A transaction that may wait for a lock gets it when it is released, and changes nothing when it is not.
+func TestTransactionWaitsForLock(t *testing.T) {
+	t.Parallel()
+	for _, released := range []bool{true, false} {
+		t.Run(fmt.Sprintf("released %t", released), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, func(c *Config) { c.Now, c.TransactionLockWait = time.Now, time.Minute })
+				f.create("a")
+				b := f.create("b")
+				hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{b.pointer}}), locks.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer hold.Release()
+				began := time.Now()
+				if released {
+					time.AfterFunc(TransactionLockWaitMax-time.Second, hold.Release)
+				}
+				err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
+				switch waited := time.Since(began); {
+				case released && err != nil:
+					t.Errorf("after %s: %v", waited, err)
+				case !released && moorage.KindOf(err) != moorage.KindCommitFailed:
+					t.Errorf("the lock was never free: %v", err)
+				case !released && (waited < TransactionLockWaitMax || waited > TransactionLockWaitMax+time.Second):
+					t.Errorf("waited %s, which is bounded by %s", waited, TransactionLockWaitMax)
+				}
+				f.wantNoTransactions()
+				f.wantClean()
+			})
+		})
+	}
 }

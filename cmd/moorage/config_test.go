@@ -68,7 +68,7 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "bad.yaml", "lisden: 1\nlog-format: xml\ncache-size: [1, 2]\nlog-level: info\nlog-level: warn\n")
 	_, err := loadConfig(serveCommand(), []string{
-		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--store",
+		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--transaction-wait", "6s", "--store",
 	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
 	want := []string{
 		"there is no flag --lsten",
@@ -83,6 +83,7 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 		`MOORAGE_INSECURE: "perhaps" is not true or false`,
 		file + `, line 2: log-format: "xml" is not text or json`,
 		`MOORAGE_BODY_LIMIT: "lots" is not a size such as 64MiB, at least 1`,
+		`--transaction-wait: "6s" is not a duration from 0s to 5s`,
 		`--shutdown-timeout: "0s" is not a duration such as 45s, more than 0`,
 	}
 	var usage *usageError

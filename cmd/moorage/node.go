@@ -142,6 +142,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		DocumentCacheBytes:  c.CacheBytes,
 		UndropWindow:        c.UndropWindow,
 		IdempotencyLifetime: c.KeyLifetime,
+		TransactionLockWait: c.TransactionWait,
 		AbortPending:        !c.inDatabase(),
 	})
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moorage/catalog"
 )
 
 // config is what the settings of a command come to. A command looks only at the
@@ -31,6 +33,7 @@ type config struct {
 	UndropWindow    time.Duration // how long a dropped table's records are kept
 	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
 	ShutdownTimeout time.Duration // how long requests under way may take to end
+	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
 
 	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
 	S3Endpoint        string // URL of the S3 server; empty: what the environment says
@@ -166,8 +169,13 @@ func serverSettings() []setting {
 			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h", func(c *config, v time.Duration) { c.KeyLifetime = v }),
 		},
 		{
-			name: "shutdown-timeout", value: "DURATION", preset: "45s",
-			usage: "How long requests under way may take to end after SIGTERM or SIGINT. A commit may need 30s.",
+			name: "transaction-wait", value: "DURATION", preset: "0s",
+			usage: "How long a commit of several tables waits for one that another operation holds, before it is refused. At most 5s.",
+			set:   one(parseTransactionWait, "a duration from 0s to 5s", func(c *config, v time.Duration) { c.TransactionWait = v }),
+		},
+		{
+			name: "shutdown-timeout", value: "DURATION", preset: "50s",
+			usage: "How long requests under way may take to end after SIGTERM or SIGINT. A commit of several tables may need 45s.",
 			set:   one(parseDuration, "a duration such as 45s, more than 0", func(c *config, v time.Duration) { c.ShutdownTimeout = v }),
 		},
 	}...)
@@ -277,6 +285,15 @@ func parseLifetime(v string) (time.Duration, error) {
 		err = strconv.ErrRange
 	}
 	return d.Round(time.Second), err
+}
+
+// parseTransactionWait reads a duration that a request can wait.
+func parseTransactionWait(v string) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err == nil && (d < 0 || d > catalog.TransactionLockWaitMax) {
+		err = strconv.ErrRange
+	}
+	return d, err
 }
 
 // parseSize reads a positive number of bytes with an optional unit.

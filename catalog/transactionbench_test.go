@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkTransaction is a transaction that sets one property on each of so many tables, by one client: compare the times
+// with those of one table, which is a plain commit.
+func BenchmarkTransaction(b *testing.B) {
+	stores := []struct {
+		name string
+		open func(b *testing.B) *fixture
+	}{
+		{"memory", func(b *testing.B) *fixture { return newFixture(b) }},
+		{"file", func(b *testing.B) *fixture { f, _ := newDiskCatalog(b); return f }},
+	}
+	for _, store := range stores {
+		for _, tables := range []int{1, 2, 10} {
+			b.Run(fmt.Sprintf("store=%s/tables=%d", store.name, tables), func(b *testing.B) {
+				f := store.open(b)
+				f.createTables(tables)
+				requests := f.alternating(0, tables)
+				inParallel(b, 1, func(n int64) error { return f.CommitTransaction(f.ctx, testWarehouse, requests[n%2]) })
+			})
+		}
+	}
+}
+
+// alternating returns two transactions on the same tables, from t<first> on, of which each undoes the other.
+func (f *fixture) alternating(first, tables int) (requests [2][]TableChange) {
+	f.t.Helper()
+	for i := range requests {
+		for table := range tables {
+			requests[i] = append(requests[i], on(fmt.Sprintf("t%d", first+table), setProperty(f.t, "a", fmt.Sprint(i))))
+		}
+	}
+	return requests
+}
+
+// BenchmarkTransactionsDisjoint are transactions of two tables each, by clients of which each has tables of its own:
+// compare with BenchmarkCommitsDisjoint.
+func BenchmarkTransactionsDisjoint(b *testing.B) { benchmarkDisjoint(b, 2) }
+
+// BenchmarkCommitsDisjoint are commits of one table, by clients of which each has one of its own.
+func BenchmarkCommitsDisjoint(b *testing.B) { benchmarkDisjoint(b, 1) }
+
+func benchmarkDisjoint(b *testing.B, tables int) {
+	for _, clients := range clientCounts {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			f, _ := newDiskCatalog(b)
+			f.createTables(clients * tables)
+			free := make(chan *disjointClient, clients)
+			for i := range clients {
+				free <- &disjointClient{requests: f.alternating(i*tables, tables)}
+			}
+			inParallel(b, clients, func(int64) error {
+				client := <-free
+				defer func() { free <- client }()
+				client.done++
+				return f.CommitTransaction(f.ctx, testWarehouse, client.requests[client.done%2])
+			})
+		})
+	}
+}
+
+// disjointClient has tables that nobody else changes.
+type disjointClient struct {
+	requests [2][]TableChange
+	done     int
+}
