@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from harness import clients, cluster, paths, s3, server
+from harness import clients, cluster, paths, proxy, s3, server
 
 
 def pytest_addoption(parser):
@@ -71,6 +71,13 @@ def catalog_server(request, pytestconfig):
     else:
         running = server.Moorage(s3=bucket)
     with running:
+        yield running
+
+
+@pytest.fixture
+def watched(catalog_server):
+    """A proxy before the server, which has seen nothing yet."""
+    with proxy.Proxy(catalog_server) as running:
         yield running
 
 

@@ -56,7 +56,7 @@ PyIceberg
 Spark
   %[4]s
 
-DuckDB (a transaction over several tables is not atomic here yet: each table commits on its own)
+DuckDB
   INSTALL iceberg; LOAD iceberg;
   ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true%[6]s);
 

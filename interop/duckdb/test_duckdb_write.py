@@ -1,9 +1,4 @@
-"""What DuckDB writes.
-
-The server does not advertise transactions/commit. DuckDB then sends each table's
-changes as a commit of its own, so a transaction on one table is whole, and one on
-several tables is not.
-"""
+"""What DuckDB writes, one table at a time."""
 
 import tomllib
 from pathlib import Path
@@ -56,36 +51,6 @@ def test_transaction_on_one_table(query, iceberg, namespace):
     query(f"INSERT INTO {name} VALUES (3)")
     query("ROLLBACK")
     assert rows(iceberg.load_table(f"{namespace}.made")) == [(1,), (2,)]
-
-
-def test_transaction_on_several_tables(catalog_server, query, iceberg, namespace):
-    """Each table commits on its own: where one is refused, those that came before it are changed."""
-    names = ["first", "second"]
-    for name in names:
-        query(f"CREATE TABLE ice.{namespace}.{name} (id INTEGER)")
-
-    def insert_into_both(value, meanwhile=None):
-        query("BEGIN")
-        for name in names:
-            query(f"INSERT INTO ice.{namespace}.{name} VALUES ({value})")
-        if meanwhile:
-            with clients.duckdb_connection(catalog_server) as other:
-                other.execute(f"INSERT INTO ice.{namespace}.{meanwhile} VALUES (0)")
-        query("COMMIT")
-        return value
-
-    def holders(value):
-        return [name for name in names if (value,) in rows(iceberg.load_table(f"{namespace}.{name}"))]
-
-    assert holders(insert_into_both(1)) == names
-    halves = []
-    for value, meanwhile in [(2, "first"), (3, "second")]:
-        with pytest.raises(Exception, match="(?i)conflict|has changed|409"):
-            insert_into_both(value, meanwhile)
-        assert meanwhile not in holders(value)
-        halves += holders(value)
-    # DuckDB chooses which table comes first; a conflict on the other leaves half of the transaction.
-    assert len(halves) == 1
 
 
 def test_conflict_is_an_error(catalog_server, query, iceberg, namespace, table):

@@ -88,7 +88,7 @@ def running_server(name: str, in_s3: bool):
             running = parts.enter_context(server.Reference())
         elif name == "cluster":
             running = parts.enter_context(cluster.Cluster(arguments=arguments, s3=bucket))
-            yield running, parts.enter_context(proxy.Proxy(lambda: running.uri)).uri
+            yield running, parts.enter_context(proxy.Proxy(running)).uri
             return
         else:
             running = parts.enter_context(server.Moorage(arguments, s3=bucket))

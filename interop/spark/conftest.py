@@ -2,6 +2,7 @@
 
 import pytest
 from harness.compare import ordered
+from harness.java import Java
 
 
 @pytest.fixture
@@ -12,3 +13,11 @@ def sql(spark):
         return ordered(spark.sql(statement).collect())
 
     return run
+
+
+@pytest.fixture
+def java(spark, watched):
+    """The Java client, through the proxy."""
+    made = Java(spark, watched)
+    yield made
+    made.close()

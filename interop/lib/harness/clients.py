@@ -22,21 +22,21 @@ def pyiceberg_catalog(server):
     return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **server.files.client_properties)
 
 
+def java_properties(server) -> dict[str, str]:
+    """The properties of a catalog of the Java client."""
+    properties = {"uri": server.uri, "warehouse": server.warehouse, **server.files.client_properties}
+    if not server.files.in_s3:
+        # Local files; the catalog's default would be picked by their scheme.
+        properties["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
+    return properties
+
+
 def spark_catalog(name: str, server) -> dict[str, str]:
     """The settings of a Spark session by which it has the server as a catalog of that name."""
-    settings = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "rest",
-        ".uri": server.uri,
-        ".warehouse": server.warehouse,
-        # Each statement asks the server; a cached table would hide what it answers.
-        ".cache-enabled": "false",
-    }
-    if not server.files.in_s3:
-        # The default goes by the scheme of a location, and knows Hadoop's for none but S3, Google's and Azure's.
-        settings[".io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
-    settings |= {f".{key}": value for key, value in server.files.client_properties.items()}
-    return {f"spark.sql.catalog.{name}{key}": value for key, value in settings.items()}
+    prefix = f"spark.sql.catalog.{name}"
+    # Each statement asks the server; a cached table would hide what it answers.
+    settings = {"type": "rest", "cache-enabled": "false", **java_properties(server)}
+    return {prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{key}": value for key, value in settings.items()}
 
 
 def spark_session(server, folder: str, jars: list[Path]):

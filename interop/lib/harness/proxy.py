@@ -1,6 +1,7 @@
 """An HTTP proxy before one or several nodes, which sees what clients send and can lose what they are answered."""
 
 import http.client
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,17 +25,23 @@ class Exchange:
     node: str
     status: int
 
+    def names(self) -> list[str]:
+        """The tables that a commit of several changes, in the order in which it names them."""
+        return [change["identifier"]["name"] for change in json.loads(self.body)["table-changes"]]
+
 
 class Proxy:
-    """A proxy on a loopback port, as a context manager. Each request goes to the next node.
+    """A proxy on a loopback port before a running server, as a context manager; clients take it for the server.
 
-    Unlike a client that is connected to one node, whoever uses it has what it just did on one node answered by another.
+    Each request goes to the next node of a cluster. So unlike a client that is connected to one node, whoever
+    uses it asks one about what another one did.
     """
 
-    def __init__(self, node: Callable[[], str]):
-        """node returns the address of the node that the next request goes to."""
+    def __init__(self, server):
+        self.warehouse = server.warehouse
+        self.files = server.files
         self.uri = ""
-        self._node = node
+        self._nodes = server
         self._mutex = threading.Lock()  # guards the fields below
         self._seen: list[Exchange] = []
         self._lost: list[tuple[Callable[[Exchange], bool], Callable[[BaseHTTPRequestHandler], None]]] = []
@@ -58,8 +65,12 @@ class Proxy:
         with self._mutex:
             return list(self._seen)
 
+    def posts(self, end: str) -> list[Exchange]:
+        """The POST requests among them whose path ends so."""
+        return [exchange for exchange in self.seen if exchange.method == "POST" and exchange.path.endswith(end)]
+
     def lose(self, which: Callable[[Exchange], bool], instead: Callable[[BaseHTTPRequestHandler], None]) -> None:
-        """The next answer for which which holds is dropped, and the client gets what instead writes: unavailable or cut."""
+        """The next answer for which which holds is dropped, and the client gets what instead writes, which is one of the functions below."""
         with self._mutex:
             self._lost.append((which, instead))
 
@@ -82,7 +93,7 @@ class Proxy:
             def forward(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 with proxy._mutex:
-                    node = proxy._node()
+                    node = proxy._nodes.uri
                 headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
                 connection = http.client.HTTPConnection(urlsplit(node).netloc, timeout=NODE_SECONDS_MAX)
                 try:
@@ -116,12 +127,21 @@ class Proxy:
 
 def unavailable(handler: BaseHTTPRequestHandler) -> None:
     """503 with Retry-After, as a load balancer may answer for a node that it lost."""
-    handler.send_response_only(503)
-    handler.send_header("Retry-After", "1")
-    handler.send_header("Content-Length", "0")
-    handler.end_headers()
+    _answer(handler, 503, {"Retry-After": "1"})
+
+
+def bad_gateway(handler: BaseHTTPRequestHandler) -> None:
+    """502, which leaves open what happened."""
+    _answer(handler, 502, {})
 
 
 def cut(handler: BaseHTTPRequestHandler) -> None:
     """The connection ends without an answer."""
     handler.close_connection = True
+
+
+def _answer(handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str]) -> None:
+    handler.send_response_only(status)
+    for name, value in {**headers, "Content-Length": "0"}.items():
+        handler.send_header(name, value)
+    handler.end_headers()

@@ -1,0 +1,62 @@
+"""The Java client without an engine: its classes, called in the JVM of a Spark session."""
+
+from harness import clients
+
+
+class Java:
+    """A RESTCatalog of the Java client, connected to a server."""
+
+    def __init__(self, spark, server):
+        self._jvm = spark._jvm
+        properties = self._jvm.java.util.HashMap()
+        for name, value in clients.java_properties(server).items():
+            properties[name] = value
+        self.catalog = self._jvm.org.apache.iceberg.rest.RESTCatalog()
+        self.catalog.setConf(spark._jsc.hadoopConfiguration())
+        self.catalog.initialize("java", properties)
+
+    def load(self, name: str):
+        return self.catalog.loadTable(self.identifier(name))
+
+    def identifier(self, name: str):
+        return self._jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
+
+    def files(self, name: str) -> list:
+        """The data files that the current snapshot of a table added."""
+        table = self.load(name)
+        return list(table.currentSnapshot().addedDataFiles(table.io()))
+
+    def append(self, name: str, *files):
+        """A change of a table, not yet committed, that adds files."""
+        transaction = self.load(name).newTransaction()
+        change = transaction.newFastAppend()
+        for file in files:
+            change.appendFile(file)
+        change.commit()
+        return self._commit(name, transaction)
+
+    def set(self, name: str, key: str, value: str):
+        """A change of a table, not yet committed, that sets a property."""
+        transaction = self.load(name).newTransaction()
+        transaction.updateProperties().set(key, value).commit()
+        return self._commit(name, transaction)
+
+    def create(self, name: str, like: str, location: str):
+        """The creation, not yet committed, of a table at a location with the schema of another one."""
+        iceberg = self._jvm.org.apache.iceberg
+        schema = self.load(like).schema()
+        nothing = self._jvm.java.util.HashMap()
+        made = iceberg.TableMetadata.newTableMetadata(schema, iceberg.PartitionSpec.unpartitioned(), location, nothing)
+        requirements = iceberg.UpdateRequirements.forCreateTable(made.changes())
+        commit = iceberg.catalog.ImmutableTableCommit.builder().identifier(self.identifier(name))
+        return commit.addAllRequirements(requirements).addAllUpdates(made.changes()).build()
+
+    def _commit(self, name: str, transaction):
+        create = self._jvm.org.apache.iceberg.catalog.TableCommit.create
+        return create(self.identifier(name), transaction.startMetadata(), transaction.currentMetadata())
+
+    def commit(self, *changes) -> None:
+        self.catalog.commitTransaction(self._jvm.java.util.ArrayList(changes))
+
+    def close(self) -> None:
+        self.catalog.close()
