@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import rows
-from pyiceberg.exceptions import CommitFailedException
+from harness.proxy import bad_gateway, cut, unavailable
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServiceUnavailableError
 from pyiceberg.types import LongType
+from requests.exceptions import ConnectionError
 
 WRITERS = 4
 APPENDS_PER_WRITER = 5
@@ -91,6 +93,21 @@ def test_append_without_retries_is_refused(iceberg, namespace):
     table.append(batch(1, 1))
     with pytest.raises(CommitFailedException, match="main has changed|branch main|was created concurrently"):
         stale.append(batch(2, 2))
+    assert rows(iceberg.load_table(f"{namespace}.events")) == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("instead", "fault"),
+    [(unavailable, ServiceUnavailableError), (bad_gateway, CommitStateUnknownException), (cut, ConnectionError)],
+)
+def test_lost_answer(watched, iceberg, namespace, instead, fault):
+    """PyIceberg gives up without another try; the rows are there once."""
+    iceberg.create_table(f"{namespace}.events", schema=SCHEMA)
+    table = clients.pyiceberg_catalog(watched).load_table(f"{namespace}.events")
+    watched.lose(lambda exchange: exchange.method == "POST", instead)
+    with pytest.raises(fault):
+        table.append(batch(1, 1))
+    assert len(watched.posts("/events")) == 1
     assert rows(iceberg.load_table(f"{namespace}.events")) == [(1, 1)]
 
 
