@@ -54,6 +54,7 @@ var wires = map[moorage.Kind]wire{
 var (
 	wireNoRoute  = wire{http.StatusNotFound, "NoSuchRouteException", "No such route"}
 	wireNoMethod = wire{http.StatusMethodNotAllowed, "MethodNotAllowedException", "Method is not allowed here"}
+	wireNoHost   = wire{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
 )
 
 // retryAfter is what a 503 and a 429 advise, in seconds. Several clients repeat any request, also a

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -86,6 +90,10 @@ func (s *server) adapt(operation string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
+		if !s.isMine(r.Host) {
+			writeFailure(x, r, wireNoHost, "This server is not "+r.Host+": ask for localhost, or start it with --host")
+			return
+		}
 		err := s.refuseForeignPage(r)
 		if err == nil {
 			err = h(w, r)
@@ -104,6 +112,24 @@ func (s *server) refuseForeignPage(r *http.Request) error {
 		return moorage.Errorf(moorage.KindForbidden, "A page from another origin may not change anything here")
 	}
 	return nil
+}
+
+// isMine tells whether a client may ask for this server by host, with or without a port. No browser sends none.
+func (s *server) isMine(host string) bool {
+	if s.config.Hosts == nil || host == "" {
+		return true
+	}
+	name := host
+	if before, _, err := net.SplitHostPort(host); err == nil {
+		name = before
+	}
+	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && addr.Unmap().IsLoopback() {
+		return true
+	}
+	name = strings.TrimSuffix(name, ".")
+	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.config.Hosts, func(mine string) bool {
+		return strings.EqualFold(name, mine) || strings.EqualFold(host, mine)
+	})
 }
 
 // recovered answers a request whose handler panicked with reason; nil: it did not. It

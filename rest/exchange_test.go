@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,6 +15,53 @@ import (
 
 	"moorage"
 )
+
+// A server that trusts whoever reaches it answers only those who ask for it by a name that is its own.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		hosts []string
+		host  string
+		mine  bool
+	}{
+		{nil, "evil.example", true},
+		{[]string{}, "", true}, // HTTP/1.0
+		{[]string{}, "localhost", true},
+		{[]string{}, "LocalHost:8181", true},
+		{[]string{}, "localhost.:8181", true},
+		{[]string{}, "127.0.0.1", true},
+		{[]string{}, "127.1.2.3:80", true},
+		{[]string{}, "[::1]:8181", true},
+		{[]string{}, "[::1]", true},
+		{[]string{}, "[::ffff:127.0.0.1]:8181", true},
+		{[]string{}, "evil.example:8181", false},
+		{[]string{}, "localhost.evil.example", false},
+		{[]string{}, "127.0.0.1.evil.example:8181", false},
+		{[]string{}, "192.0.2.7:8181", false},
+		{[]string{}, "0.0.0.0:8181", false},
+		{[]string{}, "[::]:8181", false},
+		{[]string{}, ":8181", false},
+		{[]string{"catalog.example"}, "Catalog.Example:443", true},
+		{[]string{"catalog.example"}, "catalog.example.", true},
+		{[]string{"catalog.example:443"}, "catalog.example:443", true},
+		{[]string{"catalog.example:443"}, "catalog.example:80", false},
+		{[]string{"catalog.example"}, "localhost", true},
+		{[]string{"catalog.example"}, "evil.example", false},
+	} {
+		h := New(Config{Catalog: &fakeCatalog{}, Hosts: tt.hosts})
+		for _, path := range []string{"/v1/config", "/metrics", "/nowhere"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = tt.host
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if refused := w.Code == http.StatusMisdirectedRequest; refused == tt.mine {
+				t.Errorf("%q of a server called %q, %s: %d, want it to be answered: %t", tt.host, tt.hosts, path, w.Code, tt.mine)
+			} else if refused {
+				wantFailure(t, w, http.StatusMisdirectedRequest, "MisdirectedRequestException")
+			}
+		}
+	}
+}
 
 func wantInFlight(t *testing.T, s *server, want float64) {
 	t.Helper()

@@ -82,6 +82,10 @@ type Config struct {
 	// Ready returns nil if the server can do its work, and the reason if not; it is asked
 	// by GET /readyz. Default: always ready.
 	Ready func(ctx context.Context) error
+	// Hosts are the names by which clients may ask for the server, beside localhost and loopback addresses; nil: any. A server that trusts
+	// whoever reaches it on loopback needs this: to a browser a page is at home wherever its name leads to, and a page's
+	// owner may let its name lead to 127.0.0.1.
+	Hosts []string
 	// Backup copies the store to a new folder that is called name, below one of its own choice, and returns
 	// when the copy is durable; it checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (Backup, error)

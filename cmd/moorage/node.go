@@ -154,6 +154,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Logger:              logger,
 		Registry:            metrics,
 		Ready:               store.Healthy,
+		Hosts:               c.hosts(),
 		Backup:              newBackups(c, opened),
 		IdempotencyLifetime: c.KeyLifetime,
 		BodyBytesMax:        c.BodyBytesMax,

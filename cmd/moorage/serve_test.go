@@ -173,7 +173,7 @@ func TestShutdownIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+	fmt.Fprint(conn, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
 		t.Fatalf("got %q, %v", line, err)
 	}
@@ -265,5 +265,38 @@ func TestWarehouseFolderIsMade(t *testing.T) {
 	startServe(t, "--store", "memory", "--data", data).stop()
 	if info, err := os.Stat(filepath.Join(data, "warehouse")); err != nil || !info.IsDir() {
 		t.Errorf("got %v, %v", info, err)
+	}
+}
+
+// TestHostNames asks servers for names that are theirs, and for one that a page might have made to lead here.
+func TestHostNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		host string
+		want int
+	}{
+		{nil, "localhost:8181", http.StatusOK},
+		{nil, "rebound.example", http.StatusMisdirectedRequest},
+		{[]string{"--host", "a.example", "--host", "b.example"}, "b.example:443", http.StatusOK},
+		{[]string{"--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
+		{[]string{"--insecure"}, "rebound.example", http.StatusOK},
+		{[]string{"--insecure", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
+	} {
+		server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, tt.args...)...)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.uri+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = tt.host
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != tt.want {
+			t.Errorf("%q, asked for %s: %s, want %d", tt.args, tt.host, response.Status, tt.want)
+		}
+		server.stop()
 	}
 }

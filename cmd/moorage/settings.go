@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type config struct {
 	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
 	Migrate         bool          // bring the tables of the database to this version first
 	Listen          string        // host:port; port 0 takes a free one
+	Hosts           []string      // names by which clients may ask a server on loopback
 	Insecure        bool          // may listen beyond loopback without authentication
 	AllowLocations  []string      // URIs below which tables may live beside their warehouse's own
 	LogLevel        slog.Level    // the lowest level that is written
@@ -75,6 +77,14 @@ func (c config) storeDir() string {
 	return filepath.Join(c.Data, storeFolder)
 }
 
+// hosts are the names by which clients may ask for the server; nil: any.
+func (c config) hosts() []string {
+	if c.Insecure && len(c.Hosts) == 0 {
+		return nil
+	}
+	return append([]string{}, c.Hosts...)
+}
+
 // backupsDir is the folder that the server writes backups to.
 func (c config) backupsDir() string {
 	if c.Backups != "" {
@@ -110,6 +120,18 @@ func serverSettings() []setting {
 			set: func(c *config, v []string) (err error) {
 				c.Listen, err = v[0], checkHostPort(v[0])
 				return err
+			},
+		},
+		{
+			name: "host", value: "NAME", list: true,
+			usage: "Name by which clients may ask for the server, beside localhost and loopback addresses: that of a proxy in front of it, say. Others are refused " +
+				"(421), unless --insecure stands without --host: a web page could make its own name mean this machine. May be given more than once.",
+			set: func(c *config, v []string) error {
+				c.Hosts = v
+				if slices.Contains(v, "") {
+					return fmt.Errorf("must not be empty")
+				}
+				return nil
 			},
 		},
 		{
