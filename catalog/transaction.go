@@ -146,7 +146,7 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 }
 
 // lockTransaction takes the locks of all tables of t that there are: at once or, if the catalog's transactions wait for
-// locks, within that time. What it meets of transactions whose coordinator has died is brought to an end first.
+// locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first.
 func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Hold, error) {
 	scope := lockScope{warehouse: t.warehouse}
 	for _, p := range t.parts {
@@ -163,32 +163,35 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		case !errors.Is(err, locks.ErrConflict):
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
 		}
-		resolved := attempt == 0 && c.resolveDead(ctx, scope.pointers)
-		if !resolved && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
+		aborted := attempt == 0 && c.abortDead(ctx, scope.pointers)
+		if !aborted && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds one of the tables of this transaction; nothing was changed")
 		}
 	}
 }
 
-// resolveDead brings the transactions that are past their deadline and work on one of pointers to their end, and tells
-// whether there was one.
-func (c *Catalog) resolveDead(ctx context.Context, pointers []registry.ID) bool {
-	any := false
+// abortDead fences the coordinators of transactions that are past their deadline and work on one of pointers, and tells
+// whether there was one. What is left of them, which no lock depends on, is for recovery.
+func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	entries, err := c.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
 	if err != nil {
 		c.log.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
 		return false
 	}
+	any := false
 	for _, entry := range entries {
 		touches := slices.ContainsFunc(entry.Participants, func(p txlog.Participant) bool { return slices.Contains(pointers, p.Pointer) })
-		if !touches || entry.State == registry.StatePending && c.now().Before(entry.Deadline) {
+		if !touches || entry.State != registry.StatePending || !c.recovery.Due(entry) {
 			continue
 		}
-		if err := c.resolveTransaction(ctx, entry); err != nil {
-			c.log.InfoContext(ctx, "could not end a transaction whose tables are needed", "transaction", entry.ID, "error", err)
+		if _, err := c.transactions.Abort(ctx, entry); err != nil {
+			c.log.WarnContext(ctx, "could not abort a transaction whose tables are needed", "transaction", entry.ID, "error", err)
 			continue
 		}
 		any = true
+	}
+	if any {
+		c.recovery.Kick()
 	}
 	return any
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // on returns the change of a transaction that request is to the table called name.
@@ -324,6 +326,68 @@ func TestTransactionWaitsForLock(t *testing.T) {
 				f.wantNoTransactions()
 				f.wantClean()
 			})
+		})
+	}
+}
+
+// A client that goes away in the middle of a transaction tears nothing, and leaves no lock.
+func TestTransactionOfGoneClient(t *testing.T) {
+	t.Parallel()
+	hook := &hook{}
+	f := newFixture(t, hook.onCreate)
+	f.create("a")
+	f.create("b")
+	ctx, cancel := context.WithCancel(f.ctx)
+	hook.once(cancel)
+	changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	if err := f.CommitTransaction(ctx, testWarehouse, changes); err != nil {
+		t.Errorf("it was told %v", err)
+	}
+	for _, name := range []string{"a", "b"} {
+		f.wantProperty(name, "n", "1")
+	}
+	if err := f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))); err != nil {
+		t.Errorf("a lock was left: %v", err)
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// Whoever needs a table that a dead transaction has locked aborts that at once.
+func TestTransactionAbortsDead(t *testing.T) {
+	t.Parallel()
+	for _, dead := range []bool{true, false} {
+		t.Run(fmt.Sprintf("dead %t", dead), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("a")
+			b := f.create("b")
+			id, err := f.newID()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.transactions.Begin(f.ctx, txlog.Transaction{
+				ID: id, Warehouse: testWarehouse, Participants: []txlog.Participant{{Ident: ident("b"), Pointer: b.pointer, Writes: true}},
+				Began: f.clock.Now(), Deadline: f.clock.Now().Add(transactionDeadline),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{b.pointer}}), locks.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hold.Release()
+			want := registry.StatePending
+			if dead {
+				f.clock.Advance(transactionDeadline + time.Second)
+				want = registry.StateAborted
+			}
+			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitFailed)
+			entry, found, err := f.transactions.Get(f.ctx, id)
+			if err != nil || !found || entry.State != want {
+				t.Errorf("the transaction is %s (%t, %v), want %s", entry.State, found, err, want)
+			}
 		})
 	}
 }
