@@ -91,7 +91,7 @@ func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, 
 	if err != nil {
 		return nil, err
 	}
-	return known.asOf(records[0])
+	return c.asOf(ctx, known, records[0])
 }
 
 // readPointers is readPointer for several, in one read.
@@ -109,26 +109,34 @@ func (c *Catalog) readPointers(ctx context.Context, known []*resolved) ([]*resol
 	}
 	now := make([]*resolved, len(known))
 	for i, record := range records {
-		if now[i], err = known[i].asOf(record); err != nil {
+		if now[i], err = c.asOf(ctx, known[i], record); err != nil {
 			return nil, err
 		}
 	}
 	return now, nil
 }
 
-// asOf returns what r is by a later record of its pointer: r itself if nothing changed, nil if it is not live any more.
-func (r *resolved) asOf(record registry.Record) (*resolved, error) {
+// asOf returns what known is by a later record of its pointer: known itself if nothing changed, nil if it is not live any more.
+func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Record) (*resolved, error) {
 	switch {
 	case !record.Exists() || record.State != registry.StateLive:
 		return nil, nil
-	case record.ETag == r.record.ETag:
-		return r, nil
+	case record.ETag == known.record.ETag:
+		return known, nil
 	}
 	pointer, err := decode[registry.Pointer](record)
 	if err != nil {
 		return nil, err
 	}
-	return &resolved{record, pointer, r.storage, r.place}, nil
+	if pointer.Warehouse == known.pointer.Warehouse && pointer.NamespaceID == known.pointer.NamespaceID {
+		return &resolved{record, pointer, known.storage, known.place}, nil
+	}
+	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again since.
+	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &resolved{record, pointer, ch.storage, c.placeOf(ch.warehouse)}, nil
 }
 
 // walkToTable resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is

@@ -254,3 +254,42 @@ func TestMissingRemoteMetadataFile(t *testing.T) {
 	_, err = node.LoadTable(f.ctx, lakeIdent())
 	wantKind(t, err, moorage.KindNotFound)
 }
+
+// A commit that follows its table into another warehouse, into which somebody took it back after a drop, writes there.
+func TestCommitFollowsIntoAnotherWarehouse(t *testing.T) {
+	t.Parallel()
+	var meanwhile hook
+	f := newFixture(t, meanwhile.onCreate)
+	lake := moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "lake", Location: "file:///lake"})
+	if err == nil {
+		_, err = f.CreateNamespace(f.ctx, "lake", lake.Namespace, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := f.create("t")
+	const copied = "file:///lake/t/metadata/v1.metadata.json"
+	raw := strings.ReplaceAll(string(table.Document.Raw()), table.Document.Location(), "file:///lake/t")
+	if err := f.files.Create(f.ctx, copied, []byte(raw)); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile.once(func() {
+		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.RegisterTable(f.ctx, lake, RegisterRequest{MetadataLocation: copied}); err != nil {
+			t.Error(err)
+		}
+	})
+	request := commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+table.Document.UUID()+`"}]`, `[{"action":"set-properties","updates":{"a":"b"}}]`)
+	committed, err := f.Commit(f.ctx, ident("t"), request)
+	if err != nil || !strings.HasPrefix(committed.MetadataLocation, "file:///lake/t/metadata/") {
+		t.Fatalf("committed %+v, %v", committed, err)
+	}
+	loaded, err := f.LoadTable(f.ctx, lake)
+	if err != nil || loaded.MetadataLocation != committed.MetadataLocation {
+		t.Errorf("loaded %+v, %v", loaded, err)
+	}
+	f.wantClean()
+}
