@@ -207,7 +207,7 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 	if err != nil {
 		return Outcome{}, err
 	}
-	ctx, cancel := detached(ctx, c.settleTimeout)
+	ctx, cancel := detached(ctx, settleTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		_, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unanswered}, Writes: []registry.Write{write}})
@@ -230,7 +230,7 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 
 // afterFailure returns what became of an earlier attempt of work, if there was one, else failure.
 func (c *Catalog) afterFailure(ctx context.Context, work *keyed, failure error) (Outcome, error) {
-	ctx, cancel := detached(ctx, c.settleTimeout)
+	ctx, cancel := detached(ctx, settleTimeout)
 	defer cancel()
 	outcome, found, err := c.lookUp(ctx, work)
 	switch {

@@ -1,0 +1,334 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+)
+
+// twinsFixture returns a fixture and the catalogs of so many nodes over its store; stores has one for each node beside
+// the first, nil where it is the same. Nodes do not share their locks.
+func twinsFixture(t *testing.T, operation Operation, nodes int, stores func() (first, second registry.Store)) (f *fixture, catalogs []*Catalog, unregistered string) {
+	t.Helper()
+	var second registry.Store
+	f, unregistered = newCrashFixture(t, operation, func(c *Config) {
+		if stores != nil {
+			c.Store, second = stores()
+		} else {
+			second = c.Store
+		}
+	})
+	catalogs = []*Catalog{f.Catalog}
+	for range nodes - 1 {
+		config := f.config
+		config.Store, config.Locks = second, locks.NewLocal(locks.LocalConfig{})
+		node, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalogs = append(catalogs, node)
+	}
+	return f, catalogs, unregistered
+}
+
+// Attempts of every mutation that are made at the same time, on one node or on two, have one effect, and all get the
+// same answer.
+func TestConcurrentTwins(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{1, 2} {
+		for _, attempts := range []int{2, 3, 8} {
+			for n, m := range keyedMutations(t, "") {
+				t.Run(fmt.Sprintf("%d nodes/%d attempts/%s", nodes, attempts, m.operation), func(t *testing.T) {
+					t.Parallel()
+					concurrentTwins(t, n, nodes, attempts, nil)
+				})
+			}
+		}
+	}
+}
+
+// The same over PostgreSQL, which lets attempts meet within the store.
+func TestConcurrentTwinsPostgres(t *testing.T) {
+	t.Parallel()
+	for n, m := range keyedMutations(t, "") {
+		t.Run(string(m.operation), func(t *testing.T) {
+			t.Parallel()
+			dsn, random := newDatabase(t), newLockedRandom(newSeed(t))
+			concurrentTwins(t, n, 2, 8, func() (first, second registry.Store) {
+				return openPostgres(t, dsn, random), openPostgres(t, dsn, random)
+			})
+		})
+	}
+}
+
+func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first, second registry.Store)) {
+	t.Helper()
+	f, catalogs, unregistered := twinsFixture(t, keyedMutations(t, "")[n].operation, nodes, stores)
+	m := keyedMutations(t, unregistered)[n]
+	before := f.count(m.operation)
+	answers := make([]string, attempts)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range attempts {
+		group.Go(func() {
+			<-start
+			c := catalogs[i%nodes]
+			outcome, err := c.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return m.run(ctx, c) })
+			if err != nil {
+				t.Error(err)
+			}
+			answers[i] = answerText(outcome, err)
+		})
+	}
+	close(start)
+	group.Wait()
+	for _, answer := range answers[1:] {
+		if answer != answers[0] {
+			t.Errorf("one is answered\n%s\nanother\n%s", answers[0], answer)
+		}
+	}
+	want := 1
+	if m.operation == opNothing {
+		want = 0
+	}
+	if got := f.count(m.operation) - before; got != want {
+		t.Errorf("it happened %d times, want %d", got, want)
+	}
+	if stored := f.outcomes(); len(stored) != 1 {
+		t.Errorf("%d outcomes", len(stored))
+	}
+	f.wantClean()
+}
+
+// heldStore holds one Apply, of which the test decides, until it is released.
+type heldStore struct {
+	registry.Store
+
+	mu      sync.Mutex // guards hold; a leaf
+	hold    func(batch registry.Batch) bool
+	held    chan struct{} // closed when it has come
+	release chan struct{} // closed when it may go on
+}
+
+func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	hit := s.hold != nil && s.hold(batch)
+	if hit {
+		s.hold = nil
+	}
+	s.mu.Unlock()
+	if hit {
+		close(s.held)
+		<-s.release
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// isOf tells whether batch makes operation true.
+func isOf(operation Operation) func(registry.Batch) bool {
+	return func(batch registry.Batch) bool {
+		return batch.Change != nil && batch.Change.Operation == string(operation)
+	}
+}
+
+// isOutcome tells whether batch stores an outcome without an effect.
+func isOutcome(batch registry.Batch) bool {
+	return batch.Change == nil && len(batch.Writes) == 1 && batch.Writes[0].Key.Table == registry.TableIdempotency
+}
+
+// twinCase is a mutation that another one is in the way of for a while.
+type twinCase struct {
+	operation Operation
+	run       func(ctx context.Context, c *Catalog) (Outcome, error)
+	block     func(f *fixture, node *Catalog) error // makes attempts be refused
+	unblock   func(f *fixture, node *Catalog) error // puts everything back as it was
+	happened  func(f *fixture, node *Catalog) bool
+}
+
+func twinCases(unregistered string) []twinCase {
+	outer := moorage.Namespace{"outer"}
+	exists := func(f *fixture, node *Catalog) bool { return node.TableExists(f.ctx, ident("new")) == nil }
+	take := func(f *fixture, node *Catalog) error {
+		_, err := node.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
+		return err
+	}
+	give := func(f *fixture, node *Catalog) error { _, err := node.UnregisterTable(f.ctx, ident("new")); return err }
+	return []twinCase{
+		{OpCreateNamespace, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			properties, err := c.CreateNamespace(ctx, testWarehouse, outer, nil)
+			return Outcome{Properties: properties}, err
+		}, func(f *fixture, node *Catalog) error {
+			_, err := node.CreateNamespace(f.ctx, testWarehouse, outer, nil)
+			return err
+		}, func(f *fixture, node *Catalog) error {
+			return node.DropNamespace(f.ctx, testWarehouse, outer)
+		}, func(f *fixture, node *Catalog) bool {
+			_, err := node.LoadNamespace(f.ctx, testWarehouse, outer)
+			return err == nil
+		}},
+		{OpCreateTable, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
+			return Outcome{Table: table}, err
+		}, take, give, exists},
+		{OpRegister, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.RegisterTable(ctx, ident("new"), RegisterRequest{MetadataLocation: unregistered})
+			return Outcome{Table: table}, err
+		}, take, give, exists},
+	}
+}
+
+// An attempt hangs before its Apply, its retry on another node is refused, and what it was refused for goes away:
+// then the first attempt goes on. It must not come true, and says what the retry was told.
+func TestDelayedTwin(t *testing.T) {
+	t.Parallel()
+	for n, tc := range twinCases("") {
+		t.Run(string(tc.operation), func(t *testing.T) {
+			t.Parallel()
+			f, store, node, unregistered := newHeldFixture(t, isOf(tc.operation))
+			tc := twinCases(unregistered)[n]
+			first := f.sendHeld(store, tc.run)
+			must(t, tc.block(f, node))
+			retried := answerText(node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return tc.run(ctx, node) }))
+			must(t, tc.unblock(f, node))
+			close(store.release)
+			if answer := <-first; answer != retried {
+				t.Errorf("the retry is answered %q, the first attempt %q", retried, answer)
+			}
+			if tc.happened(f, node) {
+				t.Errorf("it came true after %q", retried)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// The other way round: the first attempt is refused, but hangs before it has stored that; its retry comes true. Then
+// the first goes on, and says what the retry was told.
+func TestDelayedRefusal(t *testing.T) {
+	t.Parallel()
+	for n, tc := range twinCases("") {
+		t.Run(string(tc.operation), func(t *testing.T) {
+			t.Parallel()
+			f, store, node, unregistered := newHeldFixture(t, isOutcome)
+			tc := twinCases(unregistered)[n]
+			must(t, tc.block(f, node))
+			first := f.sendHeld(store, tc.run)
+			must(t, tc.unblock(f, node))
+			retried := answerText(node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return tc.run(ctx, node) }))
+			if !tc.happened(f, node) {
+				t.Fatalf("the retry is answered %q", retried)
+			}
+			close(store.release)
+			if answer := <-first; answer != retried {
+				t.Errorf("the retry is answered %q, the first attempt %q", retried, answer)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// A transaction hangs before its one Apply; its retry meets its locks, on which it is refused at once. What was
+// refused must not come true.
+func TestDelayedTwinOfTransaction(t *testing.T) {
+	t.Parallel()
+	f, store, node, _ := newHeldFixture(t, isOf(OpTransaction))
+	f.create("u")
+	run := func(c *Catalog) func(context.Context) (Outcome, error) {
+		return func(ctx context.Context) (Outcome, error) {
+			return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
+		}
+	}
+	first := f.sendHeld(store, func(ctx context.Context, c *Catalog) (Outcome, error) { return run(c)(ctx) })
+	shared := f.config
+	shared.Store = store.Store
+	node, err := New(shared)
+	must(t, err)
+	_, err = node.Once(f.ctx, keyOf("a"), run(node))
+	wantKind(t, err, moorage.KindCommitFailed)
+	close(store.release)
+	if answer, want := <-first, answerText(Outcome{}, err); answer != want {
+		t.Errorf("the retry is answered %q, the first attempt %q", want, answer)
+	}
+	f.wantProperty("t", "mine", "")
+	f.wantProperty("u", "mine", "")
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// newHeldFixture returns a fixture whose store holds the next Apply that hold chooses, and another node whose does not.
+func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *fixture, store *heldStore, node *Catalog, unregistered string) {
+	t.Helper()
+	store = &heldStore{held: make(chan struct{}), release: make(chan struct{})}
+	f, unregistered = newCrashFixture(t, OpCreateTable, func(c *Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	config := f.config
+	config.Store, config.Locks = store.Store, locks.NewLocal(locks.LocalConfig{})
+	node, err := New(config)
+	must(t, err)
+	store.hold = hold
+	return f, store, node, unregistered
+}
+
+// sendHeld sends a mutation with a key until it is held, and returns where its answer will come.
+func (f *fixture) sendHeld(store *heldStore, run func(context.Context, *Catalog) (Outcome, error)) <-chan string {
+	f.t.Helper()
+	answered := make(chan string, 1)
+	go func() {
+		answered <- answerText(f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return run(ctx, f.Catalog) }))
+	}()
+	select {
+	case <-store.held:
+	case answer := <-answered:
+		f.t.Fatalf("answered %q without being held", answer)
+	}
+	return answered
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A retry that comes to the node on which the first attempt is under way waits for it, and does nothing itself.
+func TestTwinInTheProcessWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store, _, _ := newHeldFixture(t, isOf(OpCommit))
+		first := f.sendHeld(store, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
+			return Outcome{Table: table}, err
+		})
+		second := make(chan string, 1)
+		again := func(context.Context) (Outcome, error) {
+			t.Error("it was tried again")
+			return Outcome{}, nil
+		}
+		go func() { second <- answerText(f.Once(f.ctx, keyOf("a"), again)) }()
+		synctest.Wait()
+		if len(second) > 0 {
+			t.Error("the second attempt did not wait")
+		}
+		ctx, cancel := context.WithCancel(f.ctx)
+		cancel()
+		_, err := f.Once(ctx, keyOf("a"), again)
+		wantKind(t, err, moorage.KindUnavailable) // who does not want to wait need not
+		close(store.release)
+		if a, b := <-first, <-second; a != b {
+			t.Errorf("the first is answered\n%s\nthe second\n%s", a, b)
+		}
+		synctest.Wait()
+		if len(f.twins.underWay) > 0 {
+			t.Errorf("%d are left", len(f.twins.underWay))
+		}
+	})
+}
