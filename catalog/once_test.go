@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -286,4 +287,56 @@ func TestOnceForgets(t *testing.T) {
 	wantStored(1)
 	f.clock.Advance(30 * time.Minute)
 	wantStored(0)
+}
+
+// That a key has an outcome is told before anything else that a batch requires.
+func TestOnceWinsOverOtherConditions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	key := keyOf("a")
+	work := f.newKeyed(f.ctx, key)
+	_, err := f.conclude(f.ctx, work, Outcome{}, nil)
+	must(t, err)
+	change, err := f.newChange(f.ctx, "test", ident("t"))
+	must(t, err)
+	err = f.apply(context.WithValue(f.ctx, keyedContext{}, work), change, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(registry.ID{1}), registry.ETag{1})},
+	})
+	if !errors.Is(err, errAnswered) {
+		t.Errorf("told %v, want %v", err, errAnswered)
+	}
+}
+
+// Expired keys do not pile up, however many come: a round of the sweep goes on while it finds some, and reads a bounded
+// part if it does not.
+func TestSweepOfKeysKeepsUp(t *testing.T) {
+	t.Parallel()
+	const total = (sweepPages + 3) * scanPage
+	var store *countingStore
+	f := newFixture(t, func(c *Config) {
+		store = &countingStore{Store: c.Store}
+		c.Store = store
+	})
+	var batch registry.Batch
+	for n := range total {
+		work := f.newKeyed(f.ctx, Key{ID: fmt.Sprint(n)})
+		_, write, err := work.put(registry.Outcome{})
+		must(t, err)
+		if batch.Writes = append(batch.Writes, write); len(batch.Writes) == scanPage {
+			_, err := f.store.Apply(f.ctx, batch)
+			must(t, err)
+			batch.Writes = nil
+		}
+	}
+	before := store.calls.Load()
+	must(t, f.forgetKeys(f.ctx))
+	if took := store.calls.Load() - before; took != sweepPages {
+		t.Errorf("a round with nothing to do took %d calls, want %d", took, sweepPages)
+	}
+	f.clock.Advance(time.Hour)
+	must(t, f.forgetKeys(f.ctx)) // to the end of what the last round began
+	must(t, f.forgetKeys(f.ctx))
+	if left := len(f.outcomes()); left > 0 {
+		t.Errorf("%d outcomes are left", left)
+	}
 }

@@ -237,7 +237,7 @@ func TestDelayedRefusal(t *testing.T) {
 // refused must not come true.
 func TestDelayedTwinOfTransaction(t *testing.T) {
 	t.Parallel()
-	f, store, node, _ := newHeldFixture(t, isOf(OpTransaction))
+	f, store, _, _ := newHeldFixture(t, isOf(OpTransaction))
 	f.create("u")
 	run := func(c *Catalog) func(context.Context) (Outcome, error) {
 		return func(ctx context.Context) (Outcome, error) {

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -129,6 +130,110 @@ func applyWriteSkewState(h *harness) {
 }
 
 func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
+
+// applyWriteSkewMadeAgain is writeSkew by state with doors that are deleted and made again, open, as long as nobody has
+// closed them.
+func applyWriteSkewMadeAgain(h *harness) {
+	const lives, tries = 4, 8
+	for round := range contentionRounds {
+		doors := [2]registry.Key{key(fmt.Sprint("a", round)), key(fmt.Sprint("b", round))}
+		var etags [2]registry.ETag
+		for i, door := range doors {
+			etags[i] = h.put(door, registry.StateLive, "")
+		}
+		var closed [2]bool
+		h.together(4, func(i int) error {
+			if i < 2 {
+				return h.liveAgain(doors[i], etags[i], lives)
+			}
+			i -= 2
+			for range tries {
+				_, err := h.store.Apply(h.ctx, registry.Batch{
+					Conditions: []registry.Condition{registry.StateIs(doors[1-i], registry.StateLive)},
+					Writes:     []registry.Write{registry.Put(doors[i], registry.StateDropping, nil)},
+				})
+				if closed[i] = err == nil; !isRefused(err) {
+					return err
+				}
+			}
+			return nil
+		})
+		if closed[0] && closed[1] {
+			h.Fatalf("round %d: both doors were closed, each on condition that the other is open", round)
+		}
+	}
+}
+
+// liveAgain deletes the record at k and makes it again, live, several times, unless somebody else changes it.
+func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error {
+	for range times {
+		_, err := h.store.Apply(h.ctx, registry.Batch{
+			Conditions: []registry.Condition{registry.ETagIs(k, etag)}, Writes: []registry.Write{registry.Delete(k)},
+		})
+		if err == nil {
+			var etags []registry.ETag
+			etags, err = h.store.Apply(h.ctx, registry.Batch{
+				Conditions: []registry.Condition{registry.Absent(k)}, Writes: []registry.Write{registry.Put(k, registry.StateLive, nil)},
+			})
+			if err == nil {
+				etag = etags[0]
+			}
+		}
+		if isRefused(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyStateOfNewLife deletes a record and makes it again, several times, while batches require its state and write records of
+// their own, and then closes it. Who saw it closed must have seen all that was written on condition that it is open:
+// also a batch that met the record between two of its lives must hold it.
+func applyStateOfNewLife(h *harness) {
+	const lives = 4
+	for round := range contentionRounds {
+		door := key(fmt.Sprint("door", round))
+		passed := func(i int) registry.Key { return key(fmt.Sprint("passed", round, "/", i)) }
+		h.put(door, registry.StateLive, "")
+		var seen []registry.Record
+		keys := make([]registry.Key, contenders)
+		for i := range keys {
+			keys[i] = passed(i)
+		}
+		h.together(contenders+1, func(i int) error {
+			if i < contenders {
+				_, err := h.store.Apply(h.ctx, registry.Batch{
+					Conditions: []registry.Condition{registry.StateIs(door, registry.StateLive)},
+					Writes:     []registry.Write{registry.Put(passed(i), registry.StateLive, nil)},
+				})
+				if isRefused(err) {
+					err = nil
+				}
+				return err
+			}
+			for range lives {
+				for _, write := range []registry.Write{registry.Delete(door), registry.Put(door, registry.StateLive, nil)} {
+					if _, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{write}}); err != nil {
+						return err
+					}
+				}
+			}
+			_, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(door, registry.StateDropping, nil)}})
+			if err == nil {
+				seen, err = h.store.Get(h.ctx, keys...)
+			}
+			return err
+		})
+		for _, now := range h.list(registry.TableLocation, fmt.Sprint("passed", round, "/"), "", contenders+1) {
+			if !slices.ContainsFunc(seen, func(r registry.Record) bool { return r.Key == now.Key }) {
+				h.Fatalf("round %d: %s was written after the door was closed", round, now.Key)
+			}
+		}
+	}
+}
 
 func applyVisible(h *harness) {
 	h.together(contenders, func(i int) error {

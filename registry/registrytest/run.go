@@ -49,6 +49,8 @@ func Run(t *testing.T, open Open) {
 		{"Apply/LosesNoUpdateUnderContention", applyCounters},
 		{"Apply/HasNoWriteSkewByState", applyWriteSkewState},
 		{"Apply/HasNoWriteSkewByETag", applyWriteSkewETag},
+		{"Apply/HasNoWriteSkewByStateOfARecordMadeAgain", applyWriteSkewMadeAgain},
+		{"Apply/HoldsTheStateOfARecordMadeAgain", applyStateOfNewLife},
 		{"Apply/IsVisibleWhenItReturns", applyVisible},
 		{"Apply/IsLinearizable", applyLinearizable},
 
