@@ -3,7 +3,6 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -111,30 +110,25 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// newDatabase returns the connection string of a new database with tables: what one transaction may still see is kept
-// in all tables of its database, so that a test that counts rows needs its own.
-func newDatabase(t *testing.T, name string) string {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
-	dsn := strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
-	if _, err := Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	return dsn
-}
-
 // TestHotRows lets tables grow from nothing under statements that were prepared when they were empty, and asks the server what that cost.
 func TestHotRows(t *testing.T) {
 	t.Parallel()
 	const tables, commits, vacuums = 200, 300, 4
-	dsn := newDatabase(t, "hot_rows")
+	// Autovacuum, too, keeps old rows alive while it analyzes something, and other tests' load decides for how long. So this test has a server of its own,
+	// without.
+	quiet, err := pgtest.Start("fsync=off", "autovacuum=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := quiet.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn := quiet.DSN()
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
 	store := openStore(t, dsn, Options{})
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {

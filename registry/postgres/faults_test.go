@@ -303,6 +303,20 @@ func openDirect(t *testing.T, store *Store) *Store {
 	return openStore(t, server.DSN()+"&search_path="+schema, Options{})
 }
 
+// TestLateError: the end of a read's own bound does not pass for the end of its caller's context.
+func TestLateError(t *testing.T) {
+	t.Parallel()
+	late := fmt.Errorf("read: %w", context.DeadlineExceeded)
+	if err := lateError(t.Context(), late); !errors.Is(err, registry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want only ErrUnavailable", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := lateError(ended, late); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("%v, want only the context's error", err)
+	}
+}
+
 func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t, server)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -33,7 +34,7 @@ const (
 // only takes leases away needs no stripe. Who is silent is for each statement to judge, by the server's clock. Transactions are
 // committed without waiting for the disk, or for standbys.
 type Leases struct {
-	connections *Store // of which only the pool is used
+	connections *Store // of which only the connections are used
 }
 
 // lease is a lease as locks.Lease has it.
@@ -56,7 +57,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
-	l := &Leases{&Store{pool: pool, acquireTimeout: leaseAcquireTimeout}}
+	l := &Leases{&Store{pool: pool, acquireTimeout: leaseAcquireTimeout, random: rand.Reader}}
 	if err := l.connections.checkSchema(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/migrations"
+	"moorage/registry"
 )
 
 // ErrSchema says that the tables are missing, or are not those that this package was written for.
@@ -149,6 +150,27 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	if len(applied) < len(all) {
 		return fmt.Errorf("%w: it is at step %d of %d, run moorage migrate first", ErrSchema, len(applied), len(all))
+	}
+	return s.checkFormat(ctx)
+}
+
+// checkFormat reports ErrSchema unless the records have the layout of this version. A newer one need not have other tables.
+func (s *Store) checkFormat(ctx context.Context) error {
+	records, err := s.Get(ctx, registry.FormatKey())
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the store: %w", err)
+	case !records[0].Exists():
+		return fmt.Errorf("%w: nothing says which format its records have", ErrSchema)
+	}
+	format, err := registry.Decode[registry.Format](records[0])
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the store: %w", err)
+	case format.Version > registry.FormatVersion:
+		return fmt.Errorf("%w: its records were written by a newer version (format %d, this one reads up to %d)", ErrSchema, format.Version, registry.FormatVersion)
+	case format.Version < 1:
+		return fmt.Errorf("%w: its format is %d", ErrSchema, format.Version)
 	}
 	return nil
 }

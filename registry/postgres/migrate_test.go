@@ -55,6 +55,35 @@ func TestTenNodesMigrateAtOnce(t *testing.T) {
 	}
 }
 
+// TestFormatIsRefused opens databases whose tables are right, but whose records may not be.
+func TestFormatIsRefused(t *testing.T) {
+	t.Parallel()
+	for sql, words := range map[string]string{
+		`UPDATE moorage_format SET value = '{"version":2}'`: "newer version (format 2, this one reads up to 1)",
+		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
+		`DELETE FROM moorage_format`:                        "nothing says which format",
+	} {
+		dsn := newSchema(t)
+		if _, err := Migrate(t.Context(), dsn); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(t.Context(), dsn, Options{})
+		wantSchemaError(t, err, words)
+		_, err = OpenLeases(t.Context(), dsn)
+		wantSchemaError(t, err, words)
+	}
+}
+
 func TestSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)

@@ -25,10 +25,11 @@ const (
 	healthTimeout = 3 * time.Second
 )
 
-// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is no fault of the server.
+// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is no fault of the server. The
+// end of the bound must not look as if ctx had ended, so it is not wrapped.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("%w: no answer: %w", registry.ErrUnavailable, err)
+		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
 	}
 	return err
 }
