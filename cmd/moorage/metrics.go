@@ -87,13 +87,16 @@ func (m *meteredStore) observe(call string, begin time.Time, err error) {
 	m.calls.WithLabelValues(call, outcome(err)).Observe(time.Since(begin).Seconds())
 }
 
+// outcomeConflict is the outcome of a call that somebody else was in the way of.
+const outcomeConflict = "conflict"
+
 // outcome names how a call to the store ended.
 func outcome(err error) string {
 	if err == nil {
 		return "done"
 	}
 	if _, ok := registry.FailedCondition(err); ok {
-		return "conflict"
+		return outcomeConflict
 	}
 	for _, named := range []struct {
 		err  error

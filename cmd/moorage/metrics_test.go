@@ -141,6 +141,7 @@ func TestMetricNames(t *testing.T) {
 	store := meterStore(memory.New(rand.Reader), metrics)
 	observer := newLockMetrics(metrics)
 	store.observe("get", time.Now(), nil)
+	meterLeases(nil, metrics).observe("try", time.Now(), nil)
 	observer.LockConflicted(locks.LevelPointer)
 	observer.LockWaited(locks.LevelPointer, time.Second, nil)
 	observer.LockHeld(locks.LevelPointer, time.Second)

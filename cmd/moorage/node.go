@@ -124,7 +124,7 @@ func openDatabase(ctx context.Context, c config, logger *slog.Logger) (registry.
 func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	store := meterStore(opened, metrics)
-	locks, err := openLocks(ctx, c, newLockMetrics(metrics), logger)
+	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
 		return nil, err
 	}

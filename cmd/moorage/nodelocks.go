@@ -9,6 +9,8 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"moorage/locks"
 	"moorage/registry/postgres"
 )
@@ -20,8 +22,9 @@ type nodeLocks struct {
 }
 
 // openLocks returns locks in the process for a store that has one process, and locks that nodes share for a
-// database.
-func openLocks(ctx context.Context, c config, observer locks.Observer, logger *slog.Logger) (nodeLocks, error) {
+// database. What they do is measured in metrics.
+func openLocks(ctx context.Context, c config, metrics prometheus.Registerer, logger *slog.Logger) (nodeLocks, error) {
+	observer := newLockMetrics(metrics)
 	if !c.inDatabase() {
 		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func() error { return nil }}, nil
 	}
@@ -30,7 +33,7 @@ func openLocks(ctx context.Context, c config, observer locks.Observer, logger *s
 		return nodeLocks{}, err
 	}
 	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
-		Leases: leases, Name: nodeName(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+		Leases: meterLeases(leases, metrics), Name: nodeName(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
 	}))
 	return nodeLocks{manager, func() error {
 		manager.Close()

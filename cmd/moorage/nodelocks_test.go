@@ -11,7 +11,7 @@ import (
 func TestLocksOfOneProcess(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{storeMemory, t.TempDir()} {
-		opened, err := openLocks(t.Context(), config{Store: store}, newLockMetrics(newMetrics()), slog.New(slog.DiscardHandler))
+		opened, err := openLocks(t.Context(), config{Store: store}, newMetrics(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
