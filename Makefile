@@ -46,7 +46,7 @@ rck: ## the Iceberg project's REST compatibility kit
 	interop/setup.sh rck
 	python3 interop/rck/run.py
 
-torture: ## kill -9 under load, KILLS=50 times
+torture: ## kill -9 under load and amid transactions, KILLS=50 times each
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
 
 cluster-history: ## three servers over one database, disturbed for DURATION=10m

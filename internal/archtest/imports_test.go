@@ -24,6 +24,7 @@ func importTable() map[string][]string {
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
 		"internal/tcptest":      {},
+		"internal/transfertest": {"internal/nodetest"},
 		"migrations":            {},
 		"metadata":              {},
 		"locks":                 {},
@@ -113,7 +114,7 @@ func drivers() []driver {
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"github.com/go-chi/", []string{"rest"}},
-		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest"}},
+		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest", "internal/transfertest"}},
 		{"go.yaml.in/", []string{"cmd/moorage"}},
 		{"github.com/apache/iceberg-go", []string{"metadata", "catalog"}},
 	}

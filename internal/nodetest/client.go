@@ -81,6 +81,31 @@ func NewClient(uri string, timeout time.Duration) *Client {
 // Object is a JSON object to send.
 type Object = map[string]any
 
+// Unfinished is a transaction of which something is left to do.
+type Unfinished struct {
+	ID       string    `json:"id"`
+	State    string    `json:"state"`
+	Files    []string  `json:"files"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// Unfinished returns the transactions of which something is left to do.
+func (c *Client) Unfinished(ctx context.Context) ([]Unfinished, error) {
+	a := c.send(ctx, "", http.MethodGet, "/management/v1/transactions", nil)
+	var body struct {
+		Transactions []Unfinished `json:"transactions"`
+		Next         *string      `json:"next-page-token"`
+	}
+	if a.Outcome != Acknowledged {
+		return nil, fmt.Errorf("list transactions: %d %s", a.Status, a.Text)
+	}
+	err := json.Unmarshal([]byte(a.Text), &body)
+	if err == nil && body.Next != nil {
+		err = fmt.Errorf("there are more than %d", len(body.Transactions))
+	}
+	return body.Transactions, err
+}
+
 // Ready asks the server whether it can do its work now, and returns why not.
 func (c *Client) Ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.uri+"/readyz", nil)
@@ -99,8 +124,17 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// Send makes one request.
+// Send makes one request. The path is that behind /v1/.
 func (c *Client) Send(ctx context.Context, method, path string, body any) Answer {
+	return c.SendOnce(ctx, "", method, path, body)
+}
+
+// SendOnce is Send with an Idempotency-Key, unless that is empty: however often the request is sent with it, it happens once.
+func (c *Client) SendOnce(ctx context.Context, key, method, path string, body any) Answer {
+	return c.send(ctx, key, method, "/v1/"+path, body)
+}
+
+func (c *Client) send(ctx context.Context, key, method, path string, body any) Answer {
 	var encoded []byte
 	if body != nil {
 		var err error
@@ -108,11 +142,14 @@ func (c *Client) Send(ctx context.Context, method, path string, body any) Answer
 			return Answer{Outcome: Refused, Text: err.Error(), Err: err}
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.uri+"/v1/"+path, bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, method, c.uri+path, bytes.NewReader(encoded))
 	if err != nil {
 		return Answer{Outcome: Refused, Text: err.Error(), Err: err}
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return Answer{Outcome: Unknown, Text: err.Error(), Err: err}

@@ -27,13 +27,20 @@ const (
 	delayMax = 5 * time.Millisecond
 )
 
-// TestKill kills the server again and again.
-func TestKill(t *testing.T) {
+// newSeed returns the seed of a test's random choices, and has it printed.
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed=%d", seed)
+	return seed
+}
+
+// TestKill kills the server again and again.
+func TestKill(t *testing.T) {
+	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	binary := nodetest.Build(t)
 	data := filepath.Join(t.ArtifactDir(), "data")
@@ -52,7 +59,9 @@ func TestKill(t *testing.T) {
 	}
 	server := nodetest.MustStart(t, binary, "--data", data)
 	defer server.Kill()
-	state.verify(t, nodetest.NewClient(server.URI, requestTimeout))
+	client := nodetest.NewClient(server.URI, requestTimeout)
+	state.verify(t, client)
+	state.verifySettled(t, client, len(state.settled))
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}

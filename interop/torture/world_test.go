@@ -20,13 +20,14 @@ type world struct {
 	shared  sharedCount
 	round   int      // the last; -1 before the first
 	commits []commit // to the common tables of the last round
-	// settled are the locations of the common tables of earlier rounds, which nobody changes any more, by
-	// namespace and name.
-	settled map[[2]string]string
+	settled []settled
 }
 
+// settled is a common table of an earlier round, which nobody changes any more.
+type settled struct{ namespace, table, location string }
+
 func newWorld() *world {
-	w := &world{round: -1, settled: map[[2]string]string{}}
+	w := &world{round: -1}
 	for i := range writersCount {
 		w.own = append(w.own, &owner{namespace: fmt.Sprintf("own%d", i), tables: map[string]ownTable{}})
 	}
@@ -92,12 +93,7 @@ func (w *world) verify(t *testing.T, c *nodetest.Client) {
 		return
 	}
 	report(t, w.verifyShared(ctx, c))
-	for key, location := range w.settled {
-		a := c.Load(ctx, key[0], key[1])
-		if a.Table.Location != location {
-			t.Errorf("%s.%s, which nobody changed, is at %q, want %s (status %d)", key[0], key[1], a.Table.Location, location, a.Status)
-		}
-	}
+	w.verifySettled(t, c, settledLooks)
 	namespace := commonNamespace(w.round)
 	for _, table := range commonTables() {
 		a := c.Load(ctx, namespace, table)
@@ -112,7 +108,21 @@ func (w *world) verify(t *testing.T, c *nodetest.Client) {
 			}
 		}
 		report(t, verifyTable(a.Table, commits))
-		w.settled[[2]string{namespace, table}] = a.Table.Location
+		w.settled = append(w.settled, settled{namespace, table, a.Table.Location})
+	}
+}
+
+// settledLooks is at how many of the tables of earlier rounds each round looks.
+const settledLooks = 60
+
+// verifySettled looks at the last tables of earlier rounds, as many as given.
+func (w *world) verifySettled(t *testing.T, c *nodetest.Client, count int) {
+	t.Helper()
+	for _, old := range w.settled[max(0, len(w.settled)-count):] {
+		a := c.Load(t.Context(), old.namespace, old.table)
+		if a.Table.Location != old.location {
+			t.Errorf("%s.%s, which nobody changed, is at %q, want %s (status %d)", old.namespace, old.table, a.Table.Location, old.location, a.Status)
+		}
 	}
 }
 

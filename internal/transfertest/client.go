@@ -1,0 +1,294 @@
+package transfertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// tablesMin and tablesMax bound how many tables a transfer is about.
+	tablesMin, tablesMax = 2, 5
+	// changeMax bounds what one transfer moves into or out of a table.
+	changeMax = 9
+	// sendsMax is how often a transfer with a key is sent, whatever it is answered.
+	sendsMax = 3
+	// repeatDelayMax bounds the time before a transfer is sent again.
+	repeatDelayMax = 40 * time.Millisecond
+	// impatience bounds how soon a client without patience gives an answer up.
+	impatience = 30 * time.Millisecond
+	// resolvesMax bounds how often Resolve sends a transfer, and resolveDelay is the time between.
+	resolvesMax  = 200
+	resolveDelay = 100 * time.Millisecond
+)
+
+// singleSuffix ends the id of a transfer that is a commit to one table.
+const singleSuffix = ".single"
+
+// Config is what a Client is made of.
+type Config struct {
+	Number    int // of its own
+	Seed      uint64
+	Namespace string
+	Tables    []string
+	Nodes     func() []*nodetest.Client // the servers as they are now; at least one
+	Recorder  *Recorder
+
+	Keyed     int  // how many in a hundred transfers are sent with a key, up to three times and to several servers
+	Impatient int  // how many in a hundred requests are given up before they can be answered
+	Faults    bool // servers may say that they are unavailable or do not know the outcome
+}
+
+// Client makes transfers. It is not safe for concurrent use.
+type Client struct {
+	Config
+	random    *rand.Rand
+	transfers int
+	open      []*attempt // those with a key whose outcome it does not know yet
+}
+
+// attempt is a transfer that was sent.
+type attempt struct {
+	Transfer
+	from    int64
+	mu      sync.Mutex // guards the fields below; a leaf
+	done    string     // an answer that says that it has happened
+	refused string     // an answer that says that it has not, and will not
+	unsure  bool       // an answer stayed out
+}
+
+// NewClient returns a client whose choices the seed decides.
+func NewClient(config Config) *Client {
+	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number)))}
+}
+
+// Sweep loads all tables one after the other, and tells whether each load was answered.
+func (c *Client) Sweep(ctx context.Context) bool {
+	sweep := Sweep{c.Number, map[string]string{}}
+	for _, i := range c.random.Perm(len(c.Tables)) {
+		loaded, ok := c.load(ctx, c.Tables[i])
+		if !ok {
+			return false
+		}
+		sweep.Tables[c.Tables[i]] = loaded.Location
+	}
+	c.Recorder.note(func(h *History) { h.Sweeps = append(h.Sweeps, sweep) })
+	return true
+}
+
+// load loads a table somewhere.
+func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool) {
+	from := c.Recorder.Now()
+	a := c.node().Load(ctx, c.Namespace, table)
+	to := c.Recorder.Now()
+	if a.Outcome == nodetest.Acknowledged {
+		c.Recorder.note(func(h *History) {
+			h.Loads = append(h.Loads, Load{c.Number, table, a.Table.Location, from, to})
+		})
+		return a.Table, true
+	}
+	if a.Status != 0 && !c.mayFail(a) {
+		c.Recorder.fail("load %s: %d %s", table, a.Status, a.Text)
+	}
+	return nodetest.Loaded{}, false
+}
+
+func (c *Client) node() *nodetest.Client {
+	nodes := c.Nodes()
+	return nodes[c.random.IntN(len(nodes))]
+}
+
+// mayFail tells whether a server may give such an answer, which is no refusal.
+func (c *Client) mayFail(a nodetest.Answer) bool {
+	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
+}
+
+// Transfer makes one transfer, and tells whether some server answered.
+func (c *Client) Transfer(ctx context.Context) bool {
+	t, ok := c.plan(ctx)
+	if !ok {
+		return false
+	}
+	made := &attempt{Transfer: t, from: c.Recorder.Now()}
+	answered := c.send(ctx, made)
+	c.conclude(made)
+	return answered
+}
+
+// plan loads some tables and draws what is to become of them.
+func (c *Client) plan(ctx context.Context) (Transfer, bool) {
+	c.transfers++
+	t := Transfer{ID: fmt.Sprintf("%d.%d", c.Number, c.transfers)}
+	if c.random.IntN(100) < c.Keyed {
+		t.Key = c.newKey()
+	}
+	kind := c.random.IntN(10)
+	count := tablesMin + c.random.IntN(tablesMax-tablesMin+1)
+	if t.Single = kind == 0; t.Single {
+		t.ID += singleSuffix
+		count = 1
+	}
+	sum := 0
+	for n, i := range c.random.Perm(len(c.Tables))[:count] {
+		p := Part{Table: c.Tables[i]}
+		switch {
+		case kind <= 1:
+			p.Mode = Stamps
+		case kind == 2 && n == count-1 && count > 2:
+			p.Mode = Requires
+		default:
+			p.Change = 1 + c.random.IntN(changeMax)
+			sum += p.Change
+		}
+		t.Parts = append(t.Parts, p)
+	}
+	t.Parts[0].Change -= sum
+	for n := range t.Parts {
+		p := &t.Parts[n]
+		base, ok := c.load(ctx, p.Table)
+		if !ok {
+			return t, false
+		}
+		if err := p.plan(t.ID, base, int64(c.Number+1)<<32|int64(c.transfers)); err != nil {
+			c.Recorder.fail("%v", err)
+			return t, false
+		}
+	}
+	return t, true
+}
+
+// newKey draws a UUID.
+func (c *Client) newKey() string {
+	high, low := c.random.Uint64(), c.random.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>52, low&(1<<48-1))
+}
+
+// sending is when and where a request is sent.
+type sending struct {
+	node    *nodetest.Client
+	delay   time.Duration
+	timeout time.Duration // 0: none of its own
+}
+
+func (c *Client) draw() sending {
+	s := sending{node: c.node(), delay: time.Duration(c.random.Int64N(int64(repeatDelayMax)))}
+	if c.random.IntN(100) < c.Impatient {
+		s.timeout = time.Duration(1 + c.random.Int64N(int64(impatience)))
+	}
+	return s
+}
+
+// send sends a transfer; with a key, up to sendsMax times, one after the other or all at once. It tells whether some
+// server answered.
+func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
+	sends := 1
+	if made.Key != "" {
+		sends += c.random.IntN(sendsMax)
+	}
+	drawn := make([]sending, sends)
+	for i := range drawn {
+		drawn[i] = c.draw()
+	}
+	drawn[0].delay = 0
+	if sends > 1 && c.random.IntN(3) == 0 {
+		answers := make([]bool, sends)
+		var group sync.WaitGroup
+		for i, s := range drawn {
+			group.Go(func() { answers[i] = c.sendOnce(ctx, made, s) })
+		}
+		group.Wait()
+		for _, a := range answers {
+			answered = answered || a
+		}
+		return answered
+	}
+	for _, s := range drawn {
+		answered = c.sendOnce(ctx, made, s) || answered
+	}
+	return answered
+}
+
+// sendOnce sends a transfer, notes the answer, and tells whether one came. It is safe for concurrent use.
+func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answered bool) {
+	select {
+	case <-time.After(s.delay):
+	case <-ctx.Done():
+	}
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	path, body := made.request(c.Namespace)
+	a := s.node.SendOnce(ctx, made.Key, http.MethodPost, path, body)
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	text := fmt.Sprintf("%d %s", a.Status, a.Text)
+	switch {
+	case a.Outcome == nodetest.Acknowledged:
+		made.done = text
+	case a.Status == http.StatusConflict:
+		made.refused = text
+	case a.Status == 0:
+		made.unsure = made.unsure || !unsent(a)
+		return errors.Is(a.Err, context.DeadlineExceeded) && s.timeout > 0
+	case c.mayFail(a):
+		made.unsure = made.unsure || a.Outcome == nodetest.Unknown
+	default:
+		c.Recorder.fail("%s: %s", made.Transfer, text)
+	}
+	return true
+}
+
+// unsent tells whether a request has certainly not reached a server.
+func unsent(a nodetest.Answer) bool {
+	var operation *net.OpError
+	return errors.As(a.Err, &operation) && operation.Op == "dial"
+}
+
+// conclude takes down what became of a transfer, or keeps it for Resolve.
+func (c *Client) conclude(made *attempt) {
+	outcome := nodetest.Refused
+	switch {
+	case made.done != "" && made.refused != "":
+		c.Recorder.fail("%s was answered %q and %q", made.Transfer, made.done, made.refused)
+		outcome = nodetest.Unknown
+	case made.done != "":
+		outcome = nodetest.Acknowledged
+	case made.refused != "":
+	case made.unsure && made.Key != "":
+		c.open = append(c.open, made)
+		return
+	case made.unsure:
+		outcome = nodetest.Unknown
+	}
+	event := Event{Transfer: made.Transfer, Outcome: outcome, From: made.from, To: c.Recorder.Now()}
+	c.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
+}
+
+// Resolve sends every transfer with a key of which the client does not know the outcome again until it is answered: it happens
+// then if it has not before. Servers must be up.
+func (c *Client) Resolve(ctx context.Context) {
+	open := c.open
+	c.open = nil
+	for _, made := range open {
+		for n := 0; made.done == "" && made.refused == "" && n < resolvesMax && ctx.Err() == nil; n++ {
+			s := sending{node: c.node()}
+			if n > 0 {
+				s.delay = resolveDelay
+			}
+			c.sendOnce(ctx, made, s)
+		}
+		if made.done == "" && made.refused == "" {
+			c.Recorder.fail("%s is not answered", made.Transfer)
+		}
+		c.conclude(made)
+	}
+}

@@ -1,0 +1,169 @@
+package transfertest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"moorage/internal/nodetest"
+)
+
+// node is a transfer that has happened, or a load: something that has one moment.
+type node struct {
+	name     string
+	from, to int64 // the moment lies between
+	later    []int // nodes whose moments are later
+
+	waits int // how many nodes before it have no moment yet
+	// earliest is the earliest moment that it can have, and cause is the node before it which
+	// does not let it be earlier; -1 if it may be at its own begin.
+	earliest int64
+	cause    int
+}
+
+// order looks for a moment for each transfer and each load. The versions of a table are in a known order, so is
+// whatever made or saw them, and each gets the earliest moment that those before it allow. If that is too late for one
+// of them, no other choice would help.
+func (j *judge) order(loads []Load) {
+	nodes, makers := j.makers()
+	for _, load := range loads {
+		at, known := j.places[load.Location]
+		if !known || at.table != load.Table {
+			j.report("client %d was answered %s for %s, which never was current", load.Client, load.Location, load.Table)
+			continue
+		}
+		made := makers[at.table]
+		nodes = append(nodes, node{
+			name: fmt.Sprintf("load of %s by client %d, which saw version %d", load.Table, load.Client, at.index),
+			from: load.From, to: load.To,
+		})
+		self := len(nodes) - 1
+		if at.index > 0 {
+			precede(nodes, made[at.index], self)
+		}
+		if at.index+1 < len(made) {
+			precede(nodes, self, made[at.index+1])
+		}
+	}
+	j.schedule(nodes)
+}
+
+// precede notes that one node's moment is before another's.
+func precede(nodes []node, before, after int) {
+	if before != after {
+		nodes[before].later = append(nodes[before].later, after)
+		nodes[after].waits++
+	}
+}
+
+// makers returns a node for each transfer that has happened, and which of them made the versions of each table.
+func (j *judge) makers() (nodes []node, makers map[string][]int) {
+	makers = map[string][]int{}
+	at := map[string]int{}
+	for _, table := range j.tables() {
+		made := []int{-1} // nobody made the first
+		for i, v := range j.chains[table][1:] {
+			n, known := at[v.Transfer]
+			if !known {
+				event := j.events[v.Transfer]
+				n = len(nodes)
+				at[v.Transfer] = n
+				nodes = append(nodes, node{name: event.String(), from: event.From, to: event.To})
+				if event.Outcome == nodetest.Unknown {
+					nodes[n].to = math.MaxInt64
+				}
+			}
+			made = append(made, n)
+			if i > 0 {
+				precede(nodes, made[i], n)
+			}
+		}
+		makers[table] = made
+	}
+	for id, n := range at {
+		for _, p := range j.events[id].Parts {
+			base, known := j.places[p.Base]
+			if p.Mode == Stamps || !known {
+				continue // it required nothing, or built on a version of before
+			}
+			if base.index > 0 {
+				precede(nodes, makers[p.Table][base.index], n)
+			}
+			if next := j.moved(base); next < len(makers[p.Table]) {
+				precede(nodes, n, makers[p.Table][next])
+			}
+		}
+	}
+	return nodes, makers
+}
+
+// schedule gives each node its moment, those before it first.
+func (j *judge) schedule(nodes []node) {
+	var ready []int
+	for n := range nodes {
+		nodes[n].earliest, nodes[n].cause = nodes[n].from, -1
+		if nodes[n].waits == 0 {
+			ready = append(ready, n)
+		}
+	}
+	done, late := 0, 0
+	for ; len(ready) > 0; done++ {
+		n := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		if nodes[n].earliest > nodes[n].to {
+			if late++; late <= problemsMax {
+				j.report("%s", explain(nodes, n))
+			}
+			nodes[n].earliest = nodes[n].to // tell what follows from it only once
+		}
+		for _, next := range nodes[n].later {
+			if nodes[n].earliest > nodes[next].earliest {
+				nodes[next].earliest, nodes[next].cause = nodes[n].earliest, n
+			}
+			if nodes[next].waits--; nodes[next].waits == 0 {
+				ready = append(ready, next)
+			}
+		}
+	}
+	if done < len(nodes) {
+		j.report("%s", circle(nodes))
+	}
+}
+
+// explain says why a node's moment cannot be before its end.
+func explain(nodes []node, n int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s ended at %d, but", nodes[n].name, nodes[n].to)
+	for at := nodes[n].cause; at >= 0; at = nodes[at].cause {
+		fmt.Fprintf(&text, " must be after %s, which", nodes[at].name)
+		if nodes[at].cause < 0 {
+			fmt.Fprintf(&text, " began at %d", nodes[at].from)
+		}
+	}
+	return text.String()
+}
+
+// circle names nodes of which each must be before the next, and the last before the first.
+func circle(nodes []node) string {
+	at := 0
+	for nodes[at].waits == 0 {
+		at++
+	}
+	// Every node that waits has one before it that waits: going back, some node comes twice.
+	before := make([]int, len(nodes))
+	for n := range nodes {
+		for _, next := range nodes[n].later {
+			if nodes[n].waits > 0 && nodes[next].waits > 0 {
+				before[next] = n
+			}
+		}
+	}
+	for range nodes {
+		at = before[at]
+	}
+	names := []string{nodes[at].name}
+	for n := before[at]; n != at && len(names) < problemsMax; n = before[n] {
+		names = append(names, nodes[n].name)
+	}
+	return "each of these must be after the next, and the last after the first: " + strings.Join(names, "; ")
+}

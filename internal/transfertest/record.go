@@ -1,0 +1,77 @@
+package transfertest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"moorage/internal/nodetest"
+)
+
+// Load is that a reader was answered a version.
+type Load struct {
+	Client          int
+	Table, Location string
+	From, To        int64 // in a count of all begins and ends
+}
+
+// Event is a transfer with what became of it.
+type Event struct {
+	Transfer
+	Outcome  nodetest.Outcome
+	From, To int64 // in a count of all begins and ends
+}
+
+// Sweep is that a reader loaded all tables one after the other: the locations of their versions.
+type Sweep struct {
+	Client int
+	Tables map[string]string
+}
+
+// History is what all clients saw.
+type History struct {
+	Loads    []Load
+	Events   []Event
+	Sweeps   []Sweep  // of one client in their order
+	Failures []string // answers that no server may give
+}
+
+// Summary counts the calls.
+func (h History) Summary() string {
+	var counts [nodetest.Unknown + 1]int
+	for _, event := range h.Events {
+		counts[event.Outcome]++
+	}
+	return fmt.Sprintf("%d loads, %d transfers acknowledged, %d refused, %d unknown",
+		len(h.Loads), counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown])
+}
+
+// Recorder takes down what happens. The zero value is ready for use. It is safe for concurrent use.
+type Recorder struct {
+	count atomic.Int64
+
+	mu      sync.Mutex // guards history; a leaf
+	history History
+}
+
+// Now returns the next place in the order of all begins and ends.
+func (r *Recorder) Now() int64 { return r.count.Add(1) }
+
+func (r *Recorder) note(change func(*History)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.history)
+}
+
+func (r *Recorder) fail(format string, args ...any) {
+	r.note(func(h *History) { h.Failures = append(h.Failures, fmt.Sprintf(format, args...)) })
+}
+
+// Take returns what was taken down since it was called last. What is still under way comes later.
+func (r *Recorder) Take() History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.history
+	r.history = History{}
+	return taken
+}

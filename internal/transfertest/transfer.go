@@ -1,0 +1,126 @@
+package transfertest
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+// The properties of every version.
+const (
+	PropCounter  = "counter"
+	PropTransfer = "transfer" // which one made it
+)
+
+// Mode is what a transfer does with a table.
+type Mode uint8
+
+// The modes.
+const (
+	Moves    Mode = iota // changes the counter, and requires that nobody has since it was loaded
+	Stamps               // writes only its name, whatever is there
+	Requires             // only requires that nobody has moved since it was loaded
+)
+
+// Part is what a transfer does with one table.
+type Part struct {
+	Table  string
+	Mode   Mode
+	Change int    // of the counter
+	Base   string // the location of the version that was loaded
+
+	change nodetest.Object
+}
+
+// Transfer is one request of a client, however often it is sent.
+type Transfer struct {
+	ID     string // "3.17": the client and its request
+	Parts  []Part
+	Single bool   // sent as a commit to its one table
+	Key    string // the Idempotency-Key, "" if none
+}
+
+// String names the transfer and its tables.
+func (t Transfer) String() string {
+	text := "transfer " + t.ID + " of"
+	for _, p := range t.Parts {
+		text += " " + p.Table
+		switch p.Mode {
+		case Moves:
+			text += fmt.Sprintf("(%+d)", p.Change)
+		case Requires:
+			text += "(required)"
+		}
+	}
+	return text
+}
+
+// request returns the path and the body of the request.
+func (t Transfer) request(namespace string) (path string, body nodetest.Object) {
+	if t.Single {
+		return nodetest.TablePath(namespace, t.Parts[0].Table), t.Parts[0].change
+	}
+	changes := make([]nodetest.Object, len(t.Parts))
+	for i, p := range t.Parts {
+		changes[i] = nodetest.Object{
+			"identifier":   nodetest.Object{"namespace": []string{namespace}, "name": p.Table},
+			"requirements": p.change["requirements"], "updates": p.change["updates"],
+		}
+	}
+	return "transactions/commit", nodetest.Object{"table-changes": changes}
+}
+
+// snapshotsKept is how many snapshots a table keeps, so that its metadata does not grow.
+const snapshotsKept = 3
+
+// plan fills in what is asked of a table that was loaded as base. A table is moved by a snapshot, so that others can require that it
+// was not; the id of that is snapshot.
+func (p *Part) plan(id string, base nodetest.Loaded, snapshot int64) error {
+	p.Base = base.Location
+	requirements := []nodetest.Object{{"type": "assert-table-uuid", "uuid": base.Metadata.UUID}}
+	updates := []nodetest.Object{}
+	properties := map[string]string{PropTransfer: id}
+	head := base.Metadata.Head()
+	if p.Mode != Stamps {
+		required := nodetest.Object{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": nil}
+		if head != 0 {
+			required["snapshot-id"] = head
+		}
+		requirements = append(requirements, required)
+	}
+	if p.Mode == Moves {
+		counter, err := strconv.Atoi(base.Metadata.Properties[PropCounter])
+		if err != nil {
+			return fmt.Errorf("%s: %w", base.Location, err)
+		}
+		properties[PropCounter] = strconv.Itoa(counter + p.Change)
+		updates = append(updates, moveUpdates(base.Metadata, snapshot)...)
+	}
+	if p.Mode != Requires {
+		updates = append(updates, nodetest.Object{"action": "set-properties", "updates": properties})
+	}
+	p.change = nodetest.Object{"requirements": requirements, "updates": updates}
+	return nil
+}
+
+// moveUpdates returns the updates that put a snapshot on top of base, and remove those that are not kept.
+func moveUpdates(base nodetest.Document, snapshot int64) []nodetest.Object {
+	added := nodetest.Object{
+		"snapshot-id": snapshot, "sequence-number": base.LastSequence + 1, "timestamp-ms": time.Now().UnixMilli(),
+		"manifest-list": fmt.Sprintf("%s/metadata/snap-%d.avro", base.Location, snapshot),
+		"summary":       nodetest.Object{"operation": "append"}, "schema-id": 0,
+	}
+	if head := base.Head(); head != 0 {
+		added["parent-snapshot-id"] = head
+	}
+	updates := []nodetest.Object{
+		{"action": "add-snapshot", "snapshot": added},
+		{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot},
+	}
+	for i := range len(base.Snapshots) + 1 - snapshotsKept {
+		updates = append(updates, nodetest.Object{"action": "remove-snapshots", "snapshot-ids": []int64{base.Snapshots[i].ID}})
+	}
+	return updates
+}

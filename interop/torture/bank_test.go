@@ -1,0 +1,202 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/transfertest"
+)
+
+const (
+	bankTables  = 12
+	bankWriters = 8
+	bankReaders = 2
+	// openingCounter is what each table's counter is at first.
+	openingCounter = "1000"
+	// recoveryTimeout bounds how long a server that was started may need to undo what the last one left.
+	recoveryTimeout = 30 * time.Second
+	// lookEvery is the time between two looks at what has no signal.
+	lookEvery = 10 * time.Millisecond
+)
+
+// bank is a namespace in which clients move amounts between tables, over several lives of the server.
+type bank struct {
+	namespace string
+	folder    string // in which its files are
+	tables    []string
+	book      *transfertest.Book
+	recorder  *transfertest.Recorder
+	writers   []*transfertest.Client
+	readers   []*transfertest.Client
+	client    *nodetest.Client // of the present life
+
+	// torn are the files that the last life left and that no transfer which has happened is known to have written.
+	torn []string
+}
+
+// openBank makes a bank with a number of its own.
+func openBank(t *testing.T, client *nodetest.Client, data string, number int, seed uint64) *bank {
+	t.Helper()
+	b := &bank{
+		namespace: fmt.Sprintf("bank%d", number), book: transfertest.NewBook(), recorder: &transfertest.Recorder{}, client: client,
+	}
+	b.folder = filepath.Join(data, "warehouse", b.namespace)
+	made := []nodetest.Answer{client.CreateNamespace(t.Context(), b.namespace)}
+	for n := range bankTables {
+		name := fmt.Sprintf("t%02d", n)
+		made = append(made, client.Create(t.Context(), b.namespace, name, map[string]string{transfertest.PropCounter: openingCounter}))
+		b.tables = append(b.tables, name)
+	}
+	for _, a := range made {
+		if a.Outcome != nodetest.Acknowledged {
+			t.Fatalf("open a bank: %d %s", a.Status, a.Text)
+		}
+	}
+	for n := range bankWriters + bankReaders {
+		c := transfertest.NewClient(transfertest.Config{
+			Number: number*(bankWriters+bankReaders) + n, Seed: seed, Namespace: b.namespace, Tables: b.tables,
+			Nodes:    func() []*nodetest.Client { return []*nodetest.Client{b.client} },
+			Recorder: b.recorder, Keyed: 50, Impatient: 10,
+		})
+		if n < bankWriters {
+			b.writers = append(b.writers, c)
+		} else {
+			b.readers = append(b.readers, c)
+		}
+	}
+	b.read(t)
+	return b
+}
+
+// read reads the present versions of all tables.
+func (b *bank) read(t *testing.T) {
+	t.Helper()
+	for _, table := range b.tables {
+		a := b.client.Load(t.Context(), b.namespace, table)
+		if a.Outcome != nodetest.Acknowledged {
+			t.Fatalf("load %s.%s: %d %s", b.namespace, table, a.Status, a.Text)
+		}
+		if err := b.book.Extend(table, a.Table.Location); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// work lets the clients work until ctx ends, and calls transferred whenever a transfer was answered.
+func (b *bank) work(ctx context.Context, transferred func()) {
+	var group sync.WaitGroup
+	for _, c := range b.writers {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if c.Transfer(ctx) {
+					transferred()
+				}
+			}
+		})
+	}
+	for _, c := range b.readers {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				c.Sweep(ctx)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// settle judges what happened in the last life of the server, once the present one has undone what was left of it.
+func (b *bank) settle(t *testing.T, tally *tally) {
+	t.Helper()
+	for _, c := range b.writers {
+		c.Resolve(t.Context())
+	}
+	for _, c := range b.readers {
+		c.Sweep(t.Context())
+	}
+	b.read(t)
+	b.awaitRecovery(t)
+	history := b.recorder.Take()
+	for _, problem := range transfertest.Judge(b.book.Chains(), history) {
+		t.Error(problem)
+	}
+	tally.count(b, history)
+	b.book.Forget()
+}
+
+// awaitRecovery waits until nothing is left of transactions that have not happened.
+func (b *bank) awaitRecovery(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), recoveryTimeout)
+	defer cancel()
+	for {
+		unfinished, err := b.client.Unfinished(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := b.leftovers(t)
+		if len(unfinished) == 0 && len(left) == 0 {
+			return
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			t.Errorf("after %s there still are the transactions %v and the files %s", recoveryTimeout, unfinished, strings.Join(left, ", "))
+			return
+		}
+	}
+}
+
+// leftovers returns the files that only transactions can have written and that no table is known to name or to have named.
+func (b *bank) leftovers(t *testing.T) []string {
+	t.Helper()
+	left, err := b.book.Leftovers(b.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(left, transfertest.MadeBySingle)
+}
+
+// tally counts what kills have met.
+type tally struct {
+	kills     int
+	torn      int // with files of transactions that had to be undone
+	happened  int // transfers that happened though their answers did not come
+	vanished  int // transfers that did not happen whose answers did not come
+	transfers int // acknowledged
+}
+
+func (a *tally) count(b *bank, history transfertest.History) {
+	there := map[string]bool{}
+	for _, chain := range b.book.Chains() {
+		for _, v := range chain[1:] {
+			there[v.Transfer] = true
+		}
+	}
+	for _, event := range history.Events {
+		switch {
+		case event.Outcome == nodetest.Acknowledged:
+			a.transfers++
+		case event.Outcome == nodetest.Unknown && there[event.ID]:
+			a.happened++
+		case event.Outcome == nodetest.Unknown:
+			a.vanished++
+		}
+	}
+	if slices.ContainsFunc(b.torn, func(location string) bool { return !b.book.Knows(location) }) {
+		a.torn++
+	}
+	b.torn = nil
+}
+
+// String tells what the kills have met.
+func (a *tally) String() string {
+	return fmt.Sprintf("%d kills, %d of them with files to be undone; %d transfers acknowledged, %d happened unanswered, %d did not",
+		a.kills, a.torn, a.transfers, a.happened, a.vanished)
+}

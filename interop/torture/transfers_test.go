@@ -1,0 +1,111 @@
+package torture
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// bankRounds is how many lives of the server a bank sees, so that its tables' folders stay short.
+	bankRounds = 25
+	// transfersMax bounds after how many transfers the server is killed.
+	transfersMax = 60
+	// aimMax bounds how long after that: about as long as a transaction takes from its record to its Apply, when
+	// others are under way beside it.
+	aimMax = 12 * time.Millisecond
+	// tornKills is after how many kills some must have met a transaction between its record and its Apply.
+	tornKills = 50
+)
+
+// TestTransfers kills the server again and again while clients move amounts between tables by transactions.
+func TestTransfers(t *testing.T) {
+	seed := newSeed(t)
+	random := rand.New(rand.NewPCG(seed, 1))
+	binary := nodetest.Build(t)
+	data := filepath.Join(t.ArtifactDir(), "data")
+	var seen tally
+	var b *bank
+	for number := range *killsFlag {
+		l := life{binary: binary, data: data, transfers: 1 + random.Int64N(transfersMax), delay: time.Duration(random.Int64N(int64(aimMax)))}
+		b = l.run(t, b, number, seed, &seen)
+		if t.Failed() {
+			t.Fatalf("life %d failed; -artifacts keeps the data", number)
+		}
+		if (number+1)%bankRounds == 0 {
+			t.Log(&seen)
+		}
+	}
+	server := nodetest.MustStart(t, binary, "--data", data)
+	defer server.Kill()
+	b.client = nodetest.NewClient(server.URI, requestTimeout)
+	b.settle(t, &seen)
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+	if err := nodetest.Check(t.Context(), binary, "--data", data); err != nil {
+		t.Error(err)
+	}
+	t.Log(&seen)
+	if seen.transfers == 0 || *killsFlag >= tornKills && (seen.torn == 0 || seen.happened == 0 || seen.vanished == 0) {
+		t.Error("the kills have not met what they should")
+	}
+}
+
+// life is that of one process of the server, from its start to its death.
+type life struct {
+	binary, data string
+	transfers    int64         // after how many transfers it is killed
+	delay        time.Duration // and how long after
+}
+
+// run settles what the life before has left in the bank, which is nil at first, lets its clients work, and kills the server. It
+// returns the bank for the next life.
+func (l life) run(t *testing.T, b *bank, number int, seed uint64, seen *tally) *bank {
+	t.Helper()
+	server := nodetest.MustStart(t, l.binary, "--data", l.data)
+	defer server.Kill()
+	client := nodetest.NewClient(server.URI, requestTimeout)
+	if b != nil {
+		b.client = client
+		b.settle(t, seen)
+	}
+	if number%bankRounds == 0 {
+		b = openBank(t, client, l.data, number/bankRounds, seed)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), roundTimeout)
+	defer cancel()
+	enough := make(chan struct{})
+	var count atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.work(ctx, func() {
+			if count.Add(1) == l.transfers {
+				close(enough)
+			}
+		})
+	}()
+	select {
+	case <-enough:
+		<-time.After(l.delay)
+	case <-server.Ended():
+		t.Errorf("the server ended by itself: %s\n%s", server.State(), server.Stderr())
+	case <-ctx.Done():
+		t.Errorf("only %d transfers in %s", count.Load(), roundTimeout)
+	}
+	server.Kill()
+	cancel()
+	<-ended
+	seen.kills++
+	b.torn = b.leftovers(t)
+	if err := nodetest.Check(t.Context(), l.binary, "--data", l.data); err != nil {
+		t.Error(err)
+	}
+	return b
+}
