@@ -232,6 +232,14 @@ func TestOnceLeavesNothing(t *testing.T) {
 	if err != nil || answerText(outcome, err) != answerText(Outcome{}, nil) {
 		t.Errorf("the key was not free: %v", err)
 	}
+	for _, kind := range moorage.Kinds() {
+		again, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+			return Outcome{}, moorage.Errorf(kind, "no")
+		})
+		if got, want := answerText(again, err), answerText(outcome, nil); got != want {
+			t.Errorf("%s after success is answered %q, want %q", kind, got, want)
+		}
+	}
 }
 
 // Every refusal that is the last word is stored, with its kind and message.
