@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"moorage"
@@ -199,7 +200,13 @@ func (n *node) probeStorage(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// close ends the store and what was opened beside it.
+// close ends the store and what was opened beside it; locks and store at once, because each may have to wait for a database
+// that stands still.
 func (n *node) close() error {
-	return errors.Join(n.locks.close(), n.store.Close(), n.storages.close())
+	var locksErr error
+	var closing sync.WaitGroup
+	closing.Go(func() { locksErr = n.locks.close() })
+	storeErr := n.store.Close()
+	closing.Wait()
+	return errors.Join(locksErr, storeErr, n.storages.close())
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,10 +37,30 @@ func openLocks(ctx context.Context, c config, metrics prometheus.Registerer, log
 	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
 		Leases: meterLeases(leases, metrics), Name: nodeName(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
 	}))
-	return nodeLocks{manager, func() error {
-		manager.Close()
-		return leases.Close()
-	}}, nil
+	return nodeLocks{manager, func() error { return closeShared(manager.Close, leases.Close) }}, nil
+}
+
+// leavePatience is how long a node that ends waits until the others know that it gives back its locks. If the database
+// stands still they find out without it.
+const leavePatience = 2 * time.Second
+
+// closeShared calls leave, then shut; after leavePatience shut at once, which ends what leave waits for.
+func closeShared(leave func(), shut func() error) error {
+	var leaving sync.WaitGroup
+	left := make(chan struct{})
+	leaving.Go(func() {
+		defer close(left)
+		leave()
+	})
+	patience := time.NewTimer(leavePatience)
+	defer patience.Stop()
+	select {
+	case <-left:
+	case <-patience.C:
+	}
+	err := shut()
+	leaving.Wait()
+	return err
 }
 
 // nodeName says in the store which process has a lock.

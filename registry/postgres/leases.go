@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,14 +54,15 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	config.MaxConns = leaseConnectionsMax
 	config.MinConns = min(config.MinConns, leaseConnectionsMax)
 	config.MinIdleConns = min(config.MinIdleConns, leaseConnectionsMax)
+	lines := newLines()
+	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
-	l := &Leases{&Store{pool: pool, acquireTimeout: leaseAcquireTimeout, random: rand.Reader}}
+	l := &Leases{&Store{pool: pool, lines: lines, acquireTimeout: leaseAcquireTimeout, random: rand.Reader}}
 	if err := l.connections.checkSchema(ctx); err != nil {
-		pool.Close()
-		return nil, err
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }

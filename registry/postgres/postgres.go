@@ -48,6 +48,7 @@ type Options struct {
 // Store keeps records in a database. It is safe for concurrent use.
 type Store struct {
 	pool           *pgxpool.Pool
+	lines          *lines // of pool
 	acquireTimeout time.Duration
 
 	randomMu sync.Mutex // guards random; leaf
@@ -81,14 +82,15 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	if options.AcquireTimeout == 0 {
 		options.AcquireTimeout = 5 * time.Second
 	}
+	lines := newLines()
+	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &Store{pool: pool, acquireTimeout: options.AcquireTimeout, random: options.Random}
+	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, random: options.Random}
 	if err := s.checkSchema(ctx); err != nil {
-		pool.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -150,11 +152,16 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return nil // a server with a planner of its own
 }
 
-// Close implements registry.Store.
+// closePatience is how long Close waits for a server that may stand still.
+const closePatience = 2 * time.Second
+
+// Close implements registry.Store. Calls that have no answer after closePatience are cut off: an Apply among them is ErrUnknown.
 func (s *Store) Close() error {
 	s.enter.Lock()
 	s.closed.Store(true)
 	s.enter.Unlock()
+	cut := time.AfterFunc(closePatience, s.lines.cutAll)
+	defer cut.Stop()
 	s.calls.Wait()
 	s.pool.Close()
 	return nil

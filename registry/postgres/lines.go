@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// lines are the network connections of a pool. The pool waits for the server when it closes one, and a call for its answer: a server
+// that stands still would make them wait for longer than a process has that was told to end. It is safe for concurrent use.
+type lines struct {
+	mu   sync.Mutex // guards the fields below; leaf
+	open map[*line]bool
+	cut  bool
+}
+
+// line is one connection.
+type line struct {
+	net.Conn
+	lines *lines
+}
+
+func newLines() *lines { return &lines{open: make(map[*line]bool)} }
+
+// dial wraps a way to make connections.
+func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		made := &line{conn, l}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.cut {
+			return nil, errors.Join(errors.New("postgres: the store is closed"), conn.Close())
+		}
+		l.open[made] = true
+		return made, nil
+	}
+}
+
+// cutAll closes all connections without a word, and lets no new ones be made. What was sent and not answered may yet happen.
+func (l *lines) cutAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+	for line := range l.open {
+		_ = line.Conn.Close() // there is nobody to tell
+	}
+}
+
+// Close closes the connection.
+func (l *line) Close() error {
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	delete(l.lines.open, l)
+	return l.Conn.Close()
+}
