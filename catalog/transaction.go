@@ -31,7 +31,7 @@ const (
 	// transactionTurnsMax bounds how long a transaction that is built anew waits for turns at its tables.
 	transactionTurnsMax = 500 * time.Millisecond
 	// filesAtOnce is how many metadata files one transaction reads, or writes, at a time.
-	filesAtOnce = 8
+	filesAtOnce = 16
 )
 
 // CommitTransaction changes several tables of a warehouse, or makes some (assert-create): all or nothing, and whoever
