@@ -107,9 +107,9 @@ func (b *Book) Leftovers(folder string) (locations []string, err error) {
 	return locations, err
 }
 
-// MadeBySingle tells whether a commit to one table has written the file at location. Nothing but such a commit, cut off, may leave a file
+// madeBySingle tells whether a commit to one table has written the file at location. Nothing but such a commit, cut off, may leave a file
 // behind. It is false for a file that is gone.
-func MadeBySingle(location string) bool {
+func madeBySingle(location string) bool {
 	v, err := readVersion(location)
 	return err == nil && strings.HasSuffix(v.Transfer, singleSuffix)
 }

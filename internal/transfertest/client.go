@@ -34,12 +34,10 @@ const singleSuffix = ".single"
 
 // Config is what a Client is made of.
 type Config struct {
-	Number    int // of its own
-	Seed      uint64
-	Namespace string
-	Tables    []string
-	Nodes     func() []*nodetest.Client // the servers as they are now; at least one
-	Recorder  *Recorder
+	Number int // of its own
+	Seed   uint64
+	Bank   *Bank
+	Nodes  func() []*nodetest.Client // the servers as they are now; at least one
 
 	Keyed     int  // how many in a hundred transfers are sent with a key, up to three times and to several servers
 	Impatient int  // how many in a hundred requests are given up before they can be answered
@@ -72,30 +70,30 @@ func NewClient(config Config) *Client {
 // Sweep loads all tables one after the other, and tells whether each load was answered.
 func (c *Client) Sweep(ctx context.Context) bool {
 	sweep := Sweep{c.Number, map[string]string{}}
-	for _, i := range c.random.Perm(len(c.Tables)) {
-		loaded, ok := c.load(ctx, c.Tables[i])
+	for _, i := range c.random.Perm(len(c.Bank.Tables)) {
+		loaded, ok := c.load(ctx, c.Bank.Tables[i])
 		if !ok {
 			return false
 		}
-		sweep.Tables[c.Tables[i]] = loaded.Location
+		sweep.Tables[c.Bank.Tables[i]] = loaded.Location
 	}
-	c.Recorder.note(func(h *History) { h.Sweeps = append(h.Sweeps, sweep) })
+	c.Bank.Recorder.note(func(h *History) { h.Sweeps = append(h.Sweeps, sweep) })
 	return true
 }
 
 // load loads a table somewhere.
 func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool) {
-	from := c.Recorder.Now()
-	a := c.node().Load(ctx, c.Namespace, table)
-	to := c.Recorder.Now()
+	from := c.Bank.Recorder.Now()
+	a := c.node().Load(ctx, c.Bank.Namespace, table)
+	to := c.Bank.Recorder.Now()
 	if a.Outcome == nodetest.Acknowledged {
-		c.Recorder.note(func(h *History) {
+		c.Bank.Recorder.note(func(h *History) {
 			h.Loads = append(h.Loads, Load{c.Number, table, a.Table.Location, from, to})
 		})
 		return a.Table, true
 	}
 	if a.Status != 0 && !c.mayFail(a) {
-		c.Recorder.fail("load %s: %d %s", table, a.Status, a.Text)
+		c.Bank.Recorder.fail("load %s: %d %s", table, a.Status, a.Text)
 	}
 	return nodetest.Loaded{}, false
 }
@@ -116,7 +114,7 @@ func (c *Client) Transfer(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	made := &attempt{Transfer: t, from: c.Recorder.Now()}
+	made := &attempt{Transfer: t, from: c.Bank.Recorder.Now()}
 	answered := c.send(ctx, made)
 	c.conclude(made)
 	return answered
@@ -136,8 +134,8 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 		count = 1
 	}
 	sum := 0
-	for n, i := range c.random.Perm(len(c.Tables))[:count] {
-		p := Part{Table: c.Tables[i]}
+	for n, i := range c.random.Perm(len(c.Bank.Tables))[:count] {
+		p := Part{Table: c.Bank.Tables[i]}
 		switch {
 		case kind <= 1:
 			p.Mode = Stamps
@@ -157,7 +155,7 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 			return t, false
 		}
 		if err := p.plan(t.ID, base, int64(c.Number+1)<<32|int64(c.transfers)); err != nil {
-			c.Recorder.fail("%v", err)
+			c.Bank.Recorder.fail("%v", err)
 			return t, false
 		}
 	}
@@ -226,7 +224,7 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	path, body := made.request(c.Namespace)
+	path, body := made.request(c.Bank.Namespace)
 	a := s.node.SendOnce(ctx, made.Key, http.MethodPost, path, body)
 	made.mu.Lock()
 	defer made.mu.Unlock()
@@ -237,17 +235,18 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 	case a.Status == http.StatusConflict:
 		made.refused = text
 	case a.Status == 0:
-		made.unsure = made.unsure || !unsent(a)
+		made.unsure = made.unsure || made.Key != "" || !unsent(a)
 		return errors.Is(a.Err, context.DeadlineExceeded) && s.timeout > 0
 	case c.mayFail(a):
 		made.unsure = made.unsure || a.Outcome == nodetest.Unknown
 	default:
-		c.Recorder.fail("%s: %s", made.Transfer, text)
+		c.Bank.Recorder.fail("%s: %s", made.Transfer, text)
 	}
 	return true
 }
 
-// unsent tells whether a request has certainly not reached a server.
+// unsent tells whether a request without a key has certainly not reached a server. One with a key may have reached it and have
+// been sent again by package net/http, which takes it for idempotent.
 func unsent(a nodetest.Answer) bool {
 	var operation *net.OpError
 	return errors.As(a.Err, &operation) && operation.Op == "dial"
@@ -258,7 +257,7 @@ func (c *Client) conclude(made *attempt) {
 	outcome := nodetest.Refused
 	switch {
 	case made.done != "" && made.refused != "":
-		c.Recorder.fail("%s was answered %q and %q", made.Transfer, made.done, made.refused)
+		c.Bank.Recorder.fail("%s was answered %q and %q", made.Transfer, made.done, made.refused)
 		outcome = nodetest.Unknown
 	case made.done != "":
 		outcome = nodetest.Acknowledged
@@ -269,8 +268,8 @@ func (c *Client) conclude(made *attempt) {
 	case made.unsure:
 		outcome = nodetest.Unknown
 	}
-	event := Event{Transfer: made.Transfer, Outcome: outcome, From: made.from, To: c.Recorder.Now()}
-	c.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
+	event := Event{Transfer: made.Transfer, Outcome: outcome, From: made.from, To: c.Bank.Recorder.Now()}
+	c.Bank.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
 }
 
 // Resolve sends every transfer with a key of which the client does not know the outcome again until it is answered: it happens
@@ -287,7 +286,7 @@ func (c *Client) Resolve(ctx context.Context) {
 			c.sendOnce(ctx, made, s)
 		}
 		if made.done == "" && made.refused == "" {
-			c.Recorder.fail("%s is not answered", made.Transfer)
+			c.Bank.Recorder.fail("%s is not answered", made.Transfer)
 		}
 		c.conclude(made)
 	}

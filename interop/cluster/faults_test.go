@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// leaseTTL is how long a lease of a silent server lives; a pause is longer.
-const leaseTTL = 15 * time.Second
+const (
+	// leaseTTL is how long a lease of a silent server lives; a pause is longer.
+	leaseTTL = 15 * time.Second
+	// transactionDeadline is after how long anybody may abort a transaction.
+	transactionDeadline = time.Minute
+)
 
 // fault is what happens to a server, or to the database.
 type fault string
@@ -22,6 +26,7 @@ const (
 	faultStall    fault = "held up"              // nothing moves between it and the database
 	faultHiccup   fault = "paused"               // SIGSTOP
 	faultLongStop fault = "paused past a lease"  // for longer than leaseTTL
+	faultDeadline fault = "paused too long"      // for longer than a transaction may take
 	faultDatabase fault = "the database, killed" // SIGKILL of PostgreSQL, and started again
 )
 
@@ -37,6 +42,8 @@ func (f fault) span(random *rand.Rand) time.Duration {
 		return between(10*time.Millisecond, 3*time.Second)
 	case faultStall:
 		return between(time.Second, 8*time.Second)
+	case faultDeadline:
+		return transactionDeadline + between(time.Second, 10*time.Second)
 	case faultLongStop:
 		return leaseTTL + between(time.Second, 2*time.Second)
 	}
@@ -60,18 +67,17 @@ func (s step) String() string {
 const onDatabase = -1
 
 // newScript draws the faults of a history: for each server one after the other, so that several may suffer at once, and
-// each kind for each server before any comes again.
-func newScript(random *rand.Rand, duration time.Duration) (script []step) {
-	deck := []fault{faultKill, faultKill, faultCut, faultStall, faultHiccup, faultLongStop}
+// all that are in the deck for each server before any comes again; calm bounds the time between two.
+func newScript(random *rand.Rand, duration time.Duration, deck []fault, calm time.Duration) (script []step) {
 	for node := range nodesCount {
-		script = append(script, newPart(random, node, duration, deck, 3*time.Second)...)
+		script = append(script, newPart(random, node, duration, deck, calm)...)
 	}
 	script = append(script, newPart(random, onDatabase, duration, []fault{faultDatabase}, 40*time.Second)...)
 	slices.SortFunc(script, func(a, b step) int { return int(a.at - b.at) })
 	return script
 }
 
-// newPart draws the faults of one server; calm bounds the time between two.
+// newPart draws the faults of one server.
 func newPart(random *rand.Rand, node int, duration time.Duration, deck []fault, calm time.Duration) (part []step) {
 	deck = slices.Clone(deck)
 	at := time.Duration(0)
@@ -138,7 +144,7 @@ func (c *cluster) suffer(ctx context.Context, s step) error {
 		n.proxy.Stall()
 		_ = pause(ctx, s.span)
 		n.proxy.Restore()
-	case faultHiccup, faultLongStop:
+	case faultHiccup, faultLongStop, faultDeadline:
 		if err := n.process.Pause(); err != nil {
 			return err
 		}

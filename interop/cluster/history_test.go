@@ -35,7 +35,8 @@ const (
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
-	script := newScript(rand.New(rand.NewPCG(seed, 0)), *durationFlag)
+	script := newScript(rand.New(rand.NewPCG(seed, 0)), *durationFlag,
+		[]fault{faultKill, faultKill, faultCut, faultStall, faultHiccup, faultLongStop}, 3*time.Second)
 	for _, s := range script {
 		t.Log(s)
 	}

@@ -18,24 +18,18 @@ const (
 	bankTables  = 12
 	bankWriters = 8
 	bankReaders = 2
-	// openingCounter is what each table's counter is at first.
-	openingCounter = "1000"
 	// recoveryTimeout bounds how long a server that was started may need to undo what the last one left.
 	recoveryTimeout = 30 * time.Second
 	// lookEvery is the time between two looks at what has no signal.
 	lookEvery = 10 * time.Millisecond
 )
 
-// bank is a namespace in which clients move amounts between tables, over several lives of the server.
+// bank is one in which clients move amounts between tables over several lives of the server.
 type bank struct {
-	namespace string
-	folder    string // in which its files are
-	tables    []string
-	book      *transfertest.Book
-	recorder  *transfertest.Recorder
-	writers   []*transfertest.Client
-	readers   []*transfertest.Client
-	client    *nodetest.Client // of the present life
+	*transfertest.Bank
+	writers []*transfertest.Client
+	readers []*transfertest.Client
+	client  *nodetest.Client // of the present life
 
 	// torn are the files that the last life left and that no transfer which has happened is known to have written.
 	torn []string
@@ -44,26 +38,17 @@ type bank struct {
 // openBank makes a bank with a number of its own.
 func openBank(t *testing.T, client *nodetest.Client, data string, number int, seed uint64) *bank {
 	t.Helper()
-	b := &bank{
-		namespace: fmt.Sprintf("bank%d", number), book: transfertest.NewBook(), recorder: &transfertest.Recorder{}, client: client,
+	namespace := fmt.Sprintf("bank%d", number)
+	opened, err := transfertest.Open(t.Context(), client, namespace, filepath.Join(data, "warehouse", namespace), bankTables)
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.folder = filepath.Join(data, "warehouse", b.namespace)
-	made := []nodetest.Answer{client.CreateNamespace(t.Context(), b.namespace)}
-	for n := range bankTables {
-		name := fmt.Sprintf("t%02d", n)
-		made = append(made, client.Create(t.Context(), b.namespace, name, map[string]string{transfertest.PropCounter: openingCounter}))
-		b.tables = append(b.tables, name)
-	}
-	for _, a := range made {
-		if a.Outcome != nodetest.Acknowledged {
-			t.Fatalf("open a bank: %d %s", a.Status, a.Text)
-		}
-	}
+	b := &bank{Bank: opened, client: client}
 	for n := range bankWriters + bankReaders {
 		c := transfertest.NewClient(transfertest.Config{
-			Number: number*(bankWriters+bankReaders) + n, Seed: seed, Namespace: b.namespace, Tables: b.tables,
-			Nodes:    func() []*nodetest.Client { return []*nodetest.Client{b.client} },
-			Recorder: b.recorder, Keyed: 50, Impatient: 10,
+			Number: number*(bankWriters+bankReaders) + n, Seed: seed, Bank: opened,
+			Nodes: func() []*nodetest.Client { return []*nodetest.Client{b.client} },
+			Keyed: 50, Impatient: 10,
 		})
 		if n < bankWriters {
 			b.writers = append(b.writers, c)
@@ -71,22 +56,7 @@ func openBank(t *testing.T, client *nodetest.Client, data string, number int, se
 			b.readers = append(b.readers, c)
 		}
 	}
-	b.read(t)
 	return b
-}
-
-// read reads the present versions of all tables.
-func (b *bank) read(t *testing.T) {
-	t.Helper()
-	for _, table := range b.tables {
-		a := b.client.Load(t.Context(), b.namespace, table)
-		if a.Outcome != nodetest.Acknowledged {
-			t.Fatalf("load %s.%s: %d %s", b.namespace, table, a.Status, a.Text)
-		}
-		if err := b.book.Extend(table, a.Table.Location); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // work lets the clients work until ctx ends, and calls transferred whenever a transfer was answered.
@@ -120,14 +90,16 @@ func (b *bank) settle(t *testing.T, tally *tally) {
 	for _, c := range b.readers {
 		c.Sweep(t.Context())
 	}
-	b.read(t)
+	if err := b.Read(t.Context(), b.client); err != nil {
+		t.Fatal(err)
+	}
 	b.awaitRecovery(t)
-	history := b.recorder.Take()
-	for _, problem := range transfertest.Judge(b.book.Chains(), history) {
+	history := b.Recorder.Take()
+	for _, problem := range transfertest.Judge(b.Book.Chains(), history) {
 		t.Error(problem)
 	}
 	tally.count(b, history)
-	b.book.Forget()
+	b.Book.Forget()
 }
 
 // awaitRecovery waits until nothing is left of transactions that have not happened.
@@ -153,14 +125,14 @@ func (b *bank) awaitRecovery(t *testing.T) {
 	}
 }
 
-// leftovers returns the files that only transactions can have written and that no table is known to name or to have named.
+// leftovers returns what transactions have left behind.
 func (b *bank) leftovers(t *testing.T) []string {
 	t.Helper()
-	left, err := b.book.Leftovers(b.folder)
+	left, err := b.Leftovers()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(left, transfertest.MadeBySingle)
+	return left
 }
 
 // tally counts what kills have met.
@@ -174,7 +146,7 @@ type tally struct {
 
 func (a *tally) count(b *bank, history transfertest.History) {
 	there := map[string]bool{}
-	for _, chain := range b.book.Chains() {
+	for _, chain := range b.Book.Chains() {
 		for _, v := range chain[1:] {
 			there[v.Transfer] = true
 		}
@@ -189,7 +161,7 @@ func (a *tally) count(b *bank, history transfertest.History) {
 			a.vanished++
 		}
 	}
-	if slices.ContainsFunc(b.torn, func(location string) bool { return !b.book.Knows(location) }) {
+	if slices.ContainsFunc(b.torn, func(location string) bool { return !b.Book.Knows(location) }) {
 		a.torn++
 	}
 	b.torn = nil

@@ -1,0 +1,76 @@
+package transfertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// openingCounter is what each table's counter is at first.
+	openingCounter = "1000"
+	// readsMax bounds how often Read loads all tables.
+	readsMax = 100
+)
+
+// Bank is a namespace whose tables have counters. Its fields may be used by many, its methods by one goroutine at a time.
+type Bank struct {
+	Namespace string
+	Folder    string // in which the files of its tables are
+	Tables    []string
+	Book      *Book
+	Recorder  *Recorder
+}
+
+// Open makes a namespace with some tables, of which the files come to be in folder.
+func Open(ctx context.Context, client *nodetest.Client, namespace, folder string, tables int) (*Bank, error) {
+	b := &Bank{Namespace: namespace, Folder: folder, Book: NewBook(), Recorder: &Recorder{}}
+	made := []nodetest.Answer{client.CreateNamespace(ctx, namespace)}
+	for n := range tables {
+		name := fmt.Sprintf("t%02d", n)
+		made = append(made, client.Create(ctx, namespace, name, map[string]string{PropCounter: openingCounter}))
+		b.Tables = append(b.Tables, name)
+	}
+	for _, a := range made {
+		if a.Outcome != nodetest.Acknowledged {
+			return nil, fmt.Errorf("open a bank: %d %s", a.Status, a.Text)
+		}
+	}
+	return b, b.Read(ctx, client)
+}
+
+// Read takes the present versions of all tables into the book: those of one moment, also if late transfers still happen.
+func (b *Bank) Read(ctx context.Context, client *nodetest.Client) error {
+	var before map[string]string
+	for range readsMax {
+		now := map[string]string{}
+		for _, table := range b.Tables {
+			a := client.Load(ctx, b.Namespace, table)
+			if a.Outcome != nodetest.Acknowledged {
+				return fmt.Errorf("load %s.%s: %d %s", b.Namespace, table, a.Status, a.Text)
+			}
+			now[table] = a.Table.Location
+		}
+		if maps.Equal(before, now) {
+			for table, location := range now {
+				if err := b.Book.Extend(table, location); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		before = now
+	}
+	return errors.New("the tables do not come to rest")
+}
+
+// Leftovers returns the metadata files that only transactions can have written and that no table is known to name or to have
+// named.
+func (b *Bank) Leftovers() ([]string, error) {
+	left, err := b.Book.Leftovers(b.Folder)
+	return slices.DeleteFunc(left, madeBySingle), err
+}

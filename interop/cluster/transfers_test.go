@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/transfertest"
+)
+
+const (
+	bankTables  = 15
+	bankWriters = 12
+	bankReaders = 4
+	// transfersShare is the part of -duration that transfers take.
+	transfersShare = 3
+	// transfersLong is from which duration on servers are paused for longer than a transaction may take, and all
+	// that dead ones have left is waited for.
+	transfersLong = 3 * time.Minute
+	// settleTimeout bounds how long transactions that are under way may take to end, and recoveryTimeout how long it may take
+	// until those whose coordinators died have been undone: their deadline, and a look at the log once a minute.
+	settleTimeout   = time.Minute
+	recoveryTimeout = 5 * time.Minute
+	// transfersMin is how many transfers must have happened for the history to show anything.
+	transfersMin = 50
+)
+
+// TestTransfers lets clients move amounts between tables by transactions, while their servers are killed, paused and cut off.
+func TestTransfers(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	duration := *durationFlag / transfersShare
+	deck := []fault{faultKill, faultKill, faultKill, faultHiccup, faultCut}
+	if duration >= transfersLong {
+		deck = append(deck, faultKill, faultStall, faultLongStop, faultDeadline)
+	}
+	script := newScript(rand.New(rand.NewPCG(seed, 0)), duration, deck, 2*time.Second)
+	for _, s := range script {
+		t.Log(s)
+	}
+	c := newCluster(t, nodesCount)
+	bank, err := transfertest.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := transferClients(c, bank, seed)
+	disturbed := make(chan error, 1)
+	go func() { disturbed <- c.play(t.Context(), script) }()
+	transfer(t.Context(), clients, duration)
+	if err := <-disturbed; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range clients {
+		client.Resolve(t.Context())
+	}
+	c.awaitRecovery(t, bank, duration >= transfersLong)
+	history := bank.Recorder.Take()
+	t.Log(history.Summary())
+	for _, problem := range transfertest.Judge(bank.Book.Chains(), history) {
+		t.Error(problem)
+	}
+	if happened := slices.DeleteFunc(history.Events, func(e transfertest.Event) bool { return e.Outcome != nodetest.Acknowledged }); len(happened) < transfersMin {
+		t.Errorf("%d transfers were acknowledged, want %d", len(happened), transfersMin)
+	}
+	c.stop(t)
+}
+
+// transferClients returns the clients, those that write first.
+func transferClients(c *cluster, bank *transfertest.Bank, seed uint64) (clients []*transfertest.Client) {
+	nodes := func() (present []*nodetest.Client) {
+		for _, n := range c.nodes {
+			present = append(present, n.client.Load())
+		}
+		return present
+	}
+	for number := range bankWriters + bankReaders {
+		clients = append(clients, transfertest.NewClient(transfertest.Config{
+			Number: number, Seed: seed, Bank: bank, Nodes: nodes, Keyed: 50, Impatient: 5, Faults: true,
+		}))
+	}
+	return clients
+}
+
+// transfer lets the clients work for some time.
+func transfer(ctx context.Context, clients []*transfertest.Client, duration time.Duration) {
+	ends := time.After(duration)
+	over := make(chan struct{})
+	var group sync.WaitGroup
+	for number, client := range clients {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if number < bankWriters {
+					client.Transfer(ctx)
+				} else {
+					client.Sweep(ctx)
+				}
+			}
+		})
+	}
+	<-ends
+	close(over)
+	group.Wait()
+}
+
+// awaitRecovery reads the bank again and again until nothing is left of transactions that have not happened, but for those that their
+// coordinators still may end; and if all is to be undone, until there are none of those.
+func (c *cluster) awaitRecovery(t *testing.T, bank *transfertest.Bank, all bool) {
+	t.Helper()
+	timeout := settleTimeout
+	if all {
+		timeout = recoveryTimeout
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	client := c.nodes[0].client.Load()
+	for {
+		unfinished, err := client.Unfinished(ctx)
+		report(t, err)
+		report(t, bank.Read(ctx, client))
+		left, err := bank.Leftovers()
+		report(t, err)
+		if t.Failed() {
+			return
+		}
+		left = slices.DeleteFunc(left, func(file string) bool {
+			return !all && slices.ContainsFunc(unfinished, func(u nodetest.Unfinished) bool {
+				return slices.Contains(u.Files, file) && time.Now().Before(u.Deadline.Add(recoveryTimeout))
+			})
+		})
+		if len(left) == 0 && (!all || len(unfinished) == 0) {
+			t.Logf("%d transactions are left for recovery", len(unfinished))
+			return
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			t.Errorf("after %s there still are the transactions %v and the files %s", timeout, unfinished, strings.Join(left, ", "))
+			return
+		}
+	}
+}
