@@ -1,9 +1,9 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history cluster-transfers bench bench-postgres fuzz clean
 
-# Times of one fuzz target and of the long history of a cluster, and how often the long torture kills the server.
+# Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
 KILLS ?= 50
 DURATION ?= 10m
@@ -52,6 +52,10 @@ torture: ## kill -9 under load and amid transactions, KILLS=50 times each
 cluster-history: ## three servers over one database, disturbed for DURATION=10m
 	scripts/packages.sh
 	go test -v -timeout 4h ./interop/cluster/... -run TestHistory -duration $(DURATION)
+
+cluster-transfers: ## the same amid transactions, for DURATION=10m
+	scripts/packages.sh
+	go test -v -timeout 4h ./interop/cluster/... -run TestTransfers -transfers $(DURATION)
 
 bench: ## Go benchmarks, six runs each, for benchstat
 	go test -run '^$$' -bench . -skip 'Benchmark(Postgres|CreateWithLocks)' -benchmem -count 6 -timeout 4h ./...

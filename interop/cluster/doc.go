@@ -6,11 +6,15 @@
 // which one client alone could have been answered so (package internal/historytest), every acknowledged commit must be in
 // its table's history once and no refused one, no table may have two names or none, and `moorage check` must find nothing.
 //
+// TestTransfers lets clients move amounts between tables by transactions (package internal/transfertest), half of them with an
+// Idempotency-Key and sent to several servers, under faults of the same sorts. Every transfer must be in all its tables or in none, whoever saw
+// one in one table must see it in all others, and what dead coordinators leave must be in the log of transactions.
+//
 // TestFailover does the same while the database is killed and its synchronous standby takes over.
 //
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is away: what it answers, and that
 // it ends when it is told to.
 //
-// The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s) and -seed to repeat
-// its choices. MOORAGE_BINARY names a binary to use instead of building one.
+// The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s), -transfers for
+// that of the transfers (20 s), and -seed to repeat the choices. MOORAGE_BINARY names a binary to use instead of building one.
 package cluster

@@ -18,8 +18,6 @@ const (
 	bankTables  = 15
 	bankWriters = 12
 	bankReaders = 4
-	// transfersShare is the part of -duration that transfers take.
-	transfersShare = 3
 	// transfersLong is from which duration on servers are paused for longer than a transaction may take, and all
 	// that dead ones have left is waited for.
 	transfersLong = 3 * time.Minute
@@ -35,7 +33,7 @@ const (
 func TestTransfers(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
-	duration := *durationFlag / transfersShare
+	duration := *transfersFlag
 	deck := []fault{faultKill, faultKill, faultKill, faultHiccup, faultCut}
 	if duration >= transfersLong {
 		deck = append(deck, faultKill, faultStall, faultLongStop, faultDeadline)

@@ -48,7 +48,7 @@ func openBank(t *testing.T, client *nodetest.Client, data string, number int, se
 		c := transfertest.NewClient(transfertest.Config{
 			Number: number*(bankWriters+bankReaders) + n, Seed: seed, Bank: opened,
 			Nodes: func() []*nodetest.Client { return []*nodetest.Client{b.client} },
-			Keyed: 50, Impatient: 10,
+			Keyed: 50 + 50*(number%2), Impatient: 10, // each second bank sees requests with keys only
 		})
 		if n < bankWriters {
 			b.writers = append(b.writers, c)
