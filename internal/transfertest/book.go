@@ -76,11 +76,15 @@ func (b *Book) Extend(table, location string) error {
 		at = v.Base
 	}
 	slices.Reverse(added)
+	if len(chain) == 0 && added[0].Transfer != "" {
+		chain = []Version{{}} // a transfer made the table
+	}
 	b.chains[table] = append(chain, added...)
 	return nil
 }
 
-// Chains returns the versions of each table since Forget, oldest first. The caller must not change them.
+// Chains returns the versions of each table since Forget, oldest first. Before the first one of a table that a transfer made
+// stands an empty one. The caller must not change them.
 func (b *Book) Chains() map[string][]Version { return b.chains }
 
 // Forget keeps only the last version of each table.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 	c.transfers++
 	t := Transfer{ID: fmt.Sprintf("%d.%d", c.Number, c.transfers)}
 	if c.random.IntN(100) < c.Keyed {
-		t.Key = c.newKey()
+		t.Key = c.newUUID()
 	}
 	kind := c.random.IntN(10)
 	count := tablesMin + c.random.IntN(tablesMax-tablesMin+1)
@@ -141,6 +142,8 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 			p.Mode = Stamps
 		case kind == 2 && n == count-1 && count > 2:
 			p.Mode = Requires
+		case kind == 3 && n == count-1:
+			p.Mode, p.Table = Creates, fmt.Sprintf("made-%d-%d", c.Number, c.transfers) // with nothing: readers do not count it
 		default:
 			p.Change = 1 + c.random.IntN(changeMax)
 			sum += p.Change
@@ -148,8 +151,13 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 		t.Parts = append(t.Parts, p)
 	}
 	t.Parts[0].Change -= sum
+	folder := ""
 	for n := range t.Parts {
 		p := &t.Parts[n]
+		if p.Mode == Creates {
+			p.planCreate(t.ID, c.newUUID(), folder+"/"+p.Table)
+			continue
+		}
 		base, ok := c.load(ctx, p.Table)
 		if !ok {
 			return t, false
@@ -158,12 +166,13 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 			c.Bank.Recorder.fail("%v", err)
 			return t, false
 		}
+		folder = strings.TrimSuffix(base.Metadata.Location, "/"+p.Table)
 	}
 	return t, true
 }
 
-// newKey draws a UUID.
-func (c *Client) newKey() string {
+// newUUID draws a UUID.
+func (c *Client) newUUID() string {
 	high, low := c.random.Uint64(), c.random.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>52, low&(1<<48-1))
 }
@@ -224,8 +233,8 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
-	path, body := made.request(c.Bank.Namespace)
-	a := s.node.SendOnce(ctx, made.Key, http.MethodPost, path, body)
+	target, body := made.request(c.Bank.Namespace)
+	a := s.node.SendOnce(ctx, made.Key, http.MethodPost, target, body)
 	made.mu.Lock()
 	defer made.mu.Unlock()
 	text := fmt.Sprintf("%d %s", a.Status, a.Text)

@@ -27,7 +27,7 @@ type place struct {
 }
 
 // Judge returns what is wrong with a history: nothing, if it is right. Of each table it takes all versions that were
-// current, from the one before the history to the last.
+// current, from the one before the history to the last; an empty one stands before the first of a table that was made.
 func Judge(chains map[string][]Version, history History) []string {
 	j := &judge{chains: chains, events: map[string]Event{}, places: map[string]place{}, problems: history.Failures}
 	for _, event := range history.Events {
@@ -35,7 +35,9 @@ func Judge(chains map[string][]Version, history History) []string {
 	}
 	for table, chain := range chains {
 		for i, v := range chain {
-			j.places[v.Location] = place{table, i}
+			if v != (Version{}) {
+				j.places[v.Location] = place{table, i}
+			}
 		}
 	}
 	j.versions()

@@ -30,6 +30,9 @@ func (s *story) last(table string) Version { return s.chains[table][len(s.chains
 
 // commit adds a version to a table.
 func (s *story) commit(id string, p Part) {
+	if s.chains[p.Table] == nil {
+		s.chains[p.Table] = []Version{{}}
+	}
 	before := s.last(p.Table)
 	v := Version{
 		Location: fmt.Sprintf("%s%d", p.Table, len(s.chains[p.Table])), Base: before.Location,
@@ -44,7 +47,7 @@ func (s *story) commit(id string, p Part) {
 // asked adds a transfer without any effect.
 func (s *story) asked(id string, outcome nodetest.Outcome, parts ...Part) *Event {
 	for i, p := range parts {
-		if p.Base == "" {
+		if p.Base == "" && p.Mode != Creates {
 			parts[i].Base = s.last(p.Table).Location
 		}
 	}
@@ -216,6 +219,18 @@ func TestJudge(t *testing.T) {
 			s.sweep(1, 0, 0)
 			s.sweep(1, 1, 0)
 		}, ""},
+		{"created", func(s *story) {
+			s.transfer("1", ack, move("a", -5), Part{Table: "made", Mode: Creates, Change: 5})
+			s.load("a", 1)
+		}, ""},
+		{"created, and not there", func(s *story) {
+			s.transfer("1", ack, move("a", -5), Part{Table: "made", Mode: Creates, Change: 5})
+			delete(s.chains, "made")
+		}, "was acknowledged and is in 1 of 2"},
+		{"refused, and created", func(s *story) {
+			s.asked("1", refused, move("a", -5), Part{Table: "made", Mode: Creates, Change: 5})
+			s.commit("1", Part{Table: "made", Mode: Creates, Change: 5})
+		}, "was refused and is in 1 of 2"},
 		{"answers that contradict one another", func(s *story) { s.history.Failures = []string{"200 and 409"} }, "200 and 409"},
 	}
 	for _, tt := range tests {

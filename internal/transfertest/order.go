@@ -83,7 +83,7 @@ func (j *judge) makers() (nodes []node, makers map[string][]int) {
 	for id, n := range at {
 		for _, p := range j.events[id].Parts {
 			base, known := j.places[p.Base]
-			if p.Mode == Stamps || !known {
+			if p.Mode == Stamps || p.Mode == Creates || !known {
 				continue // it required nothing, or built on a version of before
 			}
 			if base.index > 0 {

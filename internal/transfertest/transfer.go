@@ -22,6 +22,7 @@ const (
 	Moves    Mode = iota // changes the counter, and requires that nobody has since it was loaded
 	Stamps               // writes only its name, whatever is there
 	Requires             // only requires that nobody has moved since it was loaded
+	Creates              // makes the table, with a counter
 )
 
 // Part is what a transfer does with one table.
@@ -52,6 +53,8 @@ func (t Transfer) String() string {
 			text += fmt.Sprintf("(%+d)", p.Change)
 		case Requires:
 			text += "(required)"
+		case Creates:
+			text += fmt.Sprintf("(created with %d)", p.Change)
 		}
 	}
 	return text
@@ -103,6 +106,26 @@ func (p *Part) plan(id string, base nodetest.Loaded, snapshot int64) error {
 	}
 	p.change = nodetest.Object{"requirements": requirements, "updates": updates}
 	return nil
+}
+
+// planCreate fills in what makes a table at a location.
+func (p *Part) planCreate(id, uuid, location string) {
+	properties := map[string]string{PropTransfer: id, PropCounter: strconv.Itoa(p.Change)}
+	p.change = nodetest.Object{
+		"requirements": []nodetest.Object{{"type": "assert-create"}},
+		"updates": []nodetest.Object{
+			{"action": "assign-uuid", "uuid": uuid},
+			{"action": "upgrade-format-version", "format-version": 2},
+			{"action": "add-schema", "schema": nodetest.Object{"type": "struct", "schema-id": 0, "fields": []any{}}},
+			{"action": "set-current-schema", "schema-id": -1},
+			{"action": "add-spec", "spec": nodetest.Object{"spec-id": 0, "fields": []any{}}},
+			{"action": "set-default-spec", "spec-id": -1},
+			{"action": "add-sort-order", "sort-order": nodetest.Object{"order-id": 0, "fields": []any{}}},
+			{"action": "set-default-sort-order", "sort-order-id": -1},
+			{"action": "set-location", "location": location},
+			{"action": "set-properties", "updates": properties},
+		},
+	}
 }
 
 // moveUpdates returns the updates that put a snapshot on top of base, and remove those that are not kept.
