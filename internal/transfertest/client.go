@@ -50,7 +50,8 @@ type Client struct {
 	Config
 	random    *rand.Rand
 	transfers int
-	open      []*attempt // those with a key whose outcome it does not know yet
+	open      []*attempt   // those with a key whose outcome it does not know yet
+	silent    map[int]bool // the servers that did not answer when they were asked last
 }
 
 // attempt is a transfer that was sent.
@@ -65,7 +66,7 @@ type attempt struct {
 
 // NewClient returns a client whose choices the seed decides.
 func NewClient(config Config) *Client {
-	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number)))}
+	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number))), silent: map[int]bool{}}
 }
 
 // Sweep loads all tables one after the other, and tells whether each load was answered.
@@ -84,9 +85,11 @@ func (c *Client) Sweep(ctx context.Context) bool {
 
 // load loads a table somewhere.
 func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool) {
+	number, node := c.node()
 	from := c.Bank.Recorder.Now()
-	a := c.node().Load(ctx, c.Bank.Namespace, table)
+	a := node.Load(ctx, c.Bank.Namespace, table)
 	to := c.Bank.Recorder.Now()
+	c.silent[number] = a.Status == 0
 	if a.Outcome == nodetest.Acknowledged {
 		c.Bank.Recorder.note(func(h *History) {
 			h.Loads = append(h.Loads, Load{c.Number, table, a.Table.Location, from, to})
@@ -99,9 +102,23 @@ func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool)
 	return nodetest.Loaded{}, false
 }
 
-func (c *Client) node() *nodetest.Client {
+// silentAsked is how many in a hundred requests go to a server that did not answer the last one.
+const silentAsked = 5
+
+// node draws a server. Waiting for those that are paused would leave too little time for transfers.
+func (c *Client) node() (number int, node *nodetest.Client) {
 	nodes := c.Nodes()
-	return nodes[c.random.IntN(len(nodes))]
+	var answering []int
+	for i := range nodes {
+		if !c.silent[i] {
+			answering = append(answering, i)
+		}
+	}
+	number = c.random.IntN(len(nodes))
+	if c.silent[number] && len(answering) > 0 && c.random.IntN(100) >= silentAsked {
+		number = answering[c.random.IntN(len(answering))]
+	}
+	return number, nodes[number]
 }
 
 // mayFail tells whether a server may give such an answer, which is no refusal.
@@ -185,7 +202,8 @@ type sending struct {
 }
 
 func (c *Client) draw() sending {
-	s := sending{node: c.node(), delay: time.Duration(c.random.Int64N(int64(repeatDelayMax)))}
+	_, node := c.node()
+	s := sending{node: node, delay: time.Duration(c.random.Int64N(int64(repeatDelayMax)))}
 	if c.random.IntN(100) < c.Impatient {
 		s.timeout = time.Duration(1 + c.random.Int64N(int64(impatience)))
 	}
@@ -288,7 +306,8 @@ func (c *Client) Resolve(ctx context.Context) {
 	c.open = nil
 	for _, made := range open {
 		for n := 0; made.done == "" && made.refused == "" && n < resolvesMax && ctx.Err() == nil; n++ {
-			s := sending{node: c.node()}
+			_, node := c.node()
+			s := sending{node: node}
 			if n > 0 {
 				s.delay = resolveDelay
 			}
