@@ -257,13 +257,8 @@ func TestCrashEveryCall(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	stores := map[string]func(testing.TB, *lockedRandom) registry.Store{
-		"memory":   func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
-		"pebble":   openMemPebble,
-		"postgres": newPostgres,
-	}
 	chance := newLockedRandom(newSeed(t)).generator()
-	for storeName, open := range stores {
+	for storeName, open := range anyStores() {
 		stride := 1
 		if storeName == "postgres" && !*longFlag {
 			stride = crashStride
@@ -365,6 +360,15 @@ func (f *fixture) recover() {
 	}
 	if _, err := f.resolveLive(f.ctx, "spare", nil); err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		f.t.Fatal(err)
+	}
+}
+
+// anyStores returns what opens a store, by its name.
+func anyStores() map[string]func(testing.TB, *lockedRandom) registry.Store {
+	return map[string]func(testing.TB, *lockedRandom) registry.Store{
+		"memory":   func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
+		"pebble":   openMemPebble,
+		"postgres": newPostgres,
 	}
 }
 

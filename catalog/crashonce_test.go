@@ -8,7 +8,6 @@ import (
 
 	"moorage"
 	"moorage/registry"
-	memoryregistry "moorage/registry/memory"
 	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/storagetest"
@@ -28,13 +27,8 @@ const (
 func TestCrashKeyedEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
-	stores := map[string]func(testing.TB, *lockedRandom) registry.Store{
-		"memory":   func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
-		"pebble":   openMemPebble,
-		"postgres": newPostgres,
-	}
 	chance := newLockedRandom(newSeed(t)).generator()
-	for storeName, open := range stores {
+	for storeName, open := range anyStores() {
 		for n, m := range keyedMutations(t, "") {
 			for _, before := range []bool{false, true} {
 				todo, stride := actions, 1

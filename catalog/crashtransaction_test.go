@@ -9,7 +9,6 @@ import (
 
 	"moorage"
 	"moorage/registry"
-	memoryregistry "moorage/registry/memory"
 	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/storagetest"
@@ -29,13 +28,8 @@ func TestCrashTransaction(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	stores := map[string]func(testing.TB, *lockedRandom) registry.Store{
-		"memory":   func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
-		"pebble":   openMemPebble,
-		"postgres": newPostgres,
-	}
 	chance := newLockedRandom(newSeed(t)).generator()
-	for storeName, open := range stores {
+	for storeName, open := range anyStores() {
 		stride := 1
 		if storeName == "postgres" && !*longFlag {
 			stride = crashTransactionStride

@@ -15,7 +15,6 @@ import (
 	"moorage/locks"
 	"moorage/locks/leasestest"
 	"moorage/registry"
-	memoryregistry "moorage/registry/memory"
 	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/storagetest"
@@ -348,11 +347,7 @@ func TestRecoverBlocked(t *testing.T) {
 // TestRecoverTwice lets two nodes end the same transactions at once, over every store.
 func TestRecoverTwice(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB, *lockedRandom) registry.Store{
-		"memory":   func(_ testing.TB, random *lockedRandom) registry.Store { return memoryregistry.New(random) },
-		"pebble":   openMemPebble,
-		"postgres": newPostgres,
-	} {
+	for name, open := range anyStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(7)) })

@@ -391,3 +391,31 @@ func TestTransactionAbortsDead(t *testing.T) {
 		})
 	}
 }
+
+// The largest transaction there may be fits into one Apply of each store, whatever it asks for.
+func TestLargestTransaction(t *testing.T) {
+	t.Parallel()
+	for name, open := range anyStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(1)) })
+			creates, changes := make([]TableChange, TransactionChangesMax), make([]TableChange, TransactionChangesMax)
+			for i := range creates {
+				name := fmt.Sprintf("t%03d", i)
+				creates[i] = on(name, createWithUUID(t, fmt.Sprintf("file:///wh/%03d/ns/deep/%s", i, name), i+1))
+				changes[i] = on(name, setProperty(t, "n", "1"))
+			}
+			if err := f.transact(creates...); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.transact(changes...); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"t000", "t255"} {
+				f.wantProperty(name, "n", "1")
+			}
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
