@@ -35,7 +35,8 @@ type Report struct {
 //   - a transaction that nobody ended although its deadline was over long ago.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
-// who makes something in it puts it back.
+// who makes something in it puts it back. Nor is an outcome of a change that was sent with a key (see Once) whose metadata
+// file is gone: then the table's present version is answered.
 //
 // It may run while the catalog is in use: a problem is reported only if a second look, made
 // after the first has ended, finds it too. It changes nothing.

@@ -136,8 +136,8 @@ func await(t *testing.T, done <-chan struct{}, what string) {
 	}
 }
 
-// request sends one request with a JSON body and returns the status and the answer.
-func (s *served) request(t *testing.T, method, path, body string) (int, string) {
+// request sends one request with a JSON body and returns the status and the answer. headers are name, value, name, value…
+func (s *served) request(t *testing.T, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -147,6 +147,9 @@ func (s *served) request(t *testing.T, method, path, body string) (int, string) 
 	}
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,5 +34,32 @@ func TestLifetimeIsAdvertised(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(body, `"idempotency-key-lifetime":"`+want+`"`) {
 			t.Errorf("%v: %d %s, want %s", args, code, body, want)
 		}
+	}
+}
+
+// A change that is sent again to a server that was started again on its folder is answered as before, a refusal too.
+func TestKeysSurviveARestart(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	server.makeTable(t)
+	const commit = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"master":"Ada"}}]}`
+	requests := []struct{ method, path, body string }{
+		{"POST", "/v1/namespaces/harbour/tables/ships", commit},
+		{"POST", "/v1/namespaces", createNamespace}, // which is there
+		{"DELETE", "/v1/namespaces/harbour/tables/ships", ""},
+	}
+	answers := func() (all []string) {
+		for n, r := range requests {
+			code, body := server.request(t, r.method, r.path, r.body, "Idempotency-Key", fmt.Sprintf("01926f3a-7b1c-7def-8123-%012d", n))
+			all = append(all, fmt.Sprint(code, body))
+		}
+		return all
+	}
+	first := answers()
+	server.stop()
+	server = startServe(t, "--data", data)
+	if again := answers(); !slices.Equal(again, first) {
+		t.Errorf("answered\n%q\nand then\n%q", first, again)
 	}
 }
