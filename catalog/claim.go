@@ -13,7 +13,7 @@ import (
 // live table lives there, above or beneath.
 //
 // One record stands for one URI. The claim of L makes L's record "owner", and makes each
-// folder above it, up to the allowed root, "below", or requires that it is. Two
+// folder above it, up to the allowed root, "below", or requires the version of its record that says so. Two
 // claims of which one lies within the other meet on one record, which cannot be both.
 type claim struct {
 	normalised string
@@ -59,7 +59,10 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 			planned.conditions = append(planned.conditions, registry.Absent(key))
 			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
 		case record.State == registry.StateBelow:
-			planned.conditions = append(planned.conditions, registry.StateIs(key, registry.StateBelow))
+			planned.conditions = append(planned.conditions, unchangedSince(record))
+		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
+			planned.conditions = append(planned.conditions, unchangedSince(record))
+			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
 		default:
 			return claim{}, &errTaken{key.ID}
 		}

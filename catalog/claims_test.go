@@ -64,7 +64,7 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 			}
 			_, err = f.RegisterTable(f.ctx, ident("back"), request)
 			if test.taken == "file:///wh/old/inner" {
-				wantKind(t, err, moorage.KindAlreadyExists) // folders that tables lived beneath stay so
+				wantKind(t, err, moorage.KindAlreadyExists) // the folder is swept later
 				return
 			}
 			if err != nil {

@@ -56,11 +56,11 @@ func (s *slowScan) advance(page []registry.Record) (last bool) {
 
 // sweeps is how far the sweep has come. It belongs to whoever runs one.
 type sweeps struct {
-	windows, fences, keys slowScan
+	windows, fences, keys, folders slowScan
 }
 
 func newSweeps() *sweeps {
-	return &sweeps{slowScan{table: registry.TablePointer}, slowScan{table: registry.TableChange}, slowScan{table: registry.TableIdempotency}}
+	return &sweeps{slowScan{table: registry.TablePointer}, slowScan{table: registry.TableChange}, slowScan{table: registry.TableIdempotency}, slowScan{table: registry.TableLocation}}
 }
 
 // endWindows ends the pointers that were dropped longer than the undrop window ago and have no purge

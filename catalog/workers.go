@@ -59,5 +59,5 @@ func (w *workers) stop() {
 
 // sweepAll does one round of everything that is due by age.
 func (c *Catalog) sweepAll(ctx context.Context) error {
-	return errors.Join(c.endWindows(ctx), c.forgetChanges(ctx), c.forgetKeys(ctx), c.staged.sweep(ctx, c.now()))
+	return errors.Join(c.endWindows(ctx), c.forgetChanges(ctx), c.forgetKeys(ctx), c.sweepFolders(ctx), c.staged.sweep(ctx, c.now()))
 }

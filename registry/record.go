@@ -29,7 +29,7 @@ const (
 	StateNone State = 0 // tables without states; a change that happened
 
 	StateLive     State = 1 // warehouse, namespace, pointer
-	StateDropping State = 2 // warehouse, namespace: being looked through for children
+	StateDropping State = 2 // warehouse, namespace: being looked through for children; location: a folder, likewise
 	StateDropped  State = 3 // pointer: no entry names it; it can come back
 	StatePurging  State = 4 // pointer: its files are being deleted; it cannot
 

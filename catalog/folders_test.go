@@ -1,0 +1,168 @@
+package catalog
+
+import (
+	"context"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// folder returns the record of a folder or location.
+func (f *fixture) folder(location string) registry.Record {
+	f.t.Helper()
+	records, err := f.store.Get(f.ctx, registry.LocationKey(location))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return records[0]
+}
+
+// Folders in which there are no tables any more may be a table's location again; those in which there are some stay.
+func TestSweepFolders(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.createAt("keeps", "file:///wh/full/t")
+	f.createAt("near", "file:///wh/empty-not/t") // sorts between the folder "empty" and what is in it
+	f.createAt("goes", "file:///wh/empty/a/t")
+	if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/empty"})
+	wantKind(t, err, moorage.KindBadRequest)
+	for range 3 {
+		if err := f.sweepFolders(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for location, want := range map[string]registry.State{
+		"/wh/full": registry.StateBelow, "/wh/empty-not": registry.StateBelow, "/wh": registry.StateBelow,
+		"/wh/empty": registry.StateNone, "/wh/empty/a": registry.StateNone,
+	} {
+		normalised := normalisedFile(t, f, location)
+		if got := f.folder(normalised); got.State != want || got.Exists() != (want != registry.StateNone) {
+			t.Errorf("%s is %s, want %s", normalised, got.State, want)
+		}
+	}
+	f.createAt("new", "file:///wh/empty")
+	f.wantClean()
+}
+
+// normalisedFile returns the form in which a location on a disk is claimed.
+func normalisedFile(t *testing.T, f *fixture, path string) string {
+	t.Helper()
+	normalised, _, err := f.claimPath([]string{"file:///"}, "file://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return normalised
+}
+
+// betweenStore calls between, once, before the n-th Apply from then on.
+type betweenStore struct {
+	registry.Store
+	n       int
+	between func()
+}
+
+func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if between := s.between; between != nil {
+		if s.n--; s.n < 0 {
+			s.between = nil
+			between()
+		}
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// A table that is made while its folder is looked through is safe, whenever it comes: the folder's record stays.
+func TestSweepFolderWhileATableComes(t *testing.T) {
+	t.Parallel()
+	for step, when := range []string{"before the mark", "before the folder goes"} {
+		between := new(betweenStore)
+		f := newFixture(t, func(c *Config) {
+			between.Store = c.Store
+			c.Store = between
+		})
+		f.createAt("goes", "file:///wh/a/t")
+		if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
+			t.Fatal(err)
+		}
+		between.n = step
+		between.between = func() { f.createAt("comes", "file:///wh/a/u") }
+		if err := f.sweepFolders(f.ctx); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if got := f.folder(normalisedFile(t, f, "/wh/a")); got.State != registry.StateBelow {
+			t.Errorf("%s: the folder is %s, exists: %t", when, got.State, got.Exists())
+		}
+		_, err := f.CreateTable(f.ctx, ident("outer"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/a"})
+		wantKind(t, err, moorage.KindBadRequest)
+		f.wantClean()
+	}
+}
+
+// A table that was planned before its folder was removed is planned anew.
+func TestTableComesWhileItsFolderGoes(t *testing.T) {
+	t.Parallel()
+	between := new(betweenStore)
+	f := newFixture(t, func(c *Config) {
+		between.Store = c.Store
+		c.Store = between
+	})
+	f.createAt("goes", "file:///wh/a/t")
+	if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
+		t.Fatal(err)
+	}
+	between.between = func() {
+		if err := f.sweepFolders(f.ctx); err != nil {
+			t.Error(err)
+		}
+		f.createAt("outer", "file:///wh/a") // where the folder was
+	}
+	_, err := f.CreateTable(f.ctx, ident("inner"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/a/u"})
+	wantKind(t, err, moorage.KindBadRequest)
+	f.wantClean()
+}
+
+// A sweep that fails or dies at any call leaves nothing that keeps tables away from the folder, or the folder in place for ever.
+func TestSweepFolderFails(t *testing.T) {
+	t.Parallel()
+	for _, action := range []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Die, registrytest.DieAfter} {
+		for _, back := range []bool{false, true} { // whether a table comes before the next sweep
+			survived := false
+			for k := 0; !survived; k++ {
+				f := newFixture(t)
+				f.createAt("goes", "file:///wh/a/t")
+				if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
+					t.Fatal(err)
+				}
+				config := f.config
+				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
+				config.Store = faulty
+				node, err := New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = node.sweepFolders(f.ctx)
+				survived = faulty.Calls() <= k
+				if survived && err != nil {
+					t.Fatalf("without a fault: %v", err)
+				}
+				want := registry.StateNone
+				if back {
+					f.createAt("back", "file:///wh/a/u")
+					want = registry.StateBelow
+				}
+				if err := f.sweepFolders(f.ctx); err != nil {
+					t.Fatal(err)
+				}
+				if got := f.folder(normalisedFile(t, f, "/wh/a")); got.State != want || got.Exists() != back {
+					t.Errorf("action %d at call %d, back %t: the folder is %s, exists: %t", action, k, back, got.State, got.Exists())
+				}
+				f.wantClean()
+			}
+		}
+	}
+}
