@@ -2,9 +2,11 @@ package pebble_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -186,4 +188,31 @@ func openAndClose(b *testing.B, dir string) {
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// BenchmarkBackup backs up while a client commits, and reports the longest that a commit took.
+func BenchmarkBackup(b *testing.B) {
+	s := benchStore(b)
+	parent := b.TempDir()
+	var done atomic.Bool
+	var longest time.Duration
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for !done.Load() {
+			began := time.Now()
+			if _, err := s.Apply(b.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(benchID(0)), registry.StateLive, nil)}}); err != nil {
+				b.Error(err)
+				return
+			}
+			longest = max(longest, time.Since(began))
+		}
+	})
+	for n := 0; b.Loop(); n++ {
+		if _, err := s.Backup(b.Context(), filepath.Join(parent, fmt.Sprint(n)), "registry"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	done.Store(true)
+	writer.Wait()
+	b.ReportMetric(float64(longest.Microseconds())/1000, "longest-commit-ms")
 }
