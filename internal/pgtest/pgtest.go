@@ -88,26 +88,39 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// prepare finds a port, and whom the server runs as: it refuses to be root, and is "postgres" then.
-func (s *Server) prepare() error {
-	if os.Geteuid() == 0 {
-		owner, err := user.Lookup("postgres")
-		if err != nil {
-			return fmt.Errorf("the server cannot run as root: %w", err)
-		}
-		uid, uidErr := strconv.ParseUint(owner.Uid, 10, 32)
-		gid, gidErr := strconv.ParseUint(owner.Gid, 10, 32)
-		if err := errors.Join(uidErr, gidErr, os.Chown(s.folder, int(uid), int(gid))); err != nil {
-			return err
-		}
-		s.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+// prepare finds a port, and whom the server runs as.
+func (s *Server) prepare() (err error) {
+	if s.owner, err = own(s.folder); err != nil {
 		return err
 	}
-	s.port = listener.Addr().(*net.TCPAddr).Port
-	return listener.Close()
+	s.port, err = freePort()
+	return err
+}
+
+// own gives folder to whom servers run as, and returns that: they refuse to be root, and are "postgres" then.
+func own(folder string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	owner, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("the server cannot run as root: %w", err)
+	}
+	uid, uidErr := strconv.ParseUint(owner.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(owner.Gid, 10, 32)
+	if err := errors.Join(uidErr, gidErr, os.Chown(folder, int(uid), int(gid))); err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// freePort returns a port of 127.0.0.1 that was free.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
@@ -135,18 +148,26 @@ func (s *Server) Restart() error {
 	if err := s.process.Start(); err != nil {
 		return err
 	}
+	if err := await(s.DSN()); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, text)
+	}
+	return nil
+}
+
+// await returns when the server that dsn names answers, or after startTimeout.
+func await(dsn string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, s.DSN())
+		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		if ctx.Err() != nil {
-			text, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, text)
+			return err
 		}
-		wait(ctx, 50*time.Millisecond)
+		wait(ctx, 20*time.Millisecond)
 	}
 }
 
