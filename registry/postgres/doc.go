@@ -40,10 +40,24 @@
 // # Sessions
 //
 // A new connection is told, by SET, to report warnings and to use indexes: a plan that was made when a table was small
-// would read all of it when it has grown. Behind a proxy that pools transactions such a setting may not hold; then
-// make it one of the role (ALTER ROLE … SET enable_seqscan = off). Such a proxy must also keep prepared statements (PgBouncer
-// from 1.21 on with max_prepared_statements), or the connection string must say default_query_exec_mode=exec or cache_describe, in which no
-// statement outlives its transaction: every parameter has a cast, so nothing has to be described first.
+// would read all of it when it has grown. Nothing else outlives a transaction but prepared statements.
+//
+// # Proxies
+//
+// Behind a proxy that pools transactions (PgBouncer, pool_mode=transaction) each transaction may meet another connection of the server. An Apply is one
+// pipeline with one sync, and so is a call for leases, so that neither is cut in two. Which form works depends on what the proxy does with prepared statements:
+//
+//	keeps them   PgBouncer from 1.21 on with max_prepared_statements > 0: nothing to do. Statements keep their plans, so let the role have
+//	             ALTER ROLE … SET enable_seqscan = off; Warnings tells if it has not.
+//	drops them   older ones (Debian 12 has 1.18): the connection string must say default_query_exec_mode=exec or cache_describe. Then no
+//	             statement outlives its transaction: every parameter has a cast, so that nothing has to be described first.
+//
+// A proxy is told by the process id that it gives to a connection, which is not the server's. Behind one, nothing is SET, because it would hold for whoever
+// comes next; the server must report warnings by itself, as it does by default. Open looks whether statements get mixed up, and refuses with ErrPooling; a call
+// that meets that later fails with it too, having changed nothing. Settings in the connection string, such as search_path, are refused by PgBouncer: make them
+// the role's. Errors that the proxy makes itself (class 08, FATAL) are unknown outcomes like those of the server, because it does not tell what it has sent.
+// It must lead to the primary only: that a server accepts writes is asked of the one connection that happens to answer, and a standby beside it would be read
+// from. And it should give up soon what it cannot hand on (query_wait_timeout, 120 s by default), which otherwise ends with the caller's context.
 //
 // # Leases
 //

@@ -21,10 +21,12 @@ const (
 	stateDivisionByZero       = "22012" // a guard
 	stateUniqueViolation      = "23505"
 	stateReadOnly             = "25006" // a primary has become a standby
+	stateUndefinedStatement   = "26000"
 	stateSerializationFailure = "40001"
 	stateCompletionUnknown    = "40003"
 	stateDeadlockDetected     = "40P01"
 	stateUndefinedTable       = "42P01"
+	stateDuplicateStatement   = "42P05"
 	stateDuplicateTable       = "42P07"
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // of the type that each table has
@@ -65,7 +67,7 @@ func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]re
 	if ctx.Err() != nil { // the server undid it because it was told that nobody waits for it any more
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(err))
 }
 
 // failedCondition returns the first condition that did not hold as a *registry.FailedError, or errUnnamed if the rows do not

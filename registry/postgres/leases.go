@@ -61,7 +61,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
 	l := &Leases{&Store{pool: pool, lines: lines, acquireTimeout: leaseAcquireTimeout, random: rand.Reader}}
-	if err := l.connections.checkSchema(ctx); err != nil {
+	if err := l.connections.check(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -97,7 +97,7 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		err = fmt.Errorf("%w: %w", registry.ErrUnavailable, failed)
+		err = fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(failed))
 		if state := stateOf(failed); state != stateSerializationFailure && state != stateDeadlockDetected {
 			return err
 		}

@@ -33,6 +33,7 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 	if err != nil {
 		return 0, err
 	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing is asked often enough to be prepared
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
@@ -143,7 +144,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	case stateOf(err) == stateUndefinedTable:
 		return fmt.Errorf("%w: run moorage migrate first", ErrSchema)
 	case err != nil:
-		return fmt.Errorf("open the store: %w", err)
+		return fmt.Errorf("open the store: %w", explain(err))
 	}
 	if err := compare(applied, all); err != nil {
 		return err

@@ -70,7 +70,7 @@ const warned = "moorage warned"
 // Open connects to the database that dsn names, a connection string of libpq (URL or key=value).
 // It may list several hosts, which are tried in turn; only one that accepts writes is used, whatever its
 // target_session_attrs says. The tables must be there (Migrate makes them): ErrSchema if they are not, or are older or
-// newer than this package.
+// newer than this package. ErrPooling if a proxy before the server was found to mix up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -89,10 +89,18 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, random: options.Random}
-	if err := s.checkSchema(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// check returns an error unless the store can be used as it is connected.
+func (s *Store) check(ctx context.Context) error {
+	if err := s.checkPooling(ctx); err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	return s.checkSchema(ctx)
 }
 
 // newConfig reads dsn and sets what the store relies on.
@@ -140,18 +148,6 @@ func errConnectionString(err error) error {
 	return fmt.Errorf("read the connection string: %w", err)
 }
 
-// prepareSession sets what the statements of this package count on. The server must tell of a standby that it did not
-// wait for. A statement that was planned when a table was small must not go on to read all of it when it has grown.
-func prepareSession(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, "SET client_min_messages = notice"); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); stateOf(err) != stateUndefinedObject {
-		return err
-	}
-	return nil // a server with a planner of its own
-}
-
 // closePatience is how long Close waits for a server that may stand still.
 const closePatience = 2 * time.Second
 
@@ -182,12 +178,12 @@ func (s *Store) Healthy(ctx context.Context) error {
 }
 
 // Warnings returns what an operator should know of the server's settings, a sentence each; none
-// if it keeps what it acknowledges.
+// if it keeps what it acknowledges and stays fast.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	settings := map[string]string{}
 	err := s.read(ctx, func(conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT name, setting FROM pg_settings WHERE name IN "+
-			"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')")
+			"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'enable_seqscan')")
 		if err != nil {
 			return err
 		}
@@ -201,10 +197,13 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !s.preparesStatements() { // each is planned anew
+		delete(settings, "enable_seqscan")
+	}
 	return warnings(settings), nil
 }
 
-// warnings returns a sentence for each of settings that lets the server lose what it acknowledged.
+// warnings returns a sentence for each of settings that lets the server lose what it acknowledged, or become slow.
 func warnings(settings map[string]string) []string {
 	var found []string
 	if settings["fsync"] == "off" {
@@ -218,6 +217,10 @@ func warnings(settings map[string]string) []string {
 		found = append(found, "PostgreSQL runs with synchronous_commit = off: a crash can lose acknowledged commits")
 	case commit == "local" && settings["synchronous_standby_names"] != "":
 		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged commits")
+	}
+	if settings["enable_seqscan"] == "on" {
+		found = append(found, "PostgreSQL runs behind a proxy, where enable_seqscan = off is not set by connections: "+
+			"prepared statements can go on to read whole tables when these have grown; ALTER ROLE … SET enable_seqscan = off")
 	}
 	return found
 }

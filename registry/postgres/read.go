@@ -94,7 +94,7 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !mayReadAgain(readErr):
-			return fmt.Errorf("%w: %w", registry.ErrUnavailable, readErr)
+			return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(readErr))
 		}
 		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readsMax, readErr)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,15 +35,23 @@ func TestServer(t *testing.T) {
 			t.Errorf("warnings: %q, %v", got, err)
 		}
 	})
-	for i, signal := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
-		t.Run("standby not waited for, "+signal, func(t *testing.T) {
-			waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name="+signal, Options{})
+	role, _ := newRole(t, own.DSN())
+	role.exec(t, "ALTER ROLE "+role.name+" SET synchronous_commit = on")
+	bounced := strings.Replace(newBouncer(t, own.DSN()).DSN(), "//moorage@", "//"+role.name+"@", 1) + execMode
+	for i, tt := range []struct{ name, signal, dsn string }{
+		{"cancelled", "pg_cancel_backend", own.DSN() + "&synchronous_commit=on&client_min_messages=error"},
+		{"terminated", "pg_terminate_backend", own.DSN() + "&synchronous_commit=on&client_min_messages=error"},
+		{"cancelled behind a proxy", "pg_cancel_backend", bounced},
+		{"terminated behind a proxy", "pg_terminate_backend", bounced},
+	} {
+		t.Run("standby not waited for, "+tt.name, func(t *testing.T) {
+			waiting := openStore(t, tt.dsn+"&application_name="+fmt.Sprint("waiting", i), Options{})
 			ended := make(chan error, 1)
 			go func() {
 				_, err := waiting.Apply(t.Context(), put(i))
 				ended <- err
 			}()
-			endWait(t, own, signal)
+			endWait(t, own, tt.signal, fmt.Sprint("waiting", i))
 			if err := <-ended; !errors.Is(err, registry.ErrUnknown) {
 				t.Errorf("the server did not wait for its standby: %v, want ErrUnknown", err)
 			}
@@ -70,12 +79,12 @@ func TestServer(t *testing.T) {
 		if _, err := store.Apply(t.Context(), put(7)); err != nil {
 			t.Errorf("the server is back: %v", err)
 		}
-		wantChanges(t, store, 0, 0, 1, 7)
+		wantChanges(t, store, 0, 0, 1, 2, 3, 7)
 	})
 }
 
 // endWait sends a signal to the process of an application that waits for a standby.
-func endWait(t *testing.T, own *pgtest.Server, signal string) {
+func endWait(t *testing.T, own *pgtest.Server, signal, application string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), own.DSN())
 	if err != nil {
@@ -84,7 +93,7 @@ func endWait(t *testing.T, own *pgtest.Server, signal string) {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for sent := false; !sent; {
 		err := conn.QueryRow(t.Context(), "SELECT coalesce(bool_or("+signal+"(pid)), false) FROM pg_stat_activity "+
-			"WHERE application_name = $1 AND wait_event = 'SyncRep'", signal).Scan(&sent)
+			"WHERE application_name = $1 AND wait_event = 'SyncRep'", application).Scan(&sent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +107,7 @@ func TestWarningsOfSettings(t *testing.T) {
 		"full_page_writes = off":   {"full_page_writes": "off"},
 		"synchronous_commit = off": {"synchronous_commit": "off"},
 		"fsync = off":              {"fsync": "off", "synchronous_commit": "local"},
+		"enable_seqscan = off":     {"enable_seqscan": "on"},
 	} {
 		if got := warnings(settings); len(got) != min(1, len(want)) || !strings.Contains(strings.Join(got, ""), want) {
 			t.Errorf("%v: %q, want %q", settings, got, want)

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrPooling says that a proxy between here and the server hands out the server's connections transaction by transaction, and does not keep
+// the statements that are prepared on them; so none may be.
+var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add default_query_exec_mode=exec " +
+	"to the connection string, or have them kept (max_prepared_statements of PgBouncer from 1.21 on)")
+
+// errSilent says that warnings would not come.
+var errSilent = errors.New("the server does not tell its warnings, and behind a proxy it cannot be told to: ALTER ROLE … SET client_min_messages = notice")
+
+// pooled is the key in a connection's custom data under which it is noted that a proxy stands before the server, so that settings and prepared
+// statements may be those of others.
+const pooled = "moorage pooled"
+
+// prepareSession sets what the statements of this package count on. The server must tell of a standby that it did not
+// wait for. A statement that was planned when a table was small must not go on to read all of it when it has grown. Behind a proxy nothing is
+// set, because it would hold for others, and not for the next transaction; there Warnings tells what is missing.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	raw := conn.PgConn()
+	// A proxy hands out process ids of its own.
+	set, err := raw.Exec(ctx, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false) WHERE pg_backend_pid() = %d", raw.PID())).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(set[0].Rows) == 0 {
+		raw.CustomData()[pooled] = true
+		return checkWarnings(ctx, raw)
+	}
+	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); stateOf(err) != stateUndefinedObject {
+		return err
+	}
+	return nil // a server with a planner of its own
+}
+
+// checkWarnings reports errSilent if the server keeps its warnings to itself.
+func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
+	got, err := raw.Exec(ctx, "SHOW client_min_messages").ReadAll()
+	if err != nil {
+		return err
+	}
+	if slices.Contains([]string{"error", "fatal", "panic"}, string(got[0].Rows[0][0])) {
+		return errSilent
+	}
+	return nil
+}
+
+// preparesStatements tells whether the statements of a connection stay prepared on the server.
+func (s *Store) preparesStatements() bool {
+	return s.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+}
+
+// checkPooling reports ErrPooling if statements are to be prepared behind a proxy that was seen to mix them up. Whether it does shows only
+// when the server's connections change hands, so what is not reported here may be by a later call.
+func (s *Store) checkPooling(ctx context.Context) error {
+	if !s.preparesStatements() {
+		return nil
+	}
+	behindProxy := false
+	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		_, behindProxy = conn.Conn().PgConn().CustomData()[pooled]
+		return nil
+	})
+	if err != nil || !behindProxy {
+		return err
+	}
+	mixed, err := mixesStatements(ctx, &s.pool.Config().ConnConfig.Config)
+	if err == nil && mixed {
+		return ErrPooling
+	}
+	return err
+}
+
+// mixesStatements tells whether a statement that one connection prepares is met on another, or missing on its own.
+func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
+	owner, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer owner.Close(context.WithoutCancel(ctx))
+	other, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer other.Close(context.WithoutCancel(ctx))
+
+	name := "moorage_" + rand.Text()
+	kept, err := prepareAndLook(ctx, owner, name)
+	if err != nil || !kept {
+		// A proxy that gives statements names of its own keeps them.
+		return false, err
+	}
+	for _, look := range []struct {
+		conn *pgconn.PgConn
+		want bool
+	}{{other, false}, {owner, true}, {other, false}, {owner, true}} {
+		has, err := hasStatement(ctx, look.conn, name)
+		if err != nil {
+			return false, err
+		}
+		if has != look.want {
+			_, _ = look.conn.Exec(ctx, fmt.Sprintf("DEALLOCATE %q", name)).ReadAll() // where it has it
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// prepareAndLook prepares a statement and tells whether the server has it under its name, all on one connection of the server.
+func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept bool, err error) {
+	if _, err := conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
+		return false, err
+	}
+	if _, err := conn.Prepare(ctx, name, "SELECT 1", nil); err != nil {
+		return false, err
+	}
+	if kept, err = hasStatement(ctx, conn, name); err != nil {
+		return false, err
+	}
+	_, err = conn.Exec(ctx, "COMMIT").ReadAll()
+	return kept, err
+}
+
+// hasStatement tells whether the server's connection that conn has now knows a prepared statement.
+func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, error) {
+	got, err := conn.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_prepared_statements WHERE name = '%s'", name)).ReadAll()
+	if err != nil {
+		return false, err
+	}
+	return len(got[0].Rows) > 0, nil
+}
+
+// explain adds to an error of the server what it comes from, if it is one that it does not give without a proxy that mixes statements up.
+func explain(err error) error {
+	switch stateOf(err) {
+	case stateUndefinedStatement, stateDuplicateStatement:
+		return fmt.Errorf("%w: %w", ErrPooling, err)
+	}
+	return err
+}
