@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/pgtest"
+)
+
+const (
+	// bouncedDuration is how long the history of a cluster behind a proxy is, and bouncedAfter when the proxy is killed.
+	bouncedDuration = 4 * time.Second
+	bouncedAfter    = 2 * time.Second
+)
+
+// TestHistoryBehindBouncer lets clients work on servers that share the few connections of a PgBouncer that pools transactions, and is killed once.
+func TestHistoryBehindBouncer(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	database := newDatabase(t)
+	bouncer, err := pgtest.StartBouncer(database.DSN(), "default_pool_size = 12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { report(t, bouncer.Stop()) })
+	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN()}
+	for range nodesCount {
+		c.startNode(t, nil, bouncer.DSN()+"&default_query_exec_mode=exec")
+	}
+	c.study(t, seed, bouncedDuration, func(ctx context.Context) error {
+		if err := pause(ctx, bouncedAfter); err != nil {
+			return err
+		}
+		if err := bouncer.Kill(); err != nil {
+			return err
+		}
+		return bouncer.Restart()
+	})
+}
