@@ -51,8 +51,9 @@ type Outcome struct {
 // repeated runs, fails or loses, and is answered from the record. Other failures leave nothing behind, and may be
 // repeated with the same key. Neither does a staged create, which has no effect.
 //
-// Errors: those of mutate; KindUnprocessable if the key was used for another request; KindUnavailable if the outcome can
-// be neither written nor read, in which case nothing was changed. Durable when it returns.
+// Errors: those of mutate; KindUnprocessable if the key was used for another request; KindUnavailable if the outcome cannot
+// be written, and there is none of an earlier attempt; KindCommitUnknown if it cannot be told whether there is, or if a success
+// cannot be answered again. Durable when it returns.
 // Source: REST specification, Idempotency-Key.
 func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Context) (Outcome, error)) (Outcome, error) {
 	const op = "catalog.Once"
@@ -68,7 +69,11 @@ func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Con
 		case <-ctx.Done():
 			return Outcome{}, moorage.E(op, key.ID, moorage.KindUnavailable, ctx.Err())
 		}
-		if outcome, found, err := c.lookUp(ctx, work); found || err != nil {
+		outcome, found, err := c.lookUp(ctx, work)
+		if err != nil && !found {
+			err = c.untold(ctx, work, err)
+		}
+		if found || err != nil {
 			return outcome, moorage.Annotate(op, key.ID, err)
 		}
 	}
@@ -207,39 +212,64 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 	if err != nil {
 		return Outcome{}, err
 	}
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, looking, cancel := c.detachedLook(ctx)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		_, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unanswered}, Writes: []registry.Write{write}})
 		if err == nil {
 			return outcome, refusal
 		}
-		_, failed := registry.FailedCondition(err)
-		if !failed && !errors.Is(err, registry.ErrUnknown) {
-			return Outcome{}, storeError(op, err)
-		}
 		earlier, found, lookErr := c.lookUp(ctx, work)
-		if found {
+		_, failed := registry.FailedCondition(err)
+		switch {
+		case found:
 			return earlier, lookErr
-		}
-		if errors.Is(lookErr, registry.ErrFailed) || errors.Is(lookErr, registry.ErrClosed) || c.pause(ctx, attempt) != nil {
-			return Outcome{}, moorage.E(op, work.key.ID, moorage.KindUnavailable, errors.Join(err, lookErr))
+		case lookErr == nil && !failed && !errors.Is(err, registry.ErrUnknown):
+			return Outcome{}, storeError(op, err)
+		case lookErr != nil && c.stopsLooking(looking, attempt, lookErr):
+			return Outcome{}, c.untold(ctx, work, errors.Join(err, lookErr))
+		case lookErr == nil && c.pause(looking, attempt) != nil:
+			return Outcome{}, moorage.E(op, work.key.ID, moorage.KindUnavailable, err)
 		}
 	}
 }
 
 // afterFailure returns what became of an earlier attempt of work, if there was one, else failure.
 func (c *Catalog) afterFailure(ctx context.Context, work *keyed, failure error) (Outcome, error) {
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, looking, cancel := c.detachedLook(ctx)
 	defer cancel()
-	outcome, found, err := c.lookUp(ctx, work)
-	switch {
-	case found:
-		return outcome, err
-	case errors.Is(failure, errAnswered): // and what it was cannot be read now, or has just expired
-		return Outcome{}, moorage.E("catalog.Once", work.key.ID, moorage.KindUnavailable, errors.Join(failure, err))
+	for attempt := 0; ; attempt++ {
+		outcome, found, err := c.lookUp(ctx, work)
+		switch {
+		case found:
+			return outcome, err
+		case err == nil && !errors.Is(failure, errAnswered):
+			return Outcome{}, failure
+		case err == nil || c.stopsLooking(looking, attempt, err): // without an error it has expired just now
+			return Outcome{}, c.untold(ctx, work, errors.Join(failure, err))
+		}
 	}
-	return Outcome{}, failure
+}
+
+// detachedLook returns a context in which to ask the store what became of a mutation, and one that ends when it is not to be asked
+// again.
+func (c *Catalog) detachedLook(ctx context.Context) (asking, looking context.Context, cancel func()) {
+	asking, endAsking := detached(ctx, settleTimeout)
+	looking, endLooking := context.WithTimeout(asking, c.settleTimeout)
+	return asking, looking, func() { endLooking(); endAsking() }
+}
+
+// stopsLooking tells, after a pause, whether there is no use in looking for an outcome again that could not be read.
+func (c *Catalog) stopsLooking(ctx context.Context, attempt int, err error) bool {
+	return errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || c.pause(ctx, attempt) != nil
+}
+
+// untold is the answer to an attempt that changed nothing, when an earlier one may have, or has. It is no refusal and does not ask
+// for the attempt to be repeated: a client that takes it for the end would delete the files of a commit that happened.
+func (c *Catalog) untold(ctx context.Context, work *keyed, cause error) error {
+	c.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told", "key", work.key.ID, "method", work.value.Method, "path", work.value.Path, "error", cause)
+	return &moorage.Error{Op: "catalog.Once", Ident: work.key.ID, Kind: moorage.KindCommitUnknown,
+		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
 }
 
 // lookUp returns how an attempt of work ended; found tells whether one has. An error that was not found says that it could
@@ -257,6 +287,9 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
 	}
 	outcome, err = c.answerAgain(ctx, value.Outcome)
+	if err != nil && value.Outcome.Failure == nil && !moorage.KindOf(err).Final() {
+		err = c.untold(ctx, work, err) // it happened
+	}
 	return outcome, true, err
 }
 

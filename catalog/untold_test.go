@@ -1,0 +1,126 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// blindStore cannot read what became of mutations with keys while it is blind.
+type blindStore struct {
+	registry.Store
+	blind atomic.Bool
+}
+
+func (s *blindStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	for _, key := range keys {
+		if s.blind.Load() && key.Table == registry.TableIdempotency {
+			return nil, registry.ErrUnavailable
+		}
+	}
+	return s.Store.Get(ctx, keys...)
+}
+
+// What happened is sent again, and the node that gets it can read neither its outcome nor, in the end, its answer. It says
+// that it cannot tell: whoever was told that nothing was changed would delete the files of the commit.
+func TestOnceCannotTell(t *testing.T) {
+	t.Parallel()
+	repeats := map[string]func(f *fixture, node *Catalog) (Outcome, error){
+		"it loses on its key": func(f *fixture, node *Catalog) (Outcome, error) {
+			table, err := node.Commit(f.ctx, ident("t"), setProperty(f.t, "n", "1"))
+			return Outcome{Table: table}, err
+		},
+		"it is refused": func(*fixture, *Catalog) (Outcome, error) {
+			return Outcome{}, moorage.Errorf(moorage.KindCommitFailed, "no")
+		},
+		"it has nothing to change": func(*fixture, *Catalog) (Outcome, error) { return Outcome{}, nil },
+		"the node can do nothing now": func(*fixture, *Catalog) (Outcome, error) {
+			return Outcome{}, moorage.Errorf(moorage.KindUnavailable, "no")
+		},
+		"the node has no room now": func(*fixture, *Catalog) (Outcome, error) {
+			return Outcome{}, moorage.Errorf(moorage.KindTooManyRequests, "no")
+		},
+	}
+	for name, repeat := range repeats {
+		for _, what := range []string{"outcome", "answer"} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					store, broken := &blindStore{}, &atomic.Bool{}
+					f := newFixture(t, func(c *Config) {
+						store.Store, c.Store = c.Store, store
+						wrapStorage(c, func(inner storage.Store) storage.Store {
+							return storagetest.Faulty(inner, func(_ int, method string) storagetest.Action {
+								if broken.Load() && method == storagetest.MethodOpen {
+									return storagetest.Fail
+								}
+								return storagetest.Pass
+							})
+						})
+					})
+					f.create("t")
+					send := func(node *Catalog, mutate func(*fixture, *Catalog) (Outcome, error)) error {
+						_, err := node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+							inner := *f
+							inner.ctx = ctx
+							return mutate(&inner, node)
+						})
+						return err
+					}
+					commit := repeats["it loses on its key"]
+					if err := send(f.Catalog, commit); err != nil {
+						t.Fatal(err)
+					}
+					node := f.other(f.store)
+					if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+						t.Fatal(err)
+					}
+					store.blind.Store(what == "outcome")
+					if what == "answer" {
+						node.documents.cache.InvalidateAll()
+						broken.Store(true)
+					}
+					err := send(node, repeat)
+					wantKind(t, err, moorage.KindCommitUnknown)
+					store.blind.Store(false)
+					broken.Store(false)
+					if err := send(node, repeat); err != nil {
+						t.Errorf("once it can be told: %v", err)
+					}
+					if got := f.count(OpCommit); got != 1 {
+						t.Errorf("%d commits, want 1", got)
+					}
+					f.wantClean()
+				})
+			})
+		}
+	}
+}
+
+// A store that fails for a moment is asked again, and where it says that there is no outcome a failure is what it was.
+func TestOnceLooksAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &blindStore{}
+		f := newFixture(t, func(c *Config) { store.Store, c.Store = c.Store, store })
+		_, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+			store.blind.Store(true)
+			go func() {
+				_ = f.pause(f.ctx, 10)
+				store.blind.Store(false)
+			}()
+			return Outcome{}, moorage.E("test", "", moorage.KindUnavailable, errors.New("no"))
+		})
+		wantKind(t, err, moorage.KindUnavailable)
+		if stored := f.outcomes(); len(stored) != 0 {
+			t.Errorf("stored: %+v", stored)
+		}
+	})
+}
