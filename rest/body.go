@@ -224,21 +224,25 @@ func (f *fields) textMap(name string) map[string]string {
 	return texts
 }
 
-// objects returns the fields of a list of objects, nil if it is not there.
-func (f *fields) objects(name, what string) []*fields {
+// objects returns the fields of the first limit of a list of objects, nil if it is not there, and how many it has. Behind them nothing
+// is read: an object takes as little as three bytes of a body, and its fields fifty times as many.
+func (f *fields) objects(name, what string, limit int) (list []*fields, length int) {
 	value := f.raw(name, '[')
 	if value == nil {
-		return nil
+		return nil, 0
 	}
-	list := []*fields{}
+	list = []*fields{}
 	s := scanner{text: value}
 	err := s.array(0, func(element []byte) {
-		inner, err := parseFields(element, f.what+", "+what+" "+strconv.Itoa(len(list)+1))
+		if length++; length > limit {
+			return
+		}
+		inner, err := parseFields(element, f.what+", "+what+" "+strconv.Itoa(length))
 		f.check(func() error { return err })
 		list = append(list, inner)
 	})
 	f.check(func() error { return err }) // never: the body was parsed
-	return list
+	return list, length
 }
 
 // namespace returns the namespace in the member of that name, which must be there.

@@ -25,12 +25,12 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 // decodeChanges reads the changes of a transaction: commits of which each says which table it is of.
 func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 	f.require("table-changes")
-	list := f.objects("table-changes", "table change")
-	if f.failure != nil {
+	list, length := f.objects("table-changes", "table change", catalog.TransactionChangesMax)
+	switch {
+	case f.failure != nil:
 		return nil, f.failure
-	}
-	if len(list) > catalog.TransactionChangesMax { // before their contents are read
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", len(list), catalog.TransactionChangesMax)
+	case length > len(list):
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", length, catalog.TransactionChangesMax)
 	}
 	changes := make([]catalog.TableChange, len(list))
 	for i, inner := range list {
