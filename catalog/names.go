@@ -133,7 +133,10 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 	}
 	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again since.
 	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
-	if err != nil {
+	switch {
+	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse:
+		return nil, nil // dropped again, and its warehouse with it
+	case err != nil:
 		return nil, err
 	}
 	return &resolved{record, pointer, ch.storage, c.placeOf(ch.warehouse)}, nil
@@ -167,7 +170,7 @@ func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*r
 		if err != nil {
 			return err
 		}
-		if !pointer.Identifier().Equal(ident) {
+		if !pointer.Identifier().Equal(ident) || pointer.NamespaceID != ch.id() {
 			return errAgain
 		}
 		found = &resolved{records[0], pointer, ch.storage, c.placeOf(ch.warehouse)}

@@ -293,3 +293,40 @@ func TestCommitFollowsIntoAnotherWarehouse(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// A table that comes back in a warehouse made again under its name is written where that warehouse is, also by a node that
+// knew the table before.
+func TestTableComesBackElsewhere(t *testing.T) {
+	t.Parallel()
+	f, servers := newRemoteFixture(t)
+	table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := f.other(f.store) // knows the table, and none of what happens to it
+	for _, do := range []func() error{
+		func() error { _, err := node.LoadTable(f.ctx, lakeIdent()); return err },
+		func() error { return f.DropTable(f.ctx, lakeIdent(), DropOptions{}) },
+		func() error { return f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}) },
+		func() error { return f.DropWarehouse(f.ctx, "lake") },
+		func() error {
+			return servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw())
+		},
+		func() error { f.createLake(map[string]string{"endpoint": "two"}); return nil },
+		func() error {
+			_, err := f.RegisterTable(f.ctx, lakeIdent(), RegisterRequest{MetadataLocation: table.MetadataLocation})
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, err := node.Commit(f.ctx, lakeIdent(), setProperty(t, "n", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := servers.at("two").Stat(f.ctx, next.MetadataLocation); err != nil || !maps.Equal(next.Config, map[string]string{"endpoint": "two"}) {
+		t.Errorf("the new version is not where the warehouse is: %v, and clients are sent to %v", err, next.Config)
+	}
+}
