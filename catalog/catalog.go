@@ -86,6 +86,8 @@ type Catalog struct {
 	settleTimeout    time.Duration // settleTimeout, but for tests
 	transactionWait  time.Duration
 
+	transactionBytesMax int64 // transactionBytesMax, but for tests
+
 	storages  *storages
 	documents *documents
 	readRoom  *semaphore.Weighted // for long metadata files, in bytes
@@ -137,20 +139,23 @@ func New(config Config) (*Catalog, error) {
 		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,
 		transactionWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
-		storages:         newStorages(config),
-		documents:        newDocuments(config.DocumentCacheBytes),
-		readRoom:         newReadRoom(),
-		names:            newNames(),
-		chains:           newChains(),
-		turns:            newTurns(),
-		transactions:     txlog.New(config.Store),
-		made:             config.Now(),
-		abortPending:     config.AbortPending,
-		twins:            newTwins(),
-		lockTimes:        locks.NewTimeouts(),
-		staged:           newStagedFolders(),
-		sweeps:           newSweeps(),
-		jitter:           jitter,
+
+		transactionBytesMax: transactionBytesMax,
+
+		storages:     newStorages(config),
+		documents:    newDocuments(config.DocumentCacheBytes),
+		readRoom:     newReadRoom(),
+		names:        newNames(),
+		chains:       newChains(),
+		turns:        newTurns(),
+		transactions: txlog.New(config.Store),
+		made:         config.Now(),
+		abortPending: config.AbortPending,
+		twins:        newTwins(),
+		lockTimes:    locks.NewTimeouts(),
+		staged:       newStagedFolders(),
+		sweeps:       newSweeps(),
+		jitter:       jitter,
 	}
 	if c.recovery, err = newRecovery(c, config); err != nil {
 		return nil, fmt.Errorf("seed the recovery: %w", err)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -77,15 +78,29 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	if err := c.readPinned(ctx, pinned); err != nil {
 		return err
 	}
-	group, groupCtx := errgroup.WithContext(ctx)
+	return c.readDocuments(ctx, t)
+}
+
+// readDocuments reads the documents that the pointers of t name, several at a time.
+func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
+	var bytes atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
 	for _, p := range t.parts {
 		if p.create {
 			continue
 		}
 		group.Go(func() (err error) {
-			p.base, err = c.currentDocument(groupCtx, p.found)
-			return ofTable(p.ident, err)
+			if ctx.Err() != nil { // a read would not end with it, because others may wait for the document
+				return ctx.Err()
+			}
+			if p.base, err = c.currentDocument(ctx, p.found); err != nil {
+				return ofTable(p.ident, err)
+			}
+			if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
+				return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
+			}
+			return nil
 		})
 	}
 	return group.Wait()

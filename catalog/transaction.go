@@ -30,6 +30,9 @@ const (
 	transactionTriesMax = 8
 	// transactionTurnsMax bounds how long a transaction that is built anew waits for turns at its tables.
 	transactionTurnsMax = 500 * time.Millisecond
+	// transactionBytesMax bounds the metadata that one transaction works on, which is in memory until its end, before and after: as
+	// much as two tables have at most.
+	transactionBytesMax = 2 * metadataBytesMax
 	// filesAtOnce is how many metadata files one transaction reads, or writes, at a time.
 	filesAtOnce = 16
 )
@@ -51,7 +54,8 @@ const (
 // show to have been added before is a replay and succeeds.
 //
 // Errors: those of Commit, of whichever table is first to fail; KindBadRequest for no changes, more than
-// TransactionChangesMax, or an identifier of another warehouse; KindCommitFailed at once if another transaction works on one
+// TransactionChangesMax, or an identifier of another warehouse; KindTooLarge for tables whose metadata has more than 512 MiB
+// together; KindCommitFailed at once if another transaction works on one
 // of the tables. Durable when it returns.
 // Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {

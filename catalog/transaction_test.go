@@ -419,3 +419,26 @@ func TestLargestTransaction(t *testing.T) {
 		})
 	}
 }
+
+// Tables whose metadata is too large together are refused, however many of them there are, and left as they are.
+func TestTransactionTooLarge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var changes []TableChange
+	var bytes int64
+	for i := range 2 * filesAtOnce {
+		name := fmt.Sprintf("t%d", i)
+		bytes += int64(len(f.create(name).Document.Raw()))
+		changes = append(changes, on(name, setProperty(t, "n", "1")))
+	}
+	f.transactionBytesMax = bytes - 1
+	wantKind(t, f.transact(changes...), moorage.KindTooLarge)
+	f.wantProperty("t0", "n", "")
+	f.transactionBytesMax = bytes
+	if err := f.transact(changes...); err != nil {
+		t.Errorf("within the bound: %v", err)
+	}
+	f.wantProperty("t0", "n", "1")
+	f.wantNoTransactions()
+	f.wantClean()
+}
