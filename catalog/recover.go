@@ -97,9 +97,28 @@ func (c *Catalog) deleteSurplus(ctx context.Context, transaction txlog.Transacti
 	}
 	defer giveBack()
 	for batch := range slices.Chunk(surplus, recoverBatchMax) {
-		if err := store.Delete(ctx, batch...); err != nil {
+		err := store.Delete(ctx, batch...)
+		if unreachable(err) {
+			err = deleteReachable(ctx, store, batch)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deleteReachable deletes files, but for those outside of what store reaches, such as a client may ask for by
+// write.metadata.path: they were refused when they were to be written, so they are nobody's work.
+func deleteReachable(ctx context.Context, store storage.Store, files []string) error {
+	for _, file := range files {
+		if err := store.Delete(ctx, file); err != nil && !unreachable(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func unreachable(err error) bool {
+	return errors.Is(err, storage.ErrOutside) || errors.Is(err, storage.ErrLocation)
 }

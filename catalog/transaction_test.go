@@ -442,3 +442,27 @@ func TestTransactionTooLarge(t *testing.T) {
 	f.wantNoTransactions()
 	f.wantClean()
 }
+
+// A table that wants its metadata where the warehouse does not reach is refused, and nothing of the transaction is left: neither files
+// of other tables nor a record that nobody could ever clear away.
+func TestTransactionOutside(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"file:///elsewhere", "s3://bucket/wh", "no location", "file:///wh/../elsewhere"} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			files := &fileCount{there: map[string]bool{}}
+			f := newFixture(t, countFiles(files))
+			f.create("a")
+			f.create("b")
+			before := len(files.there)
+			changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "write.metadata.path", folder))}
+			wantKind(t, f.transact(changes...), moorage.KindBadRequest)
+			if len(files.there) != before {
+				t.Errorf("%d files before, %d after", before, len(files.there))
+			}
+			f.wantProperty("a", "n", "")
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
