@@ -121,3 +121,25 @@ func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// A transaction deletes old metadata files of its tables as a commit does, each as the table wants it.
+func TestDeleteAfterTransaction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	if _, err := f.Commit(f.ctx, ident("a"), commitRequest(t, `[]`, trimming)); err != nil {
+		t.Fatal(err)
+	}
+	ofA, ofB := f.metadataFiles("a", 2), f.metadataFiles("b", 2)
+	if err := f.transact(on("a", setProperty(t, "m", "1")), on("b", setProperty(t, "m", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	if left := f.present(ofA); !slices.Equal(left, ofA[1:]) {
+		t.Errorf("of the table that trims %q are left, want %q", left, ofA[1:])
+	}
+	if left := f.present(ofB); !slices.Equal(left, ofB) {
+		t.Errorf("of the table that keeps all %q are left, want %q", left, ofB)
+	}
+	f.wantClean()
+}
