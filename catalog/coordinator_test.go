@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/storage"
+)
+
+// takenFiles has a file of somebody else's under the first name at which one is to be made.
+type takenFiles struct {
+	storage.Store
+	taken *takenName
+}
+
+type takenName struct {
+	once     sync.Once
+	location string
+}
+
+func (f *takenFiles) Create(ctx context.Context, location string, body []byte) error {
+	var err error
+	f.taken.once.Do(func() {
+		f.taken.location = location
+		err = f.Store.Create(ctx, location, []byte("somebody else's"))
+	})
+	if err != nil {
+		return err
+	}
+	return f.Store.Create(ctx, location, body)
+}
+
+// A name that a transaction has drawn is somebody else's: it changes nothing, and leaves that file alone.
+func TestTransactionMeetsForeignFile(t *testing.T) {
+	t.Parallel()
+	files, taken := &fileCount{there: map[string]bool{}}, &takenName{}
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	config := f.config
+	countFiles(files)(&config)
+	wrapStorage(&config, func(inner storage.Store) storage.Store { return &takenFiles{inner, taken} })
+	node, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = node.CommitTransaction(f.ctx, testWarehouse, []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
+	wantKind(t, err, moorage.KindUnavailable)
+	if len(files.there) != 1 || !files.there[taken.location] {
+		t.Errorf("left are %v, want %s", files.there, taken.location)
+	}
+	for _, name := range []string{"a", "b"} {
+		f.wantProperty(name, "n", "")
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// While others always commit first a transaction is built anew, a bounded number of times.
+func TestTransactionGivesUp(t *testing.T) {
+	t.Parallel()
+	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files))
+	f.create("a")
+	f.create("b")
+	config := f.config
+	hook.onCreate(&config)
+	node, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := 0
+	var overtake func()
+	overtake = func() {
+		commits++
+		if _, err := f.Commit(f.ctx, ident("a"), setProperty(t, "other", string(rune('a'+commits)))); err != nil {
+			t.Error(err)
+		}
+		if commits < 2*transactionTriesMax {
+			hook.once(overtake)
+		}
+	}
+	before := len(files.there)
+	hook.once(overtake)
+	changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	// Of the two files of each try the first that is written has another commit come in between.
+	err = node.CommitTransaction(f.ctx, testWarehouse, changes)
+	wantKind(t, err, moorage.KindCommitFailed)
+	if commits < transactionTriesMax || commits > 2*transactionTriesMax {
+		t.Errorf("%d other commits, want one or two for each of %d tries", commits, transactionTriesMax)
+	}
+	if got := len(files.there) - before; got != commits {
+		t.Errorf("%d files more, want the %d of the other commits", got, commits)
+	}
+	f.wantProperty("b", "n", "")
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// An append that is sent twice at the same time without a key, to two nodes: the one that loses finds that it has happened.
+func TestTransactionTwinWithoutKey(t *testing.T) {
+	t.Parallel()
+	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files), func(c *Config) { c.Locks = locks.GrantAll{} })
+	a, b := f.create("a"), f.create("b")
+	config := f.config
+	hook.onCreate(&config)
+	node, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1))}
+	before := len(files.there)
+	hook.once(func() {
+		if err := f.transact(changes...); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := node.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+		t.Errorf("the twin that lost: %v", err)
+	}
+	if got := len(files.there) - before; got != 2 || f.count(OpTransaction) != 1 {
+		t.Errorf("it happened %d times and has %d files, want once and 2", f.count(OpTransaction), got)
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
