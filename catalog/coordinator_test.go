@@ -2,11 +2,16 @@ package catalog
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"moorage"
 	"moorage/locks"
+	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -127,4 +132,77 @@ func TestTransactionTwinWithoutKey(t *testing.T) {
 	}
 	f.wantNoTransactions()
 	f.wantClean()
+}
+
+// Tables that take too many records to be made at one moment are refused for what was asked, before anything is written.
+func TestTransactionOfTooManyRecords(t *testing.T) {
+	t.Parallel()
+	files := &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files))
+	var changes []TableChange
+	for i := range TransactionChangesMax {
+		location := fmt.Sprintf("file:///wh/%d%s", i, strings.Repeat("/x", registry.BatchItemsMax/TransactionChangesMax))
+		changes = append(changes, on(fmt.Sprintf("t%d", i), createWithUUID(t, location, i+1)))
+	}
+	wantKind(t, f.transact(changes...), moorage.KindBadRequest)
+	if len(files.there) > 0 {
+		t.Errorf("%d files were made", len(files.there))
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// slowFiles makes no file before its context ends, but for those of tables called "b".
+type slowFiles struct{ storage.Store }
+
+func (f slowFiles) Create(ctx context.Context, location string, body []byte) error {
+	if strings.Contains(location, "/b/") {
+		return f.Store.Create(ctx, location, body)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A transaction whose files take too long gives up before anybody else may abort it, and cleans up all the same.
+func TestTransactionOutOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		files := &fileCount{there: map[string]bool{}}
+		f := newFixture(t, countFiles(files), func(c *Config) { c.Now = time.Now })
+		f.create("a")
+		f.create("b")
+		config := f.config
+		wrapStorage(&config, func(inner storage.Store) storage.Store { return slowFiles{inner} })
+		node, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, began := len(files.there), time.Now()
+		err = node.CommitTransaction(f.ctx, testWarehouse, []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
+		wantKind(t, err, moorage.KindUnavailable)
+		if took := time.Since(began) + settleTimeout; took >= transactionDeadline {
+			t.Errorf("it took %s with what may follow, and others may abort it after %s", took, transactionDeadline)
+		}
+		if got := len(files.there); got != before {
+			t.Errorf("%d files before, %d after", before, got)
+		}
+		f.wantProperty("b", "n", "")
+		f.wantNoTransactions()
+		f.wantClean()
+	})
+}
+
+// What fails against the present versions is refused without a lock.
+func TestTransactionRefusedBeforeLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	f.locks.Reset()
+	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", fails)), moorage.KindCommitFailed)
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("missing", fails)), moorage.KindNoSuchTable)
+	if calls := f.locks.Calls(); len(calls) > 0 {
+		t.Errorf("took %v", calls)
+	}
 }

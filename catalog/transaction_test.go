@@ -212,6 +212,10 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	if err := f.transact(changes...); err != nil {
 		t.Errorf("the replay of what happened: %v", err)
 	}
+	_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+		return Outcome{}, f.CommitTransaction(ctx, testWarehouse, changes)
+	})
+	wantKind(t, err, moorage.KindCommitFailed) // its key tells that it has not happened
 	// One of them has not happened.
 	wantKind(t, f.transact(changes[0], on("b", appendSnapshot(t, b, 3, 1, 2))), moorage.KindCommitFailed)
 	f.wantClean()
