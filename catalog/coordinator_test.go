@@ -206,3 +206,52 @@ func TestTransactionRefusedBeforeLocks(t *testing.T) {
 		t.Errorf("took %v", calls)
 	}
 }
+
+// A transaction that only requires something is refused if that is not so.
+func TestTransactionOfRequirements(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	if err := f.transact(on("a", holds), on("b", holds)); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, f.transact(on("a", holds), on("b", fails)), moorage.KindCommitFailed)
+}
+
+// A table that is renamed while a transaction works on it is followed if the requirements name its table-uuid; else
+// there is no such table any more, and nothing is changed.
+func TestTransactionMeetsRename(t *testing.T) {
+	t.Parallel()
+	for _, pinned := range []bool{true, false} {
+		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t, hook.onCreate, func(c *Config) { c.Locks = locks.GrantAll{} })
+			a := f.create("a")
+			f.create("b")
+			hook.once(func() {
+				if err := f.RenameTable(f.ctx, ident("a"), ident("z")); err != nil {
+					t.Error(err)
+				}
+			})
+			request := setProperty(t, "n", "1")
+			if pinned {
+				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
+			}
+			err, want := f.transact(on("a", request), on("b", setProperty(t, "n", "1"))), "1"
+			if !pinned {
+				wantKind(t, err, moorage.KindNoSuchTable)
+				want = ""
+			} else if err != nil {
+				t.Error(err)
+			}
+			f.wantProperty("z", "n", want)
+			f.wantProperty("b", "n", want)
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
