@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/txlog"
 )
 
 // takenFiles has a file of somebody else's under the first name at which one is to be made.
@@ -253,5 +255,53 @@ func TestTransactionMeetsRename(t *testing.T) {
 			f.wantNoTransactions()
 			f.wantClean()
 		})
+	}
+}
+
+// While a transaction writes its files its record says all that recovery needs: who it is of, until when, which tables it
+// expects to be how, and what it writes where.
+func TestTransactionIsRecorded(t *testing.T) {
+	t.Parallel()
+	hook := &hook{}
+	f := newFixture(t, hook.onCreate)
+	f.create("a")
+	f.create("b")
+	found, err := f.resolveTables(f.ctx, []moorage.Identifier{ident("a"), ident("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var noted []txlog.Entry
+	hook.once(func() {
+		if noted, err = f.transactions.Unfinished(f.ctx, registry.ID{}, 10); err != nil {
+			t.Error(err)
+		}
+	})
+	required := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	f.ctx = moorage.WithPrincipal(f.ctx, "ann")
+	if err := f.transact(on("new", commitCreateRequest(t, "file:///wh/ns/new")), on("a", setProperty(t, "n", "1")), on("b", required)); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := f.store.Changes(f.ctx, 0, 100)
+	if err != nil || len(noted) != 1 {
+		t.Fatalf("%d records, %v", len(noted), err)
+	}
+	want := txlog.Transaction{
+		ID: changes[len(changes)-1].Change.ID, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
+		Participants: []txlog.Participant{
+			{Ident: ident("new"), Writes: true},
+			{Ident: ident("a"), Pointer: found[0].pointer.ID, ETag: found[0].record.ETag, Writes: true},
+			{Ident: ident("b"), Pointer: found[1].pointer.ID, ETag: found[1].record.ETag},
+		},
+		Began: f.clock.Now(), Deadline: f.clock.Now().Add(time.Minute), Principal: "ann",
+	}
+	for _, name := range []string{"new", "a"} {
+		table, err := f.LoadTable(f.ctx, ident(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Files = append(want.Files, table.MetadataLocation)
+	}
+	if got := noted[0].Transaction; noted[0].State != registry.StatePending || !reflect.DeepEqual(got, want) {
+		t.Errorf("recorded as %s\n%+v, want\n%+v", noted[0].State, got, want)
 	}
 }
