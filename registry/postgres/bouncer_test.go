@@ -100,10 +100,6 @@ func TestBehindBouncer(t *testing.T) {
 		t.Run("store", func(t *testing.T) { suiteBehind(t, bouncer, execMode) })
 		t.Run("leases", func(t *testing.T) { leasesSuiteBehind(t, bouncer, execMode) })
 	})
-	t.Run("cache_describe", func(t *testing.T) {
-		t.Parallel()
-		leasesSuiteBehind(t, newBouncer(t, server.DSN(), few...), "&default_query_exec_mode=cache_describe")
-	})
 	if prepares(t) {
 		t.Run("kept statements", func(t *testing.T) {
 			t.Parallel()
@@ -204,18 +200,21 @@ func TestBouncerKeepsSessions(t *testing.T) {
 // TestNothingIsLeftInSessions looks at the one connection that all go through behind them.
 func TestNothingIsLeftInSessions(t *testing.T) {
 	t.Parallel()
-	bouncer := newBouncer(t, server.DSN(), "default_pool_size = 1")
-	dsn, _ := migratedBehind(t, bouncer)
-	store := openStore(t, dsn+execMode, Options{})
-	leases, err := OpenLeases(t.Context(), dsn+execMode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, applyErr := store.Apply(t.Context(), put(1))
-	_, changesErr := store.Changes(t.Context(), 0, 10)
-	_, _, tryErr := leases.Try(t.Context(), "a", 1, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, time.Minute)
-	if err := errors.Join(applyErr, changesErr, leases.Open(t.Context(), "a"), tryErr, store.Healthy(t.Context()), leases.Close()); err != nil {
-		t.Fatal(err)
+	dsn, _ := migratedBehind(t, newBouncer(t, server.DSN(), "default_pool_size = 1"))
+	for n, options := range []string{execMode, "&default_query_exec_mode=cache_describe"} {
+		store := openStore(t, dsn+options, Options{})
+		leases, err := OpenLeases(t.Context(), dsn+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, applyErr := store.Apply(t.Context(), put(n))
+		_, changesErr := store.Changes(t.Context(), 0, 10)
+		openErr := leases.Open(t.Context(), "a")
+		_, _, tryErr := leases.Try(t.Context(), "a", 1, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, time.Minute)
+		endErr := leases.End(t.Context(), "a")
+		if err := errors.Join(applyErr, changesErr, openErr, tryErr, endErr, store.Healthy(t.Context()), leases.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	conn, err := pgx.Connect(t.Context(), dsn+execMode)
 	if err != nil {

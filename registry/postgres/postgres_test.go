@@ -69,9 +69,8 @@ func newStore(t *testing.T, options string) *Store {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{
-		"read committed":         "",
-		"serializable":           "&default_transaction_isolation=serializable",
-		"no prepared statements": "&default_query_exec_mode=exec",
+		"read committed": "",
+		"serializable":   "&default_transaction_isolation=serializable",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
