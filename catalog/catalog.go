@@ -106,6 +106,7 @@ type Catalog struct {
 	sweeps    *sweeps
 	workers   *workers
 
+	deadSought   atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
 	blockedTried atomic.Pointer[time.Time] // when purges that were given up were tried last; nil: never
 
 	// jitterMu guards jitter, which is not safe for concurrent use; a leaf.

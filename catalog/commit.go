@@ -80,14 +80,14 @@ func (w commit) replays(base *metadata.Document) bool {
 	if w.keyed {
 		return false
 	}
-	any := false
+	asks := false
 	for _, step := range w.steps {
-		any = any || len(step.Updates) > 0
+		asks = asks || len(step.Updates) > 0
 		if !base.IsReplay(step.Updates) {
 			return false
 		}
 	}
-	return any
+	return asks
 }
 
 func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
@@ -194,7 +194,7 @@ func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *reso
 		return c.resolveTable(ctx, work.ident)
 	}
 	found, err := c.readPointer(ctx, known)
-	if err == nil && found == nil {
+	if err == nil && !found.isIn(work.ident.Warehouse) {
 		err = noSuchTable(work.ident)
 	}
 	return found, err

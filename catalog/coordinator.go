@@ -217,11 +217,14 @@ func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.end(ctx)
 	}
+	var group errgroup.Group
+	group.SetLimit(filesAtOnce)
 	for _, p := range o.t.parts {
 		if !p.create && p.writes() {
-			o.deleteTrimmed(ctx, p.found, p.base, p.next)
+			group.Go(func() error { o.deleteTrimmed(ctx, p.found, p.base, p.next); return nil })
 		}
 	}
+	_ = group.Wait() // none fails
 }
 
 // abandon ends a transaction that has certainly not come true, and will not, or had nothing to do: its record goes when its

@@ -19,6 +19,12 @@ type resolved struct {
 	place   storage.Place // that storage reaches, as the warehouse has it
 }
 
+// isIn tells whether r is a table of the warehouse; nil is none. Who may change a table by its uuid alone, whatever it
+// is called by now, may do so in the warehouse only in which it was asked for.
+func (r *resolved) isIn(warehouse string) bool {
+	return r != nil && r.pointer.Warehouse == warehouse
+}
+
 // names remembers which pointer a name led to, and that pointer's value. Each use reads the
 // pointer again: the record says itself what it is called and whether it is live, so a name
 // that is remembered wrongly is noticed.

@@ -174,6 +174,9 @@ func (c *Catalog) applyAnswering(ctx context.Context, change registry.Change, ba
 	if work == nil {
 		return c.applyStep(ctx, change, batch)
 	}
+	if !c.now().Before(work.value.Expires) { // it slept for so long that a retry may have been refused, and that be forgotten
+		return moorage.Errorf(moorage.KindUnavailable, "The request took longer than its Idempotency-Key is kept; nothing was changed")
+	}
 	if work.silent {
 		answer = Outcome{}
 	}

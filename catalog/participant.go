@@ -37,19 +37,19 @@ func (p *participant) writes() bool { return p.next.document != p.base }
 
 // replayed tells whether all that t asks for has happened before.
 func (t *transaction) replayed() bool {
-	any := false
+	asks := false
 	for _, p := range t.parts {
 		if p.create || p.keyed {
 			return false
 		}
 		for _, step := range p.steps {
-			any = any || len(step.Updates) > 0
+			asks = asks || len(step.Updates) > 0
 			if !p.base.IsReplay(step.Updates) {
 				return false
 			}
 		}
 	}
-	return any
+	return asks
 }
 
 // readParticipants reads the pointers of all tables of t that there must be, and the documents that they name.
@@ -117,7 +117,7 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 		return err
 	}
 	for i, p := range parts {
-		if now[i] == nil || now[i].pointer.Warehouse != p.ident.Warehouse {
+		if !now[i].isIn(p.ident.Warehouse) {
 			return noSuchTable(p.ident)
 		}
 		p.found = now[i]

@@ -139,10 +139,28 @@ func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier
 	if err := c.readHolders(ctx, r); err != nil {
 		return nil, err
 	}
+	if err := c.mustBeNoTransactions(ctx, r.location); err != nil {
+		return nil, err
+	}
 	if _, err := ch.storage.Stat(ctx, r.location); err != nil {
 		return nil, fileError(r.location, err)
 	}
 	return r, nil
+}
+
+// mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes it, unless the transaction
+// comes true. One whose record is gone has deleted its files before, or published them.
+func (c *Catalog) mustBeNoTransactions(ctx context.Context, location string) error {
+	entries, err := c.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
+	if err != nil {
+		return logError("catalog.register", err)
+	}
+	for _, entry := range entries {
+		if slices.Contains(entry.Files, location) {
+			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
+		}
+	}
+	return nil
 }
 
 // readHolders reads who has the name and who has the table-uuid of r.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // rewrite replaces a file's content, as the owner of a file may do that the server did not write.
@@ -119,4 +121,31 @@ func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]regist
 		drop()
 	}
 	return records, err
+}
+
+// A metadata file that a transaction under way has written cannot be registered: it will be deleted if that does not come true.
+func TestRegisterFileOfTransaction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gone := f.create("gone")
+	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+		t.Fatal(err)
+	}
+	id, err := f.newID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := f.transactions.Begin(f.ctx, txlog.Transaction{ID: id, Warehouse: testWarehouse, Files: []string{gone.MetadataLocation}, Deadline: f.clock.Now().Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: gone.MetadataLocation})
+	wantKind(t, err, moorage.KindBadRequest)
+	if err := f.transactions.Finish(f.ctx, entry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: gone.MetadataLocation}); err != nil {
+		t.Error(err)
+	}
+	f.wantClean()
 }

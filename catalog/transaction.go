@@ -33,6 +33,9 @@ const (
 	// transactionBytesMax bounds the metadata that one transaction works on, which is in memory until its end, before and after: as
 	// much as two tables have at most.
 	transactionBytesMax = 2 * metadataBytesMax
+	// abortDeadPause is how long after one look at the log nobody looks again who finds a table locked: on a busy table
+	// that is the common case, and the dead can wait.
+	abortDeadPause = time.Second
 	// filesAtOnce is how many metadata files one transaction reads, or writes, at a time.
 	filesAtOnce = 16
 )
@@ -55,8 +58,8 @@ const (
 //
 // Errors: those of Commit, of whichever table is first to fail; KindBadRequest for no changes, more than
 // TransactionChangesMax, or an identifier of another warehouse; KindTooLarge for tables whose metadata has more than 512 MiB
-// together; KindCommitFailed at once if another transaction works on one
-// of the tables. Durable when it returns.
+// together; KindCommitFailed, at once or after Config.TransactionLockWait, if another operation has locked one of
+// the tables. Durable when it returns.
 // Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
 	return moorage.Annotate("catalog.CommitTransaction", warehouse, c.commitTransaction(ctx, warehouse, changes))
@@ -177,12 +180,17 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 // abortDead fences the coordinators of transactions that are past their deadline and work on one of pointers, and tells
 // whether there was one. What is left of them, which no lock depends on, is for recovery.
 func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
+	now, last := c.now(), c.deadSought.Load()
+	if last != nil && now.Sub(*last) < abortDeadPause {
+		return false
+	}
+	c.deadSought.Store(&now)
 	entries, err := c.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
 	if err != nil {
 		c.log.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
 		return false
 	}
-	any := false
+	found := false
 	for _, entry := range entries {
 		touches := slices.ContainsFunc(entry.Participants, func(p txlog.Participant) bool { return slices.Contains(pointers, p.Pointer) })
 		if !touches || entry.State != registry.StatePending || !c.recovery.Due(entry) {
@@ -192,10 +200,10 @@ func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 			c.log.WarnContext(ctx, "could not abort a transaction whose tables are needed", "transaction", entry.ID, "error", err)
 			continue
 		}
-		any = true
+		found = true
 	}
-	if any {
+	if found {
 		c.recovery.Kick()
 	}
-	return any
+	return found
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,7 +215,7 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 			return entry, err
 		}
 		if task.Kind != registry.TaskPurge {
-			return entry, errAgain // its transaction has just ended
+			return entry, c.dropBlocker(ctx, id)
 		}
 		task.Attempts, task.LastError = 0, ""
 		writes, err := encodePuts(put{blocker.Key, registry.StateNone, task})
@@ -230,6 +231,15 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 		return entry, err
 	}
 	return entry, logError(op, err)
+}
+
+// dropBlocker deletes the blocker of a transaction that has come to its end since it was given up, and reports that there is
+// nothing unfinished.
+func (c *Catalog) dropBlocker(ctx context.Context, id registry.ID) error {
+	if err := c.transactions.Finish(ctx, txlog.Entry{Transaction: txlog.Transaction{ID: id}}); err != nil {
+		return logError("catalog.dropBlocker", err)
+	}
+	return errNothingUnfinished(id)
 }
 
 // Aborted is what became of a transaction that an operator ended.
@@ -274,6 +284,9 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	blocked := records[0].Exists()
 	switch {
 	case !found && blocked:
+		if task, err := decode[registry.Task](records[0]); err != nil || task.Kind != registry.TaskPurge {
+			return Aborted{}, cmp.Or(err, c.dropBlocker(ctx, parsed))
+		}
 		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
 	case !found:
 		return Aborted{}, errNothingUnfinished(parsed)
@@ -282,6 +295,9 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	fenced, err := c.transactions.Abort(ctx, entry)
 	if err != nil {
 		return Aborted{}, logError(op, err)
+	}
+	if !fenced.Exists() { // its coordinator came to the end: what it published is no longer anybody's to delete
+		return Aborted{}, errNothingUnfinished(parsed)
 	}
 	if !blocked {
 		if entry.State != registry.StatePending || fenced.State != registry.StateAborted {

@@ -261,3 +261,30 @@ func TestAbortGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A blocker whose transaction came to its end all the same is taken for none, and taken away.
+func TestBlockerWithoutTransaction(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(f *fixture, id string) error{
+		"retry": func(f *fixture, id string) error { _, err := f.Retry(f.ctx, id); return err },
+		"abort": func(f *fixture, id string) error { _, err := f.Abort(f.ctx, id); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			id, err := f.newID()
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes, err := encodePuts(put{registry.TaskKey(id), registry.StateBlocked, registry.Task{ID: id, Kind: registry.TaskRecovery}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: writes}); err != nil {
+				t.Fatal(err)
+			}
+			wantKind(t, ask(f, id.String()), moorage.KindNotFound)
+			f.wantClean()
+		})
+	}
+}
