@@ -39,7 +39,7 @@ const (
 func purgeFiles(ctx context.Context, log *slog.Logger, store storage.Store, document *metadata.Document,
 	metadataLocation string, claims []string, yield func(batch []string) error,
 ) error {
-	p := purger{log: log, store: store, document: document, yield: yield}
+	p := purger{log: log, store: store, document: document, yield: yield, told: make(recent)}
 	for _, claim := range claims {
 		parsed, err := storage.Parse(claim)
 		if err != nil {
@@ -81,7 +81,8 @@ type purger struct {
 	yield    func(batch []string) error
 
 	batch []string
-	kept  int // files that are named but not within claims
+	kept  int    // files that are named but not within claims
+	told  recent // files that the log says were passed over: lists are read twice
 }
 
 // contentFiles adds data and delete files, unless the table says that others may need them.
@@ -268,7 +269,9 @@ func (p *purger) passOver(ctx context.Context, file *watchedFile, err error) err
 }
 
 func (p *purger) logPassed(ctx context.Context, path string, err error) {
-	p.log.WarnContext(ctx, "purge passes over a file that it cannot read; what only that names stays", "file", path, "error", err)
+	if p.told.add(path) {
+		p.log.WarnContext(ctx, "purge passes over a file that it cannot read; what only that names stays", "file", path, "error", err)
+	}
 }
 
 // add adds a file to the batch if it may be deleted.
