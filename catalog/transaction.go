@@ -172,7 +172,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		}
 		aborted := attempt == 0 && c.abortDead(ctx, scope.pointers)
 		if !aborted && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
-			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds one of the tables of this transaction; nothing was changed")
+			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds one of the tables of this transaction; nothing was changed, try again")
 		}
 	}
 }
