@@ -114,7 +114,11 @@ func (s *server) fail(x *exchange, r *http.Request, err error) {
 }
 
 func writeFailure(w http.ResponseWriter, r *http.Request, answer wire, message string) {
-	body, err := json.Marshal(errorAnswer{errorModel{Message: shortened(message), Type: answer.kind, Code: answer.status}})
+	message = shortened(message)
+	if x, ok := w.(*exchange); ok {
+		x.refusal = message
+	}
+	body, err := json.Marshal(errorAnswer{errorModel{Message: message, Type: answer.kind, Code: answer.status}})
 	if err != nil {
 		panic(err) // strings and a number can always be encoded
 	}

@@ -25,7 +25,8 @@ type exchange struct {
 	route     *chi.Context
 	operation string
 	requestID string
-	status    int // 0: no answer yet
+	status    int    // 0: no answer yet
+	refusal   string // what the client was told went wrong
 	bytes     int64
 	room      int64 // taken of server.bodies, given back when the request is answered
 }
@@ -58,7 +59,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
-	x.ResponseWriter, x.operation, x.status, x.bytes, x.room = w, operationUnknown, 0, 0, 0
+	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes, x.room = w, operationUnknown, 0, "", 0, 0
 	x.requestID = s.requestID(r)
 	// The route context is made here and not by the router, which would copy the request once
 	// more and would decode names that hold %2F before it looks for slashes.

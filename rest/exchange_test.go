@@ -111,7 +111,8 @@ func TestAccessLog(t *testing.T) {
 		"level=INFO msg=request request_id=id-2 operation=dropNamespace method=DELETE path=/v1/w/namespaces/a status=404",
 		"level=INFO msg=request request_id=id-3 operation=unknown",
 	} {
-		if i >= len(lines) || !strings.Contains(lines[i], want) {
+		told := []string{"", "error=gone", `error="No such route: GET /nowhere%0A"`}[i]
+		if i >= len(lines) || !strings.Contains(lines[i], want) || !strings.HasSuffix(lines[i], told) || strings.Contains(lines[i], "error=") != (told != "") {
 			t.Errorf("line %d: want %q in\n%s", i, want, logged.String())
 		}
 	}

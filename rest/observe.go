@@ -44,7 +44,7 @@ func newMetrics(registry *prometheus.Registry) metrics {
 	return m
 }
 
-// note counts the request and logs it: refusals and failures at info, the rest at debug.
+// note counts the request and logs it: refusals and failures at info, with what the client was told, the rest at debug.
 func (s *server) note(x *exchange, r *http.Request, started time.Time) {
 	elapsed := s.config.Now().Sub(started)
 	s.metrics.inFlight.Dec()
@@ -56,10 +56,15 @@ func (s *server) note(x *exchange, r *http.Request, started time.Time) {
 		level = slog.LevelInfo
 	}
 	if s.config.Logger.Enabled(r.Context(), level) {
-		s.config.Logger.LogAttrs(r.Context(), level, "request",
+		attrs := []slog.Attr{
 			slog.String("request_id", x.requestID), slog.String("operation", x.operation),
 			slog.String("method", r.Method), slog.String("path", escapedPath(r.URL)), slog.Int("status", x.status),
-			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed), slog.String("remote", r.RemoteAddr))
+			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed), slog.String("remote", r.RemoteAddr),
+		}
+		if x.refusal != "" {
+			attrs = append(attrs, slog.String("error", x.refusal))
+		}
+		s.config.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 	}
 }
 
