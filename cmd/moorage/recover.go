@@ -236,7 +236,7 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 		names[i] = tableName(table)
 	}
 	fmt.Fprintf(out, "    %s: %s\n", counted(len(names), "table"), strings.Join(names, ", "))
-	fmt.Fprintf(out, "    %s written, %d published\n", counted(len(t.Files), "file"), len(t.Published))
+	fmt.Fprintf(out, "    %s written or about to be, %d published\n", counted(len(t.Files), "file"), len(t.Published))
 	if t.Blocker != nil {
 		describeBlocker(out, *t.Blocker)
 	}
