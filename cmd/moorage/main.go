@@ -63,6 +63,9 @@ func commands() []command {
 // run executes one command line and returns the exit code of the process. It returns when
 // the command is done, or after ctx ended and what it had begun was finished.
 func run(ctx context.Context, args []string, env environment) int {
+	if len(args) > 0 && args[0] == "--version" {
+		args = append([]string{"version"}, args[1:]...)
+	}
 	cmd, rest, ok := findCommand(commands(), args)
 	if !ok {
 		return explain(args, env)

@@ -74,7 +74,7 @@ func openStoppedStore(ctx context.Context, c config, env environment) (registry.
 	case c.inDatabase():
 	default:
 		if _, err := os.Stat(c.storeDir()); err != nil {
-			return nil, fmt.Errorf("there is no store: %w", err)
+			return nil, fmt.Errorf("there is no store, look at --data and --store: %w", err)
 		}
 	}
 	opened, err := openStore(ctx, c, stoppedLogger(env))

@@ -76,8 +76,10 @@ func TestCommandLineFaults(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	if got := runToEnd(t, "version"); got.code != exitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
-		t.Errorf("got %+v", got)
+	for _, word := range []string{"version", "--version"} {
+		if got := runToEnd(t, word); got.code != exitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
+			t.Errorf("got %+v", got)
+		}
 	}
 }
 
