@@ -230,6 +230,9 @@ func (r *Recovery) try(ctx context.Context, e Entry) (outcome, error) {
 	}
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
+	if t.failures == 1 {
+		r.log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", cause)
+	}
 	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
 		return failed, nil
 	}

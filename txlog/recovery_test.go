@@ -197,6 +197,9 @@ func TestRecoveryBackoff(t *testing.T) {
 		if !strings.Contains(logs.String(), e.ID.String()) || !strings.Contains(logs.String(), broken.Error()) || !strings.Contains(logs.String(), "ERROR") {
 			t.Errorf("the log does not tell of it: %s", logs.String())
 		}
+		if strings.Count(logs.String(), "WARN") != 1 {
+			t.Errorf("the log does not tell of the first failure, and of that alone: %s", logs.String())
+		}
 		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
 		for range 3 {
 			if err := recovery.RunOnce(t.Context()); err != nil {
