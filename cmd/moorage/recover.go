@@ -23,7 +23,7 @@ func recoverListCommand() command {
 		name:    "recover list",
 		summary: "list transactions that did not end, and what was given up",
 		text: "Prints every transaction over several tables of which something is left to do: those under way, those that the recovery is ending, and those " +
-			"that it gave up after 50 attempts in 5 minutes. Then the purges that were given up. Exits with 1 if anything was given up." + operatorText,
+			"that it gave up after 50 attempts or 5 minutes. Then the purges that were given up. Exits with 1 if anything was given up." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
@@ -236,7 +236,7 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 		names[i] = tableName(table)
 	}
 	fmt.Fprintf(out, "    %s: %s\n", counted(len(names), "table"), strings.Join(names, ", "))
-	fmt.Fprintf(out, "    %s written or about to be, %d published\n", counted(len(t.Files), "file"), len(t.Published))
+	fmt.Fprintf(out, "    up to %s written, %d published\n", counted(len(t.Files), "file"), len(t.Published))
 	if t.Blocker != nil {
 		describeBlocker(out, *t.Blocker)
 	}

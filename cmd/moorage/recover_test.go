@@ -100,7 +100,7 @@ func TestRecover(t *testing.T) {
 	stopped := []string{"--data", data}
 	wantSaid(append([]string{"list"}, stopped...), exitFailed, []string{
 		mended.id + "  transaction in warehouse default, aborted, began ", broken.id, pending.id + "  transaction in warehouse default, pending, began ", " by ann\n",
-		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "2 files written or about to be, 0 published\n",
+		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "up to 2 files written, 0 published\n",
 		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up\n",
 	}, "something was given up")
 	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != exitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
