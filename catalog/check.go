@@ -244,7 +244,7 @@ func (k *checker) task(record registry.Record) error {
 		return err
 	}
 	if record.State == registry.StateBlocked {
-		k.problem("%s is blocked after %d attempts: %s", record.Key, value.Attempts, value.LastError)
+		k.problem("%s is blocked after %d attempts: %s (see moorage recover)", record.Key, value.Attempts, value.LastError)
 	}
 	if value.Kind == registry.TaskRecovery {
 		if !k.unfinished[value.ID] {
@@ -362,6 +362,8 @@ func (k *checker) files(ctx context.Context) error {
 		}
 		document, err := k.readDocument(ctx, pointer.value)
 		switch {
+		case moorage.KindOf(err) == moorage.KindNotFound:
+			k.problem("table %s (%s): its metadata file %s is missing", pointer.value.Identifier(), id, pointer.value.MetadataLocation)
 		case err != nil:
 			k.problem("table %s (%s): %s", pointer.value.Identifier(), id, err)
 		case !strings.EqualFold(document.UUID(), pointer.value.TableUUID):

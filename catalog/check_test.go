@@ -84,7 +84,7 @@ var damages = []struct {
 		if err := f.files.Delete(f.ctx, pointer.MetadataLocation); err != nil {
 			f.t.Fatal(err)
 		}
-	}, "Failed to open input stream for file"},
+	}, ".metadata.json is missing"},
 	{"metadata file of another table", func(f tampering) {
 		f.change(func(p *registry.Pointer) { p.MetadataLocation = f.create("u").MetadataLocation })
 	}, "the metadata file has the table-uuid"},
