@@ -29,7 +29,7 @@ func backupCommand() command {
 			"machine; DIR is then a name, and the server makes a folder of that name in the folder that its --backups says.\n\n" +
 			"A backup holds records only; metadata and data files stay where they are. To restore it, stop the server and run moorage serve --data DIR, which goes on in DIR itself, or " +
 			"put the folder registry of DIR in the place of that in --data. The catalog is then as it was: commits made since are forgotten, and " +
-			"files that were purged or trimmed since are gone, which moorage check tells. Never serve a backup while another server serves the same tables.\n",
+			"files that were purged or trimmed since are gone, which moorage check tells. moorage serve warns that the warehouse default was made in another folder, where its tables are. Never serve a backup while another server serves the same tables.\n",
 		settings: append(storeSettings(), uriSetting("Ask the server that runs at this address, on this machine, to make the backup.")),
 		validate: func(c config, faults *usageError) {
 			if c.URI != "" && !backupName.MatchString(c.Operand) {
