@@ -305,3 +305,25 @@ func TestTransactionIsRecorded(t *testing.T) {
 		t.Errorf("recorded as %s\n%+v, want\n%+v", noted[0].State, got, want)
 	}
 }
+
+// The answer of the one Apply is lost, and the store answers nothing more: whether it happened cannot be told, so the
+// files stay. It has happened.
+func TestTransactionUnknownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newFixture(t, func(c *Config) { silent.Store, c.Store = c.Store, silent })
+	f.create("a")
+	f.create("b")
+	silent.arm(string(OpTransaction))
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitUnknown)
+	silent.disarm()
+	for _, c := range []*Catalog{f.Catalog, f.other(f.store)} {
+		node := *f
+		node.Catalog = c
+		for _, name := range []string{"a", "b"} {
+			node.wantProperty(name, "n", "1")
+		}
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
