@@ -85,11 +85,11 @@ func testReap(t *testing.T, s Store) {
 func testReapNeverRenewed(t *testing.T, s Store) {
 	a := s.begin(t, "a")
 	a.take(want{locks.W, "/w"})
-	s.Pass(t, ttl-time.Second)
+	s.Pass(t, ttl-margin)
 	if ended, err := s.Leases.Reap(t.Context(), ttl); ended != 0 || err != nil {
 		t.Errorf("reap before its time: got %d, error %v, want 0", ended, err)
 	}
-	s.Pass(t, 2*time.Second)
+	s.Pass(t, 2*margin)
 	b := s.begin(t, "b")
 	if ended, err := s.Leases.Reap(t.Context(), ttl); ended != 1 || err != nil {
 		t.Errorf("reap: got %d, error %v, want 1", ended, err)
@@ -101,11 +101,11 @@ func testReapNeverRenewed(t *testing.T, s Store) {
 func testSilentIsPassedOver(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.R, "/w/3"})
-	s.Pass(t, silence-time.Second)
+	s.Pass(t, silence-margin)
 	b.renew(ttl)
 	c.renew(ttl)
 	b.mustNot(want{locks.WA, "/w"}, want{locks.W, "/w/1"})
-	s.Pass(t, 2*time.Second)
+	s.Pass(t, 2*margin)
 	b.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.R, "/w/3"})
 	c.mustNot(want{locks.W, "/w/1"}) // it is the new holder's
 

@@ -69,6 +69,9 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 const (
 	ttl     = time.Minute
 	silence = 30 * time.Second
+	// margin is what a test may take by the store's clock, which goes on: it passes that much less than a duration, then
+	// that much more.
+	margin = 10 * time.Second
 )
 
 // node is a session that a test speaks for.
