@@ -40,9 +40,14 @@ func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 		}
 		request, err := decodeCommit(inner, ident)
 		if err != nil {
-			return nil, err
+			return nil, ofTable(ident, err)
 		}
 		changes[i] = catalog.TableChange{Ident: ident, CommitRequest: request}
 	}
 	return changes, nil
+}
+
+// ofTable adds to the text of err, which the client sees, which table of a transaction it is about.
+func ofTable(ident moorage.Identifier, err error) error {
+	return &moorage.Error{Kind: moorage.KindOf(err), Message: moorage.MessageOf(err) + " (table " + ident.String() + ")", Err: err}
 }

@@ -3,26 +3,25 @@ package rest
 import (
 	"strings"
 	"testing"
-
-	"moorage"
-	"moorage/catalog"
 )
 
-// A transaction with far too many changes is refused without making anything of each: they are three bytes each on the wire.
-// Not parallel: it counts allocations.
-func TestTooManyChangesAreNotRead(t *testing.T) {
-	const changes = 100_000
-	f, err := parseFields([]byte(`{"table-changes":[`+strings.Repeat(`{},`, changes-1)+`{}]}`), "transaction request")
-	if err != nil {
-		t.Fatal(err)
-	}
-	allocs := testing.AllocsPerRun(1, func() {
-		_, err := decodeChanges(f, "w")
-		if moorage.KindOf(err) != moorage.KindBadRequest || !strings.Contains(moorage.MessageOf(err), "100000 table changes") {
-			t.Errorf("refused with %v", err)
+// What is wrong with one change of many is said with the table's name.
+func TestTransactionNamesTheTable(t *testing.T) {
+	t.Parallel()
+	const good = `{"identifier":{"namespace":["a"],"name":"good"},"requirements":[],"updates":[]}`
+	for _, row := range []struct{ members, want string }{
+		{`"requirements":[],"updates":[{"action":"mend"}]`, "Unrecognized table update: mend (table a.b)"},
+		{`"requirements":[{"type":"assert-peace"}],"updates":[]`, "Unrecognized update requirement: assert-peace (table a.b)"},
+		{`"updates":[]`, `table change 2: member "requirements" is missing (table a.b)`},
+	} {
+		fake := &fakeCatalog{}
+		body := `{"table-changes":[` + good + `,{"identifier":{"namespace":["a"],"name":"b"},` + row.members + `}]}`
+		w := send(New(Config{Catalog: fake}), "POST", "/v1/transactions/commit", body)
+		if got := wantFailure(t, w, 400, "BadRequestException"); !strings.HasSuffix(got, row.want) {
+			t.Errorf("%s: message is %q, want %q", row.members, got, row.want)
 		}
-	})
-	if most := 20.0 * catalog.TransactionChangesMax; allocs > most {
-		t.Errorf("%.0f allocations for %d changes, want %.0f at most", allocs, changes, most)
+		if len(fake.calls) != 0 {
+			t.Errorf("%s: calls of the catalog: %v", row.members, fake.calls)
+		}
 	}
 }
