@@ -446,3 +446,15 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 	}
 	return plan.hit != ""
 }
+
+// What a transaction has published may be registered again while its surplus is still there, which may not.
+func TestPublishedIsNotSurplus(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	done := f.abandonCommitted("t")
+	if err := f.mustBeNoTransactions(f.ctx, done.Published[0]); err != nil {
+		t.Errorf("a published file: %v", err)
+	}
+	wantKind(t, f.mustBeNoTransactions(f.ctx, done.Surplus()[0]), moorage.KindBadRequest)
+}

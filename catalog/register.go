@@ -156,7 +156,7 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, location string) err
 		return logError("catalog.register", err)
 	}
 	for _, entry := range entries {
-		if slices.Contains(entry.Files, location) {
+		if slices.Contains(entry.Surplus(), location) {
 			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
 		}
 	}
