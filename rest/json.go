@@ -11,6 +11,10 @@ import (
 // this is far beyond any schema, and small for a stack.
 const jsonDepthMax = 512
 
+// jsonNamesMax bounds the names that are remembered at a time, which take many times the memory of their text: those
+// of an object, and of the objects around it. No table has as many properties.
+const jsonNamesMax = 100_000
+
 // namesLinearMax is how many names of an object are compared one by one before a map is
 // made of them.
 const namesLinearMax = 16
@@ -24,7 +28,7 @@ type member struct {
 // parseObject checks that text is one JSON object and nothing else, and returns its members
 // in their order. It is stricter than package encoding/json, because members of the body are
 // kept as they are and given to readers who may differ in how they read them: a name may not
-// stand twice in an object, text must be UTF-8 without lone surrogates, and depth is bounded.
+// stand twice in an object, text must be UTF-8 without lone surrogates, and depth and the number of members are bounded.
 // It makes no copy of values.
 func parseObject(text []byte) ([]member, error) {
 	if !utf8.Valid(text) {
@@ -69,8 +73,9 @@ func jsonType(value []byte) string {
 
 // scanner walks through JSON text.
 type scanner struct {
-	text []byte
-	at   int
+	text  []byte
+	at    int
+	names int // those of the objects that have begun and not ended
 }
 
 func (s *scanner) errorf(format string, args ...any) error {
@@ -143,6 +148,9 @@ func (s *scanner) object(depth int, visit func(name string, value []byte)) error
 		if names.add(name) {
 			return s.errorf("member %q stands twice in an object", name)
 		}
+		if s.names++; s.names > jsonNamesMax {
+			return s.errorf("more than %d members in an object and those around it", jsonNamesMax)
+		}
 		s.space()
 		if s.peek() != ':' {
 			return s.errorf("expected a colon after %q", name)
@@ -166,6 +174,7 @@ func (s *scanner) object(depth int, visit func(name string, value []byte)) error
 		return s.errorf("expected a comma or the end of an object")
 	}
 	s.at++
+	s.names -= names.count
 	return nil
 }
 

@@ -99,3 +99,34 @@ func knownStrictness(err error) bool {
 	}
 	return false
 }
+
+// Members are counted in an object and in those around it, not in the whole of a body.
+func TestParseObjectBoundsMembers(t *testing.T) {
+	t.Parallel()
+	object := func(members int, last string) string {
+		var b strings.Builder
+		b.WriteString("{")
+		for i := range members {
+			fmt.Fprintf(&b, `"%d":0,`, i)
+		}
+		return b.String() + `"last":` + last + `}`
+	}
+	half := jsonNamesMax / 2
+	for _, row := range []struct {
+		name, text string
+		fails      bool
+	}{
+		{"as many as may be", object(jsonNamesMax-1, "0"), false},
+		{"one more", object(jsonNamesMax, "0"), true},
+		{"half in half", object(half-1, object(half-1, "0")), false},
+		{"half in half, and one more", object(half-1, object(half, "0")), true},
+		{"half beside half", object(2, `[`+object(half, "0")+`,`+object(half, "0")+`,`+object(half, "0")+`]`), false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := parseObject([]byte(row.text)); (err != nil) != row.fails {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
