@@ -205,6 +205,14 @@ func newSyncFolder(b *testing.B, path string) *syncFolder {
 }
 
 func (s *syncFolder) commit(name string, body []byte) error {
+	if err := s.create(name, body); err != nil {
+		return err
+	}
+	return s.note(body[:600])
+}
+
+// create writes a file and syncs it and the folder.
+func (s *syncFolder) create(name string, body []byte) error {
 	created, err := os.OpenFile(filepath.Join(s.path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -216,10 +224,12 @@ func (s *syncFolder) commit(name string, body []byte) error {
 	if err := created.Sync(); err != nil {
 		return err
 	}
-	if err := s.folder.Sync(); err != nil {
-		return err
-	}
-	if _, err := s.log.Write(body[:600]); err != nil {
+	return s.folder.Sync()
+}
+
+// note writes a line of the log and syncs it.
+func (s *syncFolder) note(line []byte) error {
+	if _, err := s.log.Write(line); err != nil {
 		return err
 	}
 	return s.log.Sync()

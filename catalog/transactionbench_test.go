@@ -2,7 +2,10 @@ package catalog
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // BenchmarkTransaction is a transaction that sets one property on each of so many tables, by one client: compare the times
@@ -68,4 +71,34 @@ func benchmarkDisjoint(b *testing.B, tables int) {
 type disjointClient struct {
 	requests [2][]TableChange
 	done     int
+}
+
+// BenchmarkTransactionSyncs does, with plain system calls, what no transaction over so many tables can do without: a line of a log
+// synced, a file of each table and its folder synced, all tables at once, and another line of the log.
+func BenchmarkTransactionSyncs(b *testing.B) {
+	body := make([]byte, 1500)
+	for _, tables := range []int{1, 10} {
+		b.Run(fmt.Sprintf("tables=%d", tables), func(b *testing.B) {
+			log := newSyncFolder(b, filepath.Join(b.TempDir(), "log"))
+			var folders []*syncFolder
+			for range tables {
+				folders = append(folders, newSyncFolder(b, filepath.Join(b.TempDir(), "table")))
+			}
+			inParallel(b, 1, func(n int64) error {
+				if tables > 1 {
+					if err := log.note(body[:600]); err != nil {
+						return err
+					}
+				}
+				var group errgroup.Group
+				for _, folder := range folders {
+					group.Go(func() error { return folder.create(fmt.Sprint(n), body) })
+				}
+				if err := group.Wait(); err != nil {
+					return err
+				}
+				return log.note(body[:600])
+			})
+		})
+	}
 }
