@@ -5,9 +5,10 @@
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
-KILLS ?= 50
+KILLS ?= 1000
 DURATION ?= 10m
 N ?= 3
+S3 ?= --s3
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +37,7 @@ interop-cluster: ## the same clients and the kit against three nodes over Postgr
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --server cluster --warehouse s3
 	.cache/interop/venv/bin/python interop/rck/run.py --server cluster --warehouse s3
 
-cluster: ## PostgreSQL and N=3 nodes over it, until Ctrl-C; S3=--s3 keeps the warehouse in S3
+cluster: ## PostgreSQL, an S3 server and N=3 nodes over them, until Ctrl-C; S3= keeps the warehouse in a folder
 	scripts/packages.sh
 	interop/setup.sh
 	.cache/interop/venv/bin/python scripts/cluster.py --nodes $(N) $(S3)
@@ -46,7 +47,7 @@ rck: ## the Iceberg project's REST compatibility kit
 	interop/setup.sh rck
 	python3 interop/rck/run.py
 
-torture: ## kill -9 under load and amid transactions, KILLS=50 times each
+torture: ## kill -9 under load and amid transactions, KILLS=1000 times each
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
 
 cluster-history: ## three servers over one database, disturbed for DURATION=10m
