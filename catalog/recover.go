@@ -43,13 +43,10 @@ func newRecovery(c *Catalog, config Config) (*txlog.Recovery, error) {
 //
 // It never asks what pointers name. All of it may be done again from any point, and by two nodes at once. It returns
 // txlog.ErrBusy, and changes nothing, while the transaction belongs to its coordinator or others hold its tables' locks.
-// The caller must hold no locks.
+// What became of it since it was read as entry is met here or harmless. The caller must hold no locks.
 func (c *Catalog) resolveTransaction(ctx context.Context, entry txlog.Entry) error {
-	entry, found, err := c.transactions.Get(ctx, entry.ID)
-	if err != nil || !found {
-		return err
-	}
 	if entry.State == registry.StatePending {
+		var err error
 		if entry, err = c.abortAbandoned(ctx, entry); err != nil || !entry.Exists() {
 			return err
 		}

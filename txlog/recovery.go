@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -21,10 +20,8 @@ const (
 	// attemptsMax and patience are how often, and for how long, an attempt may fail before the transaction is given up.
 	attemptsMax = 50
 	patience    = 5 * time.Minute
-	// attemptTimeout bounds one attempt: a storage that does not answer must not keep other transactions waiting.
+	// attemptTimeout bounds one attempt: a storage may never answer.
 	attemptTimeout = 30 * time.Second
-	// recoveryPage is how many transactions are looked at in one call to the store.
-	recoveryPage = 1000
 )
 
 // ErrBusy is returned by Resolve while others work on what the transaction needs. It is tried again, and that is
@@ -35,9 +32,10 @@ var ErrBusy = errors.New("txlog: others work on the transaction's tables")
 type RecoveryConfig struct {
 	Log *Log
 	// Resolve brings a transaction that is due to its end, as far as it goes: it aborts it if it is PENDING, deletes its surplus,
-	// and finishes it. It may be called again after any failure, and on several nodes at once.
+	// and finishes it. e is as it stood a moment before. It may be called again after any failure, on several nodes at once,
+	// and at once for transactions of different warehouses.
 	Resolve func(ctx context.Context, e Entry) error
-	// Now is the time that deadlines are held against.
+	// Now is the time that deadlines are held against. It is called from several goroutines.
 	Now func() time.Time
 	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its deadline says: a process
 	// that has the store to itself knows that the coordinators of an earlier one are gone. Zero: none.
@@ -53,7 +51,12 @@ type RecoveryConfig struct {
 // Recovery is the worker that ends transactions whose coordinators did not. Every node runs one; that two end the same
 // transaction at once is normal. It is safe for concurrent use.
 //
-// A transaction that cannot be ended is tried again after 50 ms to 1 s, at most 50 times in 5 minutes. Then it gets a
+// It goes through the log in rounds, with 50 ms to 1 s between two. In each, the transactions of up to 8 warehouses are ended side
+// by side, because their files may be in different storages, and those of one warehouse in turn. A storage that hangs thus holds up
+// its own warehouse and the end of the round: an attempt ends after 30 s, and what is left of the warehouse is for the next
+// round, which begins with those that were tried least recently.
+//
+// A transaction that cannot be ended is tried again in the next round, at most 50 times in 5 minutes. Then it gets a
 // blocker, a task in state blocked with its id, and is left alone until an operator has removed that.
 type Recovery struct {
 	config RecoveryConfig
@@ -62,7 +65,8 @@ type Recovery struct {
 
 	// Only a run touches the fields below, and runs never overlap.
 	jitter *rand.Rand
-	tries  map[registry.ID]*tries
+	rounds int64                  // how many were begun
+	tries  map[registry.ID]*tries // of what was due in the last round; while that is under way each belongs to its warehouse's goroutine
 
 	mu    sync.Mutex // guards stats; leaf
 	stats Stats
@@ -71,7 +75,8 @@ type Recovery struct {
 // tries is what a Recovery remembers of a transaction that it could not end yet.
 type tries struct {
 	failures int
-	first    time.Time // when it was tried first
+	first    time.Time // when it was tried first; zero: not yet
+	round    int64     // in which it was tried last; zero: not yet
 }
 
 // Stats is what a Recovery has seen and done. The first two are as of its last look at the log.
@@ -156,100 +161,4 @@ func (r *Recovery) run(ctx context.Context) error {
 func (r *Recovery) pause(n int) time.Duration {
 	limit := min(pauseMin<<min(n-1, 10), pauseMax)
 	return limit/2 + time.Duration(r.jitter.Int64N(int64(limit/2)+1))
-}
-
-// outcome is what became of a transaction that a round looked at.
-type outcome uint8
-
-const (
-	ended   outcome = iota // nothing is left to do
-	left                   // to its coordinator
-	failed                 // to be tried again
-	blocked                // to an operator
-)
-
-// round looks at the whole log once, tries all that is due, and tells whether some of it is to be tried again.
-func (r *Recovery) round(ctx context.Context) (again bool, err error) {
-	seen := make(map[registry.ID]bool)
-	var counts [blocked + 1]int
-	for after := (registry.ID{}); ; {
-		entries, err := r.config.Log.Unfinished(ctx, after, recoveryPage)
-		if err != nil {
-			return false, err
-		}
-		blockers, err := r.config.Log.blockers(ctx, entries)
-		if err != nil {
-			return false, err
-		}
-		for i, e := range entries {
-			seen[e.ID] = true
-			became := left
-			switch {
-			case blockers[i].Exists():
-				became = blocked
-			case r.Due(e):
-				if became, err = r.try(ctx, e); err != nil {
-					return false, err
-				}
-			}
-			counts[became]++
-		}
-		if len(entries) < recoveryPage {
-			break
-		}
-		after = entries[len(entries)-1].ID
-	}
-	maps.DeleteFunc(r.tries, func(id registry.ID, _ *tries) bool { return !seen[id] })
-	r.count(func(s *Stats) { s.Unfinished, s.Blocked = len(seen)-counts[ended], counts[blocked] })
-	return counts[failed] > 0, nil
-}
-
-// try resolves a transaction, and gives it up if that failed too often. An error means that ctx has ended, or
-// that the store failed.
-func (r *Recovery) try(ctx context.Context, e Entry) (outcome, error) {
-	t := r.tries[e.ID]
-	if t == nil {
-		t = &tries{first: r.config.Now()}
-		r.tries[e.ID] = t
-	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	cause := r.config.Resolve(attempt, e)
-	cancel()
-	if ctx.Err() != nil {
-		return failed, ctx.Err()
-	}
-	r.count(func(s *Stats) { s.Attempts++ })
-	switch {
-	case cause == nil:
-		delete(r.tries, e.ID)
-		r.count(func(s *Stats) { s.Recovered++ })
-		r.log.InfoContext(ctx, "transaction recovered", "commit", e.ID, "warehouse", e.Warehouse, "was", e.State, "began", e.Began)
-		return ended, nil
-	case errors.Is(cause, ErrBusy):
-		return failed, nil
-	}
-	t.failures++
-	r.count(func(s *Stats) { s.Failures++ })
-	if t.failures == 1 {
-		r.log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", cause)
-	}
-	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
-		return failed, nil
-	}
-	if err := r.giveUp(ctx, e, t.failures, cause); err != nil {
-		return failed, err
-	}
-	delete(r.tries, e.ID)
-	return blocked, nil
-}
-
-func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause error) error {
-	given, err := r.config.Log.block(ctx, e.ID, registry.Task{
-		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts, LastError: cause.Error(),
-	})
-	if given {
-		r.log.ErrorContext(ctx, "recovery of a transaction is given up until an operator looks; see moorage recover",
-			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", cause)
-	}
-	return err
 }

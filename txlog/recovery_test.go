@@ -63,8 +63,14 @@ func (r *resolver) recovery(change ...func(*txlog.RecoveryConfig)) *txlog.Recove
 // begin records a transaction that begins at a time and has a minute.
 func (r *resolver) begin(t *testing.T, at time.Time) txlog.Entry {
 	t.Helper()
+	return r.beginIn(t, "w", at)
+}
+
+// beginIn is begin in a warehouse.
+func (r *resolver) beginIn(t *testing.T, warehouse string, at time.Time) txlog.Entry {
+	t.Helper()
 	tx := transaction(t)
-	tx.Began, tx.Deadline = at, at.Add(time.Minute)
+	tx.Warehouse, tx.Began, tx.Deadline = warehouse, at, at.Add(time.Minute)
 	e, err := r.log.Begin(t.Context(), tx)
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (w *Worker) RunOnce(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return runSafely(ctx, w.config.Run)
+	return Safely(ctx, w.config.Run)
 }
 
 // PanicError is a panic of a run.
@@ -122,7 +122,9 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-func runSafely(ctx context.Context, run func(context.Context) error) (err error) {
+// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for goroutines that a run starts: their
+// panics would otherwise end the process.
+func Safely(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{value, debug.Stack()}

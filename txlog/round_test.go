@@ -1,0 +1,235 @@
+package txlog_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/internal/worker"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/txlog"
+)
+
+// attempts returns when a transaction was tried.
+func (r *resolver) attempts(e txlog.Entry) []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked[e.ID])
+}
+
+// hangs is a Resolve in whose hands the transactions of some warehouses hang.
+func (r *resolver) hangs(warehouses ...string) func(context.Context, txlog.Entry) error {
+	return func(ctx context.Context, e txlog.Entry) error {
+		if !slices.Contains(warehouses, e.Warehouse) {
+			return r.resolve(ctx, e)
+		}
+		r.mu.Lock()
+		r.asked[e.ID] = append(r.asked[e.ID], time.Now())
+		r.mu.Unlock()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
+
+// A storage that hangs keeps no other warehouse's transactions waiting: not even for a moment.
+func TestRoundBesideOneThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		var stuck, others []txlog.Entry
+		for i := range 10 {
+			stuck = append(stuck, r.beginIn(t, "stuck", time.Now().Add(-time.Hour)))
+			others = append(others, r.beginIn(t, fmt.Sprint("other", i%3), time.Now().Add(-time.Hour)))
+		}
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Resolve = r.hangs("stuck") })
+		recovery.Start()
+		defer recovery.Stop()
+		began := time.Now()
+		synctest.Wait()
+		for _, e := range others {
+			if now(t, r.log, e).Exists() {
+				t.Errorf("a transaction of %s waits for another warehouse's", e.Warehouse)
+			}
+		}
+		attempts := 0
+		for _, e := range stuck {
+			attempts += len(r.attempts(e))
+		}
+		if took := time.Since(began); attempts != 1 || took != 0 {
+			t.Errorf("after %s there were %d attempts of what hangs, want one under way", took, attempts)
+		}
+		// What becomes due meanwhile is ended with the next round.
+		late := r.beginIn(t, "other0", time.Now().Add(-time.Hour))
+		time.Sleep(32 * time.Second)
+		if now(t, r.log, late).Exists() {
+			t.Error("a round lasted longer than one attempt")
+		}
+	})
+}
+
+// What a storage that hangs keeps from being tried has not failed: the transactions of its warehouse are tried one in each round,
+// by turns, and each is given up for its own attempts.
+func TestRoundLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		var stuck []txlog.Entry
+		for range 3 {
+			stuck = append(stuck, r.begin(t, time.Now().Add(-time.Hour)))
+		}
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Resolve = r.hangs("w") })
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		attempts := 0
+		for _, e := range stuck {
+			asked := r.attempts(e)
+			attempts += len(asked)
+			task, found := blocker(t, store, e)
+			if !found || task.Attempts != len(asked) {
+				t.Errorf("given up: %t, after %d attempts, want the %d that there were", found, task.Attempts, len(asked))
+			}
+			// With 30 s for each of the three, five minutes are over with the fourth attempt.
+			if len(asked) != 4 || task.Created.Sub(asked[0]) < 5*time.Minute {
+				t.Errorf("given up after %d attempts within %s", len(asked), task.Created.Sub(asked[0]))
+			}
+			for i := 1; i < len(asked); i++ {
+				if pause := asked[i].Sub(asked[i-1]); pause < 90*time.Second || pause > 93*time.Second {
+					t.Errorf("attempts %s apart, want the others' between", pause)
+				}
+			}
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 3, Blocked: 3, Attempts: int64(attempts), Failures: int64(attempts)})
+	})
+}
+
+// Behind one that hangs in its warehouse, the next round ends the rest, of which none has failed.
+func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		var all []txlog.Entry
+		for range 5 {
+			all = append(all, r.begin(t, time.Now().Add(-time.Hour)))
+		}
+		first := slices.MinFunc(all, func(a, b txlog.Entry) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+		hang := r.hangs("w")
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				if e.ID == first.ID {
+					return hang(ctx, e)
+				}
+				return r.resolve(ctx, e)
+			}
+		})
+		recovery.Start()
+		defer recovery.Stop()
+		time.Sleep(31 * time.Second)
+		for _, e := range all {
+			asked, exists := len(r.attempts(e)), now(t, r.log, e).Exists()
+			if exists != (e.ID == first.ID) || !exists && asked != 1 {
+				t.Errorf("%s was tried %d times and exists: %t", e.ID, asked, exists)
+			}
+		}
+		// The second round is not over, because the first of them is tried again.
+		wantStats(t, recovery, txlog.Stats{Unfinished: 5, Attempts: 5, Failures: 1, Recovered: 4})
+	})
+}
+
+// TestRoundBounds counts who is at work: eight warehouses at most, and in each one transaction, in the order of the log.
+func TestRoundBounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		for i := range 60 {
+			r.beginIn(t, fmt.Sprint("w", i%12), time.Now().Add(-time.Hour))
+		}
+		var mu sync.Mutex // guards the variables below
+		var most int
+		working, last := make(map[string]int), make(map[string]registry.ID)
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				mu.Lock()
+				working[e.Warehouse]++
+				most = max(most, len(working))
+				if working[e.Warehouse] > 1 || strings.Compare(last[e.Warehouse].String(), e.ID.String()) > 0 {
+					t.Errorf("%s: %s beside or after %s", e.Warehouse, e.ID, last[e.Warehouse])
+				}
+				last[e.Warehouse] = e.ID
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				delete(working, e.Warehouse)
+				mu.Unlock()
+				return r.resolve(ctx, e)
+			}
+		})
+		began := time.Now()
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); most != 8 || took != 10*time.Second {
+			t.Errorf("%d warehouses at once, within %s; want 8, within 10s", most, took)
+		}
+		wantStats(t, recovery, txlog.Stats{Attempts: 60, Recovered: 60})
+	})
+}
+
+// A round ends with its context, however many attempts are under way.
+func TestRoundEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		for i := range 20 {
+			r.beginIn(t, fmt.Sprint("w", i%10), time.Now().Add(-time.Hour))
+		}
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, _ txlog.Entry) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := recovery.RunOnce(ctx)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+			t.Errorf("answered %v after %s", err, took)
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 20})
+	})
+}
+
+// A panic in one warehouse is the error of the run, after the others' transactions were ended.
+func TestRoundPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(memory.New(rand.Reader))
+		r.beginIn(t, "broken", time.Now().Add(-time.Hour))
+		other := r.beginIn(t, "other", time.Now().Add(-time.Hour))
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				if e.Warehouse == "broken" {
+					panic("out of range")
+				}
+				return r.resolve(ctx, e)
+			}
+		})
+		err := recovery.RunOnce(t.Context())
+		if panicked, ok := errors.AsType[*worker.PanicError](err); !ok || panicked.Value != "out of range" {
+			t.Errorf("answered %v, want the panic", err)
+		}
+		if now(t, r.log, other).Exists() {
+			t.Error("another warehouse's transaction was not ended")
+		}
+	})
+}
