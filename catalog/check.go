@@ -32,7 +32,7 @@ type Report struct {
 //   - a namespace without its parent;
 //   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
 //   - live tables whose locations nest; tasks without a table, and those that were given up;
-//   - a transaction that nobody ended although its deadline was over long ago.
+//   - a transaction that nobody ended although its deadline was over long ago, or whose record cannot be read.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
 // who makes something in it puts it back. Nor is an outcome of a change that was sent with a key (see Once) whose metadata
@@ -91,6 +91,9 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		unfinished: map[registry.ID]bool{},
 	}
 	// In an order in which what a record names is read before the record itself.
+	if err := k.transactions(ctx); err != nil {
+		return Report{}, err
+	}
 	for _, step := range []struct {
 		table registry.Table
 		visit func(registry.Record) error
@@ -100,7 +103,6 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		{registry.TablePointer, k.pointer},
 		{registry.TableEntry, k.entry},
 		{registry.TableUUID, k.uuid},
-		{registry.TableTransaction, k.transaction},
 		{registry.TableTask, k.task},
 	} {
 		err := c.scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
@@ -220,22 +222,32 @@ func (k *checker) uuid(record registry.Record) error {
 // leave it alone for its tables' locks, and than they try.
 const recoveryGrace = recoverLockPatience + 10*time.Minute
 
-// transaction reports one that no worker seems to see. Of the files that it published nothing is asked here: while
-// a pointer names them they are looked at with it, and later they may be gone.
-func (k *checker) transaction(record registry.Record) error {
-	value, err := decode[txlog.Transaction](record)
-	if err != nil {
-		return err
+// transactions reports those that no worker seems to see, and those that none can read. Of the files that one published nothing is asked
+// here: while a pointer names them they are looked at with it, and later they may be gone.
+func (k *checker) transactions(ctx context.Context) error {
+	for entry, err := range k.catalog.transactions.All(ctx) {
+		if err != nil {
+			return logError("catalog.check", err)
+		}
+		k.unfinished[entry.ID] = true
+		k.transaction(entry)
 	}
-	k.unfinished[value.ID] = true
-	deadline := value.Deadline
+	return nil
+}
+
+func (k *checker) transaction(entry txlog.Entry) {
+	key := registry.TransactionKey(entry.ID)
+	if entry.Unreadable != nil {
+		k.problem("%s, which is %s, cannot be read: %s (see moorage recover)", key, entry.State, entry.Unreadable)
+		return
+	}
+	deadline := entry.Deadline
 	if made := k.catalog.made; k.catalog.abortPending && deadline.Before(made) {
 		deadline = made // nobody had the store open before
 	}
 	if k.catalog.now().Sub(deadline) > recoveryGrace {
-		k.problem("%s is %s, and its deadline was %s", record.Key, record.State, value.Deadline.Format(time.RFC3339))
+		k.problem("%s is %s, and its deadline was %s", key, entry.State, entry.Deadline.Format(time.RFC3339))
 	}
-	return nil
 }
 
 func (k *checker) task(record registry.Record) error {

@@ -17,7 +17,8 @@ import (
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists if the name is in use, or the table-uuid is live under
 // another name or being purged, or the dropped table's location has passed to another one;
-// KindNotFound if there is no such file; KindBadRequest,
+// KindNotFound if there is no such file; KindUnavailable, too, as long as there is a transaction whose record cannot be
+// read, because it may delete the file; KindBadRequest,
 // KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
@@ -149,18 +150,22 @@ func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier
 }
 
 // mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes it, unless the transaction
-// comes true. One whose record is gone has deleted its files before, or published them.
+// comes true. One whose record is gone has deleted its files before, or published them. One whose record cannot be read
+// may have written any file.
 func (c *Catalog) mustBeNoTransactions(ctx context.Context, location string) error {
-	entries, err := c.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
-	if err != nil {
-		return logError("catalog.register", err)
-	}
-	for _, entry := range entries {
-		if slices.Contains(entry.Surplus(), location) {
+	var unreadable error
+	for entry, err := range c.transactions.All(ctx) {
+		switch {
+		case err != nil:
+			return logError("catalog.register", err)
+		case entry.Unreadable != nil:
+			unreadable = moorage.Errorf(moorage.KindUnavailable, "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; "+
+				"nothing was changed. An operator can have that forgotten: moorage recover abort %s", location, entry.ID, entry.ID)
+		case slices.Contains(entry.Surplus(), location):
 			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
 		}
 	}
-	return nil
+	return unreadable
 }
 
 // readHolders reads who has the name and who has the table-uuid of r.

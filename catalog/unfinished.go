@@ -26,6 +26,8 @@ type UnfinishedTransaction struct {
 	Principal string               `json:"principal"`
 	RequestID string               `json:"request-id,omitempty"`
 	Blocker   *Blocker             `json:"blocker"` // null unless the recovery gave it up
+	// Unreadable says why its record cannot be read: then nothing is known but ID and State, and the recovery leaves it alone.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // Blocker says why a worker gave something up, until an operator has looked.
@@ -101,6 +103,9 @@ func unfinishedOf(entry txlog.Entry, blocker registry.Record) (UnfinishedTransac
 		Files: append([]string{}, entry.Files...), Published: append([]string{}, entry.Published...),
 		Began: entry.Began, Deadline: entry.Deadline, Principal: entry.Principal, RequestID: entry.RequestID,
 	}
+	if entry.Unreadable != nil {
+		unfinished.Unreadable = entry.Unreadable.Error()
+	}
 	for _, p := range entry.Participants {
 		unfinished.Tables = append(unfinished.Tables, p.Ident)
 	}
@@ -159,7 +164,8 @@ const retryTimeout = 30 * time.Second
 // Retry takes the blocker from the transaction or the purge called id, so that the workers of all nodes try it again from the start. A
 // transaction is tried once before it returns.
 //
-// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it.
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it, KindUnprocessable for a transaction whose record
+// cannot be read.
 func (c *Catalog) Retry(ctx context.Context, id string) (Retried, error) {
 	const op = "catalog.Retry"
 	parsed, err := parseID(id)
@@ -205,6 +211,8 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 	switch {
 	case !found && !blocker.Exists():
 		return entry, errNothingUnfinished(id)
+	case entry.Unreadable != nil:
+		return entry, moorage.Errorf(moorage.KindUnprocessable, "The record of the transaction cannot be read; it can be aborted, which forgets it, not tried again")
 	case !blocker.Exists():
 		return entry, nil
 	}
@@ -249,24 +257,32 @@ type Aborted struct {
 	Forgotten bool `json:"forgotten"`
 	// Left are the files of a forgotten transaction that nobody will delete, as far as they are there; not null.
 	Left []string `json:"left"`
+	// Unreadable tells that its record could not be read: there may be files to be left, but which is not known, and Left is empty.
+	Unreadable bool `json:"unreadable,omitempty"`
 }
 
 // Abort ends the transaction called id. A pending one can no longer become true. One that the recovery gave up is forgotten, and
-// its files are left to whoever asked.
+// its files are left to whoever asked; so is one whose record cannot be read. That is safe in every state: what is published
+// stays, what is not never will be, and no file is deleted.
 //
 // Errors: KindBadRequest if id is no id, KindNotFound if no unfinished transaction has it, KindUnprocessable if
 // it is neither pending nor given up.
 func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "catalog.Abort"
-	aborted, err := c.abort(ctx, id)
+	var aborted Aborted
+	err := c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		aborted, err = c.abort(ctx, id)
+		return err
+	})
 	if err != nil {
 		return Aborted{}, moorage.Annotate(op, id, err)
 	}
 	c.log.WarnContext(ctx, "an operator ended a transaction", "commit", id, "was", aborted.Was, "principal", moorage.Principal(ctx),
-		"forgotten", aborted.Forgotten, "files_left", len(aborted.Left))
+		"forgotten", aborted.Forgotten, "files_left", len(aborted.Left), "unreadable", aborted.Unreadable)
 	return aborted, nil
 }
 
+// abort is one attempt of Abort; errAgain if what it was about to forget has changed.
 func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "catalog.abort"
 	parsed, err := parseID(id)
@@ -290,6 +306,8 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
 	case !found:
 		return Aborted{}, errNothingUnfinished(parsed)
+	case entry.Unreadable != nil:
+		return c.forgetUnreadable(ctx, entry)
 	}
 	aborted := Aborted{Was: entry.State.String(), Forgotten: blocked, Left: []string{}}
 	fenced, err := c.transactions.Abort(ctx, entry)
@@ -311,6 +329,18 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	}
 	aborted.Left = append(aborted.Left, fenced.Surplus()...)
 	return aborted, nil
+}
+
+// forgetUnreadable removes the record of a transaction that cannot be read; errAgain if it has changed meanwhile.
+func (c *Catalog) forgetUnreadable(ctx context.Context, entry txlog.Entry) (Aborted, error) {
+	err := c.transactions.Forget(ctx, entry)
+	if _, failed := registry.FailedCondition(err); failed {
+		return Aborted{}, errAgain
+	}
+	if err != nil {
+		return Aborted{}, logError("catalog.forgetUnreadable", err)
+	}
+	return Aborted{Was: entry.State.String(), Forgotten: true, Left: []string{}, Unreadable: true}, nil
 }
 
 // RecoveryStats returns what the recovery of this process has seen and done.

@@ -35,6 +35,9 @@
 // forget the id and the files' names, and draw new ones: the record may yet appear, and recovery would
 // undo it.
 //
+// A record that cannot be read, because it is damaged or of a later version, keeps nobody from the others. Nothing is done by it: its files
+// are not known, nor whether its coordinator lives. Forget removes it, which is for an operator to ask.
+//
 // # What it must not know
 //
 // Files, locks and tables. Config.Resolve, which package catalog implements, deletes files and takes locks.

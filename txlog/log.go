@@ -3,6 +3,7 @@ package txlog
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"moorage/registry"
@@ -28,8 +29,8 @@ func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 // write besides those recorded; it is durable when this returns. After registry.ErrUnknown, Get tells whether
 // it happened, but not whether it yet may.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
-	if e.State != registry.StatePending {
-		return Entry{}, fmt.Errorf("txlog: extend %s, which is %s", e.ID, e.State)
+	if err := e.mustBePending("extend"); err != nil {
+		return Entry{}, err
 	}
 	before := registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)
 	e.Participants = participants
@@ -60,8 +61,8 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 // It fails if e is not PENDING or a published file was not recorded.
 func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
 	key := registry.TransactionKey(e.ID)
-	if e.State != registry.StatePending {
-		return registry.Condition{}, registry.Write{}, fmt.Errorf("txlog: commit %s, which is %s", e.ID, e.State)
+	if err := e.mustBePending("commit"); err != nil {
+		return registry.Condition{}, registry.Write{}, err
 	}
 	for _, file := range published {
 		if !slices.Contains(e.Files, file) {
@@ -85,9 +86,12 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 const abortTriesMax = 10
 
 // Abort keeps a PENDING transaction from ever becoming true, whatever was added to it since e, and returns it as it stands then.
-// One that is not PENDING any more stays as it is and is returned so.
+// One that is not PENDING any more stays as it is and is returned so. One that cannot be read is an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
+		if err := e.mustBeReadable("abort"); err != nil {
+			return Entry{}, err
+		}
 		if e.State != registry.StatePending {
 			return e, nil
 		}
@@ -113,20 +117,38 @@ func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 
 // Finish deletes the records of transactions of which nothing is left to do, and their blockers: COMMITTED ones
 // whose surplus was deleted, ABORTED ones whose files were, or one that its own coordinator gives up after it
-// deleted the files. It works once or many times, and fences like Abort.
+// deleted the files. It works once or many times, and fences like Abort. It fails, and deletes none, if one cannot be read.
 func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
 	var writes []registry.Write
 	for _, e := range entries {
-		writes = append(writes, registry.Delete(registry.TransactionKey(e.ID)), registry.Delete(registry.TaskKey(e.ID)))
+		if err := e.mustBeReadable("finish"); err != nil {
+			return err
+		}
+		writes = append(writes, deletes(e.ID)...)
 	}
 	_, err := l.store.Apply(ctx, registry.Batch{Writes: writes})
 	return err
 }
 
-// Get returns a transaction, and false if it is not in the log.
+// Forget deletes the record, and the blocker, of a transaction that cannot be read and is still as e says. It fences like Abort. Of
+// the files that the record named none is deleted, and nobody will: they are not known.
+func (l *Log) Forget(ctx context.Context, e Entry) error {
+	_, err := l.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)},
+		Writes:     deletes(e.ID),
+	})
+	return err
+}
+
+// deletes returns the writes after which nothing of a transaction is in the store.
+func deletes(id registry.ID) []registry.Write {
+	return []registry.Write{registry.Delete(registry.TransactionKey(id)), registry.Delete(registry.TaskKey(id))}
+}
+
+// Get returns a transaction, which may be Unreadable, and false if it is not in the log.
 func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 	records, err := l.store.Get(ctx, registry.TransactionKey(id))
 	if err != nil || !records[0].Exists() {
@@ -137,7 +159,7 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 }
 
 // Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from the start), at most limit of
-// them (1 to registry.ListLimitMax). A page shorter than limit is the last.
+// them (1 to registry.ListLimitMax). A page shorter than limit is the last. Those that are Unreadable are among them.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {
@@ -156,4 +178,29 @@ func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]E
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// logPage is how many transactions are read in one call to the store by those who read all.
+const logPage = 1000
+
+// All returns every transaction, as Unfinished does, page by page. It ends with the first error.
+func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for after := (registry.ID{}); ; {
+			entries, err := l.Unfinished(ctx, after, logPage)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(entries) < logPage {
+				return
+			}
+			after = entries[len(entries)-1].ID
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package txlog
 
 import (
+	"fmt"
 	"time"
 
 	"moorage"
@@ -63,15 +64,57 @@ type Entry struct {
 	Transaction
 	State registry.State
 	ETag  registry.ETag
+	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then nothing is known but ID,
+	// State and ETag, and the log takes no step with it but Forget. Nil: all is known.
+	Unreadable error
 }
 
 // Exists tells whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-func decodeEntry(record registry.Record) (Entry, error) {
-	transaction, err := registry.Decode[Transaction](record)
-	if err != nil {
-		return Entry{}, err
+// mustBeReadable refuses a step with a transaction of which nothing is known.
+func (e Entry) mustBeReadable(step string) error {
+	if e.Unreadable != nil {
+		return fmt.Errorf("txlog: %s %s: %w", step, e.ID, e.Unreadable)
 	}
-	return Entry{Transaction: transaction, State: record.State, ETag: record.ETag}, nil
+	return nil
+}
+
+// mustBePending refuses a step that only a PENDING transaction can take.
+func (e Entry) mustBePending(step string) error {
+	if err := e.mustBeReadable(step); err != nil {
+		return err
+	}
+	if e.State != registry.StatePending {
+		return fmt.Errorf("txlog: %s %s, which is %s", step, e.ID, e.State)
+	}
+	return nil
+}
+
+// decodeEntry reads a transaction record. Only a key that none of this package's records has is an error.
+func decodeEntry(record registry.Record) (Entry, error) {
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil || registry.TransactionKey(id) != record.Key {
+		return Entry{}, fmt.Errorf("txlog: malformed key %s", record.Key)
+	}
+	e := Entry{State: record.State, ETag: record.ETag}
+	if e.Transaction, e.Unreadable = decodeTransaction(record, id); e.Unreadable != nil {
+		e.Transaction = Transaction{ID: id}
+	}
+	return e, nil
+}
+
+// decodeTransaction reads the value of the record of the transaction id. A state that is not known, and an id that is another's, are
+// as bad as a value that is none: whoever went by them would delete files that are not the transaction's to delete.
+func decodeTransaction(record registry.Record, id registry.ID) (Transaction, error) {
+	switch record.State {
+	case registry.StatePending, registry.StateCommitted, registry.StateAborted:
+	default:
+		return Transaction{}, fmt.Errorf("%s is %s, which no transaction can be", record.Key, record.State)
+	}
+	transaction, err := registry.Decode[Transaction](record)
+	if err == nil && transaction.ID != id {
+		err = fmt.Errorf("%s holds the transaction %s", record.Key, transaction.ID)
+	}
+	return transaction, err
 }

@@ -57,16 +57,18 @@ type RecoveryConfig struct {
 // round, which begins with those that were tried least recently.
 //
 // A transaction that cannot be ended is tried again in the next round, at most 50 times in 5 minutes. Then it gets a
-// blocker, a task in state blocked with its id, and is left alone until an operator has removed that.
+// blocker, a task in state blocked with its id, and is left alone until an operator has removed that. One that cannot be read is
+// left alone as well, and the log is told of it once.
 type Recovery struct {
 	config RecoveryConfig
 	log    *slog.Logger
 	worker *worker.Worker
 
 	// Only a run touches the fields below, and runs never overlap.
-	jitter *rand.Rand
-	rounds int64                  // how many were begun
-	tries  map[registry.ID]*tries // of what was due in the last round; while that is under way each belongs to its warehouse's goroutine
+	jitter     *rand.Rand
+	rounds     int64                  // how many were begun
+	tries      map[registry.ID]*tries // of what was due in the last round; while that is under way each belongs to its warehouse's goroutine
+	unreadable map[registry.ID]bool   // what could not be read in the last round: the log was told
 
 	mu    sync.Mutex // guards stats; leaf
 	stats Stats
@@ -82,7 +84,7 @@ type tries struct {
 // Stats is what a Recovery has seen and done. The first two are as of its last look at the log.
 type Stats struct {
 	Unfinished int // transactions in the log, those under way included
-	Blocked    int // those that were given up
+	Blocked    int // those that were given up, or cannot be read
 
 	Attempts  int64 // attempts to end a transaction
 	Failures  int64 // those that failed
@@ -135,8 +137,12 @@ func (r *Recovery) count(change func(*Stats)) {
 	change(&r.stats)
 }
 
-// Due tells whether a transaction may be ended by others than its coordinator: COMMITTED, ABORTED, or past its deadline.
+// Due tells whether a transaction may be ended by others than its coordinator: COMMITTED, ABORTED, or past its deadline. One
+// that cannot be read may not.
 func (r *Recovery) Due(e Entry) bool {
+	if e.Unreadable != nil {
+		return false
+	}
 	return e.State != registry.StatePending || e.Began.Before(r.config.AbandonedBefore) || r.config.Now().After(e.Deadline)
 }
 

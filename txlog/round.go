@@ -15,8 +15,6 @@ import (
 
 // Bounds of a round.
 const (
-	// recoveryPage is how many transactions are looked at in one call to the store.
-	recoveryPage = 1000
 	// warehousesAtOnce is of how many warehouses a round ends transactions side by side: so many storages may hang before
 	// others have to wait for one of them.
 	warehousesAtOnce = 8
@@ -46,7 +44,7 @@ type due struct {
 // survey is what one look at the log found.
 type survey struct {
 	unfinished int    // all
-	blocked    int    // those that were given up
+	blocked    int    // those that were given up, or cannot be read
 	due        []*due // who was tried least recently first
 }
 
@@ -75,12 +73,12 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	return counts[waiting]+counts[failed] > 0, err
 }
 
-// look reads the whole log, and forgets the tries of what is not due any more.
+// look reads the whole log, tells what cannot be read, and forgets the tries of what is not due any more.
 func (r *Recovery) look(ctx context.Context) (survey, error) {
 	var found survey
-	known := make(map[registry.ID]*tries)
+	known, unreadable := make(map[registry.ID]*tries), make(map[registry.ID]bool)
 	for after := (registry.ID{}); ; {
-		entries, err := r.config.Log.Unfinished(ctx, after, recoveryPage)
+		entries, err := r.config.Log.Unfinished(ctx, after, logPage)
 		if err != nil {
 			return survey{}, err
 		}
@@ -91,6 +89,10 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 		found.unfinished += len(entries)
 		for i, e := range entries {
 			switch {
+			case e.Unreadable != nil:
+				r.tellUnreadable(ctx, e)
+				unreadable[e.ID] = true
+				found.blocked++
 			case blockers[i].Exists():
 				found.blocked++
 			case r.Due(e):
@@ -98,14 +100,22 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 				found.due = append(found.due, &due{id: e.ID, warehouse: e.Warehouse, tries: known[e.ID]})
 			}
 		}
-		if len(entries) < recoveryPage {
+		if len(entries) < logPage {
 			break
 		}
 		after = entries[len(entries)-1].ID
 	}
-	r.tries = known
+	r.tries, r.unreadable = known, unreadable
 	slices.SortStableFunc(found.due, func(a, b *due) int { return cmp.Compare(a.tries.round, b.tries.round) })
 	return found, nil
+}
+
+// tellUnreadable logs that a record cannot be read, unless that is known.
+func (r *Recovery) tellUnreadable(ctx context.Context, e Entry) {
+	if !r.unreadable[e.ID] {
+		r.log.ErrorContext(ctx, "the record of a transaction cannot be read; recovery leaves it alone until an operator looks, and has it forgotten with moorage recover abort",
+			"commit", e.ID, "key", registry.TransactionKey(e.ID).String(), "state", e.State, "error", e.Unreadable)
+	}
 }
 
 // turns returns the transactions of each warehouse, in the order of all.
@@ -143,11 +153,13 @@ func (r *Recovery) take(ctx context.Context, turn []*due) error {
 // try resolves a transaction, and gives it up if that failed too often. Its errors are those of take.
 func (r *Recovery) try(ctx context.Context, d *due) (outcome, error) {
 	e, found, err := r.config.Log.Get(ctx, d.id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return failed, err
-	}
-	if !found {
+	case !found:
 		return ended, nil // by its coordinator or another node
+	case e.Unreadable != nil:
+		return failed, nil // by now: the next look will tell
 	}
 	if d.tries.round = r.rounds; d.tries.first.IsZero() {
 		d.tries.first = r.config.Now()

@@ -23,7 +23,8 @@ func recoverListCommand() command {
 		name:    "recover list",
 		summary: "list transactions that did not end, and what was given up",
 		text: "Prints every transaction over several tables of which something is left to do: those under way, those that the recovery is ending, and those " +
-			"that it gave up after 50 attempts or 5 minutes. Then the purges that were given up. Exits with 1 if anything was given up." + operatorText,
+			"that it gave up after 50 attempts or 5 minutes, to which those are counted whose record cannot be read. Then the purges that were given up. " +
+			"Exits with 1 if anything was given up." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
@@ -63,7 +64,8 @@ func recoverAbortCommand() command {
 		operand: "ID",
 		summary: "end a transaction",
 		text: "Ends the transaction with this id, as recover list shows it. One that is pending can no longer become true, and the servers delete its files. One that " +
-			"was given up is forgotten: the command prints the files that may be left of it, and nobody will delete them. A purge cannot be aborted." + operatorText,
+			"was given up is forgotten: the command prints the files that may be left of it, and nobody will delete them. So is one whose record cannot be read, of " +
+			"which no files can be printed. A purge cannot be aborted." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
@@ -170,7 +172,7 @@ const everything = "all"
 func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	var ids []string
 	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
-		if t.Blocker != nil {
+		if givenUp(t) {
 			ids = append(ids, t.ID)
 		}
 	})
@@ -195,13 +197,16 @@ func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
+// givenUp tells whether the servers leave a transaction alone until an operator says what is to be done.
+func givenUp(t catalog.UnfinishedTransaction) bool { return t.Blocker != nil || t.Unreadable != "" }
+
 // recoverList prints everything, and fails if something was given up.
 func recoverList(ctx context.Context, o operators, out io.Writer) error {
 	transactions, blocked, purges := 0, 0, 0
 	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
 		describeTransaction(out, t)
 		transactions++
-		if t.Blocker != nil {
+		if givenUp(t) {
 			blocked++
 		}
 	})
@@ -223,6 +228,11 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 }
 
 func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
+	if t.Unreadable != "" {
+		fmt.Fprintf(out, "%s  transaction, %s, whose record cannot be read: %s\n", t.ID, t.State, t.Unreadable)
+		fmt.Fprintln(out, "    the servers leave it alone; moorage recover abort forgets it and leaves its files")
+		return
+	}
 	var by string
 	if t.Principal != "" {
 		by = " by " + t.Principal
@@ -264,6 +274,10 @@ func describeRetried(r catalog.Retried) string {
 func describeAborted(out io.Writer, a catalog.Aborted) {
 	if !a.Forgotten {
 		fmt.Fprintln(out, "the transaction is aborted; the servers delete its files")
+		return
+	}
+	if a.Unreadable {
+		fmt.Fprintf(out, "the transaction, which was %s, is forgotten; its record could not be read, so files that it named may be left, and nobody knows which\n", a.Was)
 		return
 	}
 	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n", a.Was, counted(len(a.Left), "file"))

@@ -146,6 +146,45 @@ func TestRecover(t *testing.T) {
 	wantSaid([]string{"abort"}, exitUsage, nil, "ID")
 }
 
+// TestRecoverUnreadable shows a transaction whose record cannot be read, and has it forgotten.
+func TestRecoverUnreadable(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	startServe(t, "--data", data).stop()
+	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := registry.ID{1}
+	_, err = store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.TransactionKey(id), registry.StateCommitted, []byte("{"))}})
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	server := startServe(t, "--data", data)
+	for timeout := time.After(patience); !strings.Contains(server.stderr.String(), "the record of a transaction cannot be read"); {
+		select {
+		case <-server.stderr.written:
+		case <-timeout:
+			t.Fatalf("the server says nothing of it; stderr:\n%s", server.stderr)
+		}
+	}
+	wantSaid := func(code int, said string, args ...string) {
+		t.Helper()
+		got := runToEnd(t, append(args, "--uri", server.uri)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, said) {
+			t.Errorf("%q: %+v, want %d and %q", args, got, code, said)
+		}
+	}
+	wantSaid(exitFailed, id.String()+"  transaction, committed, whose record cannot be read: decode ", "recover", "list")
+	wantSaid(exitFailed, "1 transaction unfinished, 1 given up", "recover", "list")
+	wantSaid(exitFailed, "which is committed, cannot be read", "check")
+	wantSaid(exitFailed, id.String()+": ", "recover", "retry", "all")
+	wantSaid(exitFailed, "it can be aborted", "recover", "retry", id.String())
+	wantSaid(exitDone, "which was committed, is forgotten; its record could not be read", "recover", "abort", id.String())
+	wantSaid(exitDone, "0 transactions unfinished, 0 given up", "recover", "list")
+	wantSaid(exitDone, "no problems", "check")
+}
+
 // fakeOperators has three transactions and three purges, one to a page; the second transaction cannot be tried again.
 type fakeOperators struct{ retried []string }
 

@@ -19,7 +19,7 @@ func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
 			"Transactions of which something is left to do, those under way among them, when this node last looked.",
 			func(s txlog.Stats) int { return s.Unfinished }),
 		gauge("moorage_transactions_blocked",
-			"Transactions that the recovery gave up until an operator looks, when this node last looked; see moorage recover.",
+			"Transactions that the recovery gave up or cannot read, until an operator looks, when this node last looked; see moorage recover.",
 			func(s txlog.Stats) int { return s.Blocked }),
 		counter("moorage_recovery_attempts_total", "Attempts of this node to end a transaction whose coordinator did not.",
 			func(s txlog.Stats) int64 { return s.Attempts }),

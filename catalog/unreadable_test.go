@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// damage leaves a transaction over a table whose record cannot be read, and one of its files.
+func (f *fixture) damage(name string) txlog.Entry {
+	f.t.Helper()
+	entry := f.abandon(name)
+	tampering{f}.write(registry.Put(registry.TransactionKey(entry.ID), registry.StatePending, []byte(`{"id":7}`)))
+	return entry
+}
+
+// Operators see a transaction whose record cannot be read, and what comes behind it; they can have it forgotten, not tried again.
+func TestUnreadableTransaction(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	f.create("t")
+	entries := []txlog.Entry{f.abandon("t"), f.damage("t"), f.abandon("t"), f.damage("t")}
+	broken, other := entries[1], entries[3]
+	var ids []string
+	for page := (Page{Limit: 1}); ; {
+		found, next, err := f.UnfinishedTransactions(f.ctx, page)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("a page of one: %+v (%v)", found, err)
+		}
+		ids = append(ids, found[0].ID)
+		if want := found[0].ID == broken.ID.String() || found[0].ID == other.ID.String(); (found[0].Unreadable != "") != want {
+			t.Errorf("unreadable is %q, want it so: %t", found[0].Unreadable, want)
+		}
+		if found[0].Unreadable != "" && (found[0].State != "pending" || found[0].Tables == nil || found[0].Files == nil || found[0].Published == nil) {
+			t.Errorf("listed as %+v", found[0])
+		}
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	var want []string
+	for _, entry := range entries {
+		want = append(want, entry.ID.String())
+	}
+	if slices.Sort(want); !slices.Equal(ids, want) {
+		t.Errorf("listed %q, want %q", ids, want)
+	}
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 2 || !strings.Contains(strings.Join(report.Problems, "\n"), registry.TransactionKey(broken.ID).String()+", which is pending, cannot be read") {
+		t.Errorf("check: %q (%v)", report.Problems, err)
+	}
+	_, err = f.Retry(f.ctx, broken.ID.String())
+	wantKind(t, err, moorage.KindUnprocessable)
+
+	if err := f.recovery.RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entries[0])
+	f.wantFiles(entries[2])
+	for _, entry := range []txlog.Entry{broken, other} {
+		got, err := f.Abort(f.ctx, entry.ID.String())
+		if err != nil || got.Was != "pending" || !got.Forgotten || !got.Unreadable || got.Left == nil || len(got.Left) > 0 {
+			t.Errorf("abort: %+v (%v)", got, err)
+		}
+		f.wantFiles(entry, entry.Files[0])
+	}
+	if !strings.Contains(logs.String(), "unreadable=true") {
+		t.Errorf("the log does not tell of it: %s", logs.String())
+	}
+	f.wantEnded()
+	f.wantClean()
+	condition, write, err := broken.Commit(broken.Files[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
+	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
+		t.Errorf("its coordinator was answered %v", err)
+	}
+}
+
+// While there is a transaction whose record cannot be read, no file is registered: it may be about to be deleted.
+func TestRegisterBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gone := f.create("gone")
+	f.create("t")
+	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+		t.Fatal(err)
+	}
+	broken := f.damage("t")
+	request := RegisterRequest{MetadataLocation: gone.MetadataLocation}
+	_, err := f.RegisterTable(f.ctx, ident("new"), request)
+	wantKind(t, err, moorage.KindUnavailable)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "moorage recover abort "+broken.ID.String()) {
+		t.Errorf("the client is told %q", message)
+	}
+	if err := f.TableExists(f.ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
+		t.Errorf("a table that was refused: %v", err)
+	}
+	// One that is known to have written the file is the better reason.
+	transaction := f.transactionOver("t")
+	transaction.Files = []string{gone.MetadataLocation}
+	entry, err := f.transactions.Begin(f.ctx, transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.RegisterTable(f.ctx, ident("new"), request)
+	wantKind(t, err, moorage.KindBadRequest)
+	if err := f.transactions.Finish(f.ctx, entry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Abort(f.ctx, broken.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {
+		t.Error(err)
+	}
+	f.wantClean()
+}
+
+// Whoever needs a table finds its dead transaction behind one whose record cannot be read.
+func TestAbortDeadBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	f.damage("t")
+	dead := f.abandon("t")
+	f.damage("t")
+	if !f.abortDead(f.ctx, []registry.ID{dead.Participants[0].Pointer}) {
+		t.Error("no dead transaction was found")
+	}
+	entry, found, err := f.transactions.Get(f.ctx, dead.ID)
+	if err != nil || !found || entry.State != registry.StateAborted {
+		t.Errorf("it is %s (%t, %v)", entry.State, found, err)
+	}
+}
+
+// mendingStore calls mend, once, before the next Apply.
+type mendingStore struct {
+	registry.Store
+	mend func()
+}
+
+func (s *mendingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if mend := s.mend; mend != nil {
+		s.mend = nil
+		mend()
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// A record that can be read again in the moment in which it is forgotten is not forgotten.
+func TestForgetMended(t *testing.T) {
+	t.Parallel()
+	mending := new(mendingStore)
+	f := newFixture(t, func(c *Config) {
+		mending.Store = c.Store
+		c.Store = mending
+	})
+	f.create("t")
+	entry := f.damage("t")
+	mending.mend = func() { tampering{f}.put(registry.TransactionKey(entry.ID), registry.StatePending, entry.Transaction) }
+	got, err := f.Abort(f.ctx, entry.ID.String())
+	if err != nil || got.Forgotten || got.Unreadable || got.Was != "pending" {
+		t.Errorf("got %+v (%v), want it aborted as one that can be read", got, err)
+	}
+	f.clock.Advance(time.Minute)
+	if err := f.recovery.RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+}

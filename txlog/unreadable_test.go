@@ -1,0 +1,193 @@
+package txlog_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/txlog"
+)
+
+// damages returns what may stand in the record of a transaction so that it cannot be read.
+func damages(t *testing.T, e txlog.Entry) map[string]registry.Write {
+	t.Helper()
+	key := registry.TransactionKey(e.ID)
+	whole, err := registry.Encode(e.Transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]registry.Write{
+		"another type": registry.Put(key, registry.StatePending, []byte(`{"id":7}`)),
+		"empty":        registry.Put(key, registry.StateCommitted, []byte(`{}`)),
+		"another's":    registry.Put(key, registry.StatePending, bytes.ReplaceAll(whole, []byte(e.ID.String()), []byte(someID.String()))),
+		"of no state":  registry.Put(key, registry.StateLive, whole),
+	}
+}
+
+func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
+	t.Helper()
+	if _, err := store.Apply(t.Context(), registry.Batch{Writes: writes}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What cannot be read stands in the log beside the others, by its id and nothing else, and no step can be taken with it but Forget.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store registry.Store) {
+		log, e := begun(t, store)
+		_, other := begun(t, store)
+		for name, damage := range damages(t, e) {
+			apply(t, store, damage, registry.Put(registry.TaskKey(e.ID), registry.StateBlocked, []byte(`{}`)))
+			got := now(t, log, e)
+			if got.Unreadable == nil || !strings.Contains(got.Unreadable.Error(), registry.TransactionKey(e.ID).String()) || got.State != damage.State || got.ETag == e.ETag || got.ID != e.ID || len(got.Files) > 0 {
+				t.Errorf("%s: got %+v", name, got)
+			}
+			all, err := log.Unfinished(t.Context(), registry.ID{}, 10)
+			ids := []registry.ID{e.ID, other.ID}
+			slices.SortFunc(ids, func(a, b registry.ID) int { return bytes.Compare(a[:], b[:]) })
+			if err != nil || len(all) != 2 || all[0].ID != ids[0] || all[1].ID != ids[1] {
+				t.Errorf("%s: the log is %+v (%v)", name, all, err)
+			}
+
+			_, extended := log.Extend(t.Context(), got, nil, []string{"a2"})
+			_, _, committed := got.Commit(nil)
+			_, aborted := log.Abort(t.Context(), got)
+			_, abortedSince := log.Abort(t.Context(), e)
+			finished := log.Finish(t.Context(), other, got)
+			for step, err := range map[string]error{"extend": extended, "commit": committed, "abort": aborted, "abort of what it was": abortedSince, "finish": finished} {
+				if err == nil {
+					t.Errorf("%s: %s was not refused", name, step)
+				}
+			}
+			if now(t, log, got).ETag != got.ETag || !now(t, log, other).Exists() {
+				t.Errorf("%s: a step that was refused changed something", name)
+			}
+		}
+
+		unread := now(t, log, e)
+		_, failed := registry.FailedCondition(log.Forget(t.Context(), e))
+		if !failed || !now(t, log, e).Exists() {
+			t.Error("what has changed since was forgotten")
+		}
+		if err := log.Forget(t.Context(), unread); err != nil || now(t, log, e).Exists() {
+			t.Errorf("not forgotten: %v", err)
+		}
+		if records, err := store.Get(t.Context(), registry.TaskKey(e.ID)); err != nil || records[0].Exists() {
+			t.Errorf("its blocker stays (%v)", err)
+		}
+		if condition, failed := registry.FailedCondition(commit(t.Context(), store, e, e.Files...)); !failed || condition.Key != registry.TransactionKey(e.ID) {
+			t.Error("a coordinator whose transaction was forgotten went on")
+		}
+		apply(t, store, registry.Put(registry.Key{Table: registry.TableTransaction, ID: "x"}, registry.StatePending, []byte(`{}`)))
+		if _, err := log.Unfinished(t.Context(), registry.ID{}, 10); err == nil {
+			t.Error("a key that is no id was passed over")
+		}
+	})
+}
+
+// TestAll reads a log of several pages, and stops when it is told to.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	store := memory.New(rand.Reader)
+	var writes []registry.Write
+	for i := range 2001 {
+		id := registry.ID{0: byte(i >> 8), 1: byte(i), 15: 1}
+		value := fmt.Appendf(nil, `{"id":%q}`, id)
+		if i%3 == 0 {
+			value = []byte(`[]`)
+		}
+		writes = append(writes, registry.Put(registry.TransactionKey(id), registry.StatePending, value))
+	}
+	for batch := range slices.Chunk(writes, 500) {
+		apply(t, store, batch...)
+	}
+	n := 0
+	for e, err := range txlog.New(store).All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if registry.TransactionKey(e.ID) != writes[n].Key || (e.Unreadable != nil) != (n%3 == 0) {
+			t.Fatalf("entry %d: %+v", n, e)
+		}
+		n++
+	}
+	if n != len(writes) {
+		t.Errorf("%d entries, want %d", n, len(writes))
+	}
+	for range txlog.New(store).All(t.Context()) {
+		n--
+		break
+	}
+	if n != len(writes)-1 {
+		t.Error("it did not stop")
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range txlog.New(store).All(t.Context()) {
+		if !errors.Is(err, registry.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	}
+}
+
+// Recovery ends the others, tells once of what it cannot read, and counts it as blocked until it is gone.
+func TestRecoveryUnreadable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		var broken []txlog.Entry
+		var others []txlog.Entry
+		for range 4 {
+			broken = append(broken, r.begin(t, time.Now().Add(-time.Hour)))
+			others = append(others, r.begin(t, time.Now().Add(-time.Hour)))
+		}
+		i := 0
+		for name := range damages(t, broken[0]) {
+			apply(t, store, damages(t, broken[i])[name])
+			i++
+		}
+		var logs bytes.Buffer
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+		for range 3 {
+			if err := recovery.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, e := range others {
+			if now(t, r.log, e).Exists() {
+				t.Error("a transaction was left because another cannot be read")
+			}
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 4, Blocked: 4, Attempts: 4, Recovered: 4})
+		for _, e := range broken {
+			if !now(t, r.log, e).Exists() || len(r.asked[e.ID]) > 0 {
+				t.Error("a transaction that cannot be read was tried")
+			}
+			if want := "key=" + registry.TransactionKey(e.ID).String(); strings.Count(logs.String(), want) != 1 {
+				t.Errorf("%d times %s in the log, want once", strings.Count(logs.String(), want), want)
+			}
+		}
+		if strings.Count(logs.String(), "level=ERROR") != 4 || !strings.Contains(logs.String(), "moorage recover abort") {
+			t.Errorf("the log says %s", logs.String())
+		}
+		if err := r.log.Forget(t.Context(), now(t, r.log, broken[0])); err != nil {
+			t.Fatal(err)
+		}
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 3, Blocked: 3, Attempts: 4, Recovered: 4})
+	})
+}
