@@ -159,7 +159,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &Store{pool: pool, lines: newLines(), acquireTimeout: time.Second, random: rand.Reader}
+	store := storeOver(pool, newLines(), Options{Random: rand.Reader, AcquireTimeout: time.Second})
 	defer store.Close()
 	if _, err := store.Apply(t.Context(), put(1)); err != nil {
 		t.Fatalf("as long as nobody else uses the server's connection: %v", err)

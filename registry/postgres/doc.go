@@ -21,6 +21,12 @@
 // that may be missing first makes the row, because a missing one cannot be held. Under SERIALIZABLE the same statements are
 // correct as well.
 //
+// # Reads
+//
+// Get is one statement. While two are under way, further calls wait for one of them to end and then share the next: what a busy
+// node reads costs the server a statement for many calls, and a table that all clients load is read once for them. A
+// statement begins after every call that it answers, so nobody is answered with what was before it asked.
+//
 // # Unknown outcomes
 //
 // The server has answered an error of severity ERROR: nothing happened, except for SQLSTATE 40003 and class 08, by which a

@@ -60,7 +60,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
-	l := &Leases{&Store{pool: pool, lines: lines, acquireTimeout: leaseAcquireTimeout, random: rand.Reader}}
+	l := &Leases{storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout})}
 	if err := l.connections.check(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

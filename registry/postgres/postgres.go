@@ -49,6 +49,7 @@ type Options struct {
 type Store struct {
 	pool           *pgxpool.Pool
 	lines          *lines // of pool
+	gets           *gatherer
 	acquireTimeout time.Duration
 
 	randomMu sync.Mutex // guards random; leaf
@@ -88,11 +89,18 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, random: options.Random}
+	s := storeOver(pool, lines, options)
 	if err := s.check(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// storeOver returns a store over pool, whose options are all set.
+func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
+	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, random: options.Random}
+	s.gets = &gatherer{read: s.readKeys}
+	return s
 }
 
 // check returns an error unless the store can be used as it is connected.

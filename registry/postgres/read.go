@@ -34,7 +34,7 @@ func lateError(ctx context.Context, err error) error {
 	return err
 }
 
-// Get implements registry.Store: one statement, so that all records are as of one moment.
+// Get implements registry.Store: one statement, so that all records are as of one moment. It may answer other calls too.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
@@ -42,20 +42,29 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	if len(keys) == 0 {
 		return []registry.Record{}, nil
 	}
-	sql, args := getSQL(keys)
-	read, err := s.records(ctx, sql, args)
+	found, err := s.gets.get(ctx, keys)
 	if err != nil {
 		return nil, err
-	}
-	found := make(map[registry.Key]registry.Record, len(read))
-	for _, record := range read {
-		found[record.Key] = record
 	}
 	records := make([]registry.Record, len(keys))
 	for i, key := range keys {
 		records[i] = found[key]
 	}
 	return records, nil
+}
+
+// readKeys reads keys with one statement.
+func (s *Store) readKeys(ctx context.Context, keys []registry.Key) (found, error) {
+	sql, args := getSQL(keys)
+	records, err := s.records(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	read := make(found, len(records))
+	for _, record := range records {
+		read[record.Key] = record
+	}
+	return read, nil
 }
 
 // records returns the rows of a statement whose five columns are a record and, first, its table.

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"moorage/registry"
+)
+
+// Bounds of reads that are joined.
+const (
+	// statementsMax is how many statements of Get are under way before calls are joined. The fewer, the more calls one
+	// statement answers and the longer they wait for it; one more than one keeps the server busy between two of them.
+	statementsMax = 2
+	// slowStatement is after how long a statement does not count any more: one that hangs must not keep others waiting.
+	slowStatement = 20 * time.Millisecond
+	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with others.
+	joinedKeysMax = 256
+)
+
+// gatherer joins the reads by key of one node. While statementsMax of them are under way, calls wait for one to
+// end, and then all that wait, up to joinedKeysMax keys, become one statement. So the busier a node is, the more each
+// round trip carries; with few clients each call is a statement of its own, at once.
+//
+// A statement is sent after all calls that it answers began, so that each sees what was committed before it, and
+// it reads all keys as of one moment. It is safe for concurrent use.
+type gatherer struct {
+	// read reads keys, which may be repeated, with one statement. Errors are those of Store.Get.
+	read func(ctx context.Context, keys []registry.Key) (found, error)
+
+	mu       sync.Mutex // guards the fields below; leaf
+	underWay int
+	waiting  []*gathered
+}
+
+// found is the records that a statement found.
+type found map[registry.Key]registry.Record
+
+// gathered is a call that waits for a statement of others.
+type gathered struct {
+	keys []registry.Key
+	done chan struct{} // closed when found and err are set
+
+	found found
+	err   error
+}
+
+// get reads keys, with a statement of its own or with others.
+func (g *gatherer) get(ctx context.Context, keys []registry.Key) (found, error) {
+	if len(keys) > joinedKeysMax {
+		return g.read(ctx, keys)
+	}
+	g.mu.Lock()
+	if g.underWay < statementsMax {
+		g.underWay++
+		g.mu.Unlock()
+		defer g.begin()()
+		return g.read(ctx, keys)
+	}
+	call := &gathered{keys: keys, done: make(chan struct{})}
+	g.waiting = append(g.waiting, call)
+	g.mu.Unlock()
+	select {
+	case <-call.done:
+		return call.found, call.err
+	case <-ctx.Done():
+		g.leave(call)
+		return nil, ctx.Err()
+	}
+}
+
+// leave takes call out of those that wait, if it is there.
+func (g *gatherer) leave(call *gathered) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, call); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+}
+
+// begin begins a statement, which counts as under way until end, or until it is slow.
+func (g *gatherer) begin() (end func()) {
+	next := sync.OnceFunc(g.next)
+	slow := time.AfterFunc(slowStatement, next)
+	return func() {
+		slow.Stop()
+		next()
+	}
+}
+
+// next gives the place of a statement to those who wait.
+func (g *gatherer) next() {
+	g.mu.Lock()
+	calls := g.take()
+	if len(calls) == 0 {
+		g.underWay--
+	}
+	g.mu.Unlock()
+	if len(calls) > 0 {
+		go g.answer(calls)
+	}
+}
+
+// take returns the first of the calls that wait, as many as one statement answers; g.mu must be held.
+func (g *gatherer) take() []*gathered {
+	keys, n := 0, 0
+	for n < len(g.waiting) && keys+len(g.waiting[n].keys) <= joinedKeysMax {
+		keys += len(g.waiting[n].keys)
+		n++
+	}
+	calls := slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	return calls
+}
+
+// answer reads for all of calls. None of their contexts ends it: the others go on waiting.
+func (g *gatherer) answer(calls []*gathered) {
+	defer g.begin()()
+	var keys []registry.Key
+	for _, call := range calls {
+		keys = append(keys, call.keys...)
+	}
+	found, err := g.read(context.Background(), keys)
+	for _, call := range calls {
+		call.found, call.err = found, err
+		close(call.done)
+	}
+}

@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/registry"
+)
+
+// gatherFixture is a gatherer whose statements wait for the test to answer them.
+type gatherFixture struct {
+	gatherer
+	sent chan *sentStatement
+}
+
+type sentStatement struct {
+	ctx    context.Context
+	keys   []registry.Key
+	answer chan error // the statement's error; nil: it finds all keys
+}
+
+func newGatherFixture() *gatherFixture {
+	f := &gatherFixture{sent: make(chan *sentStatement, 100)}
+	f.gatherer = gatherer{read: func(ctx context.Context, keys []registry.Key) (found, error) {
+		statement := &sentStatement{ctx, keys, make(chan error)}
+		f.sent <- statement
+		select {
+		case err := <-statement.answer:
+			if err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		read := found{}
+		for _, key := range keys {
+			read[key] = registry.Record{Key: key, ETag: registry.ETag{1}}
+		}
+		return read, nil
+	}}
+	return f
+}
+
+// gatherResult is what a call of get returned.
+type gatherResult struct {
+	found found
+	err   error
+}
+
+// call reads keys in the background.
+func (f *gatherFixture) call(ctx context.Context, keys ...registry.Key) <-chan gatherResult {
+	result := make(chan gatherResult, 1)
+	go func() {
+		found, err := f.get(ctx, keys)
+		result <- gatherResult{found, err}
+	}()
+	return result
+}
+
+// fill sends as many statements as there may be, and returns them.
+func (f *gatherFixture) fill(t *testing.T) []*sentStatement {
+	t.Helper()
+	var statements []*sentStatement
+	for i := range statementsMax {
+		f.call(t.Context(), gatherKey(-1-i))
+		statements = append(statements, <-f.sent)
+	}
+	return statements
+}
+
+func gatherKey(n int) registry.Key {
+	return registry.Key{Table: registry.TablePointer, ID: fmt.Sprint(n)}
+}
+
+func TestGatherJoinsWhenBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		one := f.call(t.Context(), gatherKey(1))
+		two := f.call(t.Context(), gatherKey(2), gatherKey(3))
+		synctest.Wait()
+		if len(f.sent) != 0 {
+			t.Fatalf("%d statements more than %d are under way", len(f.sent), statementsMax)
+		}
+		busy[0].answer <- nil
+		joined := <-f.sent
+		if len(joined.keys) != 3 {
+			t.Fatalf("the calls that waited became a statement of %v", joined.keys)
+		}
+		// What begins now must see what is committed before it, which the statement that is under way need not.
+		late := f.call(t.Context(), gatherKey(1))
+		synctest.Wait()
+		joined.answer <- nil
+		if r := <-one; r.err != nil || r.found[gatherKey(1)].Key != gatherKey(1) {
+			t.Errorf("first call: %v", r)
+		}
+		if r := <-two; r.err != nil || r.found[gatherKey(3)].Key != gatherKey(3) {
+			t.Errorf("second call: %v", r)
+		}
+		second := <-f.sent
+		if !slices.Equal(second.keys, []registry.Key{gatherKey(1)}) {
+			t.Errorf("the late call became a statement of %v", second.keys)
+		}
+		second.answer <- nil
+		if r := <-late; r.err != nil {
+			t.Errorf("late call: %v", r)
+		}
+		for _, statement := range busy[1:] {
+			statement.answer <- nil
+		}
+		synctest.Wait()
+		if f.underWay != 0 {
+			t.Errorf("%d statements are under way after the last", f.underWay)
+		}
+	})
+}
+
+func TestGatherIsDirectWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		ctx, cancel := context.WithCancel(t.Context())
+		result := f.call(ctx, gatherKey(1))
+		<-f.sent
+		cancel() // a statement of one call ends with it
+		if r := <-result; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("got %v", r.err)
+		}
+		synctest.Wait()
+		if f.underWay != 0 {
+			t.Errorf("%d statements are under way after the last", f.underWay)
+		}
+	})
+}
+
+func TestGatherOutlivesCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone, stays := f.call(ctx, gatherKey(1)), f.call(t.Context(), gatherKey(2))
+		synctest.Wait()
+		busy[0].answer <- nil
+		joined := <-f.sent
+		cancel()
+		if r := <-gone; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("the call that went away: %v", r.err)
+		}
+		if joined.ctx.Err() != nil {
+			t.Error("its statement ended with it")
+		}
+		joined.answer <- nil
+		if r := <-stays; r.err != nil {
+			t.Errorf("the other call: %v", r.err)
+		}
+		for _, statement := range busy[1:] {
+			statement.answer <- nil
+		}
+	})
+}
+
+func TestGatherTellsAllOfFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		one, two := f.call(t.Context(), gatherKey(1)), f.call(t.Context(), gatherKey(2))
+		synctest.Wait()
+		busy[0].answer <- registry.ErrClosed // fails its own call only
+		joined := <-f.sent
+		joined.answer <- registry.ErrUnavailable
+		for _, result := range []<-chan gatherResult{one, two} {
+			if r := <-result; !errors.Is(r.err, registry.ErrUnavailable) {
+				t.Errorf("got %v", r.err)
+			}
+		}
+		for _, statement := range busy[1:] {
+			statement.answer <- nil
+		}
+	})
+}
+
+func TestGatherPassesTheSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), slowStatement/2)
+		defer cancel()
+		hasty, patient := f.call(ctx, gatherKey(1)), f.call(t.Context(), gatherKey(2))
+		if r := <-hasty; !errors.Is(r.err, context.DeadlineExceeded) {
+			t.Errorf("a call whose context ended: %v", r.err)
+		}
+		passing := <-f.sent
+		if time.Since(began) != slowStatement || !slices.Equal(passing.keys, []registry.Key{gatherKey(2)}) {
+			t.Errorf("%v was sent after %s", passing.keys, time.Since(began))
+		}
+		passing.answer <- nil
+		if r := <-patient; r.err != nil {
+			t.Errorf("got %v", r.err)
+		}
+		for _, statement := range busy {
+			statement.answer <- nil
+		}
+		synctest.Wait()
+		if f.underWay != 0 || len(f.sent) != 0 {
+			t.Errorf("%d statements are under way and %d were sent for nobody", f.underWay, len(f.sent))
+		}
+	})
+}
+
+func TestGatherKeepsStatementsSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		many := make([]registry.Key, joinedKeysMax)
+		for i := range many {
+			many[i] = gatherKey(i)
+		}
+		large := f.call(t.Context(), append(many, gatherKey(-9))...) // too large to be joined, so it does not wait
+		alone := <-f.sent
+		if len(alone.keys) != joinedKeysMax+1 {
+			t.Fatalf("a call of %d keys was sent as one of %d", joinedKeysMax+1, len(alone.keys))
+		}
+		alone.answer <- nil
+		if r := <-large; r.err != nil || len(r.found) != joinedKeysMax+1 {
+			t.Errorf("got %d records, %v", len(r.found), r.err)
+		}
+		f.call(t.Context(), many...)
+		synctest.Wait()
+		f.call(t.Context(), gatherKey(1))
+		synctest.Wait()
+		busy[0].answer <- nil
+		first := <-f.sent
+		if len(first.keys) != joinedKeysMax {
+			t.Errorf("%d keys were joined, at most %d may be", len(first.keys), joinedKeysMax)
+		}
+		first.answer <- nil
+		second := <-f.sent
+		if len(second.keys) != 1 {
+			t.Errorf("then %d keys were joined, want the one that is left", len(second.keys))
+		}
+		second.answer <- nil
+		for _, statement := range busy[1:] {
+			statement.answer <- nil
+		}
+	})
+}
