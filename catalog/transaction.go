@@ -172,9 +172,21 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		}
 		aborted := attempt == 0 && c.abortDead(ctx, scope.pointers)
 		if !aborted && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
-			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds one of the tables of this transaction; nothing was changed, try again")
+			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds %s; nothing was changed, try again", t.heldTable(err))
 		}
 	}
+}
+
+// heldTable names, for people, the table whose lock conflict says could not be had. Where more than a table is held, none is named.
+func (t *transaction) heldTable(conflict error) string {
+	if held, ok := errors.AsType[*locks.ConflictError](conflict); ok {
+		for _, p := range t.parts {
+			if !p.create && held.Blocked.Path == locks.Pointer(t.warehouse, p.found.pointer.ID.String()) {
+				return "the table " + p.ident.String()
+			}
+		}
+	}
+	return "one of the tables of this transaction"
 }
 
 // abortDead fences the coordinators of transactions that are past their deadline and work on one of pointers, and tells

@@ -285,7 +285,11 @@ func TestTransactionMeetsLock(t *testing.T) {
 		f.create(name)
 	}
 	hook.once(func() {
-		wantKind(t, f.transact(on("b", setProperty(t, "m", "1")), on("c", setProperty(t, "m", "1"))), moorage.KindCommitFailed)
+		err := f.transact(on("c", setProperty(t, "m", "1")), on("b", setProperty(t, "m", "1")))
+		wantKind(t, err, moorage.KindCommitFailed)
+		if message := moorage.MessageOf(err); !strings.Contains(message, "the table "+ident("b").String()+";") {
+			t.Errorf("it does not say which table is held: %q", message)
+		}
 		if err := f.transact(on("c", setProperty(t, "alone", "1"))); err != nil {
 			t.Errorf("a table that nobody works on: %v", err)
 		}
@@ -298,6 +302,24 @@ func TestTransactionMeetsLock(t *testing.T) {
 		t.Errorf("what was refused holds a lock: %v", err)
 	}
 	f.wantClean()
+}
+
+// Where all of the warehouse is held no table is named.
+func TestTransactionMeetsLockOfAll(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	hold, err := f.locks.Acquire(f.ctx, lockRequest(OpDropWarehouse, lockScope{warehouse: testWarehouse}), locks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
+	wantKind(t, err, moorage.KindCommitFailed)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "one of the tables") {
+		t.Errorf("the client is told %q", message)
+	}
 }
 
 // A transaction that may wait for a lock gets it when it is released, and changes nothing when it is not.

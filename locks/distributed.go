@@ -201,7 +201,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *operation, patience
 			continue
 		case nonBlocking:
 			d.observer.LockConflicted(blocked.Path.Level())
-			return errConflict(blocked)
+			return &ConflictError{blocked}
 		}
 		queue.at(blocked)
 		if settled != nil {

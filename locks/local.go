@@ -107,7 +107,7 @@ func (l *Local) acquire(ctx context.Context, plan []Grant, patience *patience) e
 		l.observer.LockConflicted(blocked.Path.Level())
 		if nonBlocking {
 			l.release(plan[:taken])
-			return errConflict(blocked)
+			return &ConflictError{blocked}
 		}
 		if err := l.wait(ctx, blocked, turn, patience); err != nil {
 			l.release(plan[:taken])

@@ -10,7 +10,7 @@ import (
 type Manager interface {
 	// Acquire takes everything that request names, and the ancestor modes that this implies,
 	// in one sorted pass: see Plan. It returns when all of it is held, or with nothing held and
-	// ErrConflict (non-blocking), ErrTimeout, the context's error, or ErrUnavailable, each possibly wrapped with
+	// a *ConflictError (non-blocking), or ErrTimeout, the context's error, or ErrUnavailable, each possibly wrapped with
 	// the lock that could not be had. An empty request is granted at once.
 	Acquire(ctx context.Context, request Request, options Options) (Hold, error)
 }
@@ -63,3 +63,15 @@ var (
 	// ErrUnavailable: the store of leases could not be asked or did not answer, or the manager was closed. Nothing is held.
 	ErrUnavailable = errors.New("locks: store of leases unavailable")
 )
+
+// ConflictError is the ErrConflict of a non-blocking Acquire.
+type ConflictError struct {
+	// Blocked is the lock that could not be had: the first in the order of Plan. Its path may be an ancestor of what was requested.
+	Blocked Grant
+}
+
+// Error names the lock, for logs.
+func (e *ConflictError) Error() string { return ErrConflict.Error() + ": " + e.Blocked.String() }
+
+// Unwrap returns ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }

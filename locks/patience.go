@@ -48,8 +48,5 @@ func (p *patience) ended(err error) {
 	}
 }
 
-// errConflict names the lock that a non-blocking Acquire could not have.
-func errConflict(blocked Grant) error { return fmt.Errorf("%w: %s", ErrConflict, blocked) }
-
 // errWait names the lock that was waited for in vain.
 func errWait(blocked Grant, err error) error { return fmt.Errorf("%w: wait for %s", err, blocked) }
