@@ -47,14 +47,25 @@ func TestBlockedPurge(t *testing.T) {
 		}
 		return records[0].State
 	}
-	for range purgeAttemptsMax {
+	wantStats := func(want PurgeStats) {
+		t.Helper()
+		if got := f.PurgeStats(); got != want {
+			t.Errorf("stats: got %+v, want %+v", got, want)
+		}
+	}
+	wantStats(PurgeStats{})
+	for i := range int64(purgeAttemptsMax) {
 		if state() == registry.StateBlocked {
 			t.Fatal("given up too early")
+		}
+		if i > 0 {
+			wantStats(PurgeStats{Unfinished: 1, Failures: i})
 		}
 		if err := f.purgeAll(f.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
+	wantStats(PurgeStats{Unfinished: 1, Blocked: 1, Failures: purgeAttemptsMax})
 	if state() != registry.StateBlocked {
 		t.Fatal("not given up")
 	}
@@ -70,10 +81,12 @@ func TestBlockedPurge(t *testing.T) {
 	if state() != registry.StateBlocked {
 		t.Error("tried again too early")
 	}
+	wantStats(PurgeStats{Unfinished: 1, Blocked: 1, Failures: purgeAttemptsMax})
 	f.clock.Advance(time.Second)
 	if err := f.purgeAll(f.ctx); err != nil {
 		t.Fatal(err)
 	}
+	wantStats(PurgeStats{Failures: purgeAttemptsMax})
 	if _, err := f.files.Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("the file is still there (%v)", err)
 	}

@@ -104,6 +104,7 @@ type Catalog struct {
 	lockTimes locks.Timeouts
 	staged    *stagedFolders
 	sweeps    *sweeps
+	purges    purges
 	workers   *workers
 
 	deadSought   atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never

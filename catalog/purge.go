@@ -29,38 +29,49 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 	if tryBlocked {
 		c.blockedTried.Store(&now)
 	}
-	return c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+	var found PurgeStats
+	err := c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := decode[registry.Task](record)
-		if err != nil {
+		if err != nil || task.Kind != registry.TaskPurge {
 			return true, err
 		}
-		if task.Kind != registry.TaskPurge || record.State == registry.StateBlocked && !tryBlocked || now.Before(task.NotBefore) {
-			return true, nil
+		left := record
+		if (record.State != registry.StateBlocked || tryBlocked) && !now.Before(task.NotBefore) {
+			left, err = c.tryPurge(ctx, record, task)
 		}
-		err = c.purge(ctx, task)
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		if err != nil && !errors.Is(err, errTaskGone) {
-			c.log.WarnContext(ctx, "purge did not finish", "task", task.ID, "pointer", task.Pointer, "error", err)
-			err = c.noteFailure(ctx, record, task, err)
-		}
-		return true, ignoreTaskGone(err)
+		found.see(left)
+		return true, err
 	})
-}
-
-func ignoreTaskGone(err error) error {
-	if errors.Is(err, errTaskGone) || errors.Is(err, errAgain) {
-		return nil
+	if err == nil {
+		c.purges.looked(found)
 	}
 	return err
+}
+
+// tryPurge makes one attempt, and returns what is left of the task, or the zero record. An error is about the store or
+// ctx, not about the purge.
+func (c *Catalog) tryPurge(ctx context.Context, record registry.Record, task registry.Task) (registry.Record, error) {
+	err := c.purge(ctx, task)
+	switch {
+	case ctx.Err() != nil:
+		return record, ctx.Err()
+	case err == nil, errors.Is(err, errTaskGone):
+		return registry.Record{}, nil
+	}
+	c.purges.failed()
+	c.log.WarnContext(ctx, "purge did not finish", "task", task.ID, "pointer", task.Pointer, "error", err)
+	record.State, err = c.noteFailure(ctx, record, task, err)
+	if errors.Is(err, errAgain) {
+		err = nil // another node noted one
+	}
+	return record, err
 }
 
 // purgeAttemptsMax is after how many failures a purge is given up: Check tells of it, and it is tried rarely.
 const purgeAttemptsMax = 50
 
-// noteFailure writes down in the task why it did not finish.
-func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task registry.Task, cause error) error {
+// noteFailure writes down in the task why it did not finish, and returns its new state; errAgain if it has changed meanwhile.
+func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task registry.Task, cause error) (registry.State, error) {
 	task.Attempts++
 	task.LastError = cause.Error()
 	state := registry.StateNone
@@ -70,10 +81,10 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	}
 	writes, err := encodePuts(put{record.Key, state, task})
 	if err != nil {
-		return err
+		return state, err
 	}
 	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}, Writes: writes})
-	return again(err)
+	return state, again(err)
 }
 
 // purge deletes the files of one dropped table, then its records:

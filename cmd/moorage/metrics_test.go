@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -12,10 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
+	"moorage/catalog"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
+	"moorage/txlog"
 )
 
 // TestMeteredStore holds the decorated store to the contract of all stores.
@@ -134,6 +137,25 @@ func TestLockMetrics(t *testing.T) {
 	}
 }
 
+// TestWorkerMetrics shows what the workers say of themselves.
+func TestWorkerMetrics(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	recovery := txlog.Stats{Unfinished: 5, Blocked: 2, Attempts: 9, Failures: 4, Recovered: 3}
+	purges := catalog.PurgeStats{Unfinished: 8, Blocked: 1, Failures: 6}
+	meterRecovery(metrics, func() txlog.Stats { return recovery })
+	meterPurges(metrics, func() catalog.PurgeStats { return purges })
+	purges.Failures++
+	want := map[string]float64{
+		"moorage_transactions_unfinished": 5, "moorage_transactions_blocked": 2, "moorage_recovery_attempts_total": 9,
+		"moorage_recovery_failures_total": 4, "moorage_transactions_recovered_total": 3,
+		"moorage_purges_unfinished": 8, "moorage_purges_blocked": 1, "moorage_purge_failures_total": 7,
+	}
+	if got := counts(t, metrics); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // TestMetricNames holds the names against the conventions of Prometheus.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
@@ -142,6 +164,8 @@ func TestMetricNames(t *testing.T) {
 	observer := newLockMetrics(metrics)
 	store.observe("get", time.Now(), nil)
 	meterLeases(nil, metrics).observe("try", time.Now(), nil)
+	meterRecovery(metrics, func() txlog.Stats { return txlog.Stats{} })
+	meterPurges(metrics, func() catalog.PurgeStats { return catalog.PurgeStats{} })
 	observer.LockConflicted(locks.LevelPointer)
 	observer.LockWaited(locks.LevelPointer, time.Second, nil)
 	observer.LockHeld(locks.LevelPointer, time.Second)
@@ -181,5 +205,5 @@ func value(metric *dto.Metric) float64 {
 	if metric.GetHistogram() != nil {
 		return float64(metric.GetHistogram().GetSampleCount())
 	}
-	return metric.GetCounter().GetValue()
+	return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 }

@@ -150,6 +150,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		return nil, errors.Join(err, locks.close())
 	}
 	meterRecovery(metrics, made.RecoveryStats)
+	meterPurges(metrics, made.PurgeStats)
 	handler := rest.New(rest.Config{
 		Catalog:             made,
 		Logger:              logger,
