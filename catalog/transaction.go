@@ -209,7 +209,7 @@ func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 			continue
 		}
 		if _, err := c.transactions.Abort(ctx, entry); err != nil {
-			c.log.WarnContext(ctx, "could not abort a transaction whose tables are needed", "transaction", entry.ID, "error", err)
+			c.log.WarnContext(ctx, "could not abort a transaction whose tables are needed", "commit", entry.ID, "error", err)
 			continue
 		}
 		found = true

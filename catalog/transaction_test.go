@@ -11,7 +11,6 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
-	"moorage/txlog"
 )
 
 // on returns the change of a transaction that request is to the table called name.
@@ -377,45 +376,6 @@ func TestTransactionOfGoneClient(t *testing.T) {
 	}
 	f.wantNoTransactions()
 	f.wantClean()
-}
-
-// Whoever needs a table that a dead transaction has locked aborts that at once.
-func TestTransactionAbortsDead(t *testing.T) {
-	t.Parallel()
-	for _, dead := range []bool{true, false} {
-		t.Run(fmt.Sprintf("dead %t", dead), func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.create("a")
-			b := f.create("b")
-			id, err := f.newID()
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = f.transactions.Begin(f.ctx, txlog.Transaction{
-				ID: id, Warehouse: testWarehouse, Participants: []txlog.Participant{{Ident: ident("b"), Pointer: b.pointer, Writes: true}},
-				Began: f.clock.Now(), Deadline: f.clock.Now().Add(transactionDeadline),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{b.pointer}}), locks.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer hold.Release()
-			want := registry.StatePending
-			if dead {
-				f.clock.Advance(transactionDeadline + time.Second)
-				want = registry.StateAborted
-			}
-			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitFailed)
-			entry, found, err := f.transactions.Get(f.ctx, id)
-			if err != nil || !found || entry.State != want {
-				t.Errorf("the transaction is %s (%t, %v), want %s", entry.State, found, err, want)
-			}
-		})
-	}
 }
 
 // The largest transaction there may be fits into one Apply of each store, whatever it asks for.

@@ -128,23 +128,6 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	f.wantClean()
 }
 
-// Whoever needs a table finds its dead transaction behind one whose record cannot be read.
-func TestAbortDeadBesideUnreadable(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	f.damage("t")
-	dead := f.abandon("t")
-	f.damage("t")
-	if !f.abortDead(f.ctx, []registry.ID{dead.Participants[0].Pointer}) {
-		t.Error("no dead transaction was found")
-	}
-	entry, found, err := f.transactions.Get(f.ctx, dead.ID)
-	if err != nil || !found || entry.State != registry.StateAborted {
-		t.Errorf("it is %s (%t, %v)", entry.State, found, err)
-	}
-}
-
 // mendingStore calls mend, once, before the next Apply.
 type mendingStore struct {
 	registry.Store
