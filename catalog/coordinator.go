@@ -26,8 +26,10 @@ type coordinator struct {
 	change registry.Change
 	record txlog.Entry // zero until it has begun
 
-	applied bool     // it has come true
-	foreign []string // recorded files whose names turned out to be somebody else's
+	applied bool // it has come true
+
+	mu      sync.Mutex // guards foreign while files are written; leaf
+	foreign []string   // recorded files whose names turned out to be somebody else's
 }
 
 // tryTransaction makes one attempt with a commit id of its own; errAgain if that was fenced. stale says that what t has
@@ -166,23 +168,50 @@ func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
 	return nil
 }
 
-// write stores files, several at a time.
+// write stores files: together where their storage can do that, several at a time where it cannot.
 func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
-	var mu sync.Mutex // guards o.foreign
+	together := make(map[storage.Batcher][]metadataFile)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
 	for _, file := range files {
-		group.Go(func() error {
-			err := file.write(ctx)
-			if errors.Is(err, storage.ErrExists) {
-				mu.Lock()
-				defer mu.Unlock()
-				o.foreign = append(o.foreign, file.location)
-			}
-			return err
-		})
+		if batcher, ok := file.storage.(storage.Batcher); ok {
+			together[batcher] = append(together[batcher], file)
+			continue
+		}
+		group.Go(func() error { return o.wrote(file, file.write(ctx)) })
+	}
+	for batcher, files := range together {
+		group.Go(func() error { return o.writeTogether(ctx, batcher, files) })
 	}
 	return group.Wait()
+}
+
+func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []metadataFile) error {
+	bodies := make([]storage.File, len(files))
+	for i, file := range files {
+		body, err := file.content()
+		if err != nil {
+			return err
+		}
+		bodies[i] = storage.File{Location: file.location, Body: body}
+	}
+	var first error
+	for i, err := range batcher.CreateAll(ctx, bodies) {
+		if err = o.wrote(files[i], createError(files[i].location, err)); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// wrote returns err, which the write of file answered, and remembers if that name is somebody else's.
+func (o *coordinator) wrote(file metadataFile, err error) error {
+	if errors.Is(err, storage.ErrExists) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.foreign = append(o.foreign, file.location)
+	}
+	return err
 }
 
 // applyOnce makes the transaction true.

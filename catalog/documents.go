@@ -104,22 +104,31 @@ func fileVersion(location string) int {
 	return version
 }
 
-// write stores the file, durably, before anything names it.
-func (f metadataFile) write(ctx context.Context) error {
+// content returns the bytes of the file.
+func (f metadataFile) content() ([]byte, error) {
 	body := f.document.Raw()
 	if len(body) > metadataBytesMax {
-		return moorage.Errorf(moorage.KindTooLarge, "The metadata of the table would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
+		return nil, moorage.Errorf(moorage.KindTooLarge, "The metadata of the table would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
 	}
-	if strings.HasSuffix(f.location, ".gz.metadata.json") {
-		var compressed bytes.Buffer
-		writer := gzip.NewWriter(&compressed)
-		if _, err := writer.Write(body); err != nil {
-			return moorage.E("compress metadata", f.location, moorage.KindInternal, err)
-		}
-		if err := writer.Close(); err != nil {
-			return moorage.E("compress metadata", f.location, moorage.KindInternal, err)
-		}
-		body = compressed.Bytes()
+	if !strings.HasSuffix(f.location, ".gz.metadata.json") {
+		return body, nil
+	}
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	if _, err := writer.Write(body); err != nil {
+		return nil, moorage.E("compress metadata", f.location, moorage.KindInternal, err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, moorage.E("compress metadata", f.location, moorage.KindInternal, err)
+	}
+	return compressed.Bytes(), nil
+}
+
+// write stores the file, durably, before anything names it.
+func (f metadataFile) write(ctx context.Context) error {
+	body, err := f.content()
+	if err != nil {
+		return err
 	}
 	return createError(f.location, f.storage.Create(ctx, f.location, body))
 }

@@ -40,6 +40,19 @@ type Store interface {
 	Delete(ctx context.Context, locations ...string) error
 }
 
+// File is the name and the content of a file that is to be made.
+type File struct {
+	Location string
+	Body     []byte
+}
+
+// Batcher is implemented by stores that make several files durable together sooner than each alone.
+type Batcher interface {
+	// CreateAll is Create of each of files. It returns the errors in their order, nil for a file that was made; the
+	// failure of one does not keep others from being made. Of two with the same location only one is made.
+	CreateAll(ctx context.Context, files []File) []error
+}
+
 // Folders is implemented by stores in which a folder must exist before an engine can
 // write into it. A store of objects has none.
 type Folders interface {

@@ -26,31 +26,63 @@ const (
 // a crash cut short never has its final name. Then the folder is synced. A crash
 // can leave the temporary file.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
-	root, name, err := s.locate(ctx, location)
+	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
 		return err
 	}
-	mine, err := root.startWriting(ctx, name)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", location, err)
+	if err := c.start(ctx); err != nil {
+		return c.explain(err)
 	}
-	defer root.endWriting(name, mine)
-	_, err = root.files.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		mine.hidden.Store(true)
-		folder := path.Dir(name)
-		err = root.inFolder(folder, func() error { return s.createIn(ctx, root.files, folder, name, body) })
-		if err == nil {
-			return nil
-		}
-	}
+	defer c.end()
+	return s.create(ctx, c)
+}
+
+// creation is a Create under way.
+type creation struct {
+	root *root
+	name string
+	file storage.File
+	mine *writing // set by start
+}
+
+func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, error) {
+	root, name, err := s.locate(ctx, file.Location)
+	return &creation{root: root, name: name, file: file}, err
+}
+
+// start waits until nobody else in this process makes the file; if it succeeds, end must be called.
+func (c *creation) start(ctx context.Context) (err error) {
+	c.mine, err = c.root.startWriting(ctx, c.name)
+	return err
+}
+
+func (c *creation) end() { c.root.endWriting(c.name, c.mine) }
+
+// folder returns the name of the folder that holds the file.
+func (c *creation) folder() string { return path.Dir(c.name) }
+
+// explain returns the error that a failed Create returns.
+func (c *creation) explain(err error) error {
 	switch {
-	case err == nil, errors.Is(err, fs.ErrExist):
-		return root.taken(location, name)
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return c.root.taken(c.file.Location, c.name)
 	case isEscape(err), isImpossible(err):
-		return translate(location, err)
+		return translate(c.file.Location, err)
 	}
-	return fmt.Errorf("create %s: %w", location, err)
+	return fmt.Errorf("create %s: %w", c.file.Location, err)
+}
+
+// create makes the file of c.
+func (s *Store) create(ctx context.Context, c *creation) error {
+	return c.explain(c.root.inFolder(c.folder(), func() error {
+		d, err := s.newDraft(c)
+		if err != nil {
+			return err
+		}
+		return d.finish(ctx)
+	}))
 }
 
 // isImpossible tells whether err says that nothing can have such a name: a part of it is too long, or is a file.
@@ -100,38 +132,73 @@ func (r *root) taken(location, name string) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, location)
 }
 
-// createIn makes the file called name in folder, which is there and durable.
-func (s *Store) createIn(ctx context.Context, files fileSystem, folder, name string, body []byte) error {
-	temporary := path.Join(folder, fmt.Sprintf("moorage-%s-%d.tmp", s.temporary, s.serial.Add(1)))
-	err := writeFile(files, temporary, body)
-	if err == nil {
-		err = ctx.Err()
+// draft is a file under its temporary name.
+type draft struct {
+	*creation
+	parent    folderFS
+	temporary string
+	content   handle
+}
+
+// newDraft writes the file of c under a temporary name, in its folder, which must be durable. The draft is not durable;
+// finish must be called. fs.ErrExist if the file is there already.
+func (s *Store) newDraft(c *creation) (*draft, error) {
+	parent, err := c.root.files.Folder(c.folder())
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = files.Link(temporary, name)
+	d := &draft{creation: c, parent: parent, temporary: fmt.Sprintf("moorage-%s-%d.tmp", s.temporary, s.serial.Add(1))}
+	if err := d.write(); err != nil {
+		return nil, errors.Join(err, parent.Close())
 	}
-	// The temporary name is useless now, and harmless if it stays.
-	_ = files.Remove(temporary)
+	return d, nil
+}
+
+// base returns the file's name in its folder.
+func (d *draft) base() string { return path.Base(d.name) }
+
+// write makes the temporary file. From now on nobody finds the final one.
+func (d *draft) write() error {
+	_, err := d.parent.Lstat(d.base())
+	if err == nil {
+		return fs.ErrExist
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.mine.hidden.Store(true)
+	d.content, err = d.parent.OpenFile(d.temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
-	err = syncFolder(files, folder)
-	if err != nil {
-		// Nobody was told of the file or could read it: if it can be undone, it was never there.
-		_ = files.Remove(name)
+	if _, err = d.content.Write(d.file.Body); err != nil {
+		err = errors.Join(err, d.content.Close())
+		d.discard()
 	}
 	return err
 }
 
-// writeFile makes a file that is durable but for its name.
-func writeFile(files fileSystem, name string, body []byte) error {
-	file, err := files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+// finish gives the draft the file's name and makes both durable.
+func (d *draft) finish(ctx context.Context) error {
+	defer d.parent.Close() // nothing is written through it
+	err := errors.Join(d.content.Sync(), d.content.Close())
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = d.parent.Link(d.temporary, d.base())
+	}
+	d.discard()
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(body)
-	if err == nil {
-		err = file.Sync()
+	err = syncFolder(d.parent, ".")
+	if err != nil {
+		// Nobody was told of the file or could read it: if it can be undone, it was never there.
+		_ = d.parent.Remove(d.base())
 	}
-	return errors.Join(err, file.Close())
+	return err
 }
+
+// discard removes the temporary name. It is useless after the link, and harmless if it stays.
+func (d *draft) discard() { _ = d.parent.Remove(d.temporary) }

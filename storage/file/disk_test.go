@@ -36,6 +36,7 @@ type node struct {
 
 	data, synced     []byte           // of a file
 	entries, durable map[string]*node // of a folder
+	removed          bool             // a folder that is held open and has no name: nothing can be made in it
 }
 
 func newDisk(t *testing.T) *disk { return &disk{t: t, root: newFolder()} }
@@ -122,6 +123,15 @@ func (d *disk) cutPower(random *rand.Rand) *disk {
 	return &disk{t: d.t, root: keep(d.root)}
 }
 
+// removeAll removes what is in a folder, and leaves folders useless to those who hold them open.
+func (n *node) removeAll() {
+	for name, entry := range n.entries {
+		delete(n.entries, name)
+		entry.removed = true
+		entry.removeAll()
+	}
+}
+
 // names returns the names that a folder has, or had when it was synced, in order.
 func (n *node) names() []string {
 	var names []string
@@ -198,6 +208,8 @@ func (f diskFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error
 			return syscall.EEXIST
 		case err != nil && flag&os.O_CREATE == 0:
 			return err
+		case folder.removed:
+			return syscall.ENOENT
 		case err != nil:
 			found = &node{mode: mode, modified: time.Now()}
 			folder.entries[base] = found
@@ -223,6 +235,9 @@ func (f diskFS) Link(from, to string) error {
 		found, err := f.root.find(from)
 		if err != nil {
 			return err
+		}
+		if folder.removed {
+			return syscall.ENOENT
 		}
 		if _, ok := folder.entries[base]; ok {
 			return syscall.EEXIST
@@ -266,6 +281,15 @@ func (f diskFS) Stat(name string) (fs.FileInfo, error) {
 		return err
 	})
 	return info, err
+}
+
+func (f diskFS) Folder(name string) (folderFS, error) {
+	var folder folderFS
+	err := f.do("opendir", name+"/.", func(found *node, _ string) error {
+		folder = diskFS{f.disk, found}
+		return nil
+	})
+	return folder, err
 }
 
 func (f diskFS) Close() error { return nil }

@@ -34,6 +34,7 @@ func bodyOf(name string) string { return strings.Repeat("body of "+name+"\n", 3)
 func (w *witness) open() {
 	store, err := open([]string{diskRoot}, w.disk.open)
 	if err == nil {
+		store.atOnce = 1 // the disk serves one at a time
 		w.store = store
 	}
 }
@@ -43,7 +44,25 @@ func (w *witness) create(name string) {
 	if w.store == nil {
 		return
 	}
-	err := w.store.Create(context.Background(), storage.Join(diskRoot, name), []byte(bodyOf(name)))
+	w.answered(name, w.store.Create(context.Background(), storage.Join(diskRoot, name), []byte(bodyOf(name))))
+}
+
+// createAll creates files together, likewise.
+func (w *witness) createAll(names ...string) {
+	if w.store == nil {
+		return
+	}
+	files := make([]storage.File, len(names))
+	for i, name := range names {
+		files[i] = storage.File{Location: storage.Join(diskRoot, name), Body: []byte(bodyOf(name))}
+	}
+	for i, err := range w.store.CreateAll(context.Background(), files) {
+		w.answered(names[i], err)
+	}
+}
+
+// answered remembers what a Create of name answered.
+func (w *witness) answered(name string, err error) {
 	if err == nil {
 		w.owed[name] = "acknowledged"
 	}
@@ -116,10 +135,12 @@ func (w *witness) history() {
 	w.create("s/metadata/1.json")
 	_ = w.store.Delete(ctx, storage.Join(diskRoot, "s/metadata/none.json"))
 	w.create("s/metadata/2.json")
+	w.createAll("b/2.json", "a/b/metadata/4.json", "n/metadata/1.json", "a/b/metadata/2.json", "b/1.json")
 }
 
 var historyNames = []string{
 	"a/b/metadata/1.json", "a/b/metadata/2.json", "e/metadata/1.json", "top.json", "s/metadata/1.json", "s/metadata/2.json",
+	"b/1.json", "b/2.json", "a/b/metadata/4.json", "n/metadata/1.json",
 }
 
 // engineMakes makes folders as an engine does, which syncs nothing.
@@ -243,49 +264,70 @@ func TestPowerCutAmongWriters(t *testing.T) {
 }
 
 // TestRemovedFolderIsMadeAgain removes, as an engine may, the folders of a store before each
-// call of a Create: that succeeds in new ones, which are durable.
+// call of a Create or CreateAll: that succeeds in new ones, which are durable.
 func TestRemovedFolderIsMadeAgain(t *testing.T) {
 	t.Parallel()
+	t.Run("Create", func(t *testing.T) {
+		removeFolders(t, func(w *witness) { w.create("a/b/new.json") })
+	})
+	t.Run("CreateAll", func(t *testing.T) {
+		removeFolders(t, func(w *witness) { w.createAll("a/b/new.json", "a/b/newer.json", "c.json") })
+	})
+}
+
+func removeFolders(t *testing.T, create func(*witness)) {
 	for k := 0; ; k++ {
 		w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 		w.open()
 		w.create("a/b/old.json")
-		start, reached := w.disk.calls, false
-		w.disk.before = func(call int, _ string) error {
+		start, reached, linked := w.disk.calls, false, false
+		w.disk.before = func(call int, op string) error {
+			linked = linked || op == "linkat" && !reached && call != start+k
 			if call == start+k {
 				reached = true
 				root, err := w.disk.root.find("srv/moorage/w")
 				if err != nil {
 					t.Error(err)
 				}
-				delete(root.entries, "a")
+				root.removeAll()
 			}
 			return nil
 		}
 		delete(w.owed, "a/b/old.json")
-		w.create("a/b/new.json")
+		create(w)
 		if !reached {
 			return
 		}
 		if w.owed["a/b/new.json"] == "" {
-			t.Errorf("folders that are removed before call %d make Create fail", k)
+			t.Errorf("folders that are removed before call %d make it fail", k)
 		}
-		if _, err := w.disk.root.find("srv/moorage/w/a/b/new.json"); err == nil {
+		_, err := w.disk.root.find("srv/moorage/w/a/b/new.json")
+		switch {
+		case err == nil:
 			w.checkAll(fmt.Sprintf("folders removed before call %d", k), uint64(k))
+		case !linked:
+			t.Errorf("folders that are removed before call %d, before the file has its name, keep it from being found", k)
 		}
 	}
 }
 
-// TestSyncsOfOneCreate counts the syncs that a Create needs: in a folder that is known, the file's and the
-// folder's.
-func TestSyncsOfOneCreate(t *testing.T) {
+// TestSyncs counts the syncs that a Create needs: in a folder that is known, the file's and the
+// folder's. Those of a CreateAll need as many each.
+func TestSyncs(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 	w.open()
 	for _, row := range []struct {
-		name string
-		want int
-	}{{"a/b/1.json", 4}, {"a/b/2.json", 2}, {"a/c/1.json", 3}, {"2.json", 2}} {
+		names []string
+		want  int
+	}{
+		{[]string{"a/b/1.json"}, 4},
+		{[]string{"a/b/2.json"}, 2},
+		{[]string{"a/c/1.json"}, 3},
+		{[]string{"2.json"}, 2},
+		{[]string{"a/b/3.json", "a/c/3.json", "a/b/4.json"}, 6},
+		{[]string{"a/b/5.json", "a/b/6.json", "a/d/1.json"}, 7},
+	} {
 		syncs := 0
 		w.disk.before = func(_ int, op string) error {
 			if op == "fsync" {
@@ -293,9 +335,13 @@ func TestSyncsOfOneCreate(t *testing.T) {
 			}
 			return nil
 		}
-		w.create(row.name)
+		if len(row.names) == 1 {
+			w.create(row.names[0])
+		} else {
+			w.createAll(row.names...)
+		}
 		if syncs != row.want {
-			t.Errorf("Create of %s syncs %d times, want %d", row.name, syncs, row.want)
+			t.Errorf("to create %s syncs %d times, want %d", row.names, syncs, row.want)
 		}
 	}
 }

@@ -38,11 +38,12 @@ import (
 	"moorage/storage"
 )
 
-// Store is a storage.Store and storage.Folders over the operating system's files. It is safe
+// Store is a storage.Store, storage.Batcher and storage.Folders over the operating system's files. It is safe
 // for concurrent use, also by several processes.
 type Store struct {
-	roots []*root
-	now   func() time.Time
+	roots  []*root
+	now    func() time.Time
+	atOnce int // how many files one CreateAll works on at a time
 
 	// temporary and serial name files that are being written; no two processes draw the same.
 	temporary string
@@ -93,7 +94,7 @@ func openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) 
 	if err != nil {
 		return nil, err
 	}
-	store := &Store{now: time.Now, temporary: rand.Text()}
+	store := &Store{now: time.Now, atOnce: batchAtOnce, temporary: rand.Text()}
 	for _, location := range parsed {
 		files, err := openAsRoot(location.Path)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, newStore)
+	storagetest.RunBatcher(t, newStore)
 	storagetest.RunFolders(t, newStore)
 }
 

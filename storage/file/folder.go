@@ -123,7 +123,7 @@ func mustBeFolder(files fileSystem, name string) error {
 }
 
 // syncFolder makes durable which names are in the folder called name.
-func syncFolder(files fileSystem, name string) error {
+func syncFolder(files folderFS, name string) error {
 	folder, err := files.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err

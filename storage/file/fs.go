@@ -12,12 +12,19 @@ import (
 // through it. Names are relative, with slashes; "." is the folder. A name whose links lead out of
 // the folder is an error that isEscape knows.
 type fileSystem interface {
-	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
+	folderFS
 	Mkdir(name string, mode fs.FileMode) error
-	Link(from, to string) error
-	Remove(name string) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
+	// Folder opens the folder called name: the kernel is led to it once for all that is done in it.
+	Folder(name string) (folderFS, error)
+}
+
+// folderFS is what a fileSystem can do in one folder.
+type folderFS interface {
+	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
+	Link(from, to string) error
+	Remove(name string) error
 	Lstat(name string) (fs.FileInfo, error)
 	Close() error
 }
@@ -29,9 +36,21 @@ type handle interface {
 	Sync() error
 }
 
-// rootFS is a folder of the operating system.
+// osFolder is a folder of the operating system.
+type osFolder struct{ *os.Root }
+
+// OpenFile implements folderFS.
+func (f osFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	file, err := f.Root.OpenFile(name, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// rootFS is a folder of the operating system, and what is below it.
 type rootFS struct {
-	*os.Root
+	osFolder
 	folder *os.File // the same folder
 }
 
@@ -44,7 +63,7 @@ func openRoot(path string) (fileSystem, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return rootFS{root, folder}, nil
+	return rootFS{osFolder{root}, folder}, nil
 }
 
 // Close implements fileSystem.
@@ -59,19 +78,20 @@ func (r rootFS) Stat(name string) (fs.FileInfo, error) {
 	return r.Root.Stat(name)
 }
 
-// OpenFile implements fileSystem.
-func (r rootFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
-	file, err := r.Root.OpenFile(name, flag, mode)
+// Folder implements fileSystem.
+func (r rootFS) Folder(name string) (folderFS, error) {
+	root, err := r.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
-	return file, nil
+	return osFolder{root}, nil
 }
 
 // absentFS is a folder that is not there.
 type absentFS struct{}
 
 func (absentFS) OpenFile(string, int, fs.FileMode) (handle, error) { return nil, fs.ErrNotExist }
+func (absentFS) Folder(string) (folderFS, error)                   { return nil, fs.ErrNotExist }
 func (absentFS) Mkdir(string, fs.FileMode) error                   { return fs.ErrNotExist }
 func (absentFS) Link(string, string) error                         { return fs.ErrNotExist }
 func (absentFS) Remove(string) error                               { return fs.ErrNotExist }

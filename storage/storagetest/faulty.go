@@ -67,6 +67,7 @@ type FaultyStore struct {
 
 var (
 	_ storage.Store   = (*FaultyStore)(nil)
+	_ storage.Batcher = (*FaultyStore)(nil)
 	_ storage.Folders = (*FaultyStore)(nil)
 	_ storage.Local   = (*FaultyStore)(nil)
 )
@@ -94,6 +95,15 @@ func (f *FaultyStore) Dead() bool {
 // Create implements storage.Store.
 func (f *FaultyStore) Create(ctx context.Context, location string, body []byte) error {
 	return f.do(MethodCreate, func() error { return f.store.Create(ctx, location, body) })
+}
+
+// CreateAll implements storage.Batcher: each file is a call of Create, one after the other, so that each has its own fault.
+func (f *FaultyStore) CreateAll(ctx context.Context, files []storage.File) []error {
+	failures := make([]error, len(files))
+	for i, file := range files {
+		failures[i] = f.Create(ctx, file.Location, file.Body)
+	}
+	return failures
 }
 
 // Open implements storage.Store. Reading from what it returns is not counted and has no faults.

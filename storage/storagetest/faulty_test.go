@@ -27,6 +27,7 @@ func TestFaultyPasses(t *testing.T) {
 		return storagetest.Faulty(store, pass), root
 	}
 	storagetest.Run(t, open)
+	storagetest.RunBatcher(t, open)
 	storagetest.RunFolders(t, open)
 }
 

@@ -38,6 +38,18 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
+// RunBatcher checks that the stores that open returns, which must implement storage.Batcher,
+// keep its contract.
+func RunBatcher(t *testing.T, open Open) {
+	t.Helper()
+	run(t, open, []check[batchStore]{
+		{"CreateAll", testCreateAll},
+		{"CreateAllAnswersEach", testCreateAllAnswersEach},
+		{"CreateAllRace", testCreateAllRace},
+		{"CreateAllCancelled", testCreateAllCancelled},
+	})
+}
+
 // RunFolders checks that the stores that open returns, which must implement storage.Folders,
 // keep its contract.
 func RunFolders(t *testing.T, open Open) {
@@ -47,6 +59,11 @@ func RunFolders(t *testing.T, open Open) {
 		{"RemoveEmptyFolder", testRemoveEmptyFolder},
 		{"RemoveWhileCreating", testRemoveWhileCreating},
 	})
+}
+
+type batchStore interface {
+	storage.Store
+	storage.Batcher
 }
 
 type folderStore interface {

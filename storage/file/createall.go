@@ -1,0 +1,100 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage/storage"
+)
+
+const (
+	// batchAtOnce is how many files one CreateAll works on at a time.
+	batchAtOnce = 16
+	// batchMax is how many files are written before the first is synced. All of them are open at once.
+	batchMax = 64
+)
+
+// batched is one file of a CreateAll.
+type batched struct {
+	*creation
+	index int
+	draft *draft // once it is written
+	err   error  // why it takes no further step
+}
+
+// CreateAll implements storage.Batcher. All files are written before the first is synced: a file system with a
+// journal writes that once for all that is in it by then, and once more for what comes later.
+func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
+	failures := make([]error, len(files))
+	byRoot := make(map[*root][]*batched)
+	for i, file := range files {
+		c, err := s.newCreation(ctx, file)
+		if failures[i] = err; err == nil {
+			byRoot[c.root] = append(byRoot[c.root], &batched{creation: c, index: i})
+		}
+	}
+	for _, root := range s.roots {
+		for _, b := range s.createBatch(ctx, root, byRoot[root]) {
+			failures[b.index] = b.err
+		}
+	}
+	return failures
+}
+
+// createBatch makes the files of batch, which are all in root, and returns it.
+func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) []*batched {
+	// Whoever makes some of the same files starts them in the same order, so none waits for one that waits for it.
+	slices.SortFunc(batch, func(a, b *batched) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.index, b.index)) })
+	for i, b := range batch {
+		if i > 0 && b.name == batch[i-1].name {
+			b.err = fs.ErrExist
+		} else if b.err = b.start(ctx); b.err == nil {
+			defer b.end()
+		}
+	}
+	for some := range slices.Chunk(batch, batchMax) {
+		s.createTogether(ctx, root, some)
+	}
+	for _, b := range batch {
+		if errors.Is(b.err, fs.ErrNotExist) { // its folder was removed meanwhile
+			b.err = s.create(ctx, b.creation)
+		} else {
+			b.err = b.explain(b.err)
+		}
+	}
+	return batch
+}
+
+// createTogether makes all of batch that have no error.
+func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
+	root.mu.RLock()
+	defer root.mu.RUnlock()
+	s.each(batch, func(b *batched) error {
+		err := root.ensureFolderLocked(b.folder())
+		if err == nil {
+			b.draft, err = s.newDraft(b.creation)
+		}
+		if err == nil {
+			startWriteout(b.draft.content)
+		}
+		return err
+	})
+	s.each(batch, func(b *batched) error { return b.draft.finish(ctx) })
+}
+
+// each calls do for all of batch that have no error, several at a time, and keeps the errors.
+func (s *Store) each(batch []*batched, do func(*batched) error) {
+	var group errgroup.Group
+	group.SetLimit(s.atOnce)
+	for _, b := range batch {
+		if b.err == nil {
+			group.Go(func() error { b.err = do(b); return nil })
+		}
+	}
+	_ = group.Wait() // each file has its own error
+}
