@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -125,14 +126,20 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 	return nil
 }
 
-// buildParticipants checks what each table must be like and builds what it is to be, against what was read.
+// buildParticipants checks what each table must be like and builds what it is to be, against what was read: as many at a
+// time as there are processors, because that is work and no waiting.
 func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range t.parts {
-		if err := c.buildParticipant(ctx, p); err != nil {
-			return ofTable(p.ident, err)
-		}
+		group.Go(func() error {
+			if err := c.buildParticipant(ctx, p); err != nil {
+				return ofTable(p.ident, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {

@@ -98,7 +98,7 @@ func branchAndForget(w *world, id int) string {
 		id-1, id-1, id, id, time.Now().UnixMilli(), w.uri("ns/t/metadata/snap.avro"), id, id)
 }
 
-// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk tells.
+// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk tells, or one with 204.
 func readWholeAnswer(connection net.Conn, buffer []byte) error {
 	have := 0
 	for {
@@ -111,6 +111,9 @@ func readWholeAnswer(connection net.Conn, buffer []byte) error {
 		head, _, whole := strings.Cut(text, "\r\n\r\n")
 		if !whole {
 			continue
+		}
+		if strings.HasPrefix(head, "HTTP/1.1 204") {
+			return nil
 		}
 		if !strings.HasPrefix(head, "HTTP/1.1 200") {
 			return fmt.Errorf("answer %s", buffer[:have])

@@ -1,0 +1,67 @@
+package rest_test
+
+import (
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// BenchmarkTransaction is a commit of one table beside a transaction of ten, as a client waits for them: from the request's
+// bytes on a connection to the answer's. Each sets a property of each table.
+func BenchmarkTransaction(b *testing.B) {
+	worlds := []struct {
+		name string
+		open func(b *testing.B) *world
+	}{
+		{"memory", func(b *testing.B) *world { return newMemoryWorld(b) }},
+		{"file", newDiskWorld},
+	}
+	for _, store := range worlds {
+		for _, encoding := range []string{"identity", "gzip"} {
+			b.Run(fmt.Sprintf("store=%s/%s/commit", store.name, encoding), func(b *testing.B) {
+				benchmarkPosts(b, store.open(b), encoding, 1, func(n int) (path, body string) {
+					return pathTables + "/t0", fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"%d"}}]}`, n)
+				})
+			})
+		}
+		for _, tables := range []int{2, 10} {
+			b.Run(fmt.Sprintf("store=%s/tables=%d", store.name, tables), func(b *testing.B) {
+				benchmarkPosts(b, store.open(b), "gzip", tables, func(n int) (path, body string) {
+					var changes []string
+					for table := range tables {
+						changes = append(changes, fmt.Sprintf(`{"identifier":{"namespace":["ns"],"name":"t%d"},"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"%d"}}]}`, table, n))
+					}
+					return pathTransact, `{"table-changes":[` + strings.Join(changes, ",") + `]}`
+				})
+			})
+		}
+	}
+}
+
+// benchmarkPosts makes tables and sends one request after the other over one connection.
+func benchmarkPosts(b *testing.B, w *world, encoding string, tables int, request func(n int) (path, body string)) {
+	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
+	for table := range tables {
+		w.must("POST", pathTables, fmt.Sprintf(`{"name":"t%d","schema":%s,"properties":{"write.metadata.previous-versions-max":"10"}}`, table, schemaJSON))
+	}
+	server := httptest.NewServer(w)
+	defer server.Close()
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer connection.Close()
+	buffer := make([]byte, 1<<20)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		path, body := request(n)
+		if _, err := fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, encoding, len(body), body); err != nil {
+			b.Fatal(err)
+		}
+		if err := readWholeAnswer(connection, buffer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
