@@ -81,7 +81,14 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 		if err != nil {
 			return err
 		}
-		return d.finish(ctx)
+		defer d.close()
+		if err = d.sync(); err == nil {
+			err = d.publish(ctx)
+		}
+		if err == nil {
+			err = d.settle()
+		}
+		return err
 	}))
 }
 
@@ -132,7 +139,8 @@ func (r *root) taken(location, name string) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, location)
 }
 
-// draft is a file under its temporary name.
+// draft is a file on its way: sync, publish and settle take it there, in this order, each if the one before succeeded. A step that
+// fails leaves nothing behind, as far as it can.
 type draft struct {
 	*creation
 	parent    folderFS
@@ -140,8 +148,8 @@ type draft struct {
 	content   handle
 }
 
-// newDraft writes the file of c under a temporary name, in its folder, which must be durable. The draft is not durable;
-// finish must be called. fs.ErrExist if the file is there already.
+// newDraft writes the file of c under a temporary name, in its folder, which must be durable; close must be called.
+// fs.ErrExist if the file is there already.
 func (s *Store) newDraft(c *creation) (*draft, error) {
 	parent, err := c.root.files.Folder(c.folder())
 	if err != nil {
@@ -178,27 +186,36 @@ func (d *draft) write() error {
 	return err
 }
 
-// finish gives the draft the file's name and makes both durable.
-func (d *draft) finish(ctx context.Context) error {
-	defer d.parent.Close() // nothing is written through it
+// sync makes the draft durable but for its name.
+func (d *draft) sync() error {
 	err := errors.Join(d.content.Sync(), d.content.Close())
-	if err == nil {
-		err = ctx.Err()
+	if err != nil {
+		d.discard()
 	}
+	return err
+}
+
+// publish gives the draft the file's name.
+func (d *draft) publish(ctx context.Context) error {
+	err := ctx.Err()
 	if err == nil {
 		err = d.parent.Link(d.temporary, d.base())
 	}
 	d.discard()
-	if err != nil {
-		return err
-	}
-	err = syncFolder(d.parent, ".")
+	return err
+}
+
+// settle makes the file's name durable.
+func (d *draft) settle() error {
+	err := syncFolder(d.parent, ".")
 	if err != nil {
 		// Nobody was told of the file or could read it: if it can be undone, it was never there.
 		_ = d.parent.Remove(d.base())
 	}
 	return err
 }
+
+func (d *draft) close() { _ = d.parent.Close() } // nothing was written through it
 
 // discard removes the temporary name. It is useless after the link, and harmless if it stays.
 func (d *draft) discard() { _ = d.parent.Remove(d.temporary) }

@@ -15,7 +15,7 @@ import (
 const (
 	// batchAtOnce is how many files one CreateAll works on at a time.
 	batchAtOnce = 16
-	// batchMax is how many files are written before the first is synced. All of them are open at once.
+	// batchMax is how many files take their steps together. All of them are open at once.
 	batchMax = 64
 )
 
@@ -27,8 +27,9 @@ type batched struct {
 	err   error  // why it takes no further step
 }
 
-// CreateAll implements storage.Batcher. All files are written before the first is synced: a file system with a
-// journal writes that once for all that is in it by then, and once more for what comes later.
+// CreateAll implements storage.Batcher. The files take each step of Create together: all are written, all are synced, all
+// get their names, all folders are synced. A file system with a journal writes that once for all who wait for it, and
+// again for each who comes later.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	byRoot := make(map[*root][]*batched)
@@ -84,7 +85,14 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 		}
 		return err
 	})
-	s.each(batch, func(b *batched) error { return b.draft.finish(ctx) })
+	s.each(batch, func(b *batched) error { return b.draft.sync() })
+	s.each(batch, func(b *batched) error { return b.draft.publish(ctx) })
+	s.each(batch, func(b *batched) error { return b.draft.settle() })
+	for _, b := range batch {
+		if b.draft != nil {
+			b.draft.close()
+		}
+	}
 }
 
 // each calls do for all of batch that have no error, several at a time, and keeps the errors.

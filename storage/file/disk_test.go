@@ -123,12 +123,16 @@ func (d *disk) cutPower(random *rand.Rand) *disk {
 	return &disk{t: d.t, root: keep(d.root)}
 }
 
-// removeAll removes what is in a folder, and leaves folders useless to those who hold them open.
-func (n *node) removeAll() {
-	for name, entry := range n.entries {
-		delete(n.entries, name)
-		entry.removed = true
-		entry.removeAll()
+// remove removes the entry called name of a folder, with all that is in it. A folder that somebody holds open is of no use then.
+func (n *node) remove(name string) {
+	entry, ok := n.entries[name]
+	if !ok {
+		return
+	}
+	delete(n.entries, name)
+	entry.removed = true
+	for inside := range entry.entries {
+		entry.remove(inside)
 	}
 }
 

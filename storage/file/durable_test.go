@@ -289,7 +289,7 @@ func removeFolders(t *testing.T, create func(*witness)) {
 				if err != nil {
 					t.Error(err)
 				}
-				root.removeAll()
+				root.remove("a")
 			}
 			return nil
 		}
