@@ -255,8 +255,7 @@ func (c *Catalog) claimMove(ctx context.Context, found *resolved, location strin
 // deleteTrimmed deletes the metadata files that fell out of the table's metadata log with a commit that
 // certainly happened, if the table wants that. A failure leaves files that nothing names.
 func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) {
-	wanted, _ := next.document.Property(propDeleteAfterCommit)
-	if enabled, err := strconv.ParseBool(wanted); err != nil || !enabled {
+	if !trims(next.document) {
 		return
 	}
 	kept := map[string]bool{next.location: true}
@@ -275,6 +274,13 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *meta
 	if err := next.storage.Delete(ctx, trimmed...); err != nil {
 		c.log.WarnContext(ctx, "could not delete old metadata files", "ident", found.pointer.Identifier(), "error", fmt.Errorf("delete %d files: %w", len(trimmed), err))
 	}
+}
+
+// trims tells whether a table wants metadata files to be deleted that fall out of its metadata log.
+func trims(document *metadata.Document) bool {
+	wanted, _ := document.Property(propDeleteAfterCommit)
+	enabled, err := strconv.ParseBool(wanted)
+	return err == nil && enabled
 }
 
 // namesNone tells whether the pointer is live and its current version is none of files, which are about to be

@@ -249,7 +249,7 @@ func (o *coordinator) finish(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(filesAtOnce)
 	for _, p := range o.t.parts {
-		if !p.create && p.writes() {
+		if !p.create && p.writes() && trims(p.next.document) {
 			group.Go(func() error { o.deleteTrimmed(ctx, p.found, p.base, p.next); return nil })
 		}
 	}

@@ -41,6 +41,12 @@ func newDocuments(bytesMax int64) *documents {
 	})}
 }
 
+// keeps tells whether the document at location is kept.
+func (d *documents) keeps(location string) bool {
+	_, ok := d.cache.GetEntryQuietly(location)
+	return ok
+}
+
 // document returns the metadata document at location: kept, or read and parsed, once for all who ask at
 // the same time. A file that is missing is KindNotFound, one that cannot be parsed has the
 // kind of metadata.Parse.

@@ -82,26 +82,38 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	return c.readDocuments(ctx, t)
 }
 
-// readDocuments reads the documents that the pointers of t name, several at a time.
+// readDocuments reads the documents that the pointers of t name; files several at a time.
 func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	var bytes atomic.Int64
+	read := func(ctx context.Context, p *participant) (err error) {
+		if p.base, err = c.currentDocument(ctx, p.found); err != nil {
+			return ofTable(p.ident, err)
+		}
+		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
+			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
+		}
+		return nil
+	}
+	var others []*participant
+	for _, p := range t.parts {
+		switch {
+		case p.create:
+		case c.documents.keeps(p.found.pointer.MetadataLocation):
+			if err := read(ctx, p); err != nil {
+				return err
+			}
+		default:
+			others = append(others, p)
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
-	for _, p := range t.parts {
-		if p.create {
-			continue
-		}
-		group.Go(func() (err error) {
+	for _, p := range others {
+		group.Go(func() error {
 			if ctx.Err() != nil { // a read would not end with it, because others may wait for the document
 				return ctx.Err()
 			}
-			if p.base, err = c.currentDocument(ctx, p.found); err != nil {
-				return ofTable(p.ident, err)
-			}
-			if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
-				return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
-			}
-			return nil
+			return read(ctx, p)
 		})
 	}
 	return group.Wait()

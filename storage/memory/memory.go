@@ -71,6 +71,15 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return nil
 }
 
+// CreateAll writes new files.
+func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
+	failures := make([]error, len(files))
+	for i, file := range files {
+		failures[i] = s.Create(ctx, file.Location, file.Body)
+	}
+	return failures
+}
+
 // Open returns the content of a file.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	found, err := s.find(ctx, location)

@@ -13,13 +13,15 @@ func TestStore(t *testing.T) {
 	for _, root := range []string{"memory://x/w", "file:///w", "s3://bucket/w"} {
 		t.Run(root, func(t *testing.T) {
 			t.Parallel()
-			storagetest.Run(t, func(t *testing.T) (storage.Store, string) {
+			open := func(t *testing.T) (storage.Store, string) {
 				store, err := memory.New().Within([]string{root})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return store, root
-			})
+			}
+			storagetest.Run(t, open)
+			storagetest.RunBatcher(t, open)
 		})
 	}
 }
