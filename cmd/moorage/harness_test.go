@@ -8,19 +8,29 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // asCommand is the variable that makes the test binary behave as moorage itself, so that tests can
-// start processes of it without building anything.
-const asCommand = "TEST_RUN_AS_MOORAGE"
+// start processes of it without building anything. Its values say how.
+const (
+	asCommand  = "TEST_RUN_AS_MOORAGE"
+	asUsual    = "usual"
+	asIgnoring = "ignoring SIGHUP" // as nohup starts it
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
+	switch os.Getenv(asCommand) {
+	case asIgnoring:
+		signal.Ignore(syscall.SIGHUP)
+		fallthrough
+	case asUsual:
 		main()
 	}
 	os.Exit(m.Run())
@@ -84,8 +94,14 @@ func startServe(t *testing.T, args ...string) *served {
 // startProcess runs serve in a process of its own.
 func startProcess(t *testing.T, args ...string) (*served, *exec.Cmd) {
 	t.Helper()
+	return startProcessAs(t, asUsual, args...)
+}
+
+// startProcessAs is startProcess; as says how the process is started.
+func startProcessAs(t *testing.T, as string, args ...string) (*served, *exec.Cmd) {
+	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	process.Env = append(os.Environ(), asCommand+"=1")
+	process.Env = append(os.Environ(), asCommand+"="+as)
 	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
 	process.Stdout, process.Stderr = s.stdout, s.stderr
 	if err := process.Start(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -107,6 +108,15 @@ func isSentence(stderr, about string) bool {
 // TestSignalLetsCommitsEnd sends half of a commit, then the signal, then the other half.
 func TestSignalLetsCommitsEnd(t *testing.T) {
 	t.Parallel()
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP) // else a process that nohup has started would start others that ignore it
+	t.Cleanup(func() { signal.Stop(hangUps) })
+	for _, stop := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(stop.String(), func(t *testing.T) { signalAmidCommit(t, stop) })
+	}
+}
+
+func signalAmidCommit(t *testing.T, stop syscall.Signal) {
 	data := t.TempDir()
 	server, process := startProcess(t, "--data", data)
 	server.makeTable(t)
@@ -129,7 +139,7 @@ func TestSignalLetsCommitsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(conn, commit[:len(commit)/2])
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := process.Process.Signal(stop); err != nil {
 		t.Fatal(err)
 	}
 	awaitClosed(t, address)
@@ -148,6 +158,23 @@ func TestSignalLetsCommitsEnd(t *testing.T) {
 	server = startServe(t, "--data", data)
 	if code, body := server.request(t, "GET", tablePath, ""); code != http.StatusOK || !strings.Contains(body, `"master":"Ada"`) {
 		t.Errorf("load after a restart: %d %s", code, body)
+	}
+}
+
+// TestHangUpIsIgnored starts a server as nohup does.
+func TestHangUpIsIgnored(t *testing.T) {
+	t.Parallel()
+	server, process := startProcessAs(t, asIgnoring, "--store", "memory", "--data", t.TempDir())
+	if err := process.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		if code, body := server.request(t, "GET", "/v1/config", ""); code != http.StatusOK {
+			t.Fatalf("config after the signal: %d %s", code, body)
+		}
+	}
+	if code := server.stop(); code != exitDone {
+		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 }
 
