@@ -1,9 +1,11 @@
 package s3_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"moorage/internal/s3test"
@@ -56,14 +58,15 @@ func TestCredentials(t *testing.T) {
 		name    string
 		options s3.Options
 		env     map[string]string
-		works   bool
+		fails   string // part of the error; empty: it works
 	}{
-		{"static", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}, nil, true},
+		{"static", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}, nil, ""},
 		{"static before environment", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey},
-			map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "other"}, true},
-		{"environment", s3.Options{}, map[string]string{"AWS_ACCESS_KEY_ID": s3test.AccessKeyID, "AWS_SECRET_ACCESS_KEY": s3test.SecretAccessKey}, true},
-		{"profile", s3.Options{Profile: "lake"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}, true},
-		{"wrong secret", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: "wrong"}, nil, false},
+			map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "other"}, ""},
+		{"environment", s3.Options{}, map[string]string{"AWS_ACCESS_KEY_ID": s3test.AccessKeyID, "AWS_SECRET_ACCESS_KEY": s3test.SecretAccessKey}, ""},
+		{"profile", s3.Options{Profile: "lake"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}, ""},
+		{"wrong secret", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: "wrong"}, nil, "Forbidden"},
+		{"none", s3.Options{}, map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, "no credentials"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cleanEnvironment(t)
@@ -71,8 +74,9 @@ func TestCredentials(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			tt.options.Endpoint = server.Endpoint
-			if err := open(t, tt.options, root).Probe(t.Context()); (err == nil) != tt.works {
-				t.Errorf("Probe = %v, want that it works: %t", err, tt.works)
+			err := open(t, tt.options, root).Probe(t.Context())
+			if (err == nil) != (tt.fails == "") || !strings.Contains(fmt.Sprint(err), tt.fails) {
+				t.Errorf("Probe = %v, want %q", err, tt.fails)
 			}
 		})
 	}

@@ -65,6 +65,12 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: %w", name, region, c.sdk.Options().Region, err)
 		}
 	}
+	if statusOf(err) == 0 && c.sdk.Options().Credentials != nil {
+		if _, noneErr := c.sdk.Options().Credentials.Retrieve(ctx); noneErr != nil {
+			return fmt.Errorf("there are no credentials for S3: none are set, and there are none in the environment (AWS_ACCESS_KEY_ID), "+
+				"in the shared files (~/.aws) or from the machine's role: %w", noneErr)
+		}
+	}
 	return fmt.Errorf("look for the bucket %s: %w", name, err)
 }
 
