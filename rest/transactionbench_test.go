@@ -2,8 +2,6 @@ package rest_test
 
 import (
 	"fmt"
-	"net"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -46,22 +44,10 @@ func benchmarkPosts(b *testing.B, w *world, encoding string, tables int, request
 	for table := range tables {
 		w.must("POST", pathTables, fmt.Sprintf(`{"name":"t%d","schema":%s,"properties":{"write.metadata.previous-versions-max":"10"}}`, table, schemaJSON))
 	}
-	server := httptest.NewServer(w)
-	defer server.Close()
-	connection, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer connection.Close()
-	buffer := make([]byte, 1<<20)
+	client := newRawClient(b, w)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		path, body := request(n)
-		if _, err := fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, encoding, len(body), body); err != nil {
-			b.Fatal(err)
-		}
-		if err := readWholeAnswer(connection, buffer); err != nil {
-			b.Fatal(err)
-		}
+		client.post(path, encoding, body)
 	}
 }
