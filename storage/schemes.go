@@ -12,7 +12,7 @@ import (
 
 // Schemes is a Store made of one for each scheme, for places that lie in several kinds of storage. A
 // location with another scheme is ErrOutside. It has the optional powers that its parts have, each
-// for its own locations. It must not be changed after its first use.
+// for its own locations, but for that of a Batcher. It must not be changed after its first use.
 type Schemes map[string]Store
 
 // Create writes a new file.

@@ -46,10 +46,12 @@ type File struct {
 	Body     []byte
 }
 
-// Batcher is implemented by stores that make several files durable together sooner than each alone.
+// Batcher is implemented by stores that make several files durable together sooner than each alone. Stores that are one compare
+// equal: so it is seen which files can be made together.
 type Batcher interface {
 	// CreateAll is Create of each of files. It returns the errors in their order, nil for a file that was made; the
-	// failure of one does not keep others from being made. Of two with the same location only one is made.
+	// failure of one does not keep others from being made. Of two with the same location only one is made; if that fails, so does
+	// the other, likewise.
 	CreateAll(ctx context.Context, files []File) []error
 }
 

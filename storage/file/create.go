@@ -82,7 +82,7 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 			return err
 		}
 		defer d.close()
-		if err = d.sync(); err == nil {
+		if err = d.sync(ctx); err == nil {
 			err = d.publish(ctx)
 		}
 		if err == nil {
@@ -186,10 +186,13 @@ func (d *draft) write() error {
 	return err
 }
 
-// sync makes the draft durable but for its name.
-func (d *draft) sync() error {
-	err := errors.Join(d.content.Sync(), d.content.Close())
-	if err != nil {
+// sync makes the draft durable but for its name, unless nobody waits for it any more.
+func (d *draft) sync(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		err = d.content.Sync()
+	}
+	if err = errors.Join(err, d.content.Close()); err != nil {
 		d.discard()
 	}
 	return err

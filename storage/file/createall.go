@@ -27,8 +27,8 @@ type batched struct {
 	err   error  // why it takes no further step
 }
 
-// CreateAll implements storage.Batcher. The files take each step of Create together: all are written, all are synced, all
-// get their names, all folders are synced. A file system with a journal writes that once for all who wait for it, and
+// CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a time: all are written, all are
+// synced, all get their names, all folders are synced. A file system with a journal writes that once for all who wait for it, and
 // again for each who comes later.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
@@ -52,7 +52,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) [
 	// Whoever makes some of the same files starts them in the same order, so none waits for one that waits for it.
 	slices.SortFunc(batch, func(a, b *batched) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.index, b.index)) })
 	for i, b := range batch {
-		if i > 0 && b.name == batch[i-1].name {
+		if isTwin(batch, i) {
 			b.err = fs.ErrExist
 		} else if b.err = b.start(ctx); b.err == nil {
 			defer b.end()
@@ -61,22 +61,31 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) [
 	for some := range slices.Chunk(batch, batchMax) {
 		s.createTogether(ctx, root, some)
 	}
-	for _, b := range batch {
-		if errors.Is(b.err, fs.ErrNotExist) { // its folder was removed meanwhile
+	for i, b := range batch {
+		switch {
+		case isTwin(batch, i) && batch[i-1].err != nil: // if it was not made, it does not exist
+			b.err = batch[i-1].err
+		case errors.Is(b.err, fs.ErrNotExist): // its folder was removed meanwhile
 			b.err = s.create(ctx, b.creation)
-		} else {
+		default:
 			b.err = b.explain(b.err)
 		}
 	}
 	return batch
 }
 
+// isTwin tells whether the i-th file of a sorted batch is the same as the one before it, which is made instead.
+func isTwin(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
+
 // createTogether makes all of batch that have no error.
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
 	root.mu.RLock()
 	defer root.mu.RUnlock()
 	s.each(batch, func(b *batched) error {
-		err := root.ensureFolderLocked(b.folder())
+		err := ctx.Err()
+		if err == nil {
+			err = root.ensureFolderLocked(b.folder())
+		}
 		if err == nil {
 			b.draft, err = s.newDraft(b.creation)
 		}
@@ -85,7 +94,7 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 		}
 		return err
 	})
-	s.each(batch, func(b *batched) error { return b.draft.sync() })
+	s.each(batch, func(b *batched) error { return b.draft.sync(ctx) })
 	s.each(batch, func(b *batched) error { return b.draft.publish(ctx) })
 	s.each(batch, func(b *batched) error { return b.draft.settle() })
 	for _, b := range batch {

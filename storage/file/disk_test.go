@@ -27,6 +27,8 @@ type disk struct {
 	// after is called after each call.
 	after func()
 	busy  bool // in before or after, whose own calls are not counted
+
+	held int // handles and folders that were opened and not closed
 }
 
 // node is a file or a folder; one that has several names is one node.
@@ -219,6 +221,7 @@ func (f diskFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error
 			folder.entries[base] = found
 		}
 		opened = &diskFile{f.disk, found, bytes.NewReader(found.data)}
+		f.disk.held++
 		return nil
 	})
 	return opened, err
@@ -290,10 +293,19 @@ func (f diskFS) Stat(name string) (fs.FileInfo, error) {
 func (f diskFS) Folder(name string) (folderFS, error) {
 	var folder folderFS
 	err := f.do("opendir", name+"/.", func(found *node, _ string) error {
-		folder = diskFS{f.disk, found}
+		folder = heldFolder{diskFS{f.disk, found}}
+		f.disk.held++
 		return nil
 	})
 	return folder, err
+}
+
+// heldFolder is a folder that Folder has opened.
+type heldFolder struct{ diskFS }
+
+func (f heldFolder) Close() error {
+	f.disk.held--
+	return nil
 }
 
 func (f diskFS) Close() error { return nil }
@@ -332,7 +344,12 @@ func (f *diskFile) Sync() error {
 }
 
 func (f *diskFile) Stat() (fs.FileInfo, error) { return diskInfo{f.node, ""}, f.disk.call("fstat") }
-func (f *diskFile) Close() error               { return f.disk.call("close") }
+
+// Close gives the handle up, also if it fails.
+func (f *diskFile) Close() error {
+	f.disk.held--
+	return f.disk.call("close")
+}
 
 // diskInfo describes a node.
 type diskInfo struct {

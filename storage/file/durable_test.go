@@ -175,6 +175,7 @@ func TestPowerCut(t *testing.T) {
 			if len(w.owed) != len(historyNames) {
 				t.Errorf("with no cut, this was acknowledged: %v", w.owed)
 			}
+			w.wantTidy("with no cut", true)
 			t.Logf("%d calls", k)
 			return
 		}
@@ -189,6 +190,22 @@ func (w *witness) checkAll(what string, seed uint64) {
 	for n := range uint64(3) {
 		w.check(w.disk.cutPower(rand.New(rand.NewPCG(seed, n))), fmt.Sprintf("%s, seed (%d,%d)", what, seed, n))
 	}
+}
+
+// wantTidy checks that nothing that was opened stays open and, if all is removed that was to be, that no temporary file is left.
+func (w *witness) wantTidy(what string, removes bool) {
+	w.t.Helper()
+	if w.disk.held != 0 {
+		w.t.Errorf("%s: %d files and folders are still open", what, w.disk.held)
+	}
+	if !removes {
+		return
+	}
+	w.disk.root.walk("", func(name string, _ *node) {
+		if path.Ext(name) == ".tmp" {
+			w.t.Errorf("%s: %s is left", what, name)
+		}
+	})
 }
 
 // TestFaults lets each call in turn fail; then the store goes on. The power is cut after each Create
@@ -219,6 +236,7 @@ func TestFaults(t *testing.T) {
 			if failed == "" {
 				break
 			}
+			w.wantTidy(fmt.Sprintf("%v at call %d, %s", fault, k, failed), failed != "unlinkat")
 			if w.store == nil {
 				w.open()
 			}

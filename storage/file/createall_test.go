@@ -1,0 +1,112 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	"moorage/storage"
+)
+
+// filesIn returns n files that are to be made in the root.
+func filesIn(n int) []storage.File {
+	files := make([]storage.File, n)
+	for i := range files {
+		files[i] = storage.File{Location: storage.Join(diskRoot, fmt.Sprintf("%d.json", i)), Body: []byte("body")}
+	}
+	return files
+}
+
+// TestCreateAllTakesStepsTogether looks at the order of the calls: nothing is synced before all is written, nothing has its name
+// before all is synced, and no folder is synced before all has its name; as far as files take their steps together.
+func TestCreateAllTakesStepsTogether(t *testing.T) {
+	t.Parallel()
+	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+	w.open()
+	var steps []string
+	w.disk.before = func(_ int, op string) error {
+		if op == "write" || op == "fsync" || op == "linkat" {
+			steps = append(steps, op)
+		}
+		return nil
+	}
+	if err := errors.Join(w.store.CreateAll(t.Context(), filesIn(batchMax+2))...); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, n := range []int{batchMax, 2} {
+		for _, op := range []string{"write", "fsync", "linkat", "fsync"} {
+			want = append(want, slices.Repeat([]string{op}, n)...)
+		}
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("took the steps %q", steps)
+	}
+}
+
+// TestCreateAllEndsWithItsContext ends the context before each call in turn: no other file than the one under way is written or
+// synced then, none gets its name, and what is left of each is what its answer says.
+func TestCreateAllEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	const many = batchMax + 2
+	for k, stride := 0, 1; ; k += stride {
+		if k == 100 {
+			stride = 17 // what comes now is the same for other files
+		}
+		w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+		w.open()
+		ctx, cancel := context.WithCancel(t.Context())
+		start, named, after := w.disk.calls, 0, make(map[string]int)
+		w.disk.before = func(call int, op string) error {
+			if call > start+k {
+				after[op]++
+			} else if op == "linkat" {
+				named++
+			}
+			if call == start+k {
+				cancel()
+			}
+			return nil
+		}
+		files := filesIn(many)
+		failures := w.store.CreateAll(ctx, files)
+		calls := w.disk.calls - start
+		cancel()
+		if k >= calls {
+			return
+		}
+		// What has its name already goes on to be durable.
+		if after["linkat"] > 0 || after["write"] > 1 || after["fsync"] > named {
+			t.Errorf("ended before call %d, and then: %v", k, after)
+		}
+		for i, err := range failures {
+			_, statErr := w.store.Stat(t.Context(), files[i].Location)
+			if (err == nil) != (statErr == nil) || err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("ended before call %d: file %d: %v, and Stat answers %v", k, i, err, statErr)
+			}
+		}
+		w.wantTidy(fmt.Sprintf("ended before call %d", k), true)
+	}
+}
+
+// Of a file that is to be made twice, and cannot be made, neither is said to exist.
+func TestCreateAllTwinsFail(t *testing.T) {
+	t.Parallel()
+	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+	w.open()
+	w.disk.before = func(_ int, op string) error {
+		if op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	one := filesIn(1)[0]
+	for i, err := range w.store.CreateAll(t.Context(), []storage.File{one, one, one}) {
+		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, storage.ErrExists) {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+}
