@@ -33,7 +33,7 @@ type RecoveryConfig struct {
 	Log *Log
 	// Resolve brings a transaction that is due to its end, as far as it goes: it aborts it if it is PENDING, deletes its surplus,
 	// and finishes it. e is as it stood a moment before. It may be called again after any failure, on several nodes at once,
-	// and at once for transactions of different warehouses.
+	// and at once for transactions of different warehouses. A panic is a failure.
 	Resolve func(ctx context.Context, e Entry) error
 	// Now is the time that deadlines are held against. It is called from several goroutines.
 	Now func() time.Time

@@ -165,7 +165,7 @@ func (r *Recovery) try(ctx context.Context, d *due) (outcome, error) {
 		d.tries.first = r.config.Now()
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	cause := r.config.Resolve(attempt, e)
+	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.config.Resolve(ctx, e) })
 	cancel()
 	if ctx.Err() != nil {
 		return failed, ctx.Err()
@@ -187,7 +187,11 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
 	if t.failures == 1 {
-		r.log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", cause)
+		log := r.log
+		if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
+			log = log.With("stack", string(panicked.Stack))
+		}
+		log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", cause)
 	}
 	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
 		return failed, nil

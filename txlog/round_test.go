@@ -1,13 +1,16 @@
 package txlog_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,23 +212,68 @@ func TestRoundEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A panic in one warehouse is the error of the run, after the others' transactions were ended.
+// A panic is an attempt that failed: it keeps nobody from the others, and what goes on panicking is given up.
+func TestRoundPanickingAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		broken := r.begin(t, time.Now().Add(-time.Hour))
+		others := []txlog.Entry{r.begin(t, time.Now().Add(-time.Hour)), r.beginIn(t, "other", time.Now().Add(-time.Hour))}
+		var logs bytes.Buffer
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Logger = slog.New(slog.NewTextHandler(&logs, nil))
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				if e.ID == broken.ID {
+					panic("out of range")
+				}
+				return r.resolve(ctx, e)
+			}
+		})
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Errorf("answered %v", err)
+		}
+		for _, e := range others {
+			if now(t, r.log, e).Exists() {
+				t.Errorf("a transaction of %s was not ended", e.Warehouse)
+			}
+		}
+		if task, found := blocker(t, store, broken); !found || task.Attempts != 50 || task.LastError != "panic: out of range" {
+			t.Errorf("given up: %t, %+v", found, task)
+		}
+		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 52, Failures: 50, Recovered: 2})
+		if strings.Count(logs.String(), "stack=") != 1 || !strings.Contains(logs.String(), "round_test.go") {
+			t.Errorf("the log does not say once where it was: %s", logs.String())
+		}
+	})
+}
+
+// Any other panic beside one warehouse's transactions is the error of the run, after the others' were ended.
 func TestRoundPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newResolver(memory.New(rand.Reader))
 		r.beginIn(t, "broken", time.Now().Add(-time.Hour))
 		other := r.beginIn(t, "other", time.Now().Add(-time.Hour))
+		var stopped atomic.Bool
 		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Now = func() time.Time {
+				if stopped.Load() {
+					panic("no clock")
+				}
+				return time.Now()
+			}
 			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
 				if e.Warehouse == "broken" {
-					panic("out of range")
+					synctest.Wait() // for the other
+					stopped.Store(true)
+					return errors.New("no storage")
 				}
 				return r.resolve(ctx, e)
 			}
 		})
 		err := recovery.RunOnce(t.Context())
-		if panicked, ok := errors.AsType[*worker.PanicError](err); !ok || panicked.Value != "out of range" {
+		if panicked, ok := errors.AsType[*worker.PanicError](err); !ok || panicked.Value != "no clock" {
 			t.Errorf("answered %v, want the panic", err)
 		}
 		if now(t, r.log, other).Exists() {

@@ -122,8 +122,8 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for goroutines that a run starts: their
-// panics would otherwise end the process.
+// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for work whose panic must not end other
+// work, and for goroutines, in which it would end the process.
 func Safely(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
