@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -186,14 +187,25 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 	return group.Wait()
 }
 
+// writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []metadataFile) error {
 	bodies := make([]storage.File, len(files))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
 	for i, file := range files {
-		body, err := file.content()
-		if err != nil {
+		fill := func() (err error) {
+			bodies[i].Location = file.location
+			bodies[i].Body, err = file.content()
 			return err
 		}
-		bodies[i] = storage.File{Location: file.location, Body: body}
+		if file.isCompressed() {
+			group.Go(fill)
+		} else if err := fill(); err != nil {
+			return errors.Join(err, group.Wait())
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	var first error
 	for i, err := range batcher.CreateAll(ctx, bodies) {

@@ -14,6 +14,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/storage/storagetest"
 	"moorage/txlog"
 )
 
@@ -40,29 +41,76 @@ func (f *takenFiles) Create(ctx context.Context, location string, body []byte) e
 	return f.Store.Create(ctx, location, body)
 }
 
+// batched makes the files of a fixture's storage one that can be made together.
+func batched(inner storage.Store) storage.Store {
+	return storagetest.Faulty(inner, func(int, string) storagetest.Action { return storagetest.Pass })
+}
+
 // A name that a transaction has drawn is somebody else's: it changes nothing, and leaves that file alone.
 func TestTransactionMeetsForeignFile(t *testing.T) {
 	t.Parallel()
-	files, taken := &fileCount{there: map[string]bool{}}, &takenName{}
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
-	config := f.config
-	countFiles(files)(&config)
-	wrapStorage(&config, func(inner storage.Store) storage.Store { return &takenFiles{inner, taken} })
-	node, err := New(config)
+	for name, wrap := range map[string]func(storage.Store) storage.Store{
+		"one by one": func(inner storage.Store) storage.Store { return inner },
+		"together":   batched,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, taken := &fileCount{there: map[string]bool{}}, &takenName{}
+			f := newFixture(t)
+			f.create("a")
+			f.create("b")
+			config := f.config
+			countFiles(files)(&config)
+			wrapStorage(&config, func(inner storage.Store) storage.Store { return wrap(&takenFiles{inner, taken}) })
+			node, err := New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = node.CommitTransaction(f.ctx, testWarehouse, []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
+			wantKind(t, err, moorage.KindUnavailable)
+			if len(files.there) != 1 || !files.there[taken.location] {
+				t.Errorf("left are %v, want %s", files.there, taken.location)
+			}
+			for _, name := range []string{"a", "b"} {
+				f.wantProperty(name, "n", "")
+			}
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
+
+// Files that are made together are compressed as those that are made alone.
+func TestTransactionCompressesTogether(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) { wrapStorage(c, batched) })
+	var changes []TableChange
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		f.create(name)
+		key, value := "n", fmt.Sprint(i)
+		if i%2 == 0 {
+			key, value = propMetadataCodec, "gzip"
+		}
+		changes = append(changes, on(name, setProperty(t, key, value)))
+	}
+	if err := f.transact(changes...); err != nil {
+		t.Fatal(err)
+	}
+	node, err := New(f.config) // which has kept no documents
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = node.CommitTransaction(f.ctx, testWarehouse, []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
-	wantKind(t, err, moorage.KindUnavailable)
-	if len(files.there) != 1 || !files.there[taken.location] {
-		t.Errorf("left are %v, want %s", files.there, taken.location)
+	for i, name := range names {
+		table, err := node.LoadTable(f.ctx, ident(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+		if zipped := strings.HasPrefix(string(content), "\x1f\x8b"); err != nil || zipped != (i%2 == 0) {
+			t.Errorf("%s: zipped is %t (%v)", table.MetadataLocation, zipped, err)
+		}
 	}
-	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "n", "")
-	}
-	f.wantNoTransactions()
 	f.wantClean()
 }
 

@@ -110,13 +110,15 @@ func fileVersion(location string) int {
 	return version
 }
 
+func (f metadataFile) isCompressed() bool { return strings.HasSuffix(f.location, ".gz.metadata.json") }
+
 // content returns the bytes of the file.
 func (f metadataFile) content() ([]byte, error) {
 	body := f.document.Raw()
 	if len(body) > metadataBytesMax {
 		return nil, moorage.Errorf(moorage.KindTooLarge, "The metadata of the table would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
 	}
-	if !strings.HasSuffix(f.location, ".gz.metadata.json") {
+	if !f.isCompressed() {
 		return body, nil
 	}
 	var compressed bytes.Buffer

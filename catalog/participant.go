@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -113,7 +116,7 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 			if ctx.Err() != nil { // a read would not end with it, because others may wait for the document
 				return ctx.Err()
 			}
-			return read(ctx, p)
+			return safely(ctx, func(ctx context.Context) error { return read(ctx, p) })
 		})
 	}
 	return group.Wait()
@@ -139,19 +142,42 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 }
 
 // buildParticipants checks what each table must be like and builds what it is to be, against what was read: as many at a
-// time as there are processors, because that is work and no waiting.
+// time as there are processors, because that is work rather than waiting. The error is that of the first table, in the order of the
+// request, that fails.
 func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
-	group, ctx := errgroup.WithContext(ctx)
+	failures := make([]error, len(t.parts))
+	var failed atomic.Bool
+	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, p := range t.parts {
+	for i, p := range t.parts {
+		if failed.Load() {
+			break // those before it go on: one of them may fail as well
+		}
 		group.Go(func() error {
-			if err := c.buildParticipant(ctx, p); err != nil {
-				return ofTable(p.ident, err)
+			failures[i] = safely(ctx, func(ctx context.Context) error { return c.buildParticipant(ctx, p) })
+			if failures[i] != nil {
+				failed.Store(true)
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	_ = group.Wait() // each table has its own error
+	for i, err := range failures {
+		if err != nil {
+			return ofTable(t.parts[i].ident, err)
+		}
+	}
+	return nil
+}
+
+// safely calls do in a goroutine of a request: a panic ends neither the process nor what the request has to clean up, and is told,
+// with its place, in the log, as one of the request's own goroutine is.
+func safely(ctx context.Context, do func(context.Context) error) error {
+	err := worker.Safely(ctx, do)
+	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
+		return moorage.E("catalog.safely", "", moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
+	}
+	return err
 }
 
 func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
