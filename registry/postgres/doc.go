@@ -25,7 +25,8 @@
 //
 // Get is one statement. While two are under way, further calls wait for one of them to end and then share the next: what a busy
 // node reads costs the server a statement for many calls, and a table that all clients load is read once for them. A
-// statement begins after every call that it answers, so nobody is answered with what was before it asked.
+// statement begins after every call that it answers, so nobody is answered with what was before it asked. One that has no answer
+// after 20 ms keeps none of those that wait from the next, and if it fails, all that it answers fail.
 //
 // # Unknown outcomes
 //

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"moorage/internal/worker"
 	"moorage/registry"
 )
 
@@ -122,7 +123,11 @@ func (g *gatherer) answer(calls []*gathered) {
 	for _, call := range calls {
 		keys = append(keys, call.keys...)
 	}
-	found, err := g.read(context.Background(), keys)
+	var found found
+	err := worker.Safely(context.Background(), func(ctx context.Context) (err error) {
+		found, err = g.read(ctx, keys)
+		return err
+	})
 	for _, call := range calls {
 		call.found, call.err = found, err
 		close(call.done)

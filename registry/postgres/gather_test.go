@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"moorage/internal/worker"
 	"moorage/registry"
 )
 
@@ -181,6 +186,93 @@ func TestGatherTellsAllOfFailure(t *testing.T) {
 			statement.answer <- nil
 		}
 	})
+}
+
+// A panic of a statement that calls share is the error of each, and its place is free again.
+func TestGatherPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		read := f.read
+		f.read = func(ctx context.Context, keys []registry.Key) (found, error) {
+			if len(keys) == 2 {
+				panic("out of range")
+			}
+			return read(ctx, keys)
+		}
+		one, two := f.call(t.Context(), gatherKey(1)), f.call(t.Context(), gatherKey(2))
+		synctest.Wait()
+		busy[0].answer <- nil
+		for _, result := range []<-chan gatherResult{one, two} {
+			if panicked, ok := errors.AsType[*worker.PanicError]((<-result).err); !ok || panicked.Value != "out of range" {
+				t.Errorf("got %v", panicked)
+			}
+		}
+		for _, statement := range busy[1:] {
+			statement.answer <- nil
+		}
+		synctest.Wait()
+		if f.underWay != 0 {
+			t.Errorf("%d statements are under way after the last", f.underWay)
+		}
+	})
+}
+
+// Calls that share a statement get each its own records, in the order that it asked for, from a server.
+func TestGetJoined(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, "")
+	for n := range 3 {
+		if _, err := store.Apply(t.Context(), put(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pointer := func(n int) registry.Key { return registry.PointerKey(faultID(n)) }
+	change := func(n int) registry.Key { return registry.ChangeKey(faultID(n)) }
+	asked := [][]registry.Key{
+		{pointer(2), pointer(0), change(1)},
+		{pointer(7), pointer(2)}, // there is no 7
+		{change(1), registry.TaskKey(faultID(1)), pointer(2)},
+	}
+	var statements atomic.Int64
+	store.gets.read = func(ctx context.Context, keys []registry.Key) (found, error) {
+		statements.Add(1)
+		return store.readKeys(ctx, keys)
+	}
+	var direct [][]registry.Record
+	for _, keys := range asked {
+		records, err := store.Get(t.Context(), keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct = append(direct, records)
+	}
+	if !direct[0][0].Exists() || direct[1][0].Exists() || !direct[2][0].Exists() {
+		t.Fatalf("alone they read %v", direct)
+	}
+	store.gets.underWay = statementsMax
+	statements.Store(0)
+	var group sync.WaitGroup
+	for i, keys := range asked {
+		group.Go(func() {
+			records, err := store.Get(t.Context(), keys...)
+			if err != nil || !reflect.DeepEqual(records, direct[i]) {
+				t.Errorf("together: got %v (%v), want %v", records, err, direct[i])
+			}
+		})
+	}
+	for waiting := 0; waiting < len(asked); runtime.Gosched() {
+		store.gets.mu.Lock()
+		waiting = len(store.gets.waiting)
+		store.gets.mu.Unlock()
+	}
+	for range statementsMax {
+		store.gets.next()
+	}
+	group.Wait()
+	if got := statements.Load(); got != 1 {
+		t.Errorf("%d statements, want one for all", got)
+	}
 }
 
 func TestGatherPassesTheSlow(t *testing.T) {
