@@ -110,7 +110,12 @@ func (s *Store) each(batch []*batched, do func(*batched) error) {
 	group.SetLimit(s.atOnce)
 	for _, b := range batch {
 		if b.err == nil {
-			group.Go(func() error { b.err = do(b); return nil })
+			group.Go(func() error {
+				if b.err = do(b); errors.Is(b.err, fs.ErrNotExist) {
+					b.root.durable.forget(b.folder()) // whoever has made it again may not have made it durable
+				}
+				return nil
+			})
 		}
 	}
 	_ = group.Wait() // each file has its own error

@@ -329,6 +329,54 @@ func removeFolders(t *testing.T, create func(*witness)) {
 	}
 }
 
+// TestRemovedFolderIsMadeAgainByOthers is the same, but before the call after that an engine makes the folders again, and does not sync
+// them: where the store has heard that they were gone, it does.
+func TestRemovedFolderIsMadeAgainByOthers(t *testing.T) {
+	t.Parallel()
+	for name, create := range map[string]func(*witness){
+		"Create":    func(w *witness) { w.create("a/b/new.json") },
+		"CreateAll": func(w *witness) { w.createAll("a/b/new.json", "a/b/newer.json", "c.json") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			heard := 0
+			for k := 0; ; k++ {
+				w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+				w.open()
+				w.create("a/b/old.json")
+				delete(w.owed, "a/b/old.json")
+				start, hears, reached := w.disk.calls, false, false
+				w.disk.before = func(call int, op string) error {
+					switch call {
+					case start + k:
+						reached, hears = true, op == "opendir" || op == "linkat"
+						root, err := w.disk.root.find("srv/moorage/w")
+						if err != nil {
+							t.Error(err)
+						}
+						root.remove("a")
+					case start + k + 1:
+						w.engineMakes("a/b")
+					}
+					return nil
+				}
+				create(w)
+				if !reached {
+					break
+				}
+				_, err := w.disk.root.find("srv/moorage/w/a/b/new.json")
+				if !hears || err != nil {
+					continue
+				}
+				heard++
+				w.checkAll(fmt.Sprintf("folders removed before call %d", k), uint64(k))
+			}
+			if heard < 2 {
+				t.Errorf("the store heard %d times that its folder was gone", heard)
+			}
+		})
+	}
+}
+
 // TestSyncs counts the syncs that a Create needs: in a folder that is known, the file's and the
 // folder's. Those of a CreateAll need as many each.
 func TestSyncs(t *testing.T) {
