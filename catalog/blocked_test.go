@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +111,35 @@ func TestClockSetBack(t *testing.T) {
 		}
 		if after.Document.LastUpdatedMS() < before {
 			t.Errorf("last-updated-ms went back from %d to %d", before, after.Document.LastUpdatedMS())
+		}
+	}
+}
+
+// That a purge is given up is logged by the node that did it, not by one that came too late.
+func TestBlockedPurgeIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	f.create("t")
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("tasks: %v, %v", records, err)
+	}
+	task, err := decode[registry.Task](records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Attempts = purgeAttemptsMax - 1
+	for i, want := range []error{nil, errAgain} {
+		_, err := f.noteFailure(f.ctx, records[0], task, errors.New("the storage is away"))
+		if !errors.Is(err, want) {
+			t.Errorf("note %d: %v, want %v", i, err, want)
+		}
+		if got := strings.Count(logs.String(), "purge is given up"); got != 1 {
+			t.Errorf("after note %d the log tells of it %d times", i, got)
 		}
 	}
 }

@@ -77,13 +77,15 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	state := registry.StateNone
 	if task.Attempts >= purgeAttemptsMax {
 		state = registry.StateBlocked
-		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", cause)
 	}
 	writes, err := encodePuts(put{record.Key, state, task})
 	if err != nil {
 		return state, err
 	}
 	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}, Writes: writes})
+	if err == nil && state == registry.StateBlocked {
+		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", cause)
+	}
 	return state, again(err)
 }
 
