@@ -50,6 +50,7 @@ func (l *linked) link(target, name string) {
 func (l *linked) calls(location string) map[string]error {
 	ctx := l.t.Context()
 	errs := map[string]error{"Create": l.store.Create(ctx, location, []byte("body"))}
+	errs["CreateAll"] = l.store.CreateAll(ctx, []storage.File{{Location: location, Body: []byte("body")}})[0]
 	body, _, err := l.store.Open(ctx, location)
 	if err == nil {
 		err = body.Close()
