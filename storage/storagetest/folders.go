@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -56,8 +57,8 @@ func testRemoveEmptyFolder(t *testing.T, store folderStore, root string) {
 	mustHold(t, store, storage.Join(folder, "a"), "again")
 }
 
-// testRemoveWhileCreating removes a folder again and again while files are created in it: every Create
-// succeeds and every file is there.
+// testRemoveWhileCreating removes a folder again and again while files are created in it, also together where that can be: every
+// Create succeeds and every file is there.
 func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 	folder, location := storage.Join(root, "a", "b"), storage.Join(root, "a", "b", "c")
 	done := make(chan struct{})
@@ -76,11 +77,25 @@ func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 			}
 		}
 	})
+	together := batchOf(root, "a/b/1", "a/2", "a/b/3", "a/b/d/4")
+	batcher, batches := store.(storage.Batcher)
 	for range 50 {
 		mustCreate(t, store, location, "body")
 		mustHold(t, store, location, "body")
 		if err := store.Delete(t.Context(), location); err != nil {
 			t.Error(err)
+		}
+		if !batches {
+			continue
+		}
+		if err := errors.Join(batcher.CreateAll(t.Context(), together)...); err != nil {
+			t.Error(err)
+		}
+		for _, file := range together {
+			mustHold(t, store, file.Location, string(file.Body))
+			if err := store.Delete(t.Context(), file.Location); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	close(done)
