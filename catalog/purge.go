@@ -21,7 +21,8 @@ var errTaskGone = errors.New("catalog: the task is gone")
 const blockedPause = time.Hour
 
 // purgeAll works on every purge task that there is, each as far as it goes, on one that was given up only in
-// the first round of this process and then every blockedPause.
+// the first round of this process and then every blockedPause. A task that cannot be read keeps nobody from the others, and
+// is an error in the end.
 func (c *Catalog) purgeAll(ctx context.Context) error {
 	now := c.now()
 	last := c.blockedTried.Load()
@@ -30,10 +31,15 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 		c.blockedTried.Store(&now)
 	}
 	var found PurgeStats
+	var unreadable []error
 	err := c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := decode[registry.Task](record)
-		if err != nil || task.Kind != registry.TaskPurge {
-			return true, err
+		if err != nil {
+			unreadable = append(unreadable, err)
+			return true, nil
+		}
+		if task.Kind != registry.TaskPurge {
+			return true, nil
 		}
 		left := record
 		if (record.State != registry.StateBlocked || tryBlocked) && !now.Before(task.NotBefore) {
@@ -45,7 +51,7 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 	if err == nil {
 		c.purges.looked(found)
 	}
-	return err
+	return errors.Join(append(unreadable, err)...)
 }
 
 // tryPurge makes one attempt, and returns what is left of the task, or the zero record. An error is about the store or
