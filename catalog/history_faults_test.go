@@ -64,8 +64,11 @@ type unansweredStore struct {
 	chance *rand.Rand
 	silent map[registry.Key]bool // the change records that nobody can ask for
 	late   []registry.Batch
-	count  int
+	drawn  int
 }
+
+// unansweredFirst is the number of the first Apply that is never answered: a short history may draw no other.
+const unansweredFirst = 20
 
 func newUnansweredStore(store registry.Store, chance *rand.Rand) *unansweredStore {
 	return &unansweredStore{Store: store, chance: chance, silent: map[registry.Key]bool{}}
@@ -120,11 +123,11 @@ const (
 func (s *unansweredStore) fate(batch registry.Batch) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.chance.IntN(100) > 0 {
+	s.drawn++
+	if s.chance.IntN(100) > 0 && s.drawn != unansweredFirst {
 		return isAnswered
 	}
 	s.silent[registry.ChangeKey(batch.Change.ID)] = true
-	s.count++
 	drawn := fate(1 + s.chance.IntN(3))
 	if drawn == happensLater {
 		change := *batch.Change

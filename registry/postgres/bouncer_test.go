@@ -274,6 +274,19 @@ func TestSettingsBehindBouncer(t *testing.T) {
 	}
 }
 
+// awaitHealthy waits until store reaches the server: just after a cut PgBouncer may ask, by a connection that it does not know
+// to be gone, who is let in, and turn the store away.
+func awaitHealthy(t *testing.T, store *Store) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if err = store.Healthy(t.Context()); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
 // TestBouncerLosesServer cuts PgBouncer off from the server before each message of an Apply, and kills PgBouncer before each answer.
 func TestBouncerLosesServer(t *testing.T) {
 	t.Parallel()
@@ -300,9 +313,7 @@ func TestBouncerLosesServer(t *testing.T) {
 				}
 				return pgtest.Cut
 			})
-			if err := store.Healthy(t.Context()); err != nil { // there is a connection to be lost
-				t.Fatal(err)
-			}
+			awaitHealthy(t, store) // there is a connection to be lost
 			proxy.Watch(watch)
 			id := 1000*i + n
 			etags, err := store.Apply(t.Context(), faultBatch(id, false))
