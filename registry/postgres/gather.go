@@ -13,7 +13,7 @@ import (
 // Bounds of reads that are joined.
 const (
 	// statementsMax is how many statements of Get are under way before calls are joined. The fewer, the more calls one
-	// statement answers and the longer they wait for it; one more than one keeps the server busy between two of them.
+	// statement answers and the longer they wait for it; with two, the server has work while this node reads an answer.
 	statementsMax = 2
 	// slowStatement is after how long a statement does not count any more: one that hangs must not keep others waiting.
 	slowStatement = 20 * time.Millisecond
@@ -28,48 +28,72 @@ const (
 // A statement is sent after all calls that it answers began, so that each sees what was committed before it, and
 // it reads all keys as of one moment. It is safe for concurrent use.
 type gatherer struct {
-	// read reads keys, which may be repeated, with one statement. Errors are those of Store.Get.
-	read func(ctx context.Context, keys []registry.Key) (found, error)
+	// read returns the records that there are at keys, which may be repeated, with one statement. Errors are those of Store.Get.
+	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 
 	mu       sync.Mutex // guards the fields below; leaf
 	underWay int
 	waiting  []*gathered
 }
 
-// found is the records that a statement found.
-type found map[registry.Key]registry.Record
-
 // gathered is a call that waits for a statement of others.
 type gathered struct {
 	keys []registry.Key
-	done chan struct{} // closed when found and err are set
+	done chan struct{} // closed when records and err are set
 
-	found found
-	err   error
+	records []registry.Record
+	err     error
 }
 
-// get reads keys, with a statement of its own or with others.
-func (g *gatherer) get(ctx context.Context, keys []registry.Key) (found, error) {
+// get returns the records at keys, in their order, with a statement of its own or with others.
+func (g *gatherer) get(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 	if len(keys) > joinedKeysMax {
-		return g.read(ctx, keys)
+		return g.readAlone(ctx, keys)
 	}
 	g.mu.Lock()
 	if g.underWay < statementsMax {
 		g.underWay++
 		g.mu.Unlock()
 		defer g.begin()()
-		return g.read(ctx, keys)
+		return g.readAlone(ctx, keys)
 	}
 	call := &gathered{keys: keys, done: make(chan struct{})}
 	g.waiting = append(g.waiting, call)
 	g.mu.Unlock()
 	select {
 	case <-call.done:
-		return call.found, call.err
+		return call.records, call.err
 	case <-ctx.Done():
 		g.leave(call)
 		return nil, ctx.Err()
 	}
+}
+
+// readAlone returns the records at keys, in their order, with a statement of its own.
+func (g *gatherer) readAlone(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
+	read, err := g.read(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[registry.Key]registry.Record, len(read))
+	index(found, read)
+	return inOrder(keys, found), nil
+}
+
+// index adds records to found, by their keys.
+func index(found map[registry.Key]registry.Record, records []registry.Record) {
+	for _, record := range records {
+		found[record.Key] = record
+	}
+}
+
+// inOrder returns the records at keys; the zero Record where there is none.
+func inOrder(keys []registry.Key, found map[registry.Key]registry.Record) []registry.Record {
+	records := make([]registry.Record, len(keys))
+	for i, key := range keys {
+		records[i] = found[key]
+	}
+	return records
 }
 
 // leave takes call out of those that wait, if it is there.
@@ -123,13 +147,16 @@ func (g *gatherer) answer(calls []*gathered) {
 	for _, call := range calls {
 		keys = append(keys, call.keys...)
 	}
-	var found found
-	err := worker.Safely(context.Background(), func(ctx context.Context) (err error) {
-		found, err = g.read(ctx, keys)
+	found := make(map[registry.Key]registry.Record)
+	err := worker.Safely(context.Background(), func(ctx context.Context) error {
+		read, err := g.read(ctx, keys)
+		index(found, read)
 		return err
 	})
 	for _, call := range calls {
-		call.found, call.err = found, err
+		if call.err = err; err == nil {
+			call.records = inOrder(call.keys, found)
+		}
 		close(call.done)
 	}
 }

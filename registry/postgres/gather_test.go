@@ -31,7 +31,7 @@ type sentStatement struct {
 
 func newGatherFixture() *gatherFixture {
 	f := &gatherFixture{sent: make(chan *sentStatement, 100)}
-	f.gatherer = gatherer{read: func(ctx context.Context, keys []registry.Key) (found, error) {
+	f.gatherer = gatherer{read: func(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 		statement := &sentStatement{ctx, keys, make(chan error)}
 		f.sent <- statement
 		select {
@@ -42,9 +42,9 @@ func newGatherFixture() *gatherFixture {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		read := found{}
+		var read []registry.Record
 		for _, key := range keys {
-			read[key] = registry.Record{Key: key, ETag: registry.ETag{1}}
+			read = append(read, registry.Record{Key: key, ETag: registry.ETag{1}})
 		}
 		return read, nil
 	}}
@@ -53,16 +53,16 @@ func newGatherFixture() *gatherFixture {
 
 // gatherResult is what a call of get returned.
 type gatherResult struct {
-	found found
-	err   error
+	records []registry.Record
+	err     error
 }
 
 // call reads keys in the background.
 func (f *gatherFixture) call(ctx context.Context, keys ...registry.Key) <-chan gatherResult {
 	result := make(chan gatherResult, 1)
 	go func() {
-		found, err := f.get(ctx, keys)
-		result <- gatherResult{found, err}
+		records, err := f.get(ctx, keys)
+		result <- gatherResult{records, err}
 	}()
 	return result
 }
@@ -101,10 +101,10 @@ func TestGatherJoinsWhenBusy(t *testing.T) {
 		late := f.call(t.Context(), gatherKey(1))
 		synctest.Wait()
 		joined.answer <- nil
-		if r := <-one; r.err != nil || r.found[gatherKey(1)].Key != gatherKey(1) {
+		if r := <-one; r.err != nil || len(r.records) != 1 || r.records[0].Key != gatherKey(1) {
 			t.Errorf("first call: %v", r)
 		}
-		if r := <-two; r.err != nil || r.found[gatherKey(3)].Key != gatherKey(3) {
+		if r := <-two; r.err != nil || len(r.records) != 2 || r.records[1].Key != gatherKey(3) {
 			t.Errorf("second call: %v", r)
 		}
 		second := <-f.sent
@@ -194,7 +194,7 @@ func TestGatherPanics(t *testing.T) {
 		f := newGatherFixture()
 		busy := f.fill(t)
 		read := f.read
-		f.read = func(ctx context.Context, keys []registry.Key) (found, error) {
+		f.read = func(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 			if len(keys) == 2 {
 				panic("out of range")
 			}
@@ -235,7 +235,7 @@ func TestGetJoined(t *testing.T) {
 		{change(1), registry.TaskKey(faultID(1)), pointer(2)},
 	}
 	var statements atomic.Int64
-	store.gets.read = func(ctx context.Context, keys []registry.Key) (found, error) {
+	store.gets.read = func(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 		statements.Add(1)
 		return store.readKeys(ctx, keys)
 	}
@@ -318,8 +318,8 @@ func TestGatherKeepsStatementsSmall(t *testing.T) {
 			t.Fatalf("a call of %d keys was sent as one of %d", joinedKeysMax+1, len(alone.keys))
 		}
 		alone.answer <- nil
-		if r := <-large; r.err != nil || len(r.found) != joinedKeysMax+1 {
-			t.Errorf("got %d records, %v", len(r.found), r.err)
+		if r := <-large; r.err != nil || len(r.records) != joinedKeysMax+1 {
+			t.Errorf("got %d records, %v", len(r.records), r.err)
 		}
 		f.call(t.Context(), many...)
 		synctest.Wait()

@@ -42,29 +42,13 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	if len(keys) == 0 {
 		return []registry.Record{}, nil
 	}
-	found, err := s.gets.get(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	records := make([]registry.Record, len(keys))
-	for i, key := range keys {
-		records[i] = found[key]
-	}
-	return records, nil
+	return s.gets.get(ctx, keys)
 }
 
-// readKeys reads keys with one statement.
-func (s *Store) readKeys(ctx context.Context, keys []registry.Key) (found, error) {
+// readKeys returns the records that there are at keys, with one statement.
+func (s *Store) readKeys(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 	sql, args := getSQL(keys)
-	records, err := s.records(ctx, sql, args)
-	if err != nil {
-		return nil, err
-	}
-	read := make(found, len(records))
-	for _, record := range records {
-		read[record.Key] = record
-	}
-	return read, nil
+	return s.records(ctx, sql, args)
 }
 
 // records returns the rows of a statement whose five columns are a record and, first, its table.
