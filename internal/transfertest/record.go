@@ -38,12 +38,18 @@ type History struct {
 
 // Summary counts the calls.
 func (h History) Summary() string {
-	var counts [nodetest.Unknown + 1]int
-	for _, event := range h.Events {
-		counts[event.Outcome]++
-	}
 	return fmt.Sprintf("%d loads, %d transfers acknowledged, %d refused, %d unknown",
-		len(h.Loads), counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown])
+		len(h.Loads), h.count(nodetest.Acknowledged), h.count(nodetest.Refused), h.count(nodetest.Unknown))
+}
+
+// count counts the transfers with an outcome.
+func (h History) count(outcome nodetest.Outcome) (n int) {
+	for _, event := range h.Events {
+		if event.Outcome == outcome {
+			n++
+		}
+	}
+	return n
 }
 
 // Recorder takes down what happens. The zero value is ready for use. It is safe for concurrent use.
@@ -65,6 +71,13 @@ func (r *Recorder) note(change func(*History)) {
 
 func (r *Recorder) fail(format string, args ...any) {
 	r.note(func(h *History) { h.Failures = append(h.Failures, fmt.Sprintf(format, args...)) })
+}
+
+// Acknowledged returns how many transfers were acknowledged since Take was called last.
+func (r *Recorder) Acknowledged() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.count(nodetest.Acknowledged)
 }
 
 // Take returns what was taken down since it was called last. What is still under way comes later.
