@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how long to stop.
+// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how long to stop. Only one that hangs
+// takes so long.
 const (
-	startTimeout = 30 * time.Second
-	stopTimeout  = 60 * time.Second
+	startTimeout = 3 * time.Minute
+	stopTimeout  = 2 * time.Minute
 )
 
 // readyLine is what the server prints when it is ready.

@@ -15,11 +15,13 @@ import (
 // Bouncer is a running PgBouncer, which pools transactions: each goes to whichever of its own few connections to the server is free. It lets
 // in every role of the server. It is safe for concurrent use, but for Kill, Restart and Stop.
 type Bouncer struct {
-	port    int
-	folder  string
-	program string
-	owner   *syscall.Credential
-	process *exec.Cmd
+	port     int
+	folder   string
+	program  string
+	target   string // the server's connection string
+	settings []string
+	owner    *syscall.Credential
+	process  *exec.Cmd
 }
 
 // StartBouncer starts a PgBouncer before the server that it reaches at dsn (Server.DSN, or that of a proxy), with settings (name = value) of its section [pgbouncer] beside those of pgtest. The program is looked for
@@ -34,10 +36,11 @@ func StartBouncer(dsn string, settings ...string) (*Bouncer, error) {
 		return nil, err
 	}
 	b := &Bouncer{folder: folder, program: program}
-	if err := b.prepare(dsn, settings); err != nil {
+	if b.owner, err = own(folder); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	if err := b.Restart(); err != nil {
+	b.target, b.settings = dsn, settings
+	if err := launch(&b.port, b); err != nil {
 		return nil, errors.Join(err, b.Stop())
 	}
 	return b, nil
@@ -69,16 +72,10 @@ func BouncerPrepares() (bool, error) {
 	return major > 1 || minor >= 21, nil
 }
 
-// prepare writes what PgBouncer reads when it starts.
-func (b *Bouncer) prepare(dsn string, settings []string) (err error) {
-	target, err := pgx.ParseConfig(dsn)
+// configure writes what PgBouncer reads when it starts.
+func (b *Bouncer) configure() error {
+	target, err := pgx.ParseConfig(b.target)
 	if err != nil {
-		return err
-	}
-	if b.owner, err = own(b.folder); err != nil {
-		return err
-	}
-	if b.port, err = freePort(); err != nil {
 		return err
 	}
 	lines := append([]string{
@@ -94,7 +91,7 @@ func (b *Bouncer) prepare(dsn string, settings []string) (err error) {
 		"auth_file = " + b.file("users"),
 		"pool_mode = transaction",
 		"max_client_conn = 1000",
-	}, settings...)
+	}, b.settings...)
 	return errors.Join(
 		os.WriteFile(b.file("users"), []byte("\"moorage\" \"\"\n"), 0o644),
 		os.WriteFile(b.file("ini"), []byte(strings.Join(lines, "\n")+"\n"), 0o644),
@@ -105,6 +102,9 @@ func (b *Bouncer) file(name string) string { return filepath.Join(b.folder, name
 
 // Restart starts PgBouncer on its port, after Kill too, and waits until it answers.
 func (b *Bouncer) Restart() error {
+	if err := b.configure(); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(b.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (b *Bouncer) Restart() error {
 	if err := b.process.Start(); err != nil {
 		return err
 	}
-	if err := await(b.DSN()); err != nil {
+	if err := await(b.DSN(), b.process.Process.Pid); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("PgBouncer does not answer: %w: %s", err, text)
 	}

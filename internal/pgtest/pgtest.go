@@ -6,6 +6,8 @@ package pgtest
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -22,8 +24,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// startTimeout bounds how long the server may take until it answers.
-const startTimeout = 60 * time.Second
+const (
+	// startTimeout bounds how long the server may take until it answers; only one that hangs takes so long.
+	startTimeout = 3 * time.Minute
+	// startsMax bounds how often a server is started on another port because it ended by itself.
+	startsMax = 3
+	// connectSeconds is the connect_timeout of connection strings that NewSchema returns.
+	connectSeconds = 60
+	// portMin and portEnd bound the ports of servers, which are below those that systems give to whoever asks for any.
+	portMin, portEnd = 10_000, 30_000
+)
 
 // Server is a running PostgreSQL server. It is safe for concurrent use, but for Kill, Restart and Stop.
 type Server struct {
@@ -65,10 +75,27 @@ func (s *Server) begin(fill func() *exec.Cmd) error {
 	if out, err := command.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, out), os.RemoveAll(s.folder))
 	}
-	if err := s.Restart(); err != nil {
+	if err := launch(&s.port, s); err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	return nil
+}
+
+// launch starts a server on a port that was free, and on another one if somebody else took it before the server did.
+func launch(port *int, server interface {
+	Restart() error
+	Kill() error
+}) (err error) {
+	for range startsMax {
+		if *port, err = freePort(); err != nil {
+			return err
+		}
+		if err = server.Restart(); !errors.Is(err, errEnded) {
+			return err
+		}
+		_ = server.Kill() // it has ended
+	}
+	return err
 }
 
 // findPrograms returns the folder of initdb and postgres, of the newest version that there is.
@@ -88,12 +115,9 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// prepare finds a port, and whom the server runs as.
+// prepare finds whom the server runs as.
 func (s *Server) prepare() (err error) {
-	if s.owner, err = own(s.folder); err != nil {
-		return err
-	}
-	s.port, err = freePort()
+	s.owner, err = own(s.folder)
 	return err
 }
 
@@ -114,13 +138,21 @@ func own(folder string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// freePort returns a port of 127.0.0.1 that was free.
+// freePort returns a port of 127.0.0.1 that was free. No connection and no listener gets it by chance, neither before its server is
+// started nor while that is dead.
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	for {
+		var drawn [2]byte
+		rand.Read(drawn[:])
+		port := portMin + int(binary.BigEndian.Uint16(drawn[:]))%(portEnd-portMin)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return 0, err
+		}
 	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
@@ -148,23 +180,31 @@ func (s *Server) Restart() error {
 	if err := s.process.Start(); err != nil {
 		return err
 	}
-	if err := await(s.DSN()); err != nil {
+	if err := await(s.DSN(), s.process.Process.Pid); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, text)
 	}
 	return nil
 }
 
-// await returns when the server that dsn names answers, or after startTimeout.
-func await(dsn string) error {
+// errEnded says that a server's process ended before it answered.
+var errEnded = errors.New("the server ended by itself")
+
+// await returns when the server that dsn names answers, which is the process pid, or after startTimeout; errEnded when the process has ended.
+func await(dsn string, pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
-			return conn.Close(ctx)
+			err = conn.Close(ctx)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case !alive(pid): // whoever answered was somebody else
+			return errors.Join(errEnded, err)
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
 			return err
 		}
 		wait(ctx, 20*time.Millisecond)
@@ -189,7 +229,7 @@ func (s *Server) DSN() string {
 	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", s.port)
 }
 
-// NewSchema makes an empty schema, and returns a connection string for it.
+// NewSchema makes an empty schema, and returns a connection string for it, with a connect_timeout that only a server that hangs exceeds.
 func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err error) {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {
@@ -199,7 +239,7 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{name}.Sanitize()); err != nil {
 		return "", err
 	}
-	return s.DSN() + "&search_path=" + name, nil
+	return fmt.Sprintf("%s&connect_timeout=%d&search_path=%s", s.DSN(), connectSeconds, name), nil
 }
 
 // Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone.

@@ -36,7 +36,8 @@ const messageBytesMax = 1 << 28
 type Proxy struct {
 	listener net.Listener
 	server   string
-	pumps    sync.WaitGroup // two for each connection, and one that accepts
+	accepts  sync.WaitGroup // of who accepts
+	pumps    sync.WaitGroup // two for each connection
 
 	mu    sync.Mutex // guards the fields below; leaf
 	watch func(Message) Verdict
@@ -56,7 +57,7 @@ func NewProxy(server *Server) (*Proxy, error) {
 	p := &Proxy{listener: listener, server: fmt.Sprintf("127.0.0.1:%d", server.port), open: map[net.Conn]bool{}}
 	p.settled = sync.NewCond(&p.mu)
 	p.Watch(nil)
-	p.pumps.Go(p.accept)
+	p.accepts.Go(p.accept)
 	return p, nil
 }
 
@@ -81,7 +82,7 @@ func (p *Proxy) CutAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for client := range p.open {
-		_ = client.Close() // what reads from it notices
+		p.endLocked(client)
 	}
 }
 
@@ -101,6 +102,11 @@ func (p *Proxy) Settled() {
 func (p *Proxy) end(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.endLocked(client)
+}
+
+// endLocked is end; mu must be held. What reads from client notices.
+func (p *Proxy) endLocked(client net.Conn) {
 	if p.open[client] {
 		delete(p.open, client)
 		p.ending++
@@ -114,6 +120,7 @@ func (p *Proxy) Close() error {
 	if errors.Is(err, net.ErrClosed) { // by Refuse
 		err = nil
 	}
+	p.accepts.Wait() // or a connection could come behind CutAll
 	p.CutAll()
 	p.pumps.Wait()
 	return err

@@ -72,11 +72,11 @@ func (s *Server) Promote() error {
 	}
 	defer conn.Close(ctx)
 	promoted := false
-	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, 60)").Scan(&promoted); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)", int(startTimeout/time.Second)).Scan(&promoted); err != nil {
 		return fmt.Errorf("promote the standby: %w", err)
 	}
 	if !promoted {
-		return errors.New("the standby was not promoted in a minute")
+		return fmt.Errorf("the standby was not promoted in %s", startTimeout)
 	}
 	return nil
 }
