@@ -106,6 +106,9 @@ type Event struct {
 	From, To int64 // in a count of all begins and ends
 }
 
+// Committed tells whether a new version of a table was acknowledged.
+func (e Event) Committed() bool { return e.Answer.Err == nil && e.Call.Action.Writes() }
+
 // String describes the event.
 func (e Event) String() string { return describe(e.Call, e.Answer) }
 
@@ -156,7 +159,8 @@ func (h History) Summary() string {
 
 // Recorder takes down what happens. The zero value is ready for use. It is safe for concurrent use.
 type Recorder struct {
-	count atomic.Int64
+	count   atomic.Int64
+	commits atomic.Int64
 
 	mu      sync.Mutex // guards history; a leaf
 	history History
@@ -167,6 +171,9 @@ func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	from := r.count.Add(1)
 	answer := ask()
 	event := Event{call, answer, from, r.count.Add(1)}
+	if event.Committed() {
+		r.commits.Add(1)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !answer.Unknown() || !call.Action.reads() {
@@ -174,6 +181,9 @@ func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	}
 	return answer
 }
+
+// Commits returns how many new versions of tables were acknowledged.
+func (r *Recorder) Commits() int { return int(r.commits.Load()) }
 
 // Fail takes down a failure of the workload itself.
 func (r *Recorder) Fail(err error) {
