@@ -143,24 +143,3 @@ func TestBlockedPurgeIsLoggedOnce(t *testing.T) {
 		}
 	}
 }
-
-// A task that cannot be read keeps no table from being purged.
-func TestPurgeBesideUnreadable(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
-		t.Fatal(err)
-	}
-	damaged := registry.TaskKey(registry.ID{15: 1}) // the first of all
-	tampering{f}.write(registry.Put(damaged, registry.StateNone, []byte(`{"id":7}`)))
-	if err := f.purgeAll(f.ctx); err == nil || !strings.Contains(err.Error(), damaged.String()) {
-		t.Errorf("got %v, want to be told of %s", err, damaged)
-	}
-	if _, err := f.files.Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("the file is still there (%v)", err)
-	}
-	if got := f.PurgeStats(); got != (PurgeStats{}) {
-		t.Errorf("stats: got %+v", got)
-	}
-}

@@ -31,7 +31,8 @@ type Report struct {
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent;
 //   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
-//   - live tables whose locations nest; tasks without a table, and those that were given up;
+//   - live tables whose locations nest; tasks without a table, those that were given up, and those that cannot be read;
+//   - a dropped table whose purge was asked for, and has no task;
 //   - a transaction that nobody ended although its deadline was over long ago, or whose record cannot be read.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
@@ -67,6 +68,7 @@ type checker struct {
 	named      map[registry.ID]int  // how many entries name a pointer
 	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
 	unfinished map[registry.ID]bool // transactions
+	tasks      map[registry.Key]bool
 }
 
 type namespaceAt struct {
@@ -79,6 +81,12 @@ type pointerAt struct {
 	state registry.State
 }
 
+// awaits tells whether a dropped table is to be purged by task.
+func (p pointerAt) awaits(task registry.Key) bool {
+	dropped := p.state == registry.StateDropped || p.state == registry.StatePurging
+	return dropped && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
+}
+
 func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 	k := &checker{
 		catalog:    c,
@@ -89,6 +97,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		named:      map[registry.ID]int{},
 		identified: map[registry.ID]bool{},
 		unfinished: map[registry.ID]bool{},
+		tasks:      map[registry.Key]bool{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	if err := k.transactions(ctx); err != nil {
@@ -114,6 +123,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 	}
 	k.parents()
 	k.names()
+	k.purges()
 	if err := k.locations(ctx); err != nil {
 		return Report{}, err
 	}
@@ -251,9 +261,11 @@ func (k *checker) transaction(entry txlog.Entry) {
 }
 
 func (k *checker) task(record registry.Record) error {
-	value, err := decode[registry.Task](record)
+	k.tasks[record.Key] = true
+	value, err := readTask(record)
 	if err != nil {
-		return err
+		k.problem("%s cannot be read: %s (%s; see moorage recover)", record.Key, err, k.owner(record.Key))
+		return nil
 	}
 	if record.State == registry.StateBlocked {
 		k.problem("%s is blocked after %d attempts: %s (see moorage recover)", record.Key, value.Attempts, value.LastError)
@@ -268,6 +280,30 @@ func (k *checker) task(record registry.Record) error {
 		k.problem("%s belongs to no dropped table", record.Key)
 	}
 	return nil
+}
+
+// owner says what a task belongs to that cannot say so itself.
+func (k *checker) owner(task registry.Key) string {
+	for id := range k.unfinished {
+		if registry.TaskKey(id) == task {
+			return "it says why that transaction was given up"
+		}
+	}
+	for id, pointer := range k.pointers {
+		if pointer.awaits(task) {
+			return fmt.Sprintf("the purge of table %s (%s)", pointer.value.Identifier(), id)
+		}
+	}
+	return "no dropped table awaits it"
+}
+
+// purges reports dropped tables that nobody will purge although that was asked for, nor forget.
+func (k *checker) purges() {
+	for id, pointer := range k.pointers {
+		if task := registry.TaskKey(pointer.value.Task); pointer.awaits(task) && !k.tasks[task] {
+			k.problem("table %s (%s) is %s and awaits %s, which does not exist", pointer.value.Identifier(), id, pointer.state, task)
+		}
+	}
 }
 
 // parents reports namespaces whose parent is gone.

@@ -144,6 +144,13 @@ var damages = []struct {
 	{"task of nothing", func(f tampering) {
 		f.put(registry.TaskKey(registry.ID{1}), registry.StateNone, registry.Task{ID: registry.ID{1}, Kind: registry.TaskPurge})
 	}, "belongs to no dropped table"},
+	{"task of a dropped table gone", func(f tampering) {
+		task, _ := f.dropPurged("t", registry.StateDropped)
+		f.remove(task)
+	}, "is dropped and awaits task/"},
+	{"task that cannot be read", func(f tampering) {
+		f.write(registry.Put(registry.TaskKey(registry.ID{1}), registry.StateNone, []byte("{")))
+	}, "task/01000000000000000000000000000000 cannot be read"},
 	{"blocked task", func(f tampering) {
 		f.put(registry.TaskKey(registry.ID{1}), registry.StateBlocked, registry.Task{ID: registry.ID{1}, Kind: registry.TaskPurge, LastError: "no disk"})
 	}, "no disk"},

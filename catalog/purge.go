@@ -21,8 +21,8 @@ var errTaskGone = errors.New("catalog: the task is gone")
 const blockedPause = time.Hour
 
 // purgeAll works on every purge task that there is, each as far as it goes, on one that was given up only in
-// the first round of this process and then every blockedPause. A task that cannot be read keeps nobody from the others, and
-// is an error in the end.
+// the first round of this process and then every blockedPause. A task that cannot be read is left alone, and keeps nobody from the
+// others.
 func (c *Catalog) purgeAll(ctx context.Context) error {
 	now := c.now()
 	last := c.blockedTried.Load()
@@ -31,14 +31,18 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 		c.blockedTried.Store(&now)
 	}
 	var found PurgeStats
-	var unreadable []error
+	unreadable := make(map[registry.Key]bool)
 	err := c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
-		task, err := decode[registry.Task](record)
-		if err != nil {
-			unreadable = append(unreadable, err)
-			return true, nil
-		}
-		if task.Kind != registry.TaskPurge {
+		task, err := readTask(record)
+		switch {
+		case err != nil:
+			blocker, failed := c.blocksTransaction(ctx, record.Key)
+			if failed == nil && !blocker { // else the recovery tells of the transaction
+				c.tellUnreadable(ctx, record, err)
+				unreadable[record.Key] = true
+			}
+			return true, failed
+		case task.Kind != registry.TaskPurge:
 			return true, nil
 		}
 		left := record
@@ -49,9 +53,17 @@ func (c *Catalog) purgeAll(ctx context.Context) error {
 		return true, err
 	})
 	if err == nil {
-		c.purges.looked(found)
+		c.purges.looked(found, unreadable)
 	}
-	return errors.Join(append(unreadable, err)...)
+	return err
+}
+
+// tellUnreadable logs that a task cannot be read, unless that is known.
+func (c *Catalog) tellUnreadable(ctx context.Context, record registry.Record, cause error) {
+	if !c.purges.toldOf(record.Key) {
+		c.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks, and has it removed with moorage recover abort",
+			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
+	}
 }
 
 // tryPurge makes one attempt, and returns what is left of the task, or the zero record. An error is about the store or

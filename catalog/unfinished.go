@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +34,18 @@ type Blocker struct {
 	Since     time.Time `json:"since"`
 	Attempts  int       `json:"attempts"`
 	LastError string    `json:"last-error"`
+	// Unreadable says why the record of it cannot be read: then nothing else is known.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// BlockedPurge is a dropped table whose files could not be deleted.
+// BlockedPurge is a dropped table whose files could not be deleted, or a task that cannot be read.
 type BlockedPurge struct {
 	ID      string             `json:"id"` // of the task
 	Table   moorage.Identifier `json:"table"`
 	Blocker Blocker            `json:"blocker"` // since is when the table was dropped
+	// Unreadable says why the record of the task cannot be read: then nothing is known but ID, and the workers leave it alone. It is taken for
+	// a purge, unless there is a transaction that it belongs to.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // UnfinishedTransactions returns a page of the log of transactions, in the order of their ids, and after which id the
@@ -72,11 +76,7 @@ func (c *Catalog) UnfinishedTransactions(ctx context.Context, page Page) (transa
 			if page.Limit > 0 && len(transactions) == page.Limit {
 				return transactions, transactions[len(transactions)-1].ID, nil
 			}
-			transaction, err := unfinishedOf(entry, tasks[i])
-			if err != nil {
-				return nil, "", moorage.Annotate(op, entry.ID.String(), err)
-			}
-			transactions = append(transactions, transaction)
+			transactions = append(transactions, unfinishedOf(entry, tasks[i]))
 		}
 		if len(entries) < limit {
 			return transactions, "", nil
@@ -97,7 +97,7 @@ func (c *Catalog) taskRecords(ctx context.Context, entries []txlog.Entry) ([]reg
 	return c.get(ctx, keys...)
 }
 
-func unfinishedOf(entry txlog.Entry, blocker registry.Record) (UnfinishedTransaction, error) {
+func unfinishedOf(entry txlog.Entry, blocker registry.Record) UnfinishedTransaction {
 	unfinished := UnfinishedTransaction{
 		ID: entry.ID.String(), State: entry.State.String(), Warehouse: entry.Warehouse, Tables: []moorage.Identifier{},
 		Files: append([]string{}, entry.Files...), Published: append([]string{}, entry.Published...),
@@ -110,38 +110,56 @@ func unfinishedOf(entry txlog.Entry, blocker registry.Record) (UnfinishedTransac
 		unfinished.Tables = append(unfinished.Tables, p.Ident)
 	}
 	if blocker.Exists() {
-		task, err := decode[registry.Task](blocker)
-		if err != nil {
-			return unfinished, err
-		}
-		unfinished.Blocker = &Blocker{task.Created, task.Attempts, task.LastError}
+		unfinished.Blocker = blockerOf(blocker)
 	}
-	return unfinished, nil
+	return unfinished
 }
 
-// BlockedPurges returns a page of the purges that were given up, in the order of their ids, and after which id the next page
-// begins, empty if there is none.
+func blockerOf(record registry.Record) *Blocker {
+	task, err := readTask(record)
+	if err != nil {
+		return &Blocker{Unreadable: err.Error()}
+	}
+	return &Blocker{Since: task.Created, Attempts: task.Attempts, LastError: task.LastError}
+}
+
+// BlockedPurges returns a page of the purges that were given up, and of the tasks that cannot be read, in the order of their ids, and
+// after which id the next page begins, empty if there is none.
 func (c *Catalog) BlockedPurges(ctx context.Context, page Page) (purges []BlockedPurge, next string, err error) {
 	const op = "catalog.BlockedPurges"
 	purges = []BlockedPurge{}
 	err = c.scan(ctx, registry.TableTask, "", page.After, func(record registry.Record) (bool, error) {
-		task, err := decode[registry.Task](record)
-		if err != nil || task.Kind != registry.TaskPurge || record.State != registry.StateBlocked {
+		purge, found, err := c.blockedPurge(ctx, record)
+		switch {
+		case err != nil || !found:
 			return true, err
-		}
-		if page.Limit > 0 && len(purges) == page.Limit {
+		case page.Limit > 0 && len(purges) == page.Limit:
 			next = purges[len(purges)-1].ID
 			return false, nil
 		}
-		pointers, err := c.get(ctx, registry.PointerKey(task.Pointer))
-		if err != nil || !pointers[0].Exists() {
-			return true, err
-		}
-		pointer, err := decode[registry.Pointer](pointers[0])
-		purges = append(purges, BlockedPurge{task.ID.String(), pointer.Identifier(), Blocker{task.Created, task.Attempts, task.LastError}})
-		return true, err
+		purges = append(purges, purge)
+		return true, nil
 	})
 	return purges, next, moorage.Annotate(op, "", err)
+}
+
+// blockedPurge returns the purge that a task is, and false if it is none or was not given up.
+func (c *Catalog) blockedPurge(ctx context.Context, record registry.Record) (BlockedPurge, bool, error) {
+	task, unreadable := readTask(record)
+	if unreadable != nil {
+		blocker, err := c.blocksTransaction(ctx, record.Key)
+		table := moorage.Identifier{Namespace: moorage.Namespace{}}
+		return BlockedPurge{ID: record.Key.ID, Table: table, Unreadable: unreadable.Error()}, !blocker, err
+	}
+	if task.Kind != registry.TaskPurge || record.State != registry.StateBlocked {
+		return BlockedPurge{}, false, nil
+	}
+	pointers, err := c.get(ctx, registry.PointerKey(task.Pointer))
+	if err != nil || !pointers[0].Exists() {
+		return BlockedPurge{}, false, err
+	}
+	pointer, err := decode[registry.Pointer](pointers[0])
+	return BlockedPurge{ID: task.ID.String(), Table: pointer.Identifier(), Blocker: *blockerOf(record)}, true, err
 }
 
 // What an operator's word can be about.
@@ -164,8 +182,8 @@ const retryTimeout = 30 * time.Second
 // Retry takes the blocker from the transaction or the purge called id, so that the workers of all nodes try it again from the start. A
 // transaction is tried once before it returns.
 //
-// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it, KindUnprocessable for a transaction whose record
-// cannot be read.
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it, KindUnprocessable for what has a record that
+// cannot be read; for a transaction whose blocker cannot be, that is none.
 func (c *Catalog) Retry(ctx context.Context, id string) (Retried, error) {
 	const op = "catalog.Retry"
 	parsed, err := parseID(id)
@@ -218,9 +236,9 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 	}
 	write := registry.Delete(blocker.Key)
 	if !found {
-		task, err := decode[registry.Task](blocker)
+		task, err := readTask(blocker)
 		if err != nil {
-			return entry, err
+			return entry, moorage.Errorf(moorage.KindUnprocessable, "The record of the task cannot be read; it can be aborted, which removes it, not tried again")
 		}
 		if task.Kind != registry.TaskPurge {
 			return entry, c.dropBlocker(ctx, id)
@@ -250,14 +268,20 @@ func (c *Catalog) dropBlocker(ctx context.Context, id registry.ID) error {
 	return errNothingUnfinished(id)
 }
 
-// Aborted is what became of a transaction that an operator ended.
+// Aborted is what became of a transaction that an operator ended, or of a task that could not be read.
 type Aborted struct {
-	Was string `json:"was"` // its state before
+	Kind string `json:"kind"`
+	// Was is its state before; of a purge that of its table, dropped or purging, or none if no table awaited it.
+	Was string `json:"was"`
+	// Table is the one whose purge was called off.
+	Table *moorage.Identifier `json:"table,omitempty"`
 	// Forgotten tells whether its record is gone: it was given up. Else the recovery deletes its files and then its record.
 	Forgotten bool `json:"forgotten"`
-	// Left are the files of a forgotten transaction that nobody will delete, as far as they are there; not null.
+	// Left are the files of a forgotten transaction that nobody will delete, as far as they are there, or the locations of a table
+	// below which files stay that were to be purged; not null.
 	Left []string `json:"left"`
-	// Unreadable tells that its record could not be read: there may be files to be left, but which is not known, and Left is empty.
+	// Unreadable tells that its record could not be read. Of a transaction there may be files to be left, but which is not known, and
+	// Left is empty.
 	Unreadable bool `json:"unreadable,omitempty"`
 }
 
@@ -265,8 +289,11 @@ type Aborted struct {
 // its files are left to whoever asked; so is one whose record cannot be read. That is safe in every state: what is published
 // stays, what is not never will be, and no file is deleted.
 //
-// Errors: KindBadRequest if id is no id, KindNotFound if no unfinished transaction has it, KindUnprocessable if
-// it is neither pending nor given up.
+// A task that cannot be read is removed, and its purge called off: the files that are still there stay. The dropped table is then as
+// one that was dropped without a purge, or, if files may have been deleted already, gone for good.
+//
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it, KindUnprocessable if
+// it is a purge that can be read, or a transaction neither pending nor given up.
 func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "catalog.Abort"
 	var aborted Aborted
@@ -276,6 +303,11 @@ func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
 	})
 	if err != nil {
 		return Aborted{}, moorage.Annotate(op, id, err)
+	}
+	if aborted.Kind == UnfinishedKindPurge {
+		c.log.WarnContext(ctx, "an operator removed a task that cannot be read", "task", id, "was", aborted.Was, "principal", moorage.Principal(ctx),
+			"left", aborted.Left)
+		return aborted, nil
 	}
 	c.log.WarnContext(ctx, "an operator ended a transaction", "commit", id, "was", aborted.Was, "principal", moorage.Principal(ctx),
 		"forgotten", aborted.Forgotten, "files_left", len(aborted.Left), "unreadable", aborted.Unreadable)
@@ -300,16 +332,13 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	blocked := records[0].Exists()
 	switch {
 	case !found && blocked:
-		if task, err := decode[registry.Task](records[0]); err != nil || task.Kind != registry.TaskPurge {
-			return Aborted{}, cmp.Or(err, c.dropBlocker(ctx, parsed))
-		}
-		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
+		return c.abortTask(ctx, parsed, records[0])
 	case !found:
 		return Aborted{}, errNothingUnfinished(parsed)
 	case entry.Unreadable != nil:
 		return c.forgetUnreadable(ctx, entry)
 	}
-	aborted := Aborted{Was: entry.State.String(), Forgotten: blocked, Left: []string{}}
+	aborted := Aborted{Kind: UnfinishedKindTransaction, Was: entry.State.String(), Forgotten: blocked, Left: []string{}}
 	fenced, err := c.transactions.Abort(ctx, entry)
 	if err != nil {
 		return Aborted{}, logError(op, err)
@@ -340,7 +369,7 @@ func (c *Catalog) forgetUnreadable(ctx context.Context, entry txlog.Entry) (Abor
 	if err != nil {
 		return Aborted{}, logError("catalog.forgetUnreadable", err)
 	}
-	return Aborted{Was: entry.State.String(), Forgotten: true, Left: []string{}, Unreadable: true}, nil
+	return Aborted{Kind: UnfinishedKindTransaction, Was: entry.State.String(), Forgotten: true, Left: []string{}, Unreadable: true}, nil
 }
 
 // RecoveryStats returns what the recovery of this process has seen and done.

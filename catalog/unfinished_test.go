@@ -86,7 +86,7 @@ func TestUnfinishedTransactions(t *testing.T) {
 			if (got.Blocker != nil) != (entry.ID == blocked.ID) {
 				t.Errorf("the blocker of %s is %+v", got.ID, got.Blocker)
 			}
-			if got.Blocker != nil && *got.Blocker != (Blocker{f.clock.Now(), 50, "no such bucket"}) {
+			if got.Blocker != nil && *got.Blocker != (Blocker{Since: f.clock.Now(), Attempts: 50, LastError: "no such bucket"}) {
 				t.Errorf("the blocker is %+v", got.Blocker)
 			}
 		}

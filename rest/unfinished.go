@@ -40,7 +40,7 @@ func (s *server) listTransactions(w http.ResponseWriter, r *http.Request) error 
 	return s.answerJSON(w, r, TransactionsPage{transactions, pages.seal(next)})
 }
 
-// listBlockedPurges answers the purges that were given up.
+// listBlockedPurges answers the purges that were given up, and the tasks that cannot be read.
 func (s *server) listBlockedPurges(w http.ResponseWriter, r *http.Request) error {
 	pages, err := managementPager(r, "blocked purges")
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *server) retryUnfinished(w http.ResponseWriter, r *http.Request) error {
 	return s.answerJSON(w, r, retried)
 }
 
-// abortUnfinished ends a transaction.
+// abortUnfinished ends a transaction, or removes a task that cannot be read.
 func (s *server) abortUnfinished(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathParam(r, "id")
 	if err != nil {

@@ -26,7 +26,7 @@ func (f *fakeCatalog) UnfinishedTransactions(_ context.Context, page catalog.Pag
 
 func (f *fakeCatalog) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
 	f.pages = append(f.pages, page)
-	return []catalog.BlockedPurge{}, f.next, f.call("BlockedPurges")
+	return []catalog.BlockedPurge{{ID: "b2", Table: moorage.Identifier{Namespace: moorage.Namespace{}}, Unreadable: "damaged"}}, f.next, f.call("BlockedPurges")
 }
 
 func (f *fakeCatalog) Retry(_ context.Context, id string) (catalog.Retried, error) {
@@ -34,7 +34,7 @@ func (f *fakeCatalog) Retry(_ context.Context, id string) (catalog.Retried, erro
 }
 
 func (f *fakeCatalog) Abort(_ context.Context, id string) (catalog.Aborted, error) {
-	return catalog.Aborted{Was: "pending", Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
+	return catalog.Aborted{Kind: catalog.UnfinishedKindTransaction, Was: "pending", Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
 }
 
 func TestUnfinished(t *testing.T) {
@@ -43,9 +43,10 @@ func TestUnfinished(t *testing.T) {
 		{"GET", "/management/v1/transactions", "UnfinishedTransactions", `{"transactions":[{"id":"a1","state":"pending","warehouse":"w",` +
 			`"tables":[{"warehouse":"w","namespace":["a"],"name":"t"}],"files":["f1","f2"],"published":[],"began":"2026-11-21T10:00:00Z",` +
 			`"deadline":"2026-11-21T10:01:00Z","principal":"ann","blocker":{"since":"2026-11-21T10:00:00Z","attempts":50,"last-error":"no disk"}}],"next-page-token":null}`},
-		{"GET", "/management/v1/blocked-purges", "BlockedPurges", `{"purges":[],"next-page-token":null}`},
+		{"GET", "/management/v1/blocked-purges", "BlockedPurges", `{"purges":[{"id":"b2","table":{"warehouse":"","namespace":[],"name":""},` +
+			`"blocker":{"since":"0001-01-01T00:00:00Z","attempts":0,"last-error":""},"unreadable":"damaged"}],"next-page-token":null}`},
 		{"POST", "/management/v1/unfinished/a1/retry", "Retry a1", `{"kind":"transaction","ended":false,"reason":"no disk"}`},
-		{"POST", "/management/v1/unfinished/a1/abort", "Abort a1", `{"was":"pending","forgotten":true,"left":["f1"]}`},
+		{"POST", "/management/v1/unfinished/a1/abort", "Abort a1", `{"kind":"transaction","was":"pending","forgotten":true,"left":["f1"]}`},
 	} {
 		t.Run(row.path, func(t *testing.T) {
 			t.Parallel()

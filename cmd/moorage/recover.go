@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/rest"
 )
@@ -23,7 +24,8 @@ func recoverListCommand() command {
 		name:    "recover list",
 		summary: "list transactions that did not end, and what was given up",
 		text: "Prints every transaction over several tables of which something is left to do: those under way, those that the recovery is ending, and those " +
-			"that it gave up after 50 attempts or 5 minutes, to which those are counted whose record cannot be read. Then the purges that were given up. " +
+			"that it gave up after 50 attempts or 5 minutes, to which those are counted whose record cannot be read. Then the purges that were given up, with tasks " +
+			"that cannot be read. " +
 			"Exits with 1 if anything was given up." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
@@ -62,10 +64,12 @@ func recoverAbortCommand() command {
 	return command{
 		name:    "recover abort",
 		operand: "ID",
-		summary: "end a transaction",
+		summary: "end a transaction, or remove a task that cannot be read",
 		text: "Ends the transaction with this id, as recover list shows it. One that is pending can no longer become true, and the servers delete its files. One that " +
 			"was given up is forgotten: the command prints the files that may be left of it, and nobody will delete them. So is one whose record cannot be read, of " +
-			"which no files can be printed. A purge cannot be aborted." + operatorText,
+			"which no files can be printed.\n\nA purge cannot be aborted, but if the record of its task cannot be read that is removed, and the files that were to be purged stay, as far " +
+			"as they are there; the command prints where. The table can be registered again until its window ends, as after a drop without a purge, unless " +
+			"the purge had begun." + operatorText,
 		settings: recoverSettings(),
 		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
@@ -212,8 +216,7 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 	})
 	if err == nil {
 		err = eachPage(ctx, o.BlockedPurges, func(p catalog.BlockedPurge) {
-			fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
-			describeBlocker(out, p.Blocker)
+			describePurge(out, p)
 			purges++
 		})
 	}
@@ -252,7 +255,21 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 	}
 }
 
+func describePurge(out io.Writer, p catalog.BlockedPurge) {
+	if p.Unreadable != "" {
+		fmt.Fprintf(out, "%s  task, probably a purge, whose record cannot be read: %s\n", p.ID, p.Unreadable)
+		fmt.Fprintln(out, "    the servers leave it alone; moorage check says of which table; moorage recover abort removes it and leaves the files that it was to delete")
+		return
+	}
+	fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
+	describeBlocker(out, p.Blocker)
+}
+
 func describeBlocker(out io.Writer, b catalog.Blocker) {
+	if b.Unreadable != "" {
+		fmt.Fprintf(out, "    given up; the record that says why cannot be read: %s\n", b.Unreadable)
+		return
+	}
 	fmt.Fprintf(out, "    given up after %s, last: %s\n", counted(b.Attempts, "attempt"), b.LastError)
 }
 
@@ -272,6 +289,10 @@ func describeRetried(r catalog.Retried) string {
 }
 
 func describeAborted(out io.Writer, a catalog.Aborted) {
+	if a.Kind == catalog.UnfinishedKindPurge {
+		describeRemoved(out, a)
+		return
+	}
 	if !a.Forgotten {
 		fmt.Fprintln(out, "the transaction is aborted; the servers delete its files")
 		return
@@ -283,5 +304,21 @@ func describeAborted(out io.Writer, a catalog.Aborted) {
 	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n", a.Was, counted(len(a.Left), "file"))
 	for _, file := range a.Left {
 		fmt.Fprintln(out, file)
+	}
+}
+
+// describeRemoved says what it means that a task is gone that could not be read.
+func describeRemoved(out io.Writer, a catalog.Aborted) {
+	if a.Table == nil {
+		fmt.Fprintln(out, "the task, whose record could not be read, is removed; no dropped table awaited it")
+		return
+	}
+	then := "it can be registered again until its window ends"
+	if a.Was == registry.StatePurging.String() {
+		then = "that had begun, so some of its files may be gone, and the catalog has forgotten it"
+	}
+	fmt.Fprintf(out, "the task, whose record could not be read, is removed, so %s in warehouse %s is not purged: %s; files stay at\n", tableName(*a.Table), a.Table.Warehouse, then)
+	for _, location := range a.Left {
+		fmt.Fprintln(out, location)
 	}
 }

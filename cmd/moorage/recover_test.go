@@ -185,6 +185,99 @@ func TestRecoverUnreadable(t *testing.T) {
 	wantSaid(exitDone, "no problems", "check")
 }
 
+// TestRecoverUnreadableTask shows the task of a dropped table that cannot be read, and has it removed: through a server, and without one.
+func TestRecoverUnreadableTask(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	server.request(t, "POST", "/v1/namespaces", `{"namespace":["harbour"]}`)
+	for _, name := range []string{"ships", "crews"} {
+		server.request(t, "POST", "/v1/namespaces/harbour/tables", fmt.Sprintf(`{"name":%q,"schema":{"type":"struct","fields":[]}}`, name))
+	}
+	server.stop()
+	damaged := dropWithoutReading(t, data, "ships", "crews")
+
+	server = startServe(t, "--data", data)
+	for timeout := time.After(patience); strings.Count(server.stderr.String(), "the record of a task cannot be read") < 2; {
+		select {
+		case <-server.stderr.written:
+		case <-timeout:
+			t.Fatalf("the server says nothing of it; stderr:\n%s", server.stderr)
+		}
+	}
+	wantSaid := func(code int, said []string, args ...string) {
+		t.Helper()
+		got := runToEnd(t, args...)
+		for _, want := range said {
+			if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%q: %+v, want %d and %q", args, got, code, want)
+			}
+		}
+	}
+	list := []string{
+		damaged[0] + "  task, probably a purge, whose record cannot be read: decode task/" + damaged[0], damaged[1] + "  task, probably",
+		"0 transactions unfinished, 0 given up; 2 purges given up",
+	}
+	wantSaid(exitFailed, list, "recover", "list", "--uri", server.uri)
+	wantSaid(exitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table harbour.ships", "2 problems"}, "check", "--uri", server.uri)
+	wantSaid(exitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
+	wantSaid(exitDone, []string{"so harbour.ships in warehouse default is not purged: it can be registered again until its window ends; files stay at\nfile://"},
+		"recover", "abort", damaged[0], "--uri", server.uri)
+	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_purges_blocked 2\n") {
+		t.Error("the metrics do not count what the server could not read when it looked")
+	}
+	server.stop()
+	wantSaid(exitDone, []string{"so harbour.crews in warehouse default is not purged"}, "recover", "abort", damaged[1], "--data", data)
+	wantSaid(exitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up"}, "recover", "list", "--data", data)
+	wantSaid(exitDone, []string{"no problems"}, "check", "--data", data)
+}
+
+// dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a server that is stopped, and damages the tasks. It
+// returns their ids.
+func dropWithoutReading(t *testing.T, data string, names ...string) (ids []string) {
+	t.Helper()
+	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pointers, err := store.List(t.Context(), registry.TablePointer, "", "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		for _, record := range pointers {
+			pointer, err := registry.Decode[registry.Pointer](record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pointer.Name != name {
+				continue
+			}
+			pointer.Task = registry.ID{byte(i + 1)}
+			ids = append(ids, pointer.Task.String())
+			value, err := registry.Encode(pointer)
+			if err == nil {
+				_, err = store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{
+					registry.Put(record.Key, registry.StateDropped, value), registry.Delete(registry.EntryKey(pointer.NamespaceID, name)),
+					registry.Put(registry.TaskKey(pointer.Task), registry.StateNone, []byte("{")),
+				}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(ids) != len(names) {
+		t.Fatalf("dropped %q, want all of %q", ids, names)
+	}
+	return ids
+}
+
 // fakeOperators has three transactions and three purges, one to a page; the second transaction cannot be tried again.
 type fakeOperators struct{ retried []string }
 

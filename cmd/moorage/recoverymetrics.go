@@ -31,7 +31,7 @@ func meterPurges(metrics prometheus.Registerer, stats func() catalog.PurgeStats)
 			"Dropped tables whose files are still to be deleted, those that wait for their time among them, when this node last looked.",
 			func(s catalog.PurgeStats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_purges_blocked",
-			"Purges of dropped tables that were given up and are tried once an hour, when this node last looked; see moorage recover.",
+			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, when this node last looked; see moorage recover.",
 			func(s catalog.PurgeStats) int { return s.Blocked }),
 		counterOf(stats, "moorage_purge_failures_total", "Attempts of this node to delete a dropped table's files that failed.",
 			func(s catalog.PurgeStats) int64 { return s.Failures }))

@@ -1,0 +1,107 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// readTask reads the record of a task. A kind or a state that no task has, and an id that is another's, are as bad as a value that
+// is none: whoever went by them would do what nobody asked for. An error names the record's key; the caller goes on with the others.
+func readTask(record registry.Record) (registry.Task, error) {
+	task, err := registry.Decode[registry.Task](record)
+	switch {
+	case err != nil:
+	case registry.TaskKey(task.ID) != record.Key:
+		err = fmt.Errorf("%s holds the task %s", record.Key, task.ID)
+	case task.Kind != registry.TaskPurge && task.Kind != registry.TaskRecovery:
+		err = fmt.Errorf("%s is of the kind %q, which is not known", record.Key, task.Kind)
+	case record.State != registry.StateNone && record.State != registry.StateBlocked:
+		err = fmt.Errorf("%s is %s, which no task can be", record.Key, record.State)
+	}
+	return task, err
+}
+
+// blocksTransaction tells whether a task that cannot be read is the blocker of a transaction: then it is seen, and ended, with that.
+func (c *Catalog) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
+	records, err := c.get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
+	return err == nil && records[0].Exists(), err
+}
+
+// abortTask is one attempt of Abort about a task that is no transaction's.
+func (c *Catalog) abortTask(ctx context.Context, id registry.ID, record registry.Record) (Aborted, error) {
+	task, err := readTask(record)
+	switch {
+	case err != nil:
+		return c.forgetTask(ctx, id, record)
+	case task.Kind != registry.TaskPurge:
+		return Aborted{}, c.dropBlocker(ctx, id)
+	}
+	return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
+}
+
+// forgetTask removes a task that cannot be read, and calls the purge off that a dropped table awaits of it; errAgain if either has
+// changed meanwhile. The pointer is looked for in all of them: the task alone knew whose it is.
+func (c *Catalog) forgetTask(ctx context.Context, id registry.ID, record registry.Record) (Aborted, error) {
+	aborted := Aborted{Kind: UnfinishedKindPurge, Was: registry.StateNone.String(), Forgotten: true, Left: []string{}, Unreadable: true}
+	batch := registry.Batch{
+		Conditions: []registry.Condition{unchangedSince(record)}, Writes: []registry.Write{registry.Delete(record.Key)},
+	}
+	waiting, pointer, err := c.awaiting(ctx, id)
+	if err != nil {
+		return Aborted{}, err
+	}
+	if waiting.Exists() {
+		ident := pointer.Identifier()
+		aborted.Was, aborted.Table, aborted.Left = waiting.State.String(), &ident, append(aborted.Left, pointer.Claims...)
+		err = c.callOff(ctx, waiting, pointer, batch)
+	} else if _, err = c.store.Apply(ctx, batch); err != nil {
+		if _, failed := registry.FailedCondition(err); !failed {
+			err = logError("catalog.forgetTask", err)
+		}
+	}
+	return aborted, again(err)
+}
+
+// awaiting returns the dropped table that the task was to purge, or the zero record.
+func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registry.Record, pointer registry.Pointer, err error) {
+	err = c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateDropped && record.State != registry.StatePurging {
+			return true, ctx.Err()
+		}
+		value, err := decode[registry.Pointer](record)
+		if err == nil && value.Task == task {
+			found, pointer = record, value
+		}
+		return !found.Exists(), err
+	})
+	return found, pointer, err
+}
+
+// callOff applies batch, and has the dropped table go on as one that was dropped without a purge: until its window ends it can come
+// back. One of which files may be gone cannot: its pointer and claims go.
+func (c *Catalog) callOff(ctx context.Context, record registry.Record, pointer registry.Pointer, batch registry.Batch) error {
+	change, err := c.newChange(ctx, string(OpPurge)+"-abort", pointer.Identifier())
+	if err != nil {
+		return err
+	}
+	batch.Conditions = append(batch.Conditions, unchangedSince(record))
+	if record.State == registry.StatePurging {
+		conditions, deletes, err := c.release(ctx, pointer)
+		if err != nil {
+			return err
+		}
+		batch.Conditions = append(batch.Conditions, conditions...)
+		batch.Writes = append(append(batch.Writes, deletes...), registry.Delete(record.Key))
+		return c.applyStep(ctx, change, batch)
+	}
+	pointer.Task = registry.ID{}
+	writes, err := encodePuts(put{record.Key, record.State, pointer})
+	if err != nil {
+		return err
+	}
+	batch.Writes = append(batch.Writes, writes...)
+	return c.applyStep(ctx, change, batch)
+}

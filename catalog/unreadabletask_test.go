@@ -1,0 +1,365 @@
+package catalog
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// dropPurged drops a table with a purge, and returns its task and the pointer, which is marked as in the midst of the purge if state says so.
+func (f *fixture) dropPurged(name string, state registry.State) (task registry.Record, pointer registry.Pointer) {
+	f.t.Helper()
+	if err := f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}); err != nil {
+		f.t.Fatal(err)
+	}
+	records, err := f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, record := range records {
+		value, err := decode[registry.Pointer](record)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if value.Name == name && !value.Task.IsZero() {
+			pointer = value
+			tampering{f}.put(record.Key, state, value)
+		}
+	}
+	tasks, err := f.get(f.ctx, registry.TaskKey(pointer.Task))
+	if err != nil || !tasks[0].Exists() {
+		f.t.Fatalf("no task for %s (%v)", name, err)
+	}
+	return tasks[0], pointer
+}
+
+// taskDamages returns what may stand in the record of a task so that it cannot be read.
+func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
+	t.Helper()
+	key := registry.TaskKey(id)
+	writes, err := encodePuts(
+		put{key, registry.StateNone, registry.Task{ID: registry.ID{7}, Kind: registry.TaskPurge}},
+		put{key, registry.StateNone, registry.Task{ID: id, Kind: "compaction"}},
+		put{key, registry.StateLive, registry.Task{ID: id, Kind: registry.TaskPurge}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]registry.Write{
+		"of another type": registry.Put(key, registry.StateBlocked, []byte(`{"id":7}`)),
+		"empty":           registry.Put(key, registry.StateNone, []byte(`{}`)),
+		"another's":       writes[0],
+		"of a later kind": writes[1],
+		"of no state":     writes[2],
+	}
+}
+
+// wantOnlyBlocked fails the test unless what has the ids in want is all that was given up; it reads pages of one.
+func (f *fixture) wantOnlyBlocked(want ...string) []BlockedPurge {
+	f.t.Helper()
+	var all []BlockedPurge
+	for page := (Page{Limit: 1}); ; {
+		purges, next, err := f.BlockedPurges(f.ctx, page)
+		if err != nil || len(purges) > 1 {
+			f.t.Fatalf("a page of one: %+v (%v)", purges, err)
+		}
+		all = append(all, purges...)
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	var ids []string
+	for _, purge := range all {
+		ids = append(ids, purge.ID)
+	}
+	if want := slices.Sorted(slices.Values(want)); !slices.Equal(ids, want) {
+		f.t.Errorf("listed %q, want %q", ids, want)
+	}
+	return all
+}
+
+// Operators see a task that cannot be read, and what comes behind it. They can have it removed, not tried again: then the files of its
+// table stay, and so does the table for its window, if the purge had not begun.
+func TestUnreadableTask(t *testing.T) {
+	t.Parallel()
+	for storeName, open := range anyStores() {
+		for damageName := range taskDamages(t, registry.ID{1}) {
+			if storeName != "memory" && damageName != "of another type" {
+				continue // a store does not look into values
+			}
+			t.Run(storeName+"/"+damageName, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(3)) })
+				dropped, purging := f.create("dropped"), f.create("purging")
+				droppedTask, droppedPointer := f.dropPurged("dropped", registry.StateDropped)
+				purgingTask, purgingPointer := f.dropPurged("purging", registry.StatePurging)
+				orphan := registry.ID{9}
+				ids := []string{droppedTask.Key.ID, purgingTask.Key.ID, orphan.String()}
+				for _, id := range []registry.ID{droppedPointer.Task, purgingPointer.Task, orphan} {
+					tampering{f}.write(taskDamages(t, id)[damageName])
+				}
+
+				for _, purge := range f.wantOnlyBlocked(ids...) {
+					if !strings.Contains(purge.Unreadable, "task/"+purge.ID) || purge.Blocker != (Blocker{}) || purge.Table.Namespace == nil {
+						t.Errorf("listed as %+v", purge)
+					}
+					_, err := f.Retry(f.ctx, purge.ID)
+					wantKind(t, err, moorage.KindUnprocessable)
+				}
+				report, err := f.Check(f.ctx)
+				problems := strings.Join(report.Problems, "\n")
+				if err != nil || len(report.Problems) != 3 || strings.Count(problems, "cannot be read") != 3 {
+					t.Errorf("check: %q (%v)", report.Problems, err)
+				}
+				for _, owner := range []string{"the purge of table ns.dropped", "the purge of table ns.purging", "no dropped table awaits it"} {
+					if !strings.Contains(problems, owner) {
+						t.Errorf("check does not say %q:\n%s", owner, problems)
+					}
+				}
+				if err := f.purgeAll(f.ctx); err != nil {
+					t.Error(err)
+				}
+
+				for i, want := range []Aborted{
+					{Was: "dropped", Table: &dropped.Identifier, Left: droppedPointer.Claims},
+					{Was: "purging", Table: &purging.Identifier, Left: purgingPointer.Claims},
+					{Was: "none", Left: []string{}},
+				} {
+					got, err := f.Abort(f.ctx, ids[i])
+					same := got.Kind == UnfinishedKindPurge && got.Forgotten && got.Unreadable && got.Was == want.Was && got.Left != nil && slices.Equal(got.Left, want.Left)
+					if err != nil || !same || (got.Table == nil) != (want.Table == nil) || got.Table != nil && !got.Table.Equal(*want.Table) {
+						t.Errorf("aborted %+v (%v), want %+v", got, err, want)
+					}
+					_, err = f.Abort(f.ctx, ids[i])
+					wantKind(t, err, moorage.KindNotFound)
+				}
+				f.wantOnlyBlocked()
+				f.wantEnded()
+				f.wantClean()
+				if files := []string{dropped.MetadataLocation, purging.MetadataLocation}; len(f.present(files)) != len(files) {
+					t.Error("files are gone of a purge that was called off")
+				}
+				f.wantCalledOff(dropped, purging)
+			})
+		}
+	}
+}
+
+// wantCalledOff fails the test unless a table comes back as itself, and of one whose purge had begun nothing is known.
+func (f *fixture) wantCalledOff(dropped, purging *Table) {
+	f.t.Helper()
+	back, err := f.RegisterTable(f.ctx, ident("back"), RegisterRequest{MetadataLocation: dropped.MetadataLocation})
+	if err != nil || back.pointer != dropped.pointer {
+		f.t.Errorf("the table does not come back: %v", err)
+	}
+	anew, err := f.RegisterTable(f.ctx, ident("anew"), RegisterRequest{MetadataLocation: purging.MetadataLocation})
+	if err != nil || anew.pointer == purging.pointer {
+		f.t.Errorf("what is left of the other cannot be registered as a new table: %v", err)
+	}
+	f.wantClean()
+}
+
+// A table whose purge was called off ends with its window, like one that was dropped without a purge, and its files stay.
+func TestCalledOffPurgeEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	table := f.create("t")
+	task, pointer := f.dropPurged("t", registry.StateDropped)
+	tampering{f}.write(registry.Put(task.Key, task.State, []byte(`[]`)))
+	if _, err := f.Abort(f.ctx, task.Key.ID); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(f.undropWindow + time.Second)
+	for _, err := range []error{f.purgeAll(f.ctx), f.endWindows(f.ctx)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if records, err := f.get(f.ctx, registry.PointerKey(pointer.ID), registry.LocationKey(pointer.Claims[0])); err != nil || records[0].Exists() || records[1].Exists() {
+		t.Errorf("the pointer or its claim outlives the window (%v)", err)
+	}
+	if len(f.present([]string{table.MetadataLocation})) != 1 {
+		t.Error("the file is gone")
+	}
+	f.wantClean()
+}
+
+// The purge worker tells of what it cannot read once, and counts it until it is gone.
+func TestPurgeBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	table := f.create("t")
+	f.create("u")
+	f.dropPurged("t", registry.StateDropped)
+	damaged := registry.TaskKey(registry.ID{15: 1}) // the first of all
+	blocker := f.abandon("u")
+	for _, key := range []registry.Key{damaged, registry.TaskKey(blocker.ID)} {
+		tampering{f}.write(registry.Put(key, registry.StateNone, []byte(`{"id":7}`)))
+	}
+	for range 3 {
+		if err := f.purgeAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.PurgeStats(), (PurgeStats{Unfinished: 1, Blocked: 1}); got != want {
+			t.Errorf("stats: got %+v, want %+v", got, want)
+		}
+	}
+	if len(f.present([]string{table.MetadataLocation})) > 0 {
+		t.Error("the file of the table behind it is still there")
+	}
+	if said := logs.String(); strings.Count(said, "level=ERROR") != 1 || strings.Count(said, "key="+damaged.String()) != 1 || !strings.Contains(said, "moorage recover abort") {
+		t.Errorf("the log says %s", said)
+	}
+	if _, err := f.Abort(f.ctx, damaged.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.purgeAll(f.ctx); err != nil || f.PurgeStats() != (PurgeStats{}) {
+		t.Errorf("in the end: %+v (%v)", f.PurgeStats(), err)
+	}
+	if said := logs.String(); !strings.Contains(said, "an operator removed a task that cannot be read") {
+		t.Errorf("the log says %s", said)
+	}
+}
+
+// A blocker that cannot be read is listed with its transaction, which can be tried again and aborted as ever.
+func TestUnreadableBlocker(t *testing.T) {
+	t.Parallel()
+	for storeName, open := range anyStores() {
+		t.Run(storeName, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(5)) })
+			f.create("t")
+			retried, aborted := f.abandon("t"), f.abandon("t")
+			for _, id := range []registry.ID{retried.ID, aborted.ID} {
+				tampering{f}.write(registry.Put(registry.TaskKey(id), registry.StateBlocked, []byte(`{"id":7}`)))
+			}
+			found, _, err := f.UnfinishedTransactions(f.ctx, Page{})
+			if err != nil || len(found) != 2 {
+				t.Fatalf("listed %+v (%v)", found, err)
+			}
+			for _, transaction := range found {
+				if transaction.Unreadable != "" || transaction.Blocker == nil || !strings.Contains(transaction.Blocker.Unreadable, "task/"+transaction.ID) || len(transaction.Files) == 0 {
+					t.Errorf("listed as %+v", transaction)
+				}
+			}
+			f.wantOnlyBlocked()
+			report, err := f.Check(f.ctx)
+			if err != nil || len(report.Problems) != 2 || strings.Count(strings.Join(report.Problems, "\n"), "cannot be read") != 2 {
+				t.Errorf("check: %q (%v)", report.Problems, err)
+			}
+			if got, err := f.Retry(f.ctx, retried.ID.String()); err != nil || !got.Ended {
+				t.Errorf("retried: %+v (%v)", got, err)
+			}
+			f.wantFiles(retried)
+			got, err := f.Abort(f.ctx, aborted.ID.String())
+			if err != nil || got.Kind != UnfinishedKindTransaction || got.Unreadable || !got.Forgotten || !slices.Equal(got.Left, aborted.Surplus()) {
+				t.Errorf("aborted: %+v (%v)", got, err)
+			}
+			f.wantFiles(aborted, aborted.Files[0])
+			f.wantEnded()
+			f.wantClean()
+		})
+	}
+}
+
+// What changes in the moment in which a task is removed is heeded: one that can be read again stays, and a table that comes back too.
+func TestForgetTaskChanged(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		meanwhile func(f *fixture, task registry.Record, table *Table)
+		want      moorage.Kind
+		tasks     int
+	}{
+		"mended": {func(f *fixture, task registry.Record, _ *Table) {
+			tampering{f}.write(registry.Put(task.Key, task.State, task.Value))
+		}, moorage.KindUnprocessable, 1},
+		"taken back": {func(f *fixture, _ registry.Record, table *Table) {
+			if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: table.MetadataLocation}); err != nil {
+				f.t.Error(err)
+			}
+		}, moorage.KindNotFound, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mending := new(mendingStore)
+			f := newFixture(t, func(c *Config) {
+				mending.Store = c.Store
+				c.Store = mending
+			})
+			table := f.create("t")
+			task, _ := f.dropPurged("t", registry.StateDropped)
+			tampering{f}.write(registry.Put(task.Key, task.State, []byte(`{"id":7}`)))
+			mending.mend = func() { row.meanwhile(f, task, table) }
+			_, err := f.Abort(f.ctx, task.Key.ID)
+			wantKind(t, err, row.want)
+			if records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10); err != nil || len(records) != row.tasks {
+				t.Errorf("%d tasks (%v), want %d", len(records), err, row.tasks)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// Whichever call of the store fails, loses its answer or comes true late: the purge is called off with the task, or neither.
+func TestForgetTaskEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, state := range []registry.State{registry.StateDropped, registry.StatePurging, registry.StateLive} {
+		for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay} {
+			t.Run(fmt.Sprint(state, "/", name), func(t *testing.T) {
+				t.Parallel()
+				for k := 0; ; k++ {
+					if survived := forgetTaskOnce(t, state, k, action); survived {
+						if k < 3 {
+							t.Fatalf("%d calls were seen", k)
+						}
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// forgetTaskOnce does action to call k of an abort, and tells whether there was no such call. The table that awaits the task is in state; live: none.
+func forgetTaskOnce(t *testing.T, state registry.State, k int, action registrytest.Action) (survived bool) {
+	t.Helper()
+	plan := &faults{}
+	var raw registry.Store
+	var store *registrytest.FaultyStore
+	f := newFixture(t, func(c *Config) {
+		raw = c.Store
+		store = registrytest.Faulty(raw, plan.plan)
+		c.Store = store
+	})
+	f.settleTimeout = 20 * time.Millisecond
+	f.create("t")
+	key := registry.TaskKey(registry.ID{9})
+	if state != registry.StateLive {
+		task, _ := f.dropPurged("t", state)
+		key = task.Key
+	}
+	tampering{f}.write(registry.Put(key, registry.StateNone, []byte(`{"id":7}`)))
+	plan.arm(k, action)
+	_, err := f.Abort(f.ctx, key.ID)
+	plan.disarm()
+	store.Release(f.ctx)
+	if survived = plan.hit == ""; survived && err != nil {
+		t.Fatalf("call %d: %v without a fault", k, err)
+	}
+	_, again := f.other(raw).Abort(f.ctx, key.ID)
+	if gone := moorage.KindOf(again) == moorage.KindNotFound; again != nil && !gone || err == nil && !gone {
+		t.Errorf("call %d (%s): answered %v, and then %v", k, plan.hit, err, again)
+	}
+	f.wantEnded()
+	f.wantClean()
+	return survived
+}
