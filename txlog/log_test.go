@@ -344,6 +344,24 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
+// A store that cannot say how a transaction stands leaves it open whether it was aborted.
+func TestAbortNotTold(t *testing.T) {
+	t.Parallel()
+	store := memory.New(rand.Reader)
+	log, e := begun(t, store)
+	extended, err := log.Extend(t.Context(), e, e.Participants, []string{"a2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := registrytest.Faulty(store, registrytest.Nth(1, registrytest.Fail)) // the read after the write that came too late
+	if got, err := txlog.New(faulty).Abort(t.Context(), e); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("got %+v, %v, want ErrUnavailable", got, err)
+	}
+	if got := now(t, log, e); !reflect.DeepEqual(got, extended) {
+		t.Errorf("it is %+v, want %+v", got, extended)
+	}
+}
+
 // Unfinished returns everything, page by page, in the order of ids.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()

@@ -105,6 +105,27 @@ func blocker(t *testing.T, store registry.Store, e txlog.Entry) (registry.Task, 
 	return task, true
 }
 
+// A recovery without one of the fields that it needs is not made.
+func TestRecoveryNeeds(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*txlog.RecoveryConfig){
+		"Log":      func(c *txlog.RecoveryConfig) { c.Log = nil },
+		"Resolve":  func(c *txlog.RecoveryConfig) { c.Resolve = nil },
+		"Now":      func(c *txlog.RecoveryConfig) { c.Now = nil },
+		"Interval": func(c *txlog.RecoveryConfig) { c.Interval = 0 },
+		"Jitter":   func(c *txlog.RecoveryConfig) { c.Jitter = nil },
+	} {
+		func() {
+			defer func() {
+				if said := recover(); said != "txlog: Log, Resolve, Now, Interval and Jitter are required" {
+					t.Errorf("without %s: %v", name, said)
+				}
+			}()
+			newResolver(memory.New(rand.Reader)).recovery(change)
+		}()
+	}
+}
+
 // TestRecoveryDue leaves to its coordinator what has time, and ends the rest.
 func TestRecoveryDue(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/registry/registrytest"
 	"moorage/txlog"
 )
 
@@ -280,4 +281,84 @@ func TestRoundPanics(t *testing.T) {
 			t.Error("another warehouse's transaction was not ended")
 		}
 	})
+}
+
+// What others end between the look at the log and its turn is not tried.
+func TestRoundEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newResolver(memory.New(rand.Reader))
+	all := []txlog.Entry{r.begin(t, time.Now().Add(-time.Hour)), r.begin(t, time.Now().Add(-time.Hour))}
+	recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+		c.Resolve = func(ctx context.Context, _ txlog.Entry) error { return r.log.Finish(ctx, all...) }
+	})
+	if err := recovery.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStats(t, recovery, txlog.Stats{Attempts: 1, Recovered: 1})
+}
+
+// What others end while it is given up gets no blocker.
+func TestRoundEndedBeforeItsBlocker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		e := r.begin(t, time.Now().Add(-time.Hour))
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				err := r.log.Finish(ctx, e)
+				time.Sleep(5 * time.Minute) // all the patience that there is
+				return errors.Join(err, errors.New("no answer"))
+			}
+		})
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := blocker(t, store, e); found || now(t, r.log, e).Exists() {
+			t.Errorf("blocked: %t", found)
+		}
+	})
+}
+
+// A run ends with the first error of the store, whichever of its calls that meets, from the look at the log to the blocker.
+func TestRoundTellsOfTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for k := 0; ; k++ {
+			store := memory.New(rand.Reader)
+			e := newResolver(store).begin(t, time.Now().Add(-time.Hour))
+			faulty := registrytest.Faulty(store, registrytest.Nth(k, registrytest.Fail))
+			err := newResolver(faulty).recovery(func(c *txlog.RecoveryConfig) {
+				c.Resolve = func(context.Context, txlog.Entry) error {
+					time.Sleep(5 * time.Minute) // all the patience that there is
+					return errors.New("stuck")
+				}
+			}).RunOnce(t.Context())
+			_, blocked := blocker(t, store, e)
+			if faulty.Calls() <= k {
+				if err != nil || !blocked || k != 5 {
+					t.Errorf("after %d calls: %v, given up: %t", k, err, blocked)
+				}
+				return
+			}
+			if !errors.Is(err, registry.ErrUnavailable) || blocked {
+				t.Errorf("k = %d: answered %v, given up: %t", k, err, blocked)
+			}
+		}
+	})
+}
+
+// A log of more than one page is looked at to its end.
+func TestRoundReadsAllPages(t *testing.T) {
+	t.Parallel()
+	r := newResolver(memory.New(rand.Reader))
+	const n = 1001
+	for range n {
+		r.begin(t, time.Now().Add(-time.Hour))
+	}
+	recovery := r.recovery()
+	if err := recovery.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStats(t, recovery, txlog.Stats{Attempts: n, Recovered: n})
 }

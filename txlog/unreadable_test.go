@@ -134,10 +134,12 @@ func TestAll(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
+	var told []error
 	for _, err := range txlog.New(store).All(t.Context()) {
-		if !errors.Is(err, registry.ErrClosed) {
-			t.Errorf("got %v, want ErrClosed", err)
-		}
+		told = append(told, err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], registry.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed and no more", told)
 	}
 }
 
@@ -172,6 +174,9 @@ func TestRecoveryUnreadable(t *testing.T) {
 		}
 		wantStats(t, recovery, txlog.Stats{Unfinished: 4, Blocked: 4, Attempts: 4, Recovered: 4})
 		for _, e := range broken {
+			if recovery.Due(now(t, r.log, e)) {
+				t.Error("a transaction that cannot be read is due")
+			}
 			if !now(t, r.log, e).Exists() || len(r.asked[e.ID]) > 0 {
 				t.Error("a transaction that cannot be read was tried")
 			}
