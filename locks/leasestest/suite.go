@@ -65,13 +65,13 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// Durations of the suite. Nothing waits for them.
+// Durations of the suite. Nothing waits for them, and no test is so slow that it comes near to one.
 const (
-	ttl     = time.Minute
-	silence = 30 * time.Second
+	ttl     = time.Hour
+	silence = 30 * time.Minute
 	// margin is what a test may take by the store's clock, which goes on: it passes that much less than a duration, then
 	// that much more.
-	margin = 10 * time.Second
+	margin = 10 * time.Minute
 )
 
 // node is a session that a test speaks for.

@@ -69,11 +69,11 @@ func behind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, dir
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Replace(bouncer.DSN(), "//moorage@", "//"+role+"@", 1), direct
+	return strings.Replace(bouncer.DSN(), "//moorage@", "//"+role+"@", 1) + patient, direct
 }
 
 // migratedBehind is behind with tables, which are made through bouncer.
@@ -120,15 +120,7 @@ func suiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
 func leasesSuiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
 	leasestest.Run(t, func(t *testing.T) leasestest.Store {
 		dsn, _ := migratedBehind(t, bouncer)
-		leases, err := OpenLeases(t.Context(), dsn+options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := leases.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		leases := openLeases(t, dsn+options)
 		return leasestest.Store{Leases: leases, Pass: leases.pass}
 	})
 }
@@ -159,7 +151,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := storeOver(pool, newLines(), Options{Random: rand.Reader, AcquireTimeout: time.Second})
+	store := storeOver(pool, newLines(), Options{Random: rand.Reader, AcquireTimeout: time.Minute})
 	defer store.Close()
 	if _, err := store.Apply(t.Context(), put(1)); err != nil {
 		t.Fatalf("as long as nobody else uses the server's connection: %v", err)
@@ -279,7 +271,7 @@ func TestSettingsBehindBouncer(t *testing.T) {
 func awaitHealthy(t *testing.T, store *Store) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err = store.Healthy(t.Context()); err == nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -134,7 +135,7 @@ func TestHotRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	n := 0
 	var etags [tables]registry.ETag
 	for i := range tables {

