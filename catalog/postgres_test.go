@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/internal/pgtest"
@@ -66,7 +67,7 @@ func newDatabase(t testing.TB) string {
 // openPostgres returns a store over a database, as one node has it.
 func openPostgres(t testing.TB, dsn string, random *lockedRandom) registry.Store {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8", postgres.Options{Random: random})
+	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8", postgres.Options{Random: random, AcquireTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

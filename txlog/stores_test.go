@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -79,5 +80,5 @@ func openPostgres(t testing.TB) (registry.Store, error) {
 	if _, err := postgres.Migrate(t.Context(), dsn); err != nil {
 		return nil, err
 	}
-	return postgres.Open(t.Context(), dsn+"&pool_max_conns=8", postgres.Options{Random: rand.Reader})
+	return postgres.Open(t.Context(), dsn+"&pool_max_conns=8", postgres.Options{Random: rand.Reader, AcquireTimeout: time.Minute})
 }

@@ -161,6 +161,7 @@ func (h History) Summary() string {
 type Recorder struct {
 	count   atomic.Int64
 	commits atomic.Int64
+	unknown atomic.Int64
 
 	mu      sync.Mutex // guards history; a leaf
 	history History
@@ -174,16 +175,23 @@ func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	if event.Committed() {
 		r.commits.Add(1)
 	}
+	if answer.Unknown() && call.Action.reads() {
+		return answer
+	}
+	if answer.Unknown() {
+		r.unknown.Add(1)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !answer.Unknown() || !call.Action.reads() {
-		r.history.Events = append(r.history.Events, event)
-	}
+	r.history.Events = append(r.history.Events, event)
 	return answer
 }
 
 // Commits returns how many new versions of tables were acknowledged.
 func (r *Recorder) Commits() int { return int(r.commits.Load()) }
+
+// Unknown returns how many calls that are not reads have an unknown outcome.
+func (r *Recorder) Unknown() int { return int(r.unknown.Load()) }
 
 // Fail takes down a failure of the workload itself.
 func (r *Recorder) Fail(err error) {

@@ -19,7 +19,7 @@ import (
 
 const (
 	// checkTimeout bounds the search for an order. One that does not end in time has shown nothing.
-	checkTimeout = time.Minute
+	checkTimeout = 5 * time.Minute
 	// problemsMax is how many problems are printed.
 	problemsMax = 20
 )

@@ -126,7 +126,7 @@ func (b *Bouncer) Restart() error {
 
 // DSN returns a connection string that leads through b, as Server.DSN does without.
 func (b *Bouncer) DSN() string {
-	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", b.port)
+	return connectionString(fmt.Sprintf("127.0.0.1:%d", b.port))
 }
 
 // Kill ends PgBouncer at once, and waits until it is gone.

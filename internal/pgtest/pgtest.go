@@ -29,8 +29,8 @@ const (
 	startTimeout = 3 * time.Minute
 	// startsMax bounds how often a server is started on another port because it ended by itself.
 	startsMax = 3
-	// connectSeconds is the connect_timeout of connection strings that NewSchema returns.
-	connectSeconds = 60
+	// options are those of all connection strings. A connection takes as long only if something hangs.
+	options = "sslmode=disable&connect_timeout=60"
 	// portMin and portEnd bound the ports of servers, which are below those that systems give to whoever asks for any.
 	portMin, portEnd = 10_000, 30_000
 )
@@ -224,12 +224,15 @@ func wait(ctx context.Context, d time.Duration) {
 // Programs returns the folder of the server's programs, such as psql and pgbench.
 func (s *Server) Programs() string { return s.binary }
 
-// DSN returns a connection string of the server, for its user and database "moorage" or "postgres".
-func (s *Server) DSN() string {
-	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?sslmode=disable", s.port)
+// DSN returns a connection string of the server, for its user "moorage" and database "postgres": a URL, to which further options can be added
+// with "&". Its connect_timeout is long.
+func (s *Server) DSN() string { return connectionString(fmt.Sprintf("127.0.0.1:%d", s.port)) }
+
+func connectionString(address string) string {
+	return "postgres://moorage@" + address + "/postgres?" + options
 }
 
-// NewSchema makes an empty schema, and returns a connection string for it, with a connect_timeout that only a server that hangs exceeds.
+// NewSchema makes an empty schema, and returns a connection string for it.
 func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err error) {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {
@@ -239,7 +242,7 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{name}.Sanitize()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s&connect_timeout=%d&search_path=%s", s.DSN(), connectSeconds, name), nil
+	return s.DSN() + "&search_path=" + name, nil
 }
 
 // Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone.

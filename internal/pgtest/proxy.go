@@ -63,7 +63,7 @@ func NewProxy(server *Server) (*Proxy, error) {
 
 // DSN returns a connection string of the server that leads through p.
 func (p *Proxy) DSN() string {
-	return fmt.Sprintf("postgres://moorage@%s/postgres?sslmode=disable", p.listener.Addr())
+	return connectionString(p.listener.Addr().String())
 }
 
 // Watch lets watch decide about each message from now on; nil forwards all. A call that does not return holds the

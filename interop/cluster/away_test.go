@@ -21,7 +21,7 @@ const (
 	// readyAnswerTimeout is how long it may take to say that it is not ready: probes wait for seconds.
 	readyAnswerTimeout = 15 * time.Second
 	// patience is how long a client waits for an answer that has to come.
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// lookEvery is the time between two looks at what has no signal.
 	lookEvery = 20 * time.Millisecond
 )

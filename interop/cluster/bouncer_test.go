@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/internal/historytest"
 	"moorage/internal/nodetest"
 	"moorage/internal/pgtest"
 )
@@ -29,7 +30,7 @@ func TestHistoryBehindBouncer(t *testing.T) {
 	for range nodesCount {
 		c.startNode(t, nil, bouncer.DSN()+"&default_query_exec_mode=exec")
 	}
-	c.study(t, seed, bouncedDuration, func(ctx context.Context) error {
+	c.study(t, &historytest.Recorder{}, seed, bouncedDuration, func(ctx context.Context) error {
 		if err := pause(ctx, bouncedAfter); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ const (
 	// requestTimeout is how long a client waits before it asks another server.
 	requestTimeout = 4 * time.Second
 	// readyTimeout bounds how long a cluster that nobody disturbs may take to be ready.
-	readyTimeout = time.Minute
+	readyTimeout = 3 * time.Minute
 	// startsMax bounds how often a server is started that ends because its database is away.
 	startsMax = 60
 )

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/internal/historytest"
 	"moorage/internal/nodetest"
 	"moorage/internal/pgtest"
 )
@@ -30,7 +31,7 @@ func TestFailover(t *testing.T) {
 	for range nodesCount {
 		c.startNode(t, nil, c.store)
 	}
-	c.study(t, seed, failoverDuration, func(ctx context.Context) error {
+	c.study(t, &historytest.Recorder{}, seed, failoverDuration, func(ctx context.Context) error {
 		if err := pause(ctx, failoverAfter); err != nil {
 			return err
 		}

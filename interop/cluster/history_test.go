@@ -28,9 +28,9 @@ const (
 	groupsCount = 12
 	epoch       = 10 * time.Second
 	// commitsMin is how many commits must have been acknowledged for the history to show anything. On a machine that is
-	// too slow for them the clients go on for up to commitsMore.
+	// too slow for them, or for the faults, the clients go on for up to historyMore.
 	commitsMin  = 100
-	commitsMore = 3 * time.Minute
+	historyMore = 3 * time.Minute
 )
 
 // TestHistory lets clients work on servers that are killed, paused and cut off.
@@ -43,23 +43,43 @@ func TestHistory(t *testing.T) {
 		t.Log(s)
 	}
 	c := newCluster(t, nodesCount)
-	if unknown := c.study(t, seed, *durationFlag, func(ctx context.Context) error { return c.play(ctx, script) }); unknown == 0 {
+	recorder := &historytest.Recorder{}
+	c.study(t, recorder, seed, *durationFlag, func(ctx context.Context) error {
+		if err := c.play(ctx, script); err != nil {
+			return err
+		}
+		return c.meet(ctx, recorder)
+	})
+	if recorder.Unknown() == 0 {
 		t.Error("no outcome is unknown, so no fault met a request")
 	}
 }
 
-// study lets clients work on the cluster for some time, while disturb, which heals what it does, disturbs it, and
-// judges what they saw. It returns how many outcomes are unknown.
-func (c *cluster) study(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) (unknown int) {
+// meet kills servers until a fault has met a request, should none of the script have, a bounded number of times.
+func (c *cluster) meet(ctx context.Context, recorder *historytest.Recorder) error {
+	for i := 0; i < startsMax && recorder.Unknown() == 0; i++ {
+		if err := c.suffer(ctx, step{node: i % nodesCount, fault: faultKill}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// study lets clients work on the cluster for some time, and on until disturb, which disturbs it and heals what it does, is at its end and
+// enough was committed. It judges what they saw, which recorder takes down.
+func (c *cluster) study(t *testing.T, recorder *historytest.Recorder, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	groups := groupsCount * int((duration+epoch-1)/epoch)
 	makeNamespaces(t, c, groups)
-	recorder := &historytest.Recorder{}
-	disturbed := make(chan error, 1)
-	go func() { disturbed <- disturb(t.Context()) }()
-	work(t.Context(), c, recorder, seed, duration)
-	if err := <-disturbed; err != nil {
-		t.Fatal(err)
+	var disturbed error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		disturbed = disturb(t.Context())
+	}()
+	work(t.Context(), c, recorder, seed, duration, over)
+	if <-over; disturbed != nil {
+		t.Fatal(disturbed)
 	}
 	if err := c.awaitReady(t.Context()); err != nil {
 		t.Fatal(err)
@@ -73,19 +93,25 @@ func (c *cluster) study(t *testing.T, seed uint64, duration time.Duration, distu
 		t.Error(history.Failure)
 	}
 	t.Log(history.Summary())
-	return verifyHistory(t, c, history, groups)
+	verifyHistory(t, c, history, groups)
 }
 
 // makeNamespaces makes the namespaces of all groups.
 func makeNamespaces(t *testing.T, c *cluster, groups int) {
 	t.Helper()
+	var clients []*nodetest.Client
+	for _, n := range c.nodes {
+		clients = append(clients, patientClient(n))
+	}
 	for group := range groups {
-		client := c.nodes[group%nodesCount].client.Load()
-		if a := client.CreateNamespace(t.Context(), namespaceOf(group)); a.Outcome != nodetest.Acknowledged {
+		if a := clients[group%nodesCount].CreateNamespace(t.Context(), namespaceOf(group)); a.Outcome != nodetest.Acknowledged {
 			t.Fatalf("create namespace: %d %s", a.Status, a.Text)
 		}
 	}
 }
+
+// patientClient returns a client of the present life of a server that waits long.
+func patientClient(n *node) *nodetest.Client { return nodetest.NewClient(n.process.URI, patience) }
 
 // newClient returns a client that begins at one of the servers.
 func newClient(ctx context.Context, c *cluster, recorder *historytest.Recorder, number int, seed uint64, stays bool) *historytest.Client {
@@ -97,18 +123,22 @@ func newClient(ctx context.Context, c *cluster, recorder *historytest.Recorder, 
 		func(call historytest.Call) historytest.Answer { return calls.ask(ctx, call) })
 }
 
-// work lets the clients work for some time, and on in the last groups until enough was committed.
-func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, duration time.Duration) {
+// work lets the clients work for some time, and on in the last groups until over is closed and enough was committed.
+func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, duration time.Duration, over <-chan struct{}) {
 	began := time.Now()
+	goesOn := func(now time.Duration) bool {
+		select {
+		case <-over:
+			return now < duration || now < duration+historyMore && recorder.Commits() < commitsMin
+		default:
+			return now < duration+historyMore
+		}
+	}
 	var group sync.WaitGroup
 	for number := range clientsCount {
 		client := newClient(ctx, c, recorder, number, seed, false)
 		group.Go(func() {
-			for ctx.Err() == nil {
-				now := time.Since(began)
-				if now >= duration && (now >= duration+commitsMore || recorder.Commits() >= commitsMin) {
-					return
-				}
+			for now := time.Duration(0); ctx.Err() == nil && goesOn(now); now = time.Since(began) {
 				first := int(min(now, duration-1)/epoch) * groupsCount
 				client.Write(first + client.IntN(groupsCount))
 			}
@@ -134,7 +164,7 @@ func settle(ctx context.Context, c *cluster, recorder *historytest.Recorder, see
 // verifyNames fails the test if two names lead to one table.
 func verifyNames(t *testing.T, c *cluster, groups int) {
 	t.Helper()
-	client := c.nodes[0].client.Load()
+	client := patientClient(c.nodes[0])
 	names := map[string]string{}
 	for group := range groups {
 		namespace := namespaceOf(group)
@@ -152,17 +182,14 @@ func verifyNames(t *testing.T, c *cluster, groups int) {
 	}
 }
 
-// verifyHistory judges the groups, as many at a time as there are processors, and returns how many outcomes are unknown.
-func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups int) (unknown int) {
+// verifyHistory judges the groups, as many at a time as there are processors.
+func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups int) {
 	t.Helper()
 	events := make([][]historytest.Event, groups)
 	commits := 0
 	for _, event := range history.Events {
 		events[event.Call.Group] = append(events[event.Call.Group], event)
-		switch {
-		case event.Answer.Unknown():
-			unknown++
-		case event.Committed():
+		if event.Committed() {
 			commits++
 		}
 	}
@@ -177,7 +204,6 @@ func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups
 	}
 	report(t, judges.Wait())
 	t.Logf("judged in %s", time.Since(began).Round(time.Millisecond))
-	return unknown
 }
 
 // verifyGroup judges a group.

@@ -73,7 +73,7 @@ func behind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, dir
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Replace(bouncer.DSN(), "//moorage@", "//"+role+"@", 1) + patient, direct
+	return strings.Replace(bouncer.DSN(), "//moorage@", "//"+role+"@", 1), direct
 }
 
 // migratedBehind is behind with tables, which are made through bouncer.

@@ -303,7 +303,7 @@ func TestContextEndsAtEachStep(t *testing.T) {
 func openDirect(t *testing.T, store *Store) *Store {
 	t.Helper()
 	schema := store.pool.Config().ConnConfig.RuntimeParams["search_path"]
-	return openStore(t, server.DSN()+patient+"&search_path="+schema, Options{})
+	return openStore(t, server.DSN()+"&search_path="+schema, Options{})
 }
 
 // TestLateError: the end of a read's own bound does not pass for the end of its caller's context.
@@ -377,8 +377,7 @@ func TestHostsAreTriedInTurn(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	config := strings.TrimPrefix(strings.TrimSuffix(server.DSN(), "/postgres?sslmode=disable"), "postgres://moorage@")
-	dsn := "postgres://moorage@" + refusing + "," + config + "/postgres?sslmode=disable&target_session_attrs=any" + migrated(t)
+	dsn := strings.Replace(server.DSN(), "moorage@", "moorage@"+refusing+",", 1) + "&target_session_attrs=any" + migrated(t)
 	store := openStore(t, dsn, Options{})
 	if err := store.Healthy(t.Context()); err != nil {
 		t.Error(err)

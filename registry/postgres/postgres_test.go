@@ -33,10 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patient is what a connection string says that is not about how long a server may take: only one that hangs takes so long.
-const patient = "&connect_timeout=60"
-
-// newSchema returns a connection string for a new, empty schema. It is patient.
+// newSchema returns a connection string for a new, empty schema.
 func newSchema(t testing.TB) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN())
@@ -48,7 +45,7 @@ func newSchema(t testing.TB) string {
 	if _, err := conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
 		t.Fatal(err)
 	}
-	return server.DSN() + patient + "&search_path=" + schema
+	return server.DSN() + "&search_path=" + schema
 }
 
 // newStore returns a store in a schema of its own.

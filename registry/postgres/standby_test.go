@@ -38,7 +38,7 @@ func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	if _, err := Migrate(t.Context(), primary.DSN()); err != nil {
 		t.Fatal(err)
 	}
-	return openStore(t, primary.DSN()+patient, Options{}), proxy
+	return openStore(t, primary.DSN(), Options{}), proxy
 }
 
 // awaitStandbyWait waits until a commit waits for the standby.
