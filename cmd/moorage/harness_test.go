@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of these tests. Nothing takes that long unless it is broken.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // result is how a command ended.
 type result struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -60,7 +61,7 @@ func TestPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.WithoutCancel(t.Context()))
 	var sessions int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease_session").Scan(&sessions); err != nil || sessions != 2 {
 		t.Errorf("sessions of locks: got %d, error %v, want one for each server", sessions, err)

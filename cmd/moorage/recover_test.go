@@ -25,7 +25,7 @@ type leftover struct {
 	written string // the path of the only file of it that is there
 }
 
-// leave makes some that were given up, and one whose coordinator had another minute.
+// leave makes some that were given up, and one whose coordinator had another hour.
 func leave(t *testing.T, data string) (mended, broken, pending, again leftover) {
 	t.Helper()
 	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
@@ -52,7 +52,7 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 				{Ident: moorage.Identifier{Warehouse: "default", Namespace: moorage.Namespace{"harbour"}, Name: "ships"}, Pointer: registry.ID{1}, Writes: true},
 				{Ident: moorage.Identifier{Warehouse: "default", Namespace: moorage.Namespace{"harbour"}, Name: "crews"}, Pointer: registry.ID{2}},
 			},
-			Files: []string{"file://" + left.written, "file://" + left.written + ".unwritten"}, Began: now, Deadline: now.Add(time.Minute),
+			Files: []string{"file://" + left.written, "file://" + left.written + ".unwritten"}, Began: now, Deadline: now.Add(time.Hour),
 		})
 		if err == nil {
 			err = os.WriteFile(left.written, []byte("{}"), 0o600)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,25 +210,48 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the machine.
+// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the machine. A machine on which a process needs
+// long to say its version is slow, not the server.
 func TestReadyQuickly(t *testing.T) {
 	data := t.TempDir()
-	best := time.Hour
-	for range 3 {
-		begin := time.Now()
-		server, _ := startProcess(t, "--data", data)
-		if code, body := server.request(t, "GET", "/readyz", ""); code != http.StatusOK {
-			t.Fatalf("readyz: %d %s", code, body)
-		}
-		best = min(best, time.Since(begin))
-		if code := server.stop(); code != exitDone {
-			t.Fatalf("exit code %d; stderr:\n%s", code, server.stderr)
+	const most, versions = time.Second, 8
+	var ready, said []time.Duration
+	for len(ready) < 10 {
+		ready, said = append(ready, timeToReady(t, data)), append(said, timeToVersion(t))
+		best, limit := slices.Min(ready), max(most, versions*slices.Min(said))
+		if len(ready) >= 3 && best <= limit {
+			t.Logf("ready after %s, and the version after %s", best, slices.Min(said))
+			return
 		}
 	}
-	t.Logf("ready after %s", best)
-	if best > time.Second {
-		t.Errorf("ready after %s, want less than a second", best)
+	t.Errorf("ready after %s, want %s at most, or %d times what it takes to say the version: %s", ready, most, versions, said)
+}
+
+// timeToReady returns how long a process takes until its server answers that it is ready.
+func timeToReady(t *testing.T, data string) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	server, _ := startProcess(t, "--data", data)
+	if code, body := server.request(t, "GET", "/readyz", ""); code != http.StatusOK {
+		t.Fatalf("readyz: %d %s", code, body)
 	}
+	took := time.Since(begin)
+	if code := server.stop(); code != exitDone {
+		t.Fatalf("exit code %d; stderr:\n%s", code, server.stderr)
+	}
+	return took
+}
+
+// timeToVersion returns how long a process takes to say its version.
+func timeToVersion(t *testing.T) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	process := exec.CommandContext(t.Context(), os.Args[0], "version")
+	process.Env = append(os.Environ(), asCommand+"="+asUsual, "GORACE=atexit_sleep_ms=0")
+	if err := process.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(begin)
 }
 
 // TestPrintedCurlLine runs what the server tells its user to paste.

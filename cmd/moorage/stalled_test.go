@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,12 @@ import (
 	"moorage/internal/tcptest"
 )
 
+// stalledMost is how long a server may take to end, behind the time that requests have, when its database takes everything and answers nothing.
+const stalledMost = 8 * time.Second
+
 // TestStopWithAStalledDatabase stops servers whose database takes everything and answers nothing, while a commit waits for it and
-// while nothing does: they end soon after the time that requests have.
+// while nothing does: they end soon after the time that requests have. It does so a few times at most: during some of them this machine may
+// have stood still too.
 func TestStopWithAStalledDatabase(t *testing.T) {
 	t.Parallel()
 	database, err := pgtest.Start("fsync=off")
@@ -25,46 +30,58 @@ func TestStopWithAStalledDatabase(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	const grace, most = 100 * time.Millisecond, 8 * time.Second
 	for _, busy := range []bool{false, true} {
-		dsn, err := url.Parse(database.DSN())
-		if err != nil {
-			t.Fatal(err)
+		var took []time.Duration
+		for len(took) == 0 || len(took) < 4 && slices.Min(took) > stalledMost {
+			took = append(took, stopStalled(t, database, busy))
 		}
-		proxy, err := tcptest.New(dsn.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dsn.Host = proxy.Addr()
-		server := startServe(t, "--store", dsn.String(), "--migrate", "--data", t.TempDir(), "--shutdown-timeout", grace.String())
-		if code, body := server.request(t, "POST", "/v1/namespaces", strings.Replace(createNamespace, "harbour", server.uri, 1)); code != http.StatusOK {
-			t.Fatalf("create namespace: %d %s", code, body)
-		}
-		proxy.Stall()
-		var client sync.WaitGroup
-		if busy {
-			client.Go(func() {
-				response, err := http.Post(server.uri+"/v1/namespaces", "application/json", strings.NewReader(createNamespace))
-				if err == nil {
-					response.Body.Close()
-					t.Errorf("a request that the database does not answer: %s", response.Status)
-				}
-			})
-			for !strings.Contains(metricsOf(t, server), "moorage_http_requests_in_flight 2") {
-				continue // this request is one
-			}
-		}
-		began := time.Now()
-		server.stop()
-		if took := time.Since(began); took > grace+most {
-			t.Errorf("busy %t: it took %s to end", busy, took)
-		}
-		client.Wait()
-		proxy.Restore()
-		if err := proxy.Close(); err != nil {
-			t.Error(err)
+		if slices.Min(took) > stalledMost {
+			t.Errorf("busy %t: it took %s to end, want %s at most", busy, took, stalledMost)
 		}
 	}
+}
+
+// stopStalled returns how long a server took to end behind the time that requests have. Its database stood still, and if it was busy a
+// request was under way.
+func stopStalled(t *testing.T, database *pgtest.Server, busy bool) (took time.Duration) {
+	t.Helper()
+	const grace = 100 * time.Millisecond
+	dsn, err := url.Parse(database.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := tcptest.New(dsn.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Host = proxy.Addr()
+	server := startServe(t, "--store", dsn.String(), "--migrate", "--data", t.TempDir(), "--shutdown-timeout", grace.String())
+	if code, body := server.request(t, "POST", "/v1/namespaces", strings.Replace(createNamespace, "harbour", server.uri, 1)); code != http.StatusOK {
+		t.Fatalf("create namespace: %d %s", code, body)
+	}
+	proxy.Stall()
+	var client sync.WaitGroup
+	if busy {
+		client.Go(func() {
+			response, err := http.Post(server.uri+"/v1/namespaces", "application/json", strings.NewReader(createNamespace))
+			if err == nil {
+				response.Body.Close()
+				t.Errorf("a request that the database does not answer: %s", response.Status)
+			}
+		})
+		for !strings.Contains(metricsOf(t, server), "moorage_http_requests_in_flight 2") {
+			continue // this request is one
+		}
+	}
+	began := time.Now()
+	server.stop()
+	took = time.Since(began) - grace
+	client.Wait()
+	proxy.Restore()
+	if err := proxy.Close(); err != nil {
+		t.Error(err)
+	}
+	return took
 }
 
 func metricsOf(t *testing.T, server *served) string {
