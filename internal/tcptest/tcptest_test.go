@@ -58,7 +58,7 @@ func echo(conn net.Conn, timeout time.Duration) error {
 }
 
 const (
-	patience = 10 * time.Second
+	patience = time.Minute
 	silence  = 50 * time.Millisecond
 )
 

@@ -170,7 +170,7 @@ func TestDeadline(t *testing.T) {
 				if err := c.make(ctx, store, location); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%v, want context.DeadlineExceeded", err)
 				}
-				if took := time.Since(began); took > 20*time.Second {
+				if took := time.Since(began); took > time.Minute {
 					t.Errorf("it took %v", took)
 				}
 			})
