@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"moorage/locks"
+	"moorage/locks/leasestest"
 )
 
 // both runs body for a cluster of each kind of node, in a bubble.
@@ -221,6 +223,31 @@ func TestSessionReapedFoundByTry(t *testing.T) {
 	})
 }
 
+// A session that is lost while a Try in it is under way has nothing of what that was granted: the operation begins again in the next.
+func TestSessionLostDuringTry(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node := newNode()
+		mustAcquire(t, node, writes(shard(9))).Release()
+		tries := 0
+		c.store.SetHook(func(_ context.Context, method string, call func()) error {
+			call()
+			if method == "Try" {
+				if tries++; tries == 1 {
+					c.endSessions()
+					time.Sleep(locks.HeartbeatMax) // in which the node hears of it
+				}
+			}
+			return nil
+		})
+		hold := mustAcquire(t, node, writes(shard(1)))
+		if got, want := c.holds(), []string{"W /wh/ns/#1", "WA /wh", "WA /wh/ns"}; tries != 2 || !slices.Equal(got, want) {
+			t.Errorf("after %d tries: got %q held, want %q after 2", tries, got, want)
+		}
+		mustBeHeld(t, hold)
+		hold.Release()
+	})
+}
+
 // What a node held that died is taken over when its session is over, by non-blocking takers when it has missed a heartbeat.
 func TestNodeDies(t *testing.T) {
 	for _, options := range []locks.Options{{}, {NonBlocking: true}} {
@@ -368,6 +395,9 @@ func TestOrphansEnd(t *testing.T) {
 		node, other := newNode(), newNode()
 		mustAcquire(t, node, writes(shard(1))).Release()
 		session := c.memory.Sessions()[0]
+		if !strings.HasPrefix(session, "node/") {
+			t.Errorf("the session of a node without a name is called %q", session)
+		}
 		orphan := locks.Lease{ID: 4711, Path: shard(2).String(), Mode: uint8(locks.W)}
 		if blocked, alive, err := c.memory.Try(t.Context(), session, 0, []locks.Lease{orphan}, 0); blocked >= 0 || !alive || err != nil {
 			t.Fatal(blocked, alive, err)
@@ -400,10 +430,12 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// What is taken in the process excludes the operations of that node and no others, and asks the store for nothing.
+// What is taken in the process excludes the operations of that node and no others, and asks the store for nothing; nor does nothing at all.
 func TestInProcess(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
-		node, other := newNode(), newNode()
+		var seen events
+		node, other := newNode(func(config *locks.DistributedConfig) { config.Observer = &seen }), newNode()
+		mustAcquire(t, node, locks.Request{}).Release()
 		inProcess := locks.Options{InProcess: true, NonBlocking: true}
 		hold, err := node.Acquire(t.Context(), writes(shard(1)), inProcess)
 		if err != nil {
@@ -418,9 +450,30 @@ func TestInProcess(t *testing.T) {
 			t.Errorf("calls to the store: got %d, want none", calls)
 		}
 		mustAcquire(t, other, writes(shard(1))).Release()
+		seen.take()
+		time.Sleep(time.Minute)
 		hold.Release()
+		if got := seen.take(); !slices.Equal(got, []string{"shard held 1m0s"}) {
+			t.Errorf("observed: got %q, want how long it was held", got)
+		}
 		mustAcquire(t, node, writes(shard(1))).Release()
 	})
+}
+
+// A node is not made without what it needs.
+func TestDistributedNeeds(t *testing.T) {
+	t.Parallel()
+	leases, jitter := leasestest.NewMemory(time.Now), rand.New(rand.NewPCG(1, 1))
+	for _, config := range []locks.DistributedConfig{{Leases: leases}, {Jitter: jitter}} {
+		func() {
+			defer func() {
+				if said := recover(); said != "locks: Leases and Jitter are required" {
+					t.Errorf("%+v: %v", config, said)
+				}
+			}()
+			locks.NewDistributed(config)
+		}()
+	}
 }
 
 // An Observer is told of conflicts and waits for leases as it is of those in the process.

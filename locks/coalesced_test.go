@@ -77,6 +77,9 @@ func TestRoundTripsOfCreate(t *testing.T) {
 				if calls, rows := c.store.Calls("Renew"), c.store.Rows("Renew"); calls < 12 || calls > 36 || rows != 0 {
 					t.Errorf("idle for a minute: got %d calls of Renew with %d ids, want 12 to 36 with none", calls, rows)
 				}
+				if calls := c.store.Calls("Wanted"); calls != 0 {
+					t.Errorf("idle for a minute: got %d calls of Wanted, want none", calls)
+				}
 			})
 		})
 	}
@@ -238,6 +241,10 @@ func TestWaitersSurviveTheirSession(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(granted) > 0 {
+			t.Error("somebody was granted while the writer still held")
+		}
 		writer.Release()
 		time.Sleep(giveUpMax + 200*time.Millisecond)
 		synctest.Wait()

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -31,10 +32,21 @@ func newCluster() *cluster {
 	return &cluster{memory: memory, store: leasestest.NewAround(memory)}
 }
 
+// noErrors is a log that nothing may be written to: a panic of a worker is told there and nowhere else.
+type noErrors struct{ t testing.TB }
+
+func (n noErrors) Write(p []byte) (int, error) {
+	n.t.Errorf("logged: %s", p)
+	return len(p), nil
+}
+
 // distributed returns a new node.
 func (c *cluster) distributed(t testing.TB, configure ...func(*locks.DistributedConfig)) *locks.Distributed {
 	c.nodes++
-	config := locks.DistributedConfig{Leases: c.store, Jitter: rand.New(rand.NewPCG(1, c.nodes))}
+	config := locks.DistributedConfig{
+		Leases: c.store, Jitter: rand.New(rand.NewPCG(1, c.nodes)),
+		Logger: slog.New(slog.NewTextHandler(noErrors{t}, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
 	for _, f := range configure {
 		f(&config)
 	}
