@@ -199,6 +199,66 @@ func TestLeasesContextEndsDuringCall(t *testing.T) {
 	}
 }
 
+// A session that was silent renews itself, or the taker's own ends, amid a Try: what it answers is of one moment, so it names no lease that was free, and
+// none of a session that is no more.
+func TestLeasesChangeDuringTry(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		meanwhile string
+		blocked   int
+		alive     bool
+	}{
+		"renewed": {"UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = 'holder'", 1, true},
+		"ended":   {"DELETE FROM moorage_lease_session WHERE session = 'taker'", -1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const application = "lease_during_try_"
+			leases := newLeases(t, "&application_name="+application+name)
+			gate, err := leases.connections.pool.Begin(t.Context()) // on a connection of its own, so that both calls of Try are on another
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = gate.Rollback(context.Background()) }()
+			for _, session := range []string{"holder", "taker"} {
+				if err := leases.Open(t.Context(), session); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held := []locks.Lease{{ID: 1, Path: "/w/@2", Mode: uint8(locks.W)}}
+			if blocked, alive, err := leases.Try(t.Context(), "holder", 0, held, time.Minute); blocked >= 0 || !alive || err != nil {
+				t.Fatal(blocked, alive, err)
+			}
+			leases.pass(t, time.Hour)
+
+			// Whoever writes leases waits for this, whoever only reads them does not.
+			if _, err := gate.Exec(t.Context(), "LOCK TABLE moorage_lease IN SHARE MODE"); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			var blocked int
+			var alive bool
+			var failed error
+			go func() {
+				defer close(ended)
+				wanted := []locks.Lease{{ID: 1, Path: "/w/@1", Mode: uint8(locks.W)}, {ID: 2, Path: "/w/@2", Mode: uint8(locks.W)}}
+				blocked, alive, failed = leases.Try(t.Context(), "taker", 0, wanted, time.Minute)
+			}()
+			awaitLock(t, application+name, ended)
+			if _, err := gate.Exec(t.Context(), row.meanwhile); err != nil {
+				t.Fatal(err)
+			}
+			if err := gate.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			if blocked != row.blocked || alive != row.alive || failed != nil {
+				t.Errorf("blocked at %d, alive %t (%v), want %d and %t", blocked, alive, failed, row.blocked, row.alive)
+			}
+		})
+	}
+}
+
 // BenchmarkLeases takes and gives back one lease.
 func BenchmarkLeases(b *testing.B) {
 	leases := newLeases(b, "")
