@@ -49,10 +49,10 @@ func (s recordingStorage) Create(ctx context.Context, location string, body []by
 	return err
 }
 
-// StatIsCheap tells what the storage itself tells.
-func (s recordingStorage) StatIsCheap(location string) bool {
+// MayBeGone tells what the storage itself tells.
+func (s recordingStorage) MayBeGone(location string) bool {
 	local, ok := s.Store.(storage.Local)
-	return ok && local.StatIsCheap(location)
+	return ok && local.MayBeGone(location)
 }
 
 // unansweredStore loses the answers of some Applies for good: whoever asks what became of them hears that the

@@ -82,7 +82,7 @@ func (c *Catalog) presentDocument(ctx context.Context, store storage.Store, loca
 	if !kept {
 		return c.document(ctx, store, location)
 	}
-	if local, ok := store.(storage.Local); ok && local.StatIsCheap(location) {
+	if local, ok := store.(storage.Local); ok && local.MayBeGone(location) {
 		if _, err := store.Stat(ctx, location); errors.Is(err, storage.ErrNotFound) {
 			c.documents.cache.Invalidate(location)
 			return nil, fileError(location, err)

@@ -96,14 +96,14 @@ func reach(ctx context.Context, store Store, location string) error {
 	return ctx.Err()
 }
 
-// StatIsCheap says what the store of location says.
-func (s Schemes) StatIsCheap(location string) bool {
+// MayBeGone says what the store of location says.
+func (s Schemes) MayBeGone(location string) bool {
 	parsed, err := Parse(location)
 	if err != nil {
 		return false
 	}
 	local, ok := s[parsed.Scheme].(Local)
-	return ok && local.StatIsCheap(location)
+	return ok && local.MayBeGone(location)
 }
 
 // Probe probes all parts that can be probed.

@@ -39,6 +39,7 @@ func TestSchemes(t *testing.T) {
 		t.Parallel()
 		storagetest.Run(t, openFiles)
 		storagetest.RunFolders(t, openFiles)
+		storagetest.RunLocal(t, openFiles)
 	})
 	t.Run("objects", func(t *testing.T) {
 		t.Parallel()
@@ -103,7 +104,7 @@ func TestSchemesHaveThePowersOfTheirParts(t *testing.T) {
 	if got := store.ClientConfig(); !maps.Equal(got, map[string]string{"s3.region": "eu"}) {
 		t.Errorf("ClientConfig = %v", got)
 	}
-	if got := []bool{store.StatIsCheap(fileRoot + "/a"), store.StatIsCheap(objectRoot + "/a"), store.StatIsCheap("relative"), store.StatIsCheap("memory://x/a")}; !slices.Equal(got, []bool{true, false, false, false}) {
-		t.Errorf("StatIsCheap: %v", got)
+	if got := []bool{store.MayBeGone(fileRoot + "/a"), store.MayBeGone(objectRoot + "/a"), store.MayBeGone("relative"), store.MayBeGone("memory://x/a")}; !slices.Equal(got, []bool{true, false, false, false}) {
+		t.Errorf("MayBeGone: %v", got)
 	}
 }

@@ -66,10 +66,11 @@ type Folders interface {
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
-// Local is implemented by stores in which looking at a file may cost next to nothing.
+// Local is implemented by stores in which looking for a file costs next to nothing, so that each load of a table can afford it.
 type Local interface {
-	// StatIsCheap tells whether each load of a table can afford a Stat of its metadata file, which is at location.
-	StatIsCheap(location string) bool
+	// MayBeGone tells whether a file that was at location may be gone. If it says yes, Stat knows whether it is; where
+	// looking is not cheap, it says no.
+	MayBeGone(location string) bool
 }
 
 // Remote is implemented by stores behind a network.

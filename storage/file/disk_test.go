@@ -290,6 +290,11 @@ func (f diskFS) Stat(name string) (fs.FileInfo, error) {
 	return info, err
 }
 
+func (f diskFS) Seen(name string) bool {
+	found, err := f.Stat(name)
+	return err == nil && found.Mode().IsRegular()
+}
+
 func (f diskFS) Folder(name string) (folderFS, error) {
 	var folder folderFS
 	err := f.do("opendir", name+"/.", func(found *node, _ string) error {

@@ -180,6 +180,12 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return info(found), nil
 }
 
+// MayBeGone implements storage.Local.
+func (s *Store) MayBeGone(location string) bool {
+	root, name, err := s.rootOf(location)
+	return err != nil || root.isHidden(name) || !root.files.Seen(name)
+}
+
 // Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
 // and is no file, such as a folder, is left. A power cut may bring back what it removed.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
@@ -226,6 +232,11 @@ func (s *Store) locate(ctx context.Context, location string) (*root, string, err
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", location, err)
 	}
+	return s.rootOf(location)
+}
+
+// rootOf returns the root that location is in, and its name there.
+func (s *Store) rootOf(location string) (*root, string, error) {
 	parsed, err := storage.Parse(location)
 	if err != nil {
 		return nil, "", err
@@ -263,6 +274,7 @@ func info(found fs.FileInfo) storage.Info {
 var (
 	_ storage.Store   = (*Store)(nil)
 	_ storage.Batcher = (*Store)(nil)
+	_ storage.Local   = (*Store)(nil)
 	_ storage.Folders = (*Store)(nil)
 	_ storage.Local   = (*Store)(nil)
 )

@@ -14,6 +14,7 @@ func TestStore(t *testing.T) {
 	storagetest.Run(t, newStore)
 	storagetest.RunBatcher(t, newStore)
 	storagetest.RunFolders(t, newStore)
+	storagetest.RunLocal(t, newStore)
 }
 
 func newStore(t *testing.T) (storage.Store, string) {

@@ -16,6 +16,8 @@ type fileSystem interface {
 	Mkdir(name string, mode fs.FileMode) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
+	// Seen tells, at the cost of one system call, whether there is a regular file called name. If it says no, Stat knows.
+	Seen(name string) bool
 	// Folder opens the folder called name: the kernel is led to it once for all that is done in it.
 	Folder(name string) (folderFS, error)
 }
@@ -69,14 +71,9 @@ func openRoot(path string) (fileSystem, error) {
 // Close implements fileSystem.
 func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
 
-// Stat implements fileSystem. Each load of a table asks it, so it asks the kernel once where os.Root asks for each
+// Seen implements fileSystem. Each load of a table asks it, so it asks the kernel once where os.Root asks for each
 // folder on the way.
-func (r rootFS) Stat(name string) (fs.FileInfo, error) {
-	if found, ok := statBeneath(r.folder, name); ok {
-		return found, nil
-	}
-	return r.Root.Stat(name)
-}
+func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
 // Folder implements fileSystem.
 func (r rootFS) Folder(name string) (folderFS, error) {
@@ -97,6 +94,7 @@ func (absentFS) Link(string, string) error                         { return fs.E
 func (absentFS) Remove(string) error                               { return fs.ErrNotExist }
 func (absentFS) Chtimes(string, time.Time, time.Time) error        { return fs.ErrNotExist }
 func (absentFS) Stat(string) (fs.FileInfo, error)                  { return nil, fs.ErrNotExist }
+func (absentFS) Seen(string) bool                                  { return false }
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }
 

@@ -111,6 +111,12 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
+// MayBeGone implements storage.Local: a look into a map.
+func (s *Store) MayBeGone(location string) bool {
+	_, err := s.find(context.Background(), location)
+	return err != nil
+}
+
 func (s *Store) find(ctx context.Context, location string) (file, error) {
 	name, err := s.locate(ctx, location)
 	if err != nil {
@@ -149,7 +155,7 @@ func (f file) info() storage.Info {
 	return storage.Info{Bytes: int64(len(f.body)), Modified: f.modified}
 }
 
-var _ storage.Store = (*Store)(nil)
-
-// StatIsCheap says yes: a Stat is a look into a map.
-func (s *Store) StatIsCheap(string) bool { return true }
+var (
+	_ storage.Store = (*Store)(nil)
+	_ storage.Local = (*Store)(nil)
+)

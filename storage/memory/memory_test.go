@@ -22,6 +22,7 @@ func TestStore(t *testing.T) {
 			}
 			storagetest.Run(t, open)
 			storagetest.RunBatcher(t, open)
+			storagetest.RunLocal(t, open)
 		})
 	}
 }

@@ -157,10 +157,10 @@ func (f *FaultyStore) RemoveEmptyFolder(ctx context.Context, location string, ag
 	return removed && err == nil, err
 }
 
-// StatIsCheap implements storage.Local: it says what the store says. It is not counted.
-func (f *FaultyStore) StatIsCheap(location string) bool {
+// MayBeGone implements storage.Local: it says what the store says. It is not counted.
+func (f *FaultyStore) MayBeGone(location string) bool {
 	local, ok := f.store.(storage.Local)
-	return ok && local.StatIsCheap(location)
+	return ok && local.MayBeGone(location)
 }
 
 // do counts a call and makes it, if the plan lets it.

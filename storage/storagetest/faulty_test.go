@@ -29,6 +29,7 @@ func TestFaultyPasses(t *testing.T) {
 	storagetest.Run(t, open)
 	storagetest.RunBatcher(t, open)
 	storagetest.RunFolders(t, open)
+	storagetest.RunLocal(t, open)
 }
 
 const location = "memory://w/a"
@@ -122,10 +123,10 @@ func TestFaulty(t *testing.T) {
 func TestFaultyIsAsLocalAsItsStore(t *testing.T) {
 	t.Parallel()
 	local := memory.New()
-	if !storagetest.Faulty(local, pass).StatIsCheap(location) {
+	if !storagetest.Faulty(local, pass).MayBeGone(location) {
 		t.Error("a store in memory is not local")
 	}
-	if storagetest.Faulty(struct{ storage.Store }{local}, pass).StatIsCheap(location) {
+	if storagetest.Faulty(struct{ storage.Store }{local}, pass).MayBeGone(location) {
 		t.Error("a store that says nothing is local")
 	}
 }

@@ -210,6 +210,30 @@ func mustHold(t *testing.T, store storage.Store, location, body string) {
 	}
 }
 
+func testMayBeGone(t *testing.T, store localStore, root string) {
+	location := storage.Join(root, "x", "a")
+	for _, missing := range []string{location, storage.Join(root, "x"), root} {
+		if !store.MayBeGone(missing) {
+			t.Errorf("%q is there before it was made", missing)
+		}
+	}
+	mustCreate(t, store, location, "body")
+	if store.MayBeGone(location) {
+		t.Errorf("%q may be gone, and was just made", location)
+	}
+	for _, missing := range []string{storage.Join(root, "x"), storage.Join(location, "below"), storage.Join(root, "x", "b")} {
+		if !store.MayBeGone(missing) {
+			t.Errorf("%q is there, and is no file", missing)
+		}
+	}
+	if err := store.Delete(t.Context(), location); err != nil {
+		t.Fatal(err)
+	}
+	if !store.MayBeGone(location) {
+		t.Errorf("%q is there, and was just deleted", location)
+	}
+}
+
 // mustMiss checks that there is no file at location.
 func mustMiss(t *testing.T, store storage.Store, location string) {
 	t.Helper()

@@ -61,6 +61,20 @@ func RunFolders(t *testing.T, open Open) {
 	})
 }
 
+// RunLocal checks that the stores that open returns, which must implement storage.Local, keep its contract. Looking
+// for a file below their roots must be cheap.
+func RunLocal(t *testing.T, open Open) {
+	t.Helper()
+	run(t, open, []check[localStore]{
+		{"MayBeGone", testMayBeGone},
+	})
+}
+
+type localStore interface {
+	storage.Store
+	storage.Local
+}
+
 type batchStore interface {
 	storage.Store
 	storage.Batcher
