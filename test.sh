@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly logs=.cache/test
-readonly step_limit=40m
+readonly step_limit=70m
 readonly tail_lines=80
 readonly venv_python=.cache/interop/venv/bin/python
 
@@ -41,7 +41,7 @@ step_rules() { go test ./internal/archtest/...; }
 # With the corpora of the fuzz targets, and the short forms of interop/torture and interop/cluster. Nothing from Go's cache
 # of results: it does not know that some tests run the server as a process.
 step_go() {
-  go test -json -race -count=1 -timeout 20m ./... | python3 scripts/gotest.py
+  go test -json -race -count=1 -timeout 60m ./... | python3 scripts/gotest.py
 }
 
 # The binary as it is released: static.

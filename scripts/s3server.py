@@ -10,9 +10,12 @@ so that it outlives whoever started it by no more than a moment. Clients sign wi
 """
 
 import argparse
+import contextlib
 import ctypes
+import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -21,7 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -30,8 +32,12 @@ WEED = REPOSITORY / ".cache" / "interop" / "s3" / "bin" / "weed"
 ACCESS_KEY_ID = "moorage-test"
 SECRET_ACCESS_KEY = "moorage-test-secret"
 
-START_SECONDS_MAX = 60
+# Only a server that hangs takes as long.
+START_SECONDS_MAX = 180
 POLL_SECONDS = 0.05
+ANSWER_SECONDS_MAX = 10
+# Below the ports that systems give to whoever asks for any, so that nobody gets one by chance before the server does.
+PORTS = range(10_000, 30_000)
 # Another process may take a port between its choice and its use.
 STARTS_MAX = 3
 LOG_TAIL_LINES = 30
@@ -52,14 +58,14 @@ def die_with_parent() -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Ports of 127.0.0.1 that were free."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice([port for port in PORTS if port not in found])
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def identities() -> str:
@@ -106,6 +112,7 @@ class Server:
         numbers = free_ports(2 * len(PARTS))
         ports = {part: (numbers[2 * i], numbers[2 * i + 1]) for i, part in enumerate(PARTS)}
         self.url = f"http://127.0.0.1:{ports['s3'][0]}"
+        self._master = f"http://127.0.0.1:{ports['master'][0]}"
         self._log = folder / "server.log"
         files = folder / "files"
         files.mkdir(parents=True, exist_ok=True)
@@ -122,17 +129,24 @@ class Server:
             )
 
     def wait(self) -> None:
-        """Waits until the server answers."""
+        """Waits until the server answers and its parts know one another: before, it refuses to write."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline and self.child.poll() is None:
-            try:
-                urllib.request.urlopen(f"{self.url}/healthz", timeout=1).close()
+            # In this order: a server that has ended did not give the answers.
+            if self._ready() and self.child.poll() is None:
                 return
-            except (urllib.error.URLError, OSError):
-                time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
         self.kill()
         tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
         raise StartError(f"the S3 server did not start; its log ends with:\n{tail}")
+
+    def _ready(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self.url}/healthz", timeout=ANSWER_SECONDS_MAX).close()
+            with urllib.request.urlopen(f"{self._master}/dir/status", timeout=ANSWER_SECONDS_MAX) as answer:
+                return json.load(answer)["Topology"]["Max"] > 0  # the volumes for which there is room
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
 
     def kill(self) -> None:
         self.child.kill()

@@ -31,7 +31,7 @@ from harness import cluster, paths, proxy, s3, server
 SERVERS = ["moorage", "cluster", "reference"]
 
 KIT = "org.apache.iceberg.rest.RESTCompatibilityKitCatalogTests"
-KIT_SECONDS_MAX = 900
+KIT_SECONDS_MAX = 1800
 
 # Switches of the kit. Each line turns tests on, or decides which of the texts
 # that the specification leaves open a test expects.

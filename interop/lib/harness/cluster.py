@@ -7,7 +7,6 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,7 +18,6 @@ from harness.files import Folder
 from harness.s3 import Server as S3
 
 POSTGRES_PROGRAMS = "/usr/lib/postgresql"
-START_SECONDS_MAX = 60
 POLL_SECONDS = 0.1
 
 
@@ -40,10 +38,9 @@ class Postgres:
     def __init__(self, folder: Path):
         self._data = folder / "postgres"
         self._log = folder / "postgres.log"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self.dsn = f"postgres://moorage@127.0.0.1:{self._port}/postgres?sslmode=disable"
+        self._port = server.free_port()
+        # A connection takes as long only if something hangs.
+        self.dsn = f"postgres://moorage@127.0.0.1:{self._port}/postgres?sslmode=disable&connect_timeout=60"
 
     def __enter__(self) -> "Postgres":
         programs = _programs()
@@ -57,7 +54,7 @@ class Postgres:
         command = [str(programs / "postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self._port), "-k", ""]
         with self._log.open("w") as log:
             self._child = subprocess.Popen(command, user=user, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, process_group=0)
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + server.START_SECONDS_MAX
         ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self._port)]
         while subprocess.run(ready, cwd="/").returncode != 0:
             if time.monotonic() > deadline or self._child.poll() is not None:
@@ -116,7 +113,7 @@ class Cluster:
                 process = server._Process(command, self.folder / f"node{number}.log", self._env)
                 self._processes.append(process)
                 parts.callback(process.kill)
-                found = process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
+                found = process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", server.START_SECONDS_MAX)
                 self.uris.append(found.group(1))
             self._parts = parts.pop_all()
         return self

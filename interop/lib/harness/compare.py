@@ -17,7 +17,7 @@ def ordered(found) -> list[tuple]:
     return sorted((tuple(row) for row in found), key=lambda row: [(value is not None, value) for value in row])
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     """Whether condition becomes true in time. For background work that has no signal to a client."""
     deadline = time.monotonic() + seconds
     while not condition():

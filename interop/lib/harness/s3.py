@@ -14,14 +14,22 @@ REGION = "us-east-1"
 BUCKET = "lake"
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
 
+# For what only a server that hangs takes as long.
+SECONDS_MAX = 60
+
 
 class Server:
     """A running server with an empty bucket, as a context manager."""
 
     in_s3 = True
 
-    # What a client of Iceberg must be given; everything else it learns from the catalog.
-    client_properties = {"s3.access-key-id": ACCESS_KEY_ID, "s3.secret-access-key": SECRET_ACCESS_KEY}
+    # What a client of Iceberg must be given, and PyIceberg's bounds, which are a few seconds; everything else it learns from the catalog.
+    client_properties = {
+        "s3.access-key-id": ACCESS_KEY_ID,
+        "s3.secret-access-key": SECRET_ACCESS_KEY,
+        "s3.connect-timeout": str(SECONDS_MAX),
+        "s3.request-timeout": str(SECONDS_MAX),
+    }
     # The same for clients that are told by their environment.
     variables = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
@@ -62,6 +70,8 @@ class Server:
             region=REGION,
             endpoint_override=self.url,
             allow_bucket_creation=True,
+            connect_timeout=SECONDS_MAX,
+            request_timeout=SECONDS_MAX,
         )
 
     def make_bucket(self, name: str) -> None:
