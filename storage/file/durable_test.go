@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"moorage/storage"
 )
@@ -22,8 +24,9 @@ type witness struct {
 	disk  *disk
 	store *Store // nil until it is open
 	owed  map[string]string
-	// created is called after each Create; may be nil.
-	created func(name string)
+	// created is called after each Create with what it answered; may be nil.
+	created  func(name string, err error)
+	creating string // what a Create that is under way makes
 }
 
 const diskRoot = "file:///srv/moorage/w"
@@ -44,7 +47,10 @@ func (w *witness) create(name string) {
 	if w.store == nil {
 		return
 	}
-	w.answered(name, w.store.Create(context.Background(), storage.Join(diskRoot, name), []byte(bodyOf(name))))
+	w.creating = name
+	err := w.store.Create(context.Background(), storage.Join(diskRoot, name), []byte(bodyOf(name)))
+	w.creating = ""
+	w.answered(name, err)
 }
 
 // createAll creates files together, likewise.
@@ -70,7 +76,7 @@ func (w *witness) answered(name string, err error) {
 		w.owed[name] = "said to exist"
 	}
 	if w.created != nil {
-		w.created(name)
+		w.created(name, err)
 	}
 }
 
@@ -208,26 +214,30 @@ func (w *witness) wantTidy(what string, removes bool) {
 	})
 }
 
-// TestFaults lets each call in turn fail; then the store goes on. The power is cut after each Create
-// in turn.
+// TestFaults lets each call in turn fail; then the store goes on. The Create under way does not succeed. The power is cut after
+// each Create in turn.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{syscall.ENOSPC, syscall.EACCES} {
 		for k := 0; ; k++ {
-			failed := ""
+			failed, during := "", ""
 			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 			w.disk.before = func(call int, op string) error {
 				if call == k {
-					failed = op
+					failed, during = op, w.creating
 					return fault
 				}
 				return nil
 			}
 			w.disk.after = func() { w.read(historyNames...) }
-			w.created = func(name string) {
+			w.created = func(name string, err error) {
 				if failed == "" {
 					return
 				}
+				if name == during && failed != "unlinkat" && err == nil {
+					t.Errorf("%v at call %d, %s: Create of %s succeeded", fault, k, failed, name)
+				}
+				during = ""
 				what := fmt.Sprintf("%v at call %d, %s, power cut after Create of %s", fault, k, failed, name)
 				w.disk.quietly(func() { w.read(name) })
 				w.checkAll(what, uint64(k))
@@ -247,6 +257,43 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Who waits for another that makes the same file hears of it when the wait ends with its context, and not that there is a file.
+func TestCreateStopsWaiting(t *testing.T) {
+	t.Parallel()
+	for name, create := range map[string]func(context.Context, *Store, storage.File) error{
+		"Create": func(ctx context.Context, store *Store, file storage.File) error {
+			return store.Create(ctx, file.Location, file.Body)
+		},
+		"CreateAll": func(ctx context.Context, store *Store, file storage.File) error {
+			return store.CreateAll(ctx, []storage.File{file})[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+				w.open()
+				file, waited := filesIn(1)[0], false
+				w.disk.before = func(_ int, op string) error {
+					if op != "write" {
+						return nil
+					}
+					waited = true
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					if err := create(ctx, w.store, file); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("who waited heard %v", err)
+					}
+					return syscall.ENOSPC
+				}
+				if err := w.store.Create(t.Context(), file.Location, file.Body); !errors.Is(err, syscall.ENOSPC) || !waited {
+					t.Errorf("the first heard %v; another waited: %t", err, waited)
+				}
+			})
+		})
 	}
 }
 
