@@ -31,7 +31,7 @@ const (
 // Leases keeps the leases of a cluster's locks in a database, beside the records and independently of them. It
 // has the methods of the port locks.Leases, which says what they promise. It is safe for concurrent use.
 //
-// A Try takes the stripes of its paths in order, so that no two look at one path at the same time, and decides and takes in one statement while it has them. What
+// A Try takes the stripes of its paths in order, so that no two look at one path at the same time, and decides and writes while it has them. What
 // only takes leases away needs no stripe. Who is silent is for each statement to judge, by the server's clock. Transactions are
 // committed without waiting for the disk, or for standbys.
 type Leases struct {

@@ -30,7 +30,7 @@ const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS mine
 	WHERE mine.session = $1::text AND mine.ticket = $7::bigint), 'infinity'::timestamptz)`
 
-// granted tells, behind takeLeases, whether they were taken.
+// granted tells, behind insertLeases, whether it inserted.
 const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
 
 const (
@@ -38,20 +38,17 @@ const (
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	// takeLeases takes what is asked for if all of it can be had, and tells what was the case before: in one statement, because two would see
-	// two moments, and a session that is silent in one may have renewed itself in the other. It is blocked by both or by neither, as blocked, which
-	// asks the clock, is evaluated once.
-	takeLeases = `WITH blocked AS (` + unavailableLeases + `), taken AS (
-			INSERT INTO moorage_lease (session, id, place, path, mode, since)
-			SELECT $1::text, asked.id, asked.place, asked.path, asked.mode, clock_timestamp() FROM ` + asked + `
-			WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (SELECT 1 FROM blocked)
-		)
-		SELECT EXISTS (` + selectSession + `),
-		(SELECT min(blocked.n) FROM blocked),
+	// judge tells what is the case before insertLeases.
+	judge = `SELECT EXISTS (` + selectSession + `),
+		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
 		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
 			WHERE (l.mode | asked.mode) = 7 AND l.session <> $1::text),
 		EXISTS (SELECT 1 FROM moorage_lease_want AS has WHERE has.session = $1::text AND has.ticket = $7::bigint),
 		EXISTS (SELECT 1 FROM ` + asked + ` WHERE NOT EXISTS (` + itsWant + `))`
+
+	insertLeases = `INSERT INTO moorage_lease (session, id, place, path, mode, since)
+		SELECT $1::text, asked.id, asked.place, asked.path, asked.mode, clock_timestamp() FROM ` + asked + `
+		WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (` + unavailableLeases + `)`
 
 	itsWant = `SELECT 1 FROM moorage_lease_want AS has
 		WHERE has.session = $1::text AND has.ticket = $7::bigint AND has.place = asked.place AND has.mode = asked.mode`
@@ -67,10 +64,10 @@ const (
 		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text AND ` + granted + " AND " + dontSync + " IS NOT NULL"
 )
 
-// verdict is what takeLeases tells.
+// verdict is what judge tells.
 type verdict struct {
 	alive    bool
-	blocked  *int32 // the first of asked that is not to be had; nil: all were taken
+	blocked  *int32 // the first of asked that is not to be had
 	overlaps bool   // leases of others exclude some of asked; if all can be had, silent ones
 	waits    bool   // the ticket has wants
 	lacks    bool   // some of asked are not among them
@@ -81,27 +78,43 @@ type verdict struct {
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease, silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
 	those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
-	var found verdict
+	for {
+		inserted, found, err := l.tryOnce(ctx, r, append(slices.Clone(those), ticket, silence.Microseconds()))
+		switch {
+		case err != nil || !found.alive:
+			return -1, false, err
+		case inserted == len(leases):
+			return -1, true, l.endPassed(ctx, found, ticket, those)
+		case found.blocked != nil:
+			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
+		}
+		// What was free when it was looked at was not when it was to be taken: a silent session has renewed itself in
+		// between, or the taker's own has ended. Another look shows which; no session does that twice.
+	}
+}
+
+// tryOnce looks at what is asked for, and takes it if it can be had a moment later.
+func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (inserted int, found verdict, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
-		found = verdict{}
+		inserted, found = 0, verdict{}
 		batch.Queue(lockStripes, r.stripes)
-		batch.Queue(takeLeases, append(slices.Clone(those), ticket, silence.Microseconds())...).QueryRow(func(row pgx.Row) error {
+		batch.Queue(judge, judged...).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&found.alive, &found.blocked, &found.overlaps, &found.waits, &found.lacks)
 		})
+		batch.Queue(insertLeases, judged...).Exec(affected(func(rows int64) { inserted = int(rows) }))
 	})
-	switch {
-	case err != nil || !found.alive:
-		return -1, false, err
-	case found.blocked == nil:
-		return -1, true, l.endPassed(ctx, found, ticket, those)
+	return inserted, found, err
+}
+
+// leaveWants leaves the wants of a ticket that is blocked for the first time.
+func (l *Leases) leaveWants(ctx context.Context, found verdict, ticket int64, r leaseRows, those []any) error {
+	if ticket == 0 || !found.lacks {
+		return nil
 	}
-	if ticket > 0 && found.lacks {
-		err = l.call(ctx, func(batch *pgx.Batch) {
-			batch.Queue(lockStripes, r.stripes)
-			batch.Queue(insertWants, append(slices.Clone(those), ticket)...)
-		})
-	}
-	return int(*found.blocked), true, err
+	return l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue(lockStripes, r.stripes)
+		batch.Queue(insertWants, append(slices.Clone(those), ticket)...)
+	})
 }
 
 // endPassed ends the wants of a ticket that was granted, and the leases that it passed over.
