@@ -168,6 +168,28 @@ func TestGatherOutlivesCallers(t *testing.T) {
 	})
 }
 
+// Nothing is read for a call that went away before its statement was sent.
+func TestGatherForgetsWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatherFixture()
+		busy := f.fill(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := f.call(ctx, gatherKey(1))
+		synctest.Wait()
+		cancel()
+		if r := <-gone; !errors.Is(r.err, context.Canceled) {
+			t.Errorf("the call that went away: %v", r.err)
+		}
+		for _, statement := range busy {
+			statement.answer <- nil
+		}
+		synctest.Wait()
+		if len(f.sent) != 0 || f.underWay != 0 {
+			t.Errorf("%d statements were sent for nobody, %d are under way", len(f.sent), f.underWay)
+		}
+	})
+}
+
 func TestGatherTellsAllOfFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatherFixture()
