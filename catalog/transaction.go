@@ -26,7 +26,7 @@ const (
 	transactionDeadline = 60 * time.Second
 	// transactionTimeout bounds what a coordinator does; it leaves transactionDeadline a margin.
 	transactionTimeout = 45 * time.Second
-	// transactionTriesMax is how often a transaction is built anew because versions moved under it.
+	// transactionTriesMax is how often a transaction is built, each time but the first because versions moved under it.
 	transactionTriesMax = 8
 	// transactionTurnsMax bounds how long a transaction that is built anew waits for turns at its tables.
 	transactionTurnsMax = 500 * time.Millisecond

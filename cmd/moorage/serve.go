@@ -30,7 +30,7 @@ func serveCommand() command {
 	return command{
 		name:    "serve",
 		summary: "run the catalog",
-		text: "Runs the catalog until SIGTERM or SIGINT, then lets the requests under way end.\n\n" +
+		text: "Runs the catalog until SIGTERM, SIGINT or, unless it was started to ignore that, SIGHUP, then lets the requests under way end.\n\n" +
 			"Each setting is a flag, an environment variable, and a key of the YAML file that --config names. " +
 			"A flag wins over the environment, the environment over the file, the file over the default. " +
 			"In the file the names stand without dashes:\n\n" +

@@ -197,7 +197,7 @@ func serverSettings() []setting {
 		},
 		{
 			name: "shutdown-timeout", value: "DURATION", preset: "50s",
-			usage: "How long requests under way may take to end after SIGTERM or SIGINT. A commit of several tables may need 45s.",
+			usage: "How long requests under way may take to end after SIGTERM, SIGINT or SIGHUP. A commit of several tables may need 45s.",
 			set:   one(parseDuration, "a duration such as 45s, more than 0", func(c *config, v time.Duration) { c.ShutdownTimeout = v }),
 		},
 	}...)
