@@ -86,6 +86,10 @@ func ruleCases() []ruleCase {
 		{"the place for path parameters", "path parameter", "rest", map[string]string{
 			"params.go": "package rest\nimport \"github.com/go-chi/chi/v5\"\nfunc f() { chi.URLParam(nil, \"\") }"}, 0},
 
+		{"unportable statements", "sql", "registry/postgres", source("package postgres\nconst a, b = `WITH x AS (INSERT`, \"INSERT on  conflict DO NOTHING\"\nvar c = \"SELECT pg_try_advisory_lock(1), xmin\"\n"), 4},
+		{"portable statements", "sql", "registry/postgres", source("package postgres\nconst a = `CREATE TABLE x (y int) WITH (fillfactor = 50)`"), 0},
+		{"no statements", "sql", "rest", source("package rest\nconst a = `ON CONFLICT`"), 0},
+
 		{"todo", "todo", "locks", source("package locks\n// TODO later\n// TODO(#7): later"), 1},
 
 		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},

@@ -24,6 +24,7 @@ func rules() []rule {
 		{"context field", checkContextFields},
 		{"skip", checkSkips},
 		{"path parameter", checkPathParameters},
+		{"sql", checkSQL},
 		{"todo", checkTODO},
 		{"file size", checkFileSize},
 		{"function size", checkFunctionSize},
