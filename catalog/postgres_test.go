@@ -175,8 +175,12 @@ func atOnce(calls ...func() error) []error {
 	return answers
 }
 
-// dropWorkers is how many rounds of a race go on at once.
-const dropWorkers = 8
+const (
+	// dropWorkers is how many rounds of a race go on at once.
+	dropWorkers = 8
+	// dropMore is how many times as many rounds there are at most until either has won once.
+	dropMore = 20
+)
 
 // A namespace is dropped on one node while another makes a table in it and a namespace below it: what was
 // acknowledged is there, and nothing is in a namespace that is not.
@@ -185,10 +189,13 @@ func TestDropAgainstCreate(t *testing.T) {
 	nodes := newNodes(t, 2, locks.GrantAll{})
 	var next, dropped, kept atomic.Int64
 	last := int64(rounds(200 / raceFactor))
+	goesOn := func(round int64) bool {
+		return round <= last || round <= dropMore*last && (dropped.Load() == 0 || kept.Load() == 0)
+	}
 	var workers sync.WaitGroup
 	for range dropWorkers {
 		workers.Go(func() {
-			for round := next.Add(1); round <= last && !t.Failed(); round = next.Add(1) {
+			for round := next.Add(1); goesOn(round) && !t.Failed(); round = next.Add(1) {
 				done, err := dropAgainstCreate(t.Context(), nodes, round)
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
@@ -208,6 +215,19 @@ func TestDropAgainstCreate(t *testing.T) {
 	nodes[0].wantClean()
 }
 
+// whileStandingStill makes a call again that was unavailable after it had waited for a drop as long as it may, which on this machine made no
+// headway.
+func whileStandingStill(call func() error) func() error {
+	return func() error {
+		for {
+			began := time.Now()
+			if err := call(); moorage.KindOf(err) != moorage.KindUnavailable || time.Since(began) < liveWait {
+				return err
+			}
+		}
+	}
+}
+
 // dropAgainstCreate is one round. It tells whether the namespace was dropped.
 func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (dropped bool, err error) {
 	ns := moorage.Namespace{fmt.Sprintf("round%d", round)}
@@ -219,14 +239,14 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 	one, other := nodes[round%2], nodes[(round+1)%2]
 	answers := atOnce(
 		func() error { return one.DropNamespace(ctx, testWarehouse, ns) },
-		func() error {
+		whileStandingStill(func() error {
 			_, err := other.CreateTable(ctx, table, CreateTableRequest{Schema: []byte(testSchema)})
 			return err
-		},
-		func() error {
+		}),
+		whileStandingStill(func() error {
 			_, err := other.CreateNamespace(ctx, testWarehouse, below, nil) // and ns, if that is gone
 			return err
-		},
+		}),
 	)
 	dropped, created := answers[0] == nil, answers[1] == nil
 	switch {

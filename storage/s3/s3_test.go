@@ -2,6 +2,7 @@ package s3_test
 
 import (
 	"testing"
+	"time"
 
 	"moorage/internal/s3test"
 	"moorage/storage"
@@ -18,8 +19,12 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// A slow machine must not look silent.
 func options(endpoint string) s3.Options {
-	return s3.Options{Endpoint: endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}
+	return s3.Options{
+		Endpoint: endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey,
+		StallTimeout: time.Minute,
+	}
 }
 
 func open(t *testing.T, options s3.Options, roots ...string) *s3.Store {
