@@ -58,7 +58,7 @@ func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 			ClientId: event.Call.Client, Input: event.Call, Call: event.From, Output: event.Answer, Return: to,
 		})
 	}
-	return porcupine.CheckOperationsTimeout(reference(k), operations, time.Minute)
+	return porcupine.CheckOperationsTimeout(reference(k), operations, checkTimeout)
 }
 
 // simulation makes histories of a group whose calls happen one after the other, and overlap.

@@ -19,7 +19,7 @@ const (
 	bankWriters = 8
 	bankReaders = 2
 	// recoveryTimeout bounds how long a server that was started may need to undo what the last one left.
-	recoveryTimeout = 30 * time.Second
+	recoveryTimeout = 3 * time.Minute
 	// lookEvery is the time between two looks at what has no signal.
 	lookEvery = 10 * time.Millisecond
 )

@@ -18,9 +18,9 @@ var (
 const (
 	writersCount = 16
 	// roundTimeout is far beyond what a round takes: one that hangs has failed.
-	roundTimeout = 3 * time.Minute
+	roundTimeout = 10 * time.Minute
 	// requestTimeout is longer than any request may take.
-	requestTimeout = time.Minute
+	requestTimeout = 3 * time.Minute
 	// answersMin and answersMax bound after how many answers the server is killed.
 	answersMin, answersMax = 20, 700
 	// delayMax bounds how long after that answer it is killed.

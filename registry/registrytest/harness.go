@@ -26,7 +26,7 @@ type harness struct {
 }
 
 // testTimeout is far beyond what any test here takes: a store that hangs fails.
-const testTimeout = 2 * time.Minute
+const testTimeout = 5 * time.Minute
 
 func newHarness(t *testing.T, store registry.Store) *harness {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

@@ -16,7 +16,7 @@ const (
 	historyClients = 5
 	historyCalls   = 30
 	historyKeys    = 3
-	historyTimeout = time.Minute
+	historyTimeout = 5 * time.Minute
 )
 
 // historyVersion is what a history knows of one record; the zero value is none.

@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// A slow machine must not look silent.
+// options lead to the server at endpoint. They are patient: a slow machine must not look silent.
 func options(endpoint string) s3.Options {
 	return s3.Options{
 		Endpoint: endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey,
