@@ -271,6 +271,74 @@ func TestTransactionOfRequirements(t *testing.T) {
 	wantKind(t, f.transact(on("a", holds), on("b", fails)), moorage.KindCommitFailed)
 }
 
+// What a transaction that only requires something was told at different moments is asked again, until it was so at one.
+func TestTransactionOfRequirementsThatMove(t *testing.T) {
+	t.Parallel()
+	for _, breaks := range []bool{false, true} {
+		t.Run(fmt.Sprintf("breaks %t", breaks), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t)
+			a := f.create("a")
+			f.create("b")
+			config := f.config
+			hook.onOpen(&config)
+			node, err := New(config) // which has to read the documents, behind the pointers
+			if err != nil {
+				t.Fatal(err)
+			}
+			meanwhile := setProperty(t, "n", "1")
+			if breaks {
+				meanwhile = appendSnapshot(t, a, 7, 0, 1)
+			}
+			met := false
+			hook.once(func() {
+				met = true
+				if _, err := f.Commit(f.ctx, ident("a"), meanwhile); err != nil {
+					t.Error(err)
+				}
+			})
+			holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+			err = node.CommitTransaction(f.ctx, testWarehouse, []TableChange{on("a", holds), on("b", holds)})
+			if !met {
+				t.Error("nothing came between")
+			}
+			if breaks {
+				wantKind(t, err, moorage.KindCommitFailed)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A table that is dropped while a transaction works on it is none any more, be it followed by its table-uuid, and nothing is changed.
+func TestTransactionMeetsDrop(t *testing.T) {
+	t.Parallel()
+	for _, pinned := range []bool{true, false} {
+		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t, hook.onCreate, func(c *Config) { c.Locks = locks.GrantAll{} })
+			a := f.create("a")
+			f.create("b")
+			hook.once(func() {
+				if err := f.DropTable(f.ctx, ident("a"), DropOptions{}); err != nil {
+					t.Error(err)
+				}
+			})
+			request := setProperty(t, "n", "1")
+			if pinned {
+				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
+			}
+			wantKind(t, f.transact(on("a", request), on("b", setProperty(t, "n", "1"))), moorage.KindNoSuchTable)
+			f.wantProperty("b", "n", "")
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
+
 // A table that is renamed while a transaction works on it is followed if the requirements name its table-uuid; else
 // there is no such table any more, and nothing is changed.
 func TestTransactionMeetsRename(t *testing.T) {

@@ -2,12 +2,13 @@ package catalog
 
 import (
 	"context"
+	"io"
 	"sync"
 
 	"moorage/storage"
 )
 
-// hook does something once, in the middle of the next operation that writes a file: when that is about to be written.
+// hook does something once, in the middle of the next operation on a file of its kind: when that is about to be written, or read.
 type hook struct {
 	mu sync.Mutex // guards do; a leaf
 	do func()
@@ -44,6 +45,21 @@ type hookedFiles struct {
 func (f *hookedFiles) Create(ctx context.Context, location string, body []byte) error {
 	f.hook.run()
 	return f.Store.Create(ctx, location, body)
+}
+
+// onOpen makes the storage of a fixture run the hook.
+func (h *hook) onOpen(config *Config) {
+	wrapStorage(config, func(inner storage.Store) storage.Store { return &hookedReads{inner, h} })
+}
+
+type hookedReads struct {
+	storage.Store
+	hook *hook
+}
+
+func (f *hookedReads) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	f.hook.run()
+	return f.Store.Open(ctx, location)
 }
 
 // wrapStorage puts wrap around each storage of a fixture.

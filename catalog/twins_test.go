@@ -332,3 +332,49 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 		}
 	})
 }
+
+// A retry that waited for an attempt which left nothing behind is made; one for which that was refused for good hears the same refusal.
+func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []moorage.Kind{moorage.KindUnavailable, moorage.KindCommitFailed} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				f.create("t")
+				release := make(chan struct{})
+				first, second := make(chan string, 1), make(chan string, 1)
+				go func() {
+					first <- answerText(f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+						<-release
+						return Outcome{}, moorage.Errorf(kind, "not now")
+					}))
+				}()
+				synctest.Wait()
+				go func() {
+					second <- answerText(f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+						_, err := f.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
+						return Outcome{}, err
+					}))
+				}()
+				synctest.Wait()
+				close(release)
+				refused := fmt.Sprintf("%s: not now", kind)
+				if got := <-first; got != refused {
+					t.Errorf("the first is answered %q, want %q", got, refused)
+				}
+				if kind.Final() {
+					if got := <-second; got != refused {
+						t.Errorf("the second is answered %q, want %q", got, refused)
+					}
+					f.wantProperty("t", "mine", "")
+				} else {
+					if got, want := <-second, answerText(Outcome{}, nil); got != want {
+						t.Errorf("the second is answered %q, want %q", got, want)
+					}
+					f.wantProperty("t", "mine", "yes")
+				}
+			})
+		})
+	}
+}
