@@ -40,7 +40,6 @@ func FixedTimeout(d time.Duration) *Timeout {
 type Timeouts struct {
 	Structural    *Timeout // create, register, drop, rename: 30 s, floor 5 s
 	NamespaceDrop *Timeout // 45 s, floor 30 s
-	Recovery      *Timeout // 5 min, fixed: then it stops, reports, and resumes later
 }
 
 // NewTimeouts returns the classes at their initial values.
@@ -48,7 +47,6 @@ func NewTimeouts() Timeouts {
 	return Timeouts{
 		Structural:    NewTimeout(30*time.Second, 5*time.Second),
 		NamespaceDrop: NewTimeout(45*time.Second, 30*time.Second),
-		Recovery:      FixedTimeout(5 * time.Minute),
 	}
 }
 

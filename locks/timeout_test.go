@@ -65,7 +65,6 @@ func TestTimeoutsOfClasses(t *testing.T) {
 	}{
 		{"structural", classes.Structural, 30 * time.Second, 5 * time.Second, 2 * time.Minute},
 		{"namespace drop", classes.NamespaceDrop, 45 * time.Second, 30 * time.Second, 3 * time.Minute},
-		{"recovery", classes.Recovery, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
