@@ -129,7 +129,7 @@ func (c *Catalog) planKept(ctx context.Context, planned *claim, locations []stri
 }
 
 // claimPath returns the normalised form of location and the folders above it, up to the highest
-// of roots that contains it.
+// of roots that contains it. A root cannot be claimed, be it within another one or not.
 func (c *Catalog) claimPath(roots []string, location string) (normalised string, folders []string, err error) {
 	normalised, err = storage.Normalise(location)
 	if err != nil {
@@ -148,12 +148,15 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 		if err != nil {
 			return "", nil, moorage.E("catalog.claim", location, moorage.KindInternal, err)
 		}
+		if len(above) == 0 {
+			return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is a folder for tables, not for one table: %s", location)
+		}
 		within = true
 		if len(above) > len(folders) {
 			folders = above
 		}
 	}
-	if !within || len(folders) == 0 {
+	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
 	}
 	return normalised, folders, nil

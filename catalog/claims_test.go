@@ -25,6 +25,28 @@ func moveTo(t *testing.T, location string) CommitRequest {
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
 }
 
+// No table lives at a root, where every other one would lie within it: not at one that is within another root either.
+func TestNoTableAtRoot(t *testing.T) {
+	t.Parallel()
+	for name, allowed := range map[string][]string{
+		"alone": nil, "within another": {"file:///"}, "another within it": {"file:///wh/inner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *Config) { c.AllowedLocations = allowed })
+			for _, root := range append([]string{"file:///wh", "file:/wh/"}, allowed...) {
+				_, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Location: root})
+				wantKind(t, err, moorage.KindBadRequest)
+			}
+			table := f.create("t")
+			_, err := f.Commit(f.ctx, ident("t"), moveTo(t, "file:///wh"))
+			wantKind(t, err, moorage.KindBadRequest)
+			f.createAt("u", table.Document.Location()+"-beside")
+			f.wantClean()
+		})
+	}
+}
+
 // A dropped table cannot come back while another one lives where it lived, now or once: each would take
 // the other's files for orphans, and a purge would delete them.
 func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
