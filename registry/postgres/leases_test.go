@@ -100,11 +100,14 @@ func TestLeasesOfNobody(t *testing.T) {
 	}
 }
 
-// A store that is closed, or whose tables are missing, says so.
+// A store that is closed, or whose tables are missing, says so; and so does a connection string that is none.
 func TestLeasesOpenAndClose(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenLeases(t.Context(), newSchema(t)); !errors.Is(err, ErrSchema) {
 		t.Errorf("without tables: got %v, want ErrSchema", err)
+	}
+	if _, err := OpenLeases(t.Context(), "postgres://127.0.0.1:port"); !errors.Is(err, ErrConnectionString) {
+		t.Errorf("a port that is none: got %v, want ErrConnectionString", err)
 	}
 	leases := newLeases(t, "")
 	if err := leases.Close(); err != nil {

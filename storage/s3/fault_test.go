@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"moorage/internal/s3test"
@@ -363,4 +364,21 @@ func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, erro
 	}
 	defer body.Close()
 	return io.ReadAll(body)
+}
+
+// A Create that cannot draw its id makes nothing, and says so.
+func TestCreateWithoutChance(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	root := "s3://" + server.NewBucket(t) + "/w"
+	noChance := errors.New("no chance")
+	without := options(server.Endpoint)
+	without.Random = iotest.ErrReader(noChance)
+	location := storage.Join(root, "a.json")
+	if err := open(t, without, root).Create(t.Context(), location, []byte("body")); !errors.Is(err, noChance) {
+		t.Errorf("got %v, want the error of its source", err)
+	}
+	if _, err := open(t, options(server.Endpoint), root).Stat(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("it is there: %v", err)
+	}
 }
