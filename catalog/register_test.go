@@ -52,6 +52,26 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 	}
 }
 
+// A name that another table gets while a file is registered under it, on a node that takes no locks, stays that table's.
+func TestRegisterMeetsCreate(t *testing.T) {
+	t.Parallel()
+	hook := &hook{}
+	f := newFixture(t, hook.onOpen, func(c *Config) { c.Locks = locks.GrantAll{} })
+	f.create("t")
+	gone, err := f.UnregisterTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var created *Table
+	hook.once(func() { created = f.create("u") })
+	_, err = f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: gone.MetadataLocation})
+	wantKind(t, err, moorage.KindAlreadyExists)
+	if got, err := f.LoadTable(f.ctx, ident("u")); err != nil || created == nil || got.Document.UUID() != created.Document.UUID() {
+		t.Errorf("the name is of %+v (%v), want %+v", got, err, created)
+	}
+	f.wantClean()
+}
+
 func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

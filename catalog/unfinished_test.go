@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/storagetest"
 	"moorage/txlog"
@@ -118,6 +120,50 @@ func TestRetryTransaction(t *testing.T) {
 	wantKind(t, err, moorage.KindNotFound)
 	_, err = f.Retry(f.ctx, "t")
 	wantKind(t, err, moorage.KindBadRequest)
+}
+
+// An operator is told of every error of the store, whichever call meets it, and not that there is nothing or that something was done.
+func TestUnfinishedTellsOfTheStore(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(ctx context.Context, c *Catalog, id string) error{
+		"list": func(ctx context.Context, c *Catalog, _ string) error {
+			_, _, err := c.UnfinishedTransactions(ctx, Page{})
+			return err
+		},
+		"retry": func(ctx context.Context, c *Catalog, id string) error {
+			got, err := c.Retry(ctx, id)
+			if err == nil && !got.Ended {
+				return errors.New(got.Reason)
+			}
+			return err
+		},
+		"abort": func(ctx context.Context, c *Catalog, id string) error {
+			_, err := c.Abort(ctx, id)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for k := 0; ; k++ {
+				f := newFixture(t)
+				f.create("t")
+				entry := f.abandon("t")
+				f.giveUp(entry)
+				f.clock.Advance(time.Hour)
+				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, registrytest.Fail))
+				err := do(f.ctx, f.other(faulty), entry.ID.String())
+				if faulty.Calls() <= k {
+					if err != nil {
+						t.Errorf("after %d calls: %v", k, err)
+					}
+					return
+				}
+				if err == nil {
+					t.Errorf("k = %d: told as done", k)
+				}
+			}
+		})
+	}
 }
 
 // TestRetryPurge lists a purge that was given up, and lets the worker begin it anew.

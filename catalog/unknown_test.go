@@ -3,11 +3,13 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
 	"moorage"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 )
 
 // losingStore loses the answer of one Apply: it happens (or is kept back), then meanwhile runs, then
@@ -151,6 +153,76 @@ func TestLostAnswers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// overtakenStore answers the next Apply of operation with ErrUnknown, and lets it come true just before its fence.
+type overtakenStore struct {
+	registry.Store
+
+	mu        sync.Mutex // guards the fields below; leaf
+	operation Operation  // empty: none, or it was seen
+	kept      *registry.Batch
+	late      error // what it was answered then
+}
+
+func (s *overtakenStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if batch.Change != nil && s.operation != "" && batch.Change.Operation == string(s.operation) {
+		s.operation, s.kept = "", &batch
+		return nil, registry.ErrUnknown
+	}
+	if s.kept != nil && slices.ContainsFunc(batch.Writes, func(w registry.Write) bool { return w.State == registry.StateVoid }) {
+		_, s.late = s.Store.Apply(ctx, *s.kept)
+		s.kept = nil
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// What comes true between the look and the fence has happened, once, for every operation.
+func TestFenceComesTooLate(t *testing.T) {
+	t.Parallel()
+	for n, m := range mutations(t, "") {
+		if m.operation == OpEndWindow || m.operation == OpPurge {
+			continue // workers: enumerated by TestCrashEveryCall
+		}
+		t.Run(string(m.operation), func(t *testing.T) {
+			t.Parallel()
+			late := new(overtakenStore)
+			f, unregistered := newCrashFixture(t, m.operation, func(c *Config) {
+				late.Store = c.Store
+				c.Store = late
+			})
+			before := f.count(m.operation)
+			m := mutations(t, unregistered)[n]
+			late.operation = m.operation
+			if _, err := m.run(f.ctx, f.Catalog); err != nil {
+				t.Errorf("answered %v", err)
+			}
+			if late.operation != "" || late.kept != nil || late.late != nil {
+				t.Fatalf("no Apply of %s came before its fence: %v", m.operation, late.late)
+			}
+			if !m.happened(f.ctx, f.Catalog) {
+				t.Error("answered success, but it did not happen")
+			}
+			if got := f.count(m.operation) - before; got != 1 {
+				t.Errorf("it happened %d times", got)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// A store that refuses is told as one that is unavailable, and nothing has happened.
+func TestRefusedApply(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	node := f.other(registrytest.Faulty(f.store, registrytest.NthApply(0, registrytest.Fail)))
+	_, err := node.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindUnavailable)
+	f.wantProperty("t", "a", "")
+	f.wantClean()
 }
 
 // A store that stays silent: the outcome is told as unknown, and the file stays.
