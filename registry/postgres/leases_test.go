@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +99,47 @@ func TestLeasesOfNobody(t *testing.T) {
 	if blocked, alive, err := leases.Try(t.Context(), "b", 0, whole, time.Minute); blocked >= 0 || !alive || err != nil {
 		t.Errorf("try: blocked at %d, alive %t, error %v, want it granted", blocked, alive, err)
 	}
+}
+
+// What the server refuses is told as such, also when that comes behind what it did: the wants of one who is blocked, and those that a grant ends.
+func TestLeasesRefused(t *testing.T) {
+	t.Parallel()
+	leases := newLeases(t, "")
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := leases.connections.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$")
+	refused := func(event string, call func() error) {
+		t.Helper()
+		exec("CREATE TRIGGER refuse BEFORE " + event + " FOR EACH ROW EXECUTE FUNCTION refuse()")
+		if err := call(); !errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("%s: got %v, want ErrUnavailable", event, err)
+		}
+		_, table, _ := strings.Cut(event, " ON ")
+		exec("DROP TRIGGER refuse ON " + table)
+		if err := call(); err != nil {
+			t.Errorf("%s, which is not refused any more: %v", event, err)
+		}
+	}
+	try := func(session string, ticket int64) (err error) {
+		_, _, err = leases.Try(t.Context(), session, ticket, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, time.Minute)
+		return err
+	}
+	for _, session := range []string{"a", "b"} {
+		refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), session) })
+	}
+	refused("INSERT ON moorage_lease", func() error { return try("a", 0) })
+	refused("INSERT ON moorage_lease_want", func() error { return try("b", 1) })
+	refused("DELETE ON moorage_lease", func() error { return leases.Release(t.Context(), "a", []int64{2}) })
+	exec("CREATE TRIGGER refuse BEFORE DELETE ON moorage_lease_want FOR EACH ROW EXECUTE FUNCTION refuse()")
+	if err := try("b", 1); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("the end of wants: got %v, want ErrUnavailable", err)
+	}
+	exec("CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '40001'; END $$")
+	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), "c") }) // each time that it is sent
 }
 
 // A store that is closed, or whose tables are missing, says so; and so does a connection string that is none.
