@@ -274,7 +274,6 @@ func info(found fs.FileInfo) storage.Info {
 var (
 	_ storage.Store   = (*Store)(nil)
 	_ storage.Batcher = (*Store)(nil)
-	_ storage.Local   = (*Store)(nil)
 	_ storage.Folders = (*Store)(nil)
 	_ storage.Local   = (*Store)(nil)
 )

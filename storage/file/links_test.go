@@ -100,6 +100,28 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// A file behind a folder that is a link is seen; for one that is a link itself, or may not be reached, Stat has to look.
+func TestMayBeGoneThroughLinks(t *testing.T) {
+	t.Parallel()
+	l := newLinked(t)
+	l.link("inside", "folder")
+	l.link("inside/secret", "file")
+	l.link("../outside/secret", "away")
+	l.link("nothing", "dangling")
+	for name, gone := range map[string]bool{"folder/secret": false, "file": true, "away": true, "dangling": true, "folder": true} {
+		if got := l.store.MayBeGone(storage.Join(l.root, name)); got != gone {
+			t.Errorf("MayBeGone(%s) = %t, want %t", name, got, gone)
+		}
+	}
+	location := storage.Join(l.root, "inside", "secret")
+	if err := l.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !l.store.MayBeGone(location) {
+		t.Error("a file is seen in a store that is closed")
+	}
+}
+
 func TestLinksInside(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
