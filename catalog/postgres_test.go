@@ -215,13 +215,14 @@ func TestDropAgainstCreate(t *testing.T) {
 	nodes[0].wantClean()
 }
 
-// whileStandingStill makes a call again that was unavailable after it had waited for a drop as long as it may, which on this machine made no
-// headway.
-func whileStandingStill(call func() error) func() error {
+// unlessDropStoodStill returns call, which is made again if it was unavailable after it had waited for a drop as long as it may: on this
+// machine that made no headway. A call that began when the drop was over has nothing to wait for.
+func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 	return func() error {
 		for {
-			began := time.Now()
-			if err := call(); moorage.KindOf(err) != moorage.KindUnavailable || time.Since(began) < liveWait {
+			late, began := over.Load(), time.Now()
+			err := call()
+			if late || moorage.KindOf(err) != moorage.KindUnavailable || time.Since(began) < liveWait {
 				return err
 			}
 		}
@@ -237,13 +238,17 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 		return false, err
 	}
 	one, other := nodes[round%2], nodes[(round+1)%2]
+	var over atomic.Bool
 	answers := atOnce(
-		func() error { return one.DropNamespace(ctx, testWarehouse, ns) },
-		whileStandingStill(func() error {
+		func() error {
+			defer over.Store(true)
+			return one.DropNamespace(ctx, testWarehouse, ns)
+		},
+		unlessDropStoodStill(&over, func() error {
 			_, err := other.CreateTable(ctx, table, CreateTableRequest{Schema: []byte(testSchema)})
 			return err
 		}),
-		whileStandingStill(func() error {
+		unlessDropStoodStill(&over, func() error {
 			_, err := other.CreateNamespace(ctx, testWarehouse, below, nil) // and ns, if that is gone
 			return err
 		}),
