@@ -213,15 +213,16 @@ func TestNodesOverLeases(t *testing.T) {
 }
 
 // acquirePatiently takes locks, however slow this machine is. A node that stood still for as long as a heartbeat may take may have lost its
-// session, and asks again.
-func acquirePatiently(ctx context.Context, node locks.Manager, paths []locks.Path) (locks.Hold, error) {
-	for {
+// session, and asks again, a few times.
+func acquirePatiently(ctx context.Context, node locks.Manager, paths []locks.Path) (hold locks.Hold, err error) {
+	for range 10 {
 		began := time.Now()
-		hold, err := node.Acquire(ctx, locks.Request{Writes: paths}, locks.Options{Timeout: locks.FixedTimeout(5 * time.Minute)})
+		hold, err = node.Acquire(ctx, locks.Request{Writes: paths}, locks.Options{Timeout: locks.FixedTimeout(5 * time.Minute)})
 		if !errors.Is(err, locks.ErrUnavailable) || time.Since(began) < locks.HeartbeatMax {
-			return hold, err
+			break
 		}
 	}
+	return hold, err
 }
 
 // randomPaths returns one or two shards, a namespace now and then.
