@@ -83,8 +83,7 @@ type pointerAt struct {
 
 // awaits tells whether a dropped table is to be purged by task.
 func (p pointerAt) awaits(task registry.Key) bool {
-	dropped := p.state == registry.StateDropped || p.state == registry.StatePurging
-	return dropped && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
+	return isDropped(p.state) && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
 
 func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {

@@ -96,7 +96,7 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	}
 	switch {
 	case !records[0].Exists(), held.Pointer == who.replaces:
-	case records[0].State == registry.StateDropped || records[0].State == registry.StatePurging:
+	case isDropped(records[0].State):
 		planned.conditions = append(planned.conditions, registry.StateIs(holder, records[0].State))
 	default:
 		return &errTaken{key.ID}

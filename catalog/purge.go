@@ -128,7 +128,7 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 		// Either there never was one, or it went last in an earlier attempt.
-		return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
+		return c.endPurge(ctx, task)
 	default:
 		if err != nil {
 			return err
@@ -137,7 +137,14 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 	if err := c.purgeDocument(ctx, store, document, pointer); err != nil {
 		return err
 	}
-	return c.endPointer(ctx, OpPurge, pointer.ID, registry.StatePurging)
+	return c.endPurge(ctx, task)
+}
+
+// endPurge removes the records of a table whose files are gone.
+func (c *Catalog) endPurge(ctx context.Context, task registry.Task) error {
+	return c.endPointer(ctx, OpPurge, task.Pointer, func(state registry.State, pointer registry.Pointer) bool {
+		return state == registry.StatePurging && pointer.Task == task.ID
+	})
 }
 
 // storageOf borrows the storage that reaches a table's files: its warehouse's, or, if that is gone or
@@ -168,9 +175,11 @@ func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.
 			return err
 		}
 		switch {
+		case pointer.Task != task.ID:
+			return errTaskGone
 		case records[1].State == registry.StatePurging:
 			return nil
-		case records[1].State != registry.StateDropped || pointer.Task != task.ID:
+		case records[1].State != registry.StateDropped:
 			return errTaskGone
 		}
 		change, err := c.newChange(ctx, string(OpPurge)+"-begin", pointer.Identifier())
@@ -199,20 +208,27 @@ func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, docume
 		if records[0].State != registry.StatePurging {
 			return errTaskGone
 		}
+		now, err := decode[registry.Pointer](records[0])
+		if err != nil {
+			return err
+		}
+		if now.Task != pointer.Task {
+			return errTaskGone // an operator called it off
+		}
 		return store.Delete(ctx, batch...)
 	})
 }
 
-// endPointer removes, in one Apply, a pointer that is in state, the claims that it still holds, and
-// its task. That somebody else did it is not an error.
-func (c *Catalog) endPointer(ctx context.Context, operation Operation, id registry.ID, state registry.State) error {
+// endPointer removes, in one Apply, a pointer that is over, the claims that it still holds, and
+// its task. That somebody else did it, or has made something else of it, is not an error.
+func (c *Catalog) endPointer(ctx context.Context, operation Operation, id registry.ID, over func(registry.State, registry.Pointer) bool) error {
 	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := c.get(ctx, registry.PointerKey(id))
-		if err != nil || records[0].State != state {
+		if err != nil || !records[0].Exists() {
 			return err
 		}
 		pointer, err := decode[registry.Pointer](records[0])
-		if err != nil {
+		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
 		conditions, deletes, err := c.release(ctx, pointer)

@@ -64,19 +64,28 @@ func newSweeps() *sweeps {
 }
 
 // endWindows ends the pointers that were dropped longer than the undrop window ago and have no purge
-// to wait for: the table can no longer come back, its claims are free. Its files stay.
+// to wait for: the table can no longer come back, its claims are free. Its files stay. So it does with those whose purge had begun
+// and was called off longer ago.
 func (c *Catalog) endWindows(ctx context.Context) error {
 	limit := c.now().Add(-c.undropWindow)
+	over := func(state registry.State, pointer registry.Pointer) bool {
+		return isDropped(state) && pointer.Since.Before(limit) && pointer.Task.IsZero()
+	}
 	return c.sweeps.windows.next(ctx, c, func(record registry.Record) error {
-		if record.State != registry.StateDropped {
+		if !isDropped(record.State) {
 			return nil
 		}
 		pointer, err := decode[registry.Pointer](record)
-		if err == nil && pointer.Since.Before(limit) && pointer.Task.IsZero() {
-			err = c.endPointer(ctx, OpEndWindow, pointer.ID, registry.StateDropped)
+		if err == nil && over(record.State, pointer) {
+			err = c.endPointer(ctx, OpEndWindow, pointer.ID, over)
 		}
 		return err
 	})
+}
+
+// isDropped tells whether a pointer in state is that of a dropped table, or of one that is being purged.
+func isDropped(state registry.State) bool {
+	return state == registry.StateDropped || state == registry.StatePurging
 }
 
 // forgetPage is how many change records are deleted in one Apply.

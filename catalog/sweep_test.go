@@ -100,6 +100,57 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	f.wantClean()
 }
 
+// listingStore calls listed, once, when pointers were listed.
+type listingStore struct {
+	registry.Store
+	listed func()
+}
+
+func (s *listingStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	records, err := s.Store.List(ctx, table, prefix, after, limit)
+	if listed := s.listed; listed != nil && table == registry.TablePointer {
+		s.listed = nil
+		listed()
+	}
+	return records, err
+}
+
+// A table that comes back in the moment in which its window ends, and is dropped once more, has another window, or is purged.
+func TestWindowBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for _, purge := range []bool{false, true} {
+		t.Run(fmt.Sprintf("purge %t", purge), func(t *testing.T) {
+			t.Parallel()
+			listing := new(listingStore)
+			f := newFixture(t, func(c *Config) {
+				listing.Store = c.Store
+				c.Store = listing
+			})
+			table := f.create("t")
+			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.clock.Advance(f.undropWindow + time.Second)
+			again := RegisterRequest{MetadataLocation: table.MetadataLocation}
+			listing.listed = func() {
+				if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
+					t.Error(err)
+				}
+				if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: purge}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := f.endWindows(f.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if back, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil || back.pointer != table.pointer {
+				t.Errorf("the table does not come back: %v", err)
+			}
+			f.wantClean()
+		})
+	}
+}
+
 // refusingFolders cannot remove one of its folders.
 type refusingFolders struct {
 	storage.Store
