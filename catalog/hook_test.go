@@ -8,7 +8,7 @@ import (
 	"moorage/storage"
 )
 
-// hook does something once, in the middle of the next operation on a file of its kind: when that is about to be written, or read.
+// hook does something once, in the middle of the next operation on a file of its kind: when that is about to be written, read or deleted.
 type hook struct {
 	mu sync.Mutex // guards do; a leaf
 	do func()
@@ -60,6 +60,21 @@ type hookedReads struct {
 func (f *hookedReads) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	f.hook.run()
 	return f.Store.Open(ctx, location)
+}
+
+// onDelete makes the storage of a fixture run the hook.
+func (h *hook) onDelete(config *Config) {
+	wrapStorage(config, func(inner storage.Store) storage.Store { return &hookedDeletes{inner, h} })
+}
+
+type hookedDeletes struct {
+	storage.Store
+	hook *hook
+}
+
+func (f *hookedDeletes) Delete(ctx context.Context, locations ...string) error {
+	f.hook.run()
+	return f.Store.Delete(ctx, locations...)
 }
 
 // wrapStorage puts wrap around each storage of a fixture.

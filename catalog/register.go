@@ -97,6 +97,8 @@ func (c *Catalog) tryRegister(ctx context.Context, operation Operation, ident mo
 		return nil, err
 	}
 	switch {
+	case r.holder.State == registry.StatePurging && pointer.Task.IsZero():
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s", r.document.UUID())
 	case r.holder.State == registry.StatePurging:
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is being purged: %s", r.document.UUID())
 	case r.holder.State == registry.StateLive && r.entry.value.Pointer != holderID:

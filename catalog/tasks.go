@@ -68,7 +68,7 @@ func (c *Catalog) forgetTask(ctx context.Context, id registry.ID, record registr
 // awaiting returns the dropped table that the task was to purge, or the zero record.
 func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registry.Record, pointer registry.Pointer, err error) {
 	err = c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-		if record.State != registry.StateDropped && record.State != registry.StatePurging {
+		if !isDropped(record.State) {
 			return true, ctx.Err()
 		}
 		value, err := decode[registry.Pointer](record)
@@ -81,27 +81,22 @@ func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registr
 }
 
 // callOff applies batch, and has the dropped table go on as one that was dropped without a purge: until its window ends it can come
-// back. One of which files may be gone cannot: its pointer and claims go.
+// back. One of which files may be gone cannot. It stays purging, from now on for a window, for a worker that has begun a batch
+// may delete that yet, and what nobody can register no pointer comes to name.
 func (c *Catalog) callOff(ctx context.Context, record registry.Record, pointer registry.Pointer, batch registry.Batch) error {
 	change, err := c.newChange(ctx, string(OpPurge)+"-abort", pointer.Identifier())
 	if err != nil {
 		return err
 	}
-	batch.Conditions = append(batch.Conditions, unchangedSince(record))
-	if record.State == registry.StatePurging {
-		conditions, deletes, err := c.release(ctx, pointer)
-		if err != nil {
-			return err
-		}
-		batch.Conditions = append(batch.Conditions, conditions...)
-		batch.Writes = append(append(batch.Writes, deletes...), registry.Delete(record.Key))
-		return c.applyStep(ctx, change, batch)
-	}
 	pointer.Task = registry.ID{}
+	if record.State == registry.StatePurging {
+		pointer.Since = c.now()
+	}
 	writes, err := encodePuts(put{record.Key, record.State, pointer})
 	if err != nil {
 		return err
 	}
+	batch.Conditions = append(batch.Conditions, unchangedSince(record))
 	batch.Writes = append(batch.Writes, writes...)
 	return c.applyStep(ctx, change, batch)
 }

@@ -290,7 +290,8 @@ type Aborted struct {
 // stays, what is not never will be, and no file is deleted.
 //
 // A task that cannot be read is removed, and its purge called off: the files that are still there stay. The dropped table is then as
-// one that was dropped without a purge, or, if files may have been deleted already, gone for good.
+// one that was dropped without a purge, but if files may have been deleted already it cannot come back, and its table-uuid is free
+// only behind the undrop window, which then begins.
 //
 // Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it, KindUnprocessable if
 // it is a purge that can be read, or a transaction neither pending nor given up.

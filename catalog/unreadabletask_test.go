@@ -153,12 +153,20 @@ func TestUnreadableTask(t *testing.T) {
 	}
 }
 
-// wantCalledOff fails the test unless a table comes back as itself, and of one whose purge had begun nothing is known.
+// wantCalledOff fails the test unless a table comes back as itself, and one whose purge had begun does not: what is left of it is a new
+// table's when its window is over.
 func (f *fixture) wantCalledOff(dropped, purging *Table) {
 	f.t.Helper()
 	back, err := f.RegisterTable(f.ctx, ident("back"), RegisterRequest{MetadataLocation: dropped.MetadataLocation})
 	if err != nil || back.pointer != dropped.pointer {
 		f.t.Errorf("the table does not come back: %v", err)
+	}
+	_, err = f.RegisterTable(f.ctx, ident("anew"), RegisterRequest{MetadataLocation: purging.MetadataLocation})
+	wantKind(f.t, err, moorage.KindAlreadyExists)
+	f.wantClean()
+	f.clock.Advance(f.undropWindow + time.Second)
+	if err := f.endWindows(f.ctx); err != nil {
+		f.t.Fatal(err)
 	}
 	anew, err := f.RegisterTable(f.ctx, ident("anew"), RegisterRequest{MetadataLocation: purging.MetadataLocation})
 	if err != nil || anew.pointer == purging.pointer {
@@ -190,6 +198,58 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 		t.Error("the file is gone")
 	}
 	f.wantClean()
+}
+
+// A purge that is called off while a worker deletes ends with the batch that it has begun; and nobody can register what that
+// may delete, or a pointer would name a file that is gone.
+func TestCallOffAmidPurge(t *testing.T) {
+	t.Parallel()
+	for _, versions := range []int{1, 2} { // the present one is deleted alone, and last
+		t.Run(fmt.Sprint(versions, " versions"), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t, hook.onDelete)
+			f.create("t")
+			for range versions - 1 {
+				if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			task, pointer := f.dropPurged("t", registry.StateDropped)
+			register := func(want moorage.Kind) {
+				t.Helper()
+				_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: pointer.MetadataLocation})
+				wantKind(t, err, want)
+			}
+			aborted := false
+			hook.once(func() {
+				tampering{f}.write(registry.Put(task.Key, task.State, []byte(`[]`)))
+				got, err := f.Abort(f.ctx, task.Key.ID)
+				if aborted = true; err != nil || got.Was != "purging" {
+					t.Errorf("aborted %+v (%v)", got, err)
+				}
+				register(moorage.KindAlreadyExists)
+			})
+			if err := f.purgeAll(f.ctx); err != nil || !aborted {
+				t.Fatalf("called off: %t (%v)", aborted, err)
+			}
+			if left := len(f.present([]string{pointer.MetadataLocation})); left != versions-1 {
+				t.Errorf("%d of the present version's files is left, want %d", left, versions-1)
+			}
+			f.wantClean()
+			if versions > 1 {
+				register(moorage.KindAlreadyExists)
+			}
+			f.clock.Advance(f.undropWindow + time.Second)
+			if err := f.endWindows(f.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if records, err := f.get(f.ctx, registry.PointerKey(pointer.ID)); err != nil || records[0].Exists() {
+				t.Errorf("the pointer outlives the window (%v)", err)
+			}
+			f.wantClean()
+		})
+	}
 }
 
 // The purge worker tells of what it cannot read once, and counts it until it is gone.

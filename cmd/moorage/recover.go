@@ -315,7 +315,7 @@ func describeRemoved(out io.Writer, a catalog.Aborted) {
 	}
 	then := "it can be registered again until its window ends"
 	if a.Was == registry.StatePurging.String() {
-		then = "that had begun, so some of its files may be gone, and the catalog has forgotten it"
+		then = "that had begun, so some of its files may be gone, and it cannot come back"
 	}
 	fmt.Fprintf(out, "the task, whose record could not be read, is removed, so %s in warehouse %s is not purged: %s; files stay at\n", tableName(*a.Table), a.Table.Warehouse, then)
 	for _, location := range a.Left {
