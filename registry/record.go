@@ -31,7 +31,7 @@ const (
 	StateLive     State = 1 // warehouse, namespace, pointer
 	StateDropping State = 2 // warehouse, namespace: being looked through for children; location: a folder, likewise
 	StateDropped  State = 3 // pointer: no entry names it; it can come back
-	StatePurging  State = 4 // pointer: its files are being deleted; it cannot
+	StatePurging  State = 4 // pointer: its files are being deleted, or were until that was called off; it cannot
 
 	StateTable State = 5 // entry: names a table
 	StateView  State = 6 // entry: names a view
@@ -104,9 +104,9 @@ type Pointer struct {
 	MetadataLocation string            `json:"metadata-location"`
 	// Claims are the normalised locations that the table has claimed, its present one last.
 	Claims []string `json:"claims"`
-	// Since is when the present state began, by the store's clock.
+	// Since is when the present state began, by the store's clock; of a purge that was called off, when that was.
 	Since time.Time `json:"since"`
-	// Task is the purge that the drop asked for, zero if none.
+	// Task is the purge that the drop asked for, zero if none, or if it was called off.
 	Task ID `json:"task,omitzero"`
 	// Storage is that of the warehouse, kept by the drop: the warehouse may be gone before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
