@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/storagetest"
 )
@@ -123,4 +124,78 @@ func TestOnceLooksAgain(t *testing.T) {
 			t.Errorf("stored: %+v", stored)
 		}
 	})
+}
+
+// A refusal is told once it is stored, also where the store does not answer whether it is: it is told as it was, and once.
+func TestRefusalWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		plan    registrytest.Plan
+		applies int
+	}{
+		"it is stored":     {registrytest.NthApply(0, registrytest.Lose), 1},
+		"it is not stored": {registrytest.NthApply(0, registrytest.Delay), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				store := &appliesStore{Store: registrytest.Faulty(f.store, tc.plan)}
+				node := f.other(store)
+				_, err := node.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+					return Outcome{}, moorage.Errorf(moorage.KindCommitFailed, "no")
+				})
+				if got, want := answerText(Outcome{}, err), moorage.KindCommitFailed.String()+": no"; got != want {
+					t.Errorf("answered %q, want %q", got, want)
+				}
+				if got := len(f.outcomes()); got != 1 {
+					t.Errorf("%d outcomes, want 1", got)
+				}
+				if got := int(store.applies.Load()); got != tc.applies {
+					t.Errorf("asked to store it %d times, want %d", got, tc.applies)
+				}
+			})
+		})
+	}
+}
+
+// appliesStore counts the calls of Apply.
+type appliesStore struct {
+	registry.Store
+	applies atomic.Int32
+}
+
+func (s *appliesStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.applies.Add(1)
+	return s.Store.Apply(ctx, batch)
+}
+
+// An attempt loses to another one whose outcome is forgotten before it is looked for: something happened, and nobody can tell what.
+func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	node := f.other(f.store)
+	commit := func(c *Catalog) func(context.Context) (Outcome, error) {
+		return func(ctx context.Context) (Outcome, error) {
+			table, err := c.Commit(ctx, ident("t"), setProperty(t, "n", "1"))
+			return Outcome{Table: table}, err
+		}
+	}
+	_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+		_, err := node.Once(f.ctx, keyOf("a"), commit(node))
+		must(t, err)
+		outcome, err := commit(f.Catalog)(ctx)
+		if !errors.Is(err, errAnswered) {
+			t.Errorf("the attempt ended with %v, want %v", err, errAnswered)
+		}
+		key := f.newKeyed(f.ctx, keyOf("a")).key
+		_, forgetErr := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
+		must(t, forgetErr)
+		return outcome, err
+	})
+	wantKind(t, err, moorage.KindCommitUnknown)
+	if got := f.count(OpCommit); got != 1 {
+		t.Errorf("%d commits, want 1", got)
+	}
 }

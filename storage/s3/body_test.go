@@ -136,3 +136,42 @@ func TestMissingBucket(t *testing.T) {
 		t.Errorf("Create = %v, want an error that is not ErrNotFound", err)
 	}
 }
+
+// TestMoreThanTheObjectHas goes on behind a cut connection with a server that keeps no checksum, and sends more than
+// the object has: a reader hears an error, and not that this is the object.
+func TestMoreThanTheObjectHas(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	read := calls()[1]
+	location := storage.Join(root, "a")
+	read.prepare(t, store, location)
+	withoutChecksum := func(do fault) fault {
+		return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
+			do(w, r, func(r *http.Request) *http.Response {
+				answer := forward(r)
+				for name := range answer.Header {
+					if strings.HasPrefix(name, "X-Amz-Checksum-") {
+						answer.Header.Del(name)
+					}
+				}
+				return answer
+			})
+		}
+	}
+	for surplus, whole := range map[string]bool{"": true, "x": false} {
+		longer := edit(func(body []byte) []byte { return append(body, surplus...) })
+		proxy.follow(func(call int, _ *http.Request) fault {
+			if call == 0 {
+				return withoutChecksum(cutInAnswer)
+			}
+			return withoutChecksum(longer)
+		})
+		content, err := readTo(t.Context(), store, location)
+		if (err == nil) != whole || whole && !bytes.Equal(content, read.after) {
+			t.Errorf("with %q behind it: %d bytes, %v; want all: %t", surplus, len(content), err, whole)
+		}
+		if requests := proxy.requests(); requests != "GET GET" {
+			t.Errorf("with %q behind it: %s, want GET GET", surplus, requests)
+		}
+	}
+}
