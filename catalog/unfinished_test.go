@@ -133,7 +133,7 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 		"retry": func(ctx context.Context, c *Catalog, id string) error {
 			got, err := c.Retry(ctx, id)
 			if err == nil && !got.Ended {
-				return errors.New(got.Reason)
+				return moorage.Errorf(moorage.KindUnavailable, "%s", got.Reason)
 			}
 			return err
 		},
@@ -158,8 +158,8 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 					}
 					return
 				}
-				if err == nil {
-					t.Errorf("k = %d: told as done", k)
+				if moorage.KindOf(err) != moorage.KindUnavailable {
+					t.Errorf("k = %d: told %v, want %s", k, err, moorage.KindUnavailable)
 				}
 			}
 		})

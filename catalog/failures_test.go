@@ -1,0 +1,204 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// What an update, a schema or a name is refused for is told, and changes nothing, where it shows only in the midst of the work.
+func TestRefusedInTheMidst(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	elsewhere := ident("new")
+	elsewhere.Warehouse = "another"
+	for name, try := range map[string]func() error{
+		"commit": func() error {
+			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":7}]`))
+			return err
+		},
+		"commit that creates": func() error {
+			_, err := f.Commit(f.ctx, ident("new"), commitRequest(t, `[{"type":"assert-create"}]`, `[{"action":"set-current-schema","schema-id":7}]`))
+			return err
+		},
+		"create": func() error {
+			_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`)})
+			return err
+		},
+		"stage": func() error {
+			_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`), Stage: true})
+			return err
+		},
+		"stage what is there": func() error {
+			_, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			return err
+		},
+		"rename to another warehouse": func() error { return f.RenameTable(f.ctx, ident("t"), elsewhere) },
+	} {
+		if err := try(); err == nil || moorage.KindOf(err) == moorage.KindInternal || moorage.KindOf(err) == moorage.KindCommitUnknown {
+			t.Errorf("%s: answered %v, want what it was refused for", name, err)
+		}
+	}
+	if got := f.count(OpCommit); got != 0 {
+		t.Errorf("%d commits, want none", got)
+	}
+	wantKind(t, f.TableExists(f.ctx, ident("new")), moorage.KindNoSuchTable)
+	must(t, f.TableExists(f.ctx, ident("t")))
+	f.wantClean()
+}
+
+// fewRandom fails at call k, counted from when it was armed, of which there were so many.
+type fewRandom struct {
+	inner io.Reader
+	armed atomic.Bool
+	left  atomic.Int32
+}
+
+var errNoChance = errors.New("no chance")
+
+func (r *fewRandom) Read(p []byte) (int, error) {
+	if r.armed.Load() && r.left.Add(-1) == -1 {
+		return 0, errNoChance
+	}
+	return r.inner.Read(p)
+}
+
+// A mutation that cannot draw one of its ids changes nothing, and says so.
+func TestMutationsWithoutChance(t *testing.T) {
+	t.Parallel()
+	for n, m := range mutations(t, "") {
+		if m.operation == OpPurge || m.operation == OpEndWindow { // workers' rounds: they note the error and come again
+			continue
+		}
+		t.Run(string(m.operation), func(t *testing.T) {
+			t.Parallel()
+			for k := int32(0); ; k++ {
+				random := new(fewRandom)
+				f, unregistered := newCrashFixture(t, m.operation, func(c *Config) { random.inner, c.Random = c.Random, random })
+				m := mutations(t, unregistered)[n]
+				random.left.Store(k)
+				random.armed.Store(true)
+				_, err := m.run(f.ctx, f.Catalog)
+				random.armed.Store(false)
+				if random.left.Load() >= 0 {
+					must(t, err)
+					return
+				}
+				if !errors.Is(err, errNoChance) || m.happened(f.ctx, f.Catalog) {
+					t.Errorf("draw %d: answered %v, and happened is %t", k, err, m.happened(f.ctx, f.Catalog))
+				}
+				f.wantClean()
+			}
+		})
+	}
+}
+
+// Whoever only reads, or stages, is told of every error of the store, be it that the way to the namespace is known or not.
+func TestReadersAreToldOfTheStore(t *testing.T) {
+	t.Parallel()
+	ns := moorage.Namespace{"ns"}
+	for name, read := range map[string]func(ctx context.Context, c *Catalog) error{
+		"table":  func(ctx context.Context, c *Catalog) error { _, err := c.LoadTable(ctx, ident("t")); return err },
+		"exists": func(ctx context.Context, c *Catalog) error { return c.TableExists(ctx, ident("t")) },
+		"namespace": func(ctx context.Context, c *Catalog) error {
+			_, err := c.LoadNamespace(ctx, testWarehouse, ns)
+			return err
+		},
+		"tables": func(ctx context.Context, c *Catalog) error {
+			_, _, err := c.ListTables(ctx, testWarehouse, ns, Page{})
+			return err
+		},
+		"namespaces": func(ctx context.Context, c *Catalog) error {
+			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, Page{})
+			return err
+		},
+		"stage": func(ctx context.Context, c *Catalog) error {
+			_, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			return err
+		},
+	} {
+		for _, known := range []bool{false, true} {
+			for k := 0; ; k++ {
+				f := newFixture(t)
+				f.create("t")
+				var at int
+				faulty := registrytest.Faulty(f.store, func(call int, _ string) registrytest.Action {
+					if call == at {
+						return registrytest.Fail
+					}
+					return registrytest.Pass
+				})
+				node := f.other(faulty)
+				at = -1
+				if known {
+					must(t, read(f.ctx, node))
+				}
+				at = faulty.Calls() + k
+				err := read(f.ctx, node)
+				if faulty.Calls() <= at {
+					must(t, err)
+					break
+				}
+				if moorage.KindOf(err) != moorage.KindUnavailable {
+					t.Errorf("%s, known %t, call %d: answered %v, want %s", name, known, k, err, moorage.KindUnavailable)
+				}
+			}
+		}
+	}
+}
+
+// A drop of a namespace that was made long ago is not taken for one that died: creators wait, and then give up.
+func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.clock.Advance(2 * droppingStale)
+		ns := moorage.Namespace{"ns"}
+		ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+		must(t, err)
+		_, err = f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch)
+		must(t, err)
+		_, err = f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
+		wantKind(t, err, moorage.KindUnavailable)
+	})
+}
+
+// A blocker that changes while it is being taken away is looked at again, and is gone once that is told.
+func TestRetryOfABlockerThatChanges(t *testing.T) {
+	t.Parallel()
+	f, _ := newUndeletable(t)
+	entry := f.abandon("t")
+	f.giveUp(entry)
+	store := &betweenStore{Store: f.store, between: func() { f.giveUp(entry) }}
+	config := f.config
+	config.Store = store
+	node, err := New(config)
+	must(t, err)
+	if _, err := node.Retry(f.ctx, entry.ID.String()); err != nil {
+		t.Error(err)
+	}
+	records, err := f.get(f.ctx, registry.TaskKey(entry.ID))
+	if err != nil || records[0].Exists() {
+		t.Errorf("the blocker stays (%v), so that no worker tries", err)
+	}
+}
+
+// Properties that are as they were asked to be are no change.
+func TestPropertiesThatAreSoAlready(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	before := f.count(OpUpdateProperties)
+	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, PropertiesChange{Removals: []string{"none"}})
+	must(t, err)
+	if got := f.count(OpUpdateProperties) - before; got != 0 {
+		t.Errorf("%d changes, want none", got)
+	}
+}
