@@ -1,0 +1,22 @@
+package locks
+
+import (
+	"slices"
+	"testing"
+)
+
+// A session that lives long keeps nothing of operations that have ended: neither of one that got what it wanted, nor of one
+// that gave up, whose wants are given back.
+func TestSessionForgetsTickets(t *testing.T) {
+	t.Parallel()
+	s := newSession("node")
+	got, gaveUp := s.drawTicket(), s.drawTicket()
+	s.returnTicket(got)
+	s.withdrawTicket(gaveUp)
+	if len(s.tickets) != 0 {
+		t.Errorf("%d tickets are kept", len(s.tickets))
+	}
+	if want := []int64{gaveUp}; !slices.Equal(s.unneeded, want) {
+		t.Errorf("to be given back: %v, want %v", s.unneeded, want)
+	}
+}
