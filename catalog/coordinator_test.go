@@ -315,34 +315,33 @@ func TestTransactionOfRequirementsThatMove(t *testing.T) {
 // A table that is dropped while a transaction works on it is none any more, be it followed by its table-uuid, and nothing is changed.
 func TestTransactionMeetsDrop(t *testing.T) {
 	t.Parallel()
-	for _, pinned := range []bool{true, false} {
-		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
-			t.Parallel()
-			hook := &hook{}
-			f := newFixture(t, hook.onCreate, func(c *Config) { c.Locks = locks.GrantAll{} })
-			a := f.create("a")
-			f.create("b")
-			hook.once(func() {
-				if err := f.DropTable(f.ctx, ident("a"), DropOptions{}); err != nil {
-					t.Error(err)
-				}
-			})
-			request := setProperty(t, "n", "1")
-			if pinned {
-				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
-			}
-			wantKind(t, f.transact(on("a", request), on("b", setProperty(t, "n", "1"))), moorage.KindNoSuchTable)
-			f.wantProperty("b", "n", "")
-			f.wantNoTransactions()
-			f.wantClean()
-		})
-	}
+	transactAmid(t, func(f *fixture) error { return f.DropTable(f.ctx, ident("a"), DropOptions{}) }, func(f *fixture, _ bool, err error) {
+		wantKind(f.t, err, moorage.KindNoSuchTable)
+		f.wantProperty("b", "n", "")
+	})
 }
 
 // A table that is renamed while a transaction works on it is followed if the requirements name its table-uuid; else
 // there is no such table any more, and nothing is changed.
 func TestTransactionMeetsRename(t *testing.T) {
 	t.Parallel()
+	transactAmid(t, func(f *fixture) error { return f.RenameTable(f.ctx, ident("a"), ident("z")) }, func(f *fixture, pinned bool, err error) {
+		want := "1"
+		if !pinned {
+			wantKind(f.t, err, moorage.KindNoSuchTable)
+			want = ""
+		} else if err != nil {
+			f.t.Error(err)
+		}
+		f.wantProperty("z", "n", want)
+		f.wantProperty("b", "n", want)
+	})
+}
+
+// transactAmid sets a property of the tables a and b in one transaction, in the midst of which something else happens, and has judge look
+// at what became of it: once with a requirement that pins the table-uuid of a, once without.
+func transactAmid(t *testing.T, meanwhile func(f *fixture) error, judge func(f *fixture, pinned bool, err error)) {
+	t.Helper()
 	for _, pinned := range []bool{true, false} {
 		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
 			t.Parallel()
@@ -351,7 +350,7 @@ func TestTransactionMeetsRename(t *testing.T) {
 			a := f.create("a")
 			f.create("b")
 			hook.once(func() {
-				if err := f.RenameTable(f.ctx, ident("a"), ident("z")); err != nil {
+				if err := meanwhile(f); err != nil {
 					t.Error(err)
 				}
 			})
@@ -359,15 +358,7 @@ func TestTransactionMeetsRename(t *testing.T) {
 			if pinned {
 				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
 			}
-			err, want := f.transact(on("a", request), on("b", setProperty(t, "n", "1"))), "1"
-			if !pinned {
-				wantKind(t, err, moorage.KindNoSuchTable)
-				want = ""
-			} else if err != nil {
-				t.Error(err)
-			}
-			f.wantProperty("z", "n", want)
-			f.wantProperty("b", "n", want)
+			judge(f, pinned, f.transact(on("a", request), on("b", setProperty(t, "n", "1"))))
 			f.wantNoTransactions()
 			f.wantClean()
 		})
