@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -142,26 +143,31 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 }
 
 // buildParticipants checks what each table must be like and builds what it is to be, against what was read: as many at a
-// time as there are processors, because that is work rather than waiting. The error is that of the first table, in the order of the
+// time as there are processors, because that is work rather than waiting, each in a goroutine that goes from one to the next, because the
+// stack that building needs grows once then. The error is that of the first table, in the order of the
 // request, that fails.
 func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 	failures := make([]error, len(t.parts))
 	var failed atomic.Bool
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, p := range t.parts {
-		if failed.Load() {
-			break // those before it go on: one of them may fail as well
-		}
-		group.Go(func() error {
-			failures[i] = safely(ctx, func(ctx context.Context) error { return c.buildParticipant(ctx, p) })
+	var next atomic.Int64
+	build := func() {
+		for !failed.Load() { // those before one that fails go on: one of them may fail as well
+			i := int(next.Add(1)) - 1
+			if i >= len(t.parts) {
+				return
+			}
+			failures[i] = safely(ctx, func(ctx context.Context) error { return c.buildParticipant(ctx, t.parts[i]) })
 			if failures[i] != nil {
 				failed.Store(true)
 			}
-			return nil
-		})
+		}
 	}
-	_ = group.Wait() // each table has its own error
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(t.parts)) - 1 {
+		others.Go(build)
+	}
+	build()
+	others.Wait()
 	for i, err := range failures {
 		if err != nil {
 			return ofTable(t.parts[i].ident, err)
