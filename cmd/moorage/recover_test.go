@@ -25,18 +25,25 @@ type leftover struct {
 	written string // the path of the only file of it that is there
 }
 
-// leave makes some that were given up, and one whose coordinator had another hour.
-func leave(t *testing.T, data string) (mended, broken, pending, again leftover) {
+// mustOpenStore opens the store of a server that is stopped. The caller closes it before the next one starts.
+func mustOpenStore(t *testing.T, data string) (store *pebble.Store, closeStore func()) {
 	t.Helper()
 	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	return store, func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	}
+}
+
+// leave makes some that were given up, and one whose coordinator had another hour.
+func leave(t *testing.T, data string) (mended, broken, pending, again leftover) {
+	t.Helper()
+	store, closeStore := mustOpenStore(t, data)
+	defer closeStore()
 	log := txlog.New(store)
 	warehouse := filepath.Join(data, "warehouse")
 	begin := func(givenUp bool) leftover {
@@ -151,15 +158,13 @@ func TestRecoverUnreadable(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	startServe(t, "--data", data).stop()
-	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
+	store, closeStore := mustOpenStore(t, data)
+	id := registry.ID{1}
+	_, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.TransactionKey(id), registry.StateCommitted, []byte("{"))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := registry.ID{1}
-	_, err = store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.TransactionKey(id), registry.StateCommitted, []byte("{"))}})
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	closeStore()
 	server := startServe(t, "--data", data)
 	for timeout := time.After(patience); !strings.Contains(server.stderr.String(), "the record of a transaction cannot be read"); {
 		select {
@@ -236,15 +241,8 @@ func TestRecoverUnreadableTask(t *testing.T) {
 // returns their ids.
 func dropWithoutReading(t *testing.T, data string, names ...string) (ids []string) {
 	t.Helper()
-	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	store, closeStore := mustOpenStore(t, data)
+	defer closeStore()
 	pointers, err := store.List(t.Context(), registry.TablePointer, "", "", 10)
 	if err != nil {
 		t.Fatal(err)
