@@ -61,3 +61,13 @@ func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	}
 	return nil
 }
+
+// AssertsViewUUID tells whether one of requirements is assert-view-uuid.
+func AssertsViewUUID(requirements []ViewRequirement) bool {
+	for _, r := range requirements {
+		if r.kind == assertViewUUID {
+			return true
+		}
+	}
+	return false
+}
