@@ -42,6 +42,8 @@ type Outcome struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Table is the version of a table that was answered.
 	Table *TableVersion `json:"table,omitempty"`
+	// View is the version of a view that was answered; its TableUUID is the view-uuid.
+	View *TableVersion `json:"view,omitempty"`
 	// Properties are those of a new namespace; empty, not nil, if it has none.
 	Properties map[string]string `json:"properties,omitzero"`
 	// Changed is what became of the properties of a namespace.
@@ -54,9 +56,9 @@ type Failure struct {
 	Message string       `json:"message"`
 }
 
-// TableVersion is one version of a table.
+// TableVersion is one version of a table or view.
 type TableVersion struct {
-	Ident            moorage.Identifier `json:"identifier"` // what the table was called
+	Ident            moorage.Identifier `json:"identifier"` // what it was called
 	Pointer          ID                 `json:"pointer"`
 	TableUUID        string             `json:"table-uuid"`
 	MetadataLocation string             `json:"metadata-location"`

@@ -100,7 +100,7 @@ type Pointer struct {
 	Name             string            `json:"name"`
 	NamespaceID      ID                `json:"namespace-id"`
 	View             bool              `json:"view,omitempty"`
-	TableUUID        string            `json:"table-uuid"`
+	TableUUID        string            `json:"table-uuid"` // of a view, its view-uuid
 	MetadataLocation string            `json:"metadata-location"`
 	// Claims are the normalised locations that the table has claimed, its present one last.
 	Claims []string `json:"claims"`

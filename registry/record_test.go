@@ -69,6 +69,12 @@ func goldenValues() map[string][2]any {
 				MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
 			}},
 		}, registry.Idempotency{}},
+		"idempotency-view": {registry.Idempotency{Request: registry.Hash{31: 4}, Created: someTime, Outcome: registry.Outcome{
+			View: &registry.TableVersion{
+				Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "v"}, Pointer: someID, TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab",
+				MetadataLocation: "file:///data/w/v/metadata/00002.gz.metadata.json",
+			},
+		}}, registry.Idempotency{}},
 		"idempotency-failure": {registry.Idempotency{Request: registry.Hash{31: 1}, Created: someTime, Outcome: registry.Outcome{
 			Failure: &registry.Failure{Kind: moorage.KindAlreadyExists, Message: "Table already exists: a.t"},
 		}}, registry.Idempotency{}},
