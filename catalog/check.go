@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/txlog"
@@ -22,12 +21,13 @@ type Report struct {
 	Warehouses int      `json:"warehouses"`
 	Namespaces int      `json:"namespaces"`
 	Tables     int      `json:"tables"`   // live ones
+	Views      int      `json:"views"`    // live ones
 	Problems   []string `json:"problems"` // one sentence each, sorted; empty, never nil, if all is well
 }
 
-// Check reads all records and the metadata file of every table, and reports what should not be:
+// Check reads all records and the metadata file of every table and view, and reports what should not be:
 //
-//   - a live table whose file is missing or cannot be parsed, or has another table-uuid;
+//   - a live table (here always: or view) whose file is missing or cannot be parsed, or has another table-uuid;
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent;
 //   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
@@ -79,6 +79,11 @@ type namespaceAt struct {
 type pointerAt struct {
 	value registry.Pointer
 	state registry.State
+}
+
+// String names p in a problem.
+func (p pointerAt) String() string {
+	return fmt.Sprintf("%s %s (%s)", strings.ToLower(kindOf(p.value).noun), p.value.Identifier(), p.value.ID)
 }
 
 // awaits tells whether a dropped table is to be purged by task.
@@ -183,7 +188,11 @@ func (k *checker) pointer(record registry.Record) error {
 	if err != nil {
 		return err
 	}
-	if record.State == registry.StateLive && !value.View {
+	switch {
+	case record.State != registry.StateLive:
+	case value.View:
+		k.report.Views++
+	default:
 		k.report.Tables++
 	}
 	k.pointers[value.ID] = pointerAt{value, record.State}
@@ -204,6 +213,8 @@ func (k *checker) entry(record registry.Record) error {
 		k.problem("entry %s names a table that is %s", record.Key, pointer.state)
 	case key != record.Key:
 		k.problem("entry %s names a table that is called %s", record.Key, key)
+	case kindOf(pointer.value).state != record.State:
+		k.problem("entry %s, of a %s, names what is none", record.Key, record.State)
 	default:
 		k.named[value.Pointer]++
 	}
@@ -288,9 +299,9 @@ func (k *checker) owner(task registry.Key) string {
 			return "it says why that transaction was given up"
 		}
 	}
-	for id, pointer := range k.pointers {
+	for _, pointer := range k.pointers {
 		if pointer.awaits(task) {
-			return fmt.Sprintf("the purge of table %s (%s)", pointer.value.Identifier(), id)
+			return fmt.Sprintf("the purge of %s", pointer)
 		}
 	}
 	return "no dropped table awaits it"
@@ -298,9 +309,9 @@ func (k *checker) owner(task registry.Key) string {
 
 // purges reports dropped tables that nobody will purge although that was asked for, nor forget.
 func (k *checker) purges() {
-	for id, pointer := range k.pointers {
+	for _, pointer := range k.pointers {
 		if task := registry.TaskKey(pointer.value.Task); pointer.awaits(task) && !k.tasks[task] {
-			k.problem("table %s (%s) is %s and awaits %s, which does not exist", pointer.value.Identifier(), id, pointer.state, task)
+			k.problem("%s is %s and awaits %s, which does not exist", pointer, pointer.state, task)
 		}
 	}
 }
@@ -325,13 +336,13 @@ func (k *checker) names() {
 			continue
 		}
 		if k.named[id] != 1 {
-			k.problem("table %s (%s) has %d names", pointer.value.Identifier(), id, k.named[id])
+			k.problem("%s has %d names", pointer, k.named[id])
 		}
 		if !k.identified[id] {
-			k.problem("table %s (%s) does not hold its table-uuid", pointer.value.Identifier(), id)
+			k.problem("%s does not hold its table-uuid", pointer)
 		}
 		if path := k.path(pointer.value.NamespaceID); !path.Equal(pointer.value.Namespace) {
-			k.problem("table %s (%s) is in namespace %q", pointer.value.Identifier(), id, path)
+			k.problem("%s is in namespace %q", pointer, path)
 		}
 	}
 }
@@ -380,7 +391,7 @@ func (k *checker) locations(ctx context.Context) error {
 		}
 		for _, claim := range pointer.value.Claims {
 			if held[claim] != id {
-				k.problem("table %s (%s) does not hold its claim of %s", pointer.value.Identifier(), id, claim)
+				k.problem("%s does not hold its claim of %s", pointer, claim)
 			}
 			k.nesting(held, claim)
 		}
@@ -400,21 +411,21 @@ func (k *checker) nesting(held map[string]registry.ID, claim string) {
 // files reports live tables whose metadata file is missing, does not parse or is not theirs. Of a dropped
 // table nothing is asked: some engines delete the files themselves once the name is gone.
 func (k *checker) files(ctx context.Context) error {
-	for id, pointer := range k.pointers {
+	for _, pointer := range k.pointers {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if pointer.state != registry.StateLive || pointer.value.View {
+		if pointer.state != registry.StateLive {
 			continue
 		}
 		document, err := k.readDocument(ctx, pointer.value)
 		switch {
 		case moorage.KindOf(err) == moorage.KindNotFound:
-			k.problem("table %s (%s): its metadata file %s is missing", pointer.value.Identifier(), id, pointer.value.MetadataLocation)
+			k.problem("%s: its metadata file %s is missing", pointer, pointer.value.MetadataLocation)
 		case err != nil:
-			k.problem("table %s (%s): %s", pointer.value.Identifier(), id, err)
+			k.problem("%s: %s", pointer, err)
 		case !strings.EqualFold(document.UUID(), pointer.value.TableUUID):
-			k.problem("table %s (%s): the metadata file has the table-uuid %s, not %s", pointer.value.Identifier(), id, document.UUID(), pointer.value.TableUUID)
+			k.problem("%s: the metadata file has the table-uuid %s, not %s", pointer, document.UUID(), pointer.value.TableUUID)
 		}
 	}
 	return nil
@@ -422,23 +433,23 @@ func (k *checker) files(ctx context.Context) error {
 
 // readDocument reads a table's document, wherever the table was allowed to be when it was made: the server
 // that is asked to check may have been told of fewer locations.
-func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (*metadata.Document, error) {
+func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (document, error) {
 	warehouse, ok := k.warehouses[pointer.Warehouse]
 	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
-		document, err := k.readAt(ctx, k.catalog.placeOf(warehouse), pointer.MetadataLocation)
+		document, err := k.readAt(ctx, kindOf(pointer), k.catalog.placeOf(warehouse), pointer.MetadataLocation)
 		if !errors.Is(err, storage.ErrOutside) {
 			return document, err
 		}
 	}
-	return k.readAt(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer.MetadataLocation)
+	return k.readAt(ctx, kindOf(pointer), storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer.MetadataLocation)
 }
 
 // readAt reads a document in a place, without making the folders that the place should have.
-func (k *checker) readAt(ctx context.Context, place storage.Place, location string) (*metadata.Document, error) {
+func (k *checker) readAt(ctx context.Context, of *kind, place storage.Place, location string) (document, error) {
 	store, giveBack, err := k.catalog.storages.borrow(place)
 	if err != nil {
 		return nil, err
 	}
 	defer giveBack()
-	return k.catalog.readDocument(ctx, store, location)
+	return k.catalog.readDocument(ctx, of, store, location)
 }

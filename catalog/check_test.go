@@ -58,7 +58,7 @@ func (f tampering) entry() registry.Record {
 // pointer returns the record and the value of the table "t".
 func (f tampering) pointer() (registry.Record, registry.Pointer) {
 	f.t.Helper()
-	found, err := f.resolveTable(f.ctx, ident("t"))
+	found, err := f.resolve(f.ctx, aTable, ident("t"))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -95,6 +95,15 @@ var damages = []struct {
 		}
 		f.change(func(p *registry.Pointer) { p.MetadataLocation = location })
 	}, "Cannot parse"},
+	{"metadata file of a view gone", func(f tampering) {
+		if err := f.files.Delete(f.ctx, f.createView("v").MetadataLocation); err != nil {
+			f.t.Fatal(err)
+		}
+	}, "view ns.v ("},
+	{"table called a view", func(f tampering) {
+		entry := f.entry()
+		f.write(registry.Put(entry.Key, registry.StateView, entry.Value))
+	}, "of a view, names what is none"},
 	{"no name", func(f tampering) { f.remove(f.entry()) }, "has 0 names"},
 	{"two names", func(f tampering) {
 		entry := f.entry()
@@ -133,7 +142,7 @@ var damages = []struct {
 	{"tables within each other", func(f tampering) {
 		outer := f.record(registry.TableLocation, "/ns", registry.StateBelow)
 		f.create("u")
-		found, err := f.resolveTable(f.ctx, ident("u"))
+		found, err := f.resolve(f.ctx, aTable, ident("u"))
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -37,16 +37,12 @@ const racesMax = 3
 // succeed; KindUnavailable (nothing was applied); KindCommitUnknown (it may have been).
 // Durable when it returns. Source: REST specification, updateTable.
 func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
-	const op = "catalog.Commit"
-	table, err := c.commitSteps(ctx, ident, []metadata.Step{request.step()})
-	if err != nil {
-		return nil, moorage.Annotate(op, ident.String(), err)
-	}
-	return table, nil
+	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()})
+	return committed.table(), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
-// commitSteps is Commit of several changes of one table, in order, as one version.
-func (c *Catalog) commitSteps(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+// commitTable is Commit of several changes of one table, in order, as one version.
+func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*version, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
 	switch {
 	case err != nil:
@@ -54,55 +50,82 @@ func (c *Catalog) commitSteps(ctx context.Context, ident moorage.Identifier, ste
 	case create:
 		return c.commitCreate(ctx, ident, steps)
 	}
-	return c.commitUpdate(ctx, ident, steps)
+	return c.commit(ctx, newCommit(ctx, aTable, ident, tableEdit(steps)))
 }
 
-// commit is one Commit under way.
-type commit struct {
-	ident moorage.Identifier
-	steps []metadata.Step
-	// pinned tells that the requirements name the table-uuid, so that the commit follows its pointer
-	// even when it is renamed; otherwise it follows the name.
-	pinned bool
-	// keyed tells that the request has a key, which tells whether it happened before.
-	keyed bool
+// edit is what a commit asks of a table or view.
+type edit interface {
+	// check checks what is required of the present version, before any update.
+	check(base document) error
+	// next returns base after the updates, base itself if they change nothing. All that is required is checked on the way.
+	next(base document, env metadata.Env) (document, error)
+	// replays tells whether the edit changes something, and base shows that it has happened before.
+	replays(base document) bool
+	// pins tells whether the requirements name the uuid.
+	pins() bool
 }
 
-// newCommit returns the commit of steps to the table called ident.
-func newCommit(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) commit {
-	pinned := slices.ContainsFunc(steps, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })
-	return commit{ident: ident, steps: steps, pinned: pinned, keyed: keyedOf(ctx) != nil}
+// tableEdit is the edit of a table: not empty.
+type tableEdit []metadata.Step
+
+func (e tableEdit) check(base document) error {
+	return metadata.Check(base.(*metadata.Document), e[0].Requirements)
 }
 
-// replays tells whether the commit adds snapshots and does nothing else, all of which base shows to have happened before:
-// the answer to an earlier attempt was lost. What it requires was so before that attempt, and need not be so now.
-func (w commit) replays(base *metadata.Document) bool {
-	if w.keyed {
-		return false
-	}
+func (e tableEdit) next(base document, env metadata.Env) (document, error) {
+	return metadata.ApplySteps(base.(*metadata.Document), e, env)
+}
+
+// replays holds for an edit that adds snapshots and does nothing else, all of which base has: the answer to an earlier attempt
+// was lost. What it requires was so before that attempt, and need not be so now.
+func (e tableEdit) replays(base document) bool {
 	asks := false
-	for _, step := range w.steps {
+	for _, step := range e {
 		asks = asks || len(step.Updates) > 0
-		if !base.IsReplay(step.Updates) {
+		if !base.(*metadata.Document).IsReplay(step.Updates) {
 			return false
 		}
 	}
 	return asks
 }
 
-func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
-	work := newCommit(ctx, ident, steps)
-	release, begun := c.turnIfFree(ident)
+func (e tableEdit) pins() bool {
+	return slices.ContainsFunc(e, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })
+}
+
+// commit is one commit under way, of one table or view.
+type commit struct {
+	kind  *kind
+	ident moorage.Identifier
+	edit  edit
+	// pinned tells that the requirements name the uuid, so that the commit follows its pointer
+	// even when it is renamed; otherwise it follows the name.
+	pinned bool
+	// keyed tells that the request has a key, which tells whether it happened before.
+	keyed bool
+}
+
+// newCommit returns the commit of edit to the table or view called ident.
+func newCommit(ctx context.Context, k *kind, ident moorage.Identifier, edit edit) commit {
+	return commit{kind: k, ident: ident, edit: edit, pinned: edit.pins(), keyed: keyedOf(ctx) != nil}
+}
+
+// replays tells whether base shows that the commit happened before.
+func (w commit) replays(base document) bool { return !w.keyed && w.edit.replays(base) }
+
+// commit brings work to its end.
+func (c *Catalog) commit(ctx context.Context, work commit) (*version, error) {
+	release, begun := c.turnIfFree(work.ident)
 	defer func() { release() }()
-	table, found, err := c.loadTable(ctx, ident)
+	found, current, err := c.load(ctx, work.kind, work.ident)
 	if err != nil {
 		return nil, err
 	}
 	// What fails against the present version is refused without waiting for a turn.
-	if work.replays(table.Document) {
-		return table, nil
+	if work.replays(current.document) {
+		return current, nil
 	}
-	if err := metadata.Check(table.Document, steps[0].Requirements); err != nil {
+	if err := work.edit.check(current.document); err != nil {
 		return nil, err
 	}
 	ctx, cancel := detached(ctx, requestTimeout)
@@ -110,24 +133,25 @@ func (c *Catalog) commitUpdate(ctx context.Context, ident moorage.Identifier, st
 	if !begun {
 		if release, err = c.turns.take(ctx, found.pointer.ID); err != nil {
 			release = func() {}
-			return nil, moorage.E("catalog.turn", ident.String(), moorage.KindUnavailable, err)
+			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
 		}
 	}
+	var committed *version
 	err = c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
 		switch {
 		case attempt == 0 && begun: // what was read is as it was when the turn began, or newer
-			table, err = c.commitOn(ctx, work, found, table.Document)
+			committed, err = c.commitOn(ctx, work, found, current.document)
 		case attempt >= racesMax:
-			table, err = c.tryCommitLocked(ctx, work, found)
+			committed, err = c.tryCommitLocked(ctx, work, found)
 		default:
-			table, err = c.tryCommit(ctx, work, found)
+			committed, err = c.tryCommit(ctx, work, found)
 		}
 		return err
 	})
-	return table, err
+	return committed, err
 }
 
-// turnIfFree begins the turn of the table called ident if it is known which pointer that is and nobody is in front.
+// turnIfFree begins the turn of what is called ident if it is known which pointer that is and nobody is in front.
 // Then one read serves the whole commit.
 func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bool) {
 	known, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name))
@@ -138,8 +162,8 @@ func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bo
 }
 
 // tryCommitLocked is tryCommit while no other contended commit of the pointer is under way.
-func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resolved) (*Table, error) {
-	hold, err := c.lock(ctx, OpCommitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.pointer.ID}})
+func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resolved) (*version, error) {
+	hold, err := c.lock(ctx, work.kind.commitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.pointer.ID}})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +173,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resol
 
 // tryCommit reads the pointer again and makes one attempt; errAgain if only its version changed meanwhile. known is
 // the pointer as it was found first.
-func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (*Table, error) {
+func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (*version, error) {
 	found, err := c.resolveForCommit(ctx, work, known)
 	if err != nil {
 		return nil, err
@@ -163,15 +187,18 @@ func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (
 
 // commitOn makes one attempt on the document base that found names; errAgain if only the pointer's version
 // changed meanwhile.
-func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, base *metadata.Document) (*Table, error) {
-	next, err := c.buildNext(found, base, work)
+func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, base document) (*version, error) {
+	if work.replays(base) {
+		return found.version(work.ident, base), nil
+	}
+	next, err := c.buildNext(found, base, work.edit)
 	if err != nil {
 		return nil, err
 	}
 	if next.document == base {
-		return newTable(work.ident, found.pointer.ID, found.pointer.MetadataLocation, base, found.storage), nil
+		return found.version(work.ident, base), nil
 	}
-	change, err := c.newChange(ctx, string(OpCommit), found.pointer.Identifier())
+	change, err := c.newChange(ctx, string(work.kind.commit), found.pointer.Identifier())
 	if err != nil {
 		return nil, err
 	}
@@ -180,50 +207,42 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 	if err != nil {
 		return nil, err
 	}
-	table := newTable(work.ident, found.pointer.ID, next.location, next.document, found.storage)
-	if err := again(c.publish(ctx, next, change, batch, Outcome{Table: table})); err != nil {
+	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage}
+	if err := again(c.publish(ctx, next, change, batch, committed.outcome())); err != nil {
 		return nil, err
 	}
 	c.deleteTrimmed(ctx, found, base, next)
-	return table, nil
+	return committed, nil
 }
 
 // resolveForCommit returns the pointer that the commit is about, as it is now.
 func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *resolved) (*resolved, error) {
 	if !work.pinned {
-		return c.resolveTable(ctx, work.ident)
+		return c.resolve(ctx, work.kind, work.ident)
 	}
 	found, err := c.readPointer(ctx, known)
 	if err == nil && !found.isIn(work.ident.Warehouse) {
-		err = noSuchTable(work.ident)
+		err = work.kind.noSuch(work.ident)
 	}
 	return found, err
 }
 
-// buildNext checks the requirements of work against base, which found names, applies its updates, and names the file of
-// the result. If they change nothing, or have been applied before, the result's document is base itself, and it has no name.
-func (c *Catalog) buildNext(found *resolved, base *metadata.Document, work commit) (metadataFile, error) {
-	if work.replays(base) {
-		return metadataFile{document: base}, nil
-	}
-	return c.applySteps(found, base, work.steps)
-}
-
-// applySteps is buildNext that knows of no replays.
-func (c *Catalog) applySteps(found *resolved, base *metadata.Document, steps []metadata.Step) (metadataFile, error) {
+// buildNext makes the next version of base, which found names, and names its file. If the edit changes nothing the
+// result's document is base itself, and it has no name.
+func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadataFile, error) {
 	env, err := c.env(found.pointer.MetadataLocation)
 	if err != nil {
 		return metadataFile{}, err
 	}
-	document, err := metadata.ApplySteps(base, steps, env)
+	document, err := asked.next(base, env)
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}
-	return c.nameFile(found.storage, document, found.pointer.MetadataLocation)
+	return c.nameFile(kindOf(found.pointer), found.storage, document, found.pointer.MetadataLocation)
 }
 
 // moveBatch returns what one Apply must require and write to make next, which was built on base, the current version.
-func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) (registry.Batch, error) {
+func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base document, next metadataFile) (registry.Batch, error) {
 	pointer := found.pointer
 	pointer.MetadataLocation = next.location
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
@@ -254,16 +273,18 @@ func (c *Catalog) claimMove(ctx context.Context, found *resolved, location strin
 
 // deleteTrimmed deletes the metadata files that fell out of the table's metadata log with a commit that
 // certainly happened, if the table wants that. A failure leaves files that nothing names.
-func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *metadata.Document, next metadataFile) {
-	if !trims(next.document) {
+func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base document, next metadataFile) {
+	before, _ := base.(*metadata.Document)
+	after, isTable := next.document.(*metadata.Document)
+	if !isTable || !trims(after) { // a view has no metadata log
 		return
 	}
 	kept := map[string]bool{next.location: true}
-	for _, entry := range next.document.MetadataLog() {
+	for _, entry := range after.MetadataLog() {
 		kept[entry.MetadataLocation] = true
 	}
 	var trimmed []string
-	for _, entry := range base.MetadataLog() {
+	for _, entry := range before.MetadataLog() {
 		if !kept[entry.MetadataLocation] && withinClaims(found.pointer.Claims, entry.MetadataLocation) {
 			trimmed = append(trimmed, entry.MetadataLocation)
 		}
@@ -277,7 +298,7 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base *meta
 }
 
 // trims tells whether a table wants metadata files to be deleted that fall out of its metadata log.
-func trims(document *metadata.Document) bool {
+func trims(document document) bool {
 	wanted, _ := document.Property(propDeleteAfterCommit)
 	enabled, err := strconv.ParseBool(wanted)
 	return err == nil && enabled

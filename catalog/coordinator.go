@@ -241,7 +241,7 @@ func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch
 	case err == nil:
 		o.applied, o.record.Published = true, published
 		for _, file := range files {
-			o.documents.cache.Set(file.location, file.document)
+			o.documents.set(file.kind, file.location, file.document)
 		}
 		return nil
 	case isFailed && failed.Key == condition.Key:

@@ -25,8 +25,8 @@ type mutation struct {
 	happened  func(ctx context.Context, c *Catalog) bool
 }
 
-// mutations returns every mutation of the catalog. They run on a fixture with the table "t", the
-// empty namespace "empty" and the empty warehouse "spare", and a file of an unregistered table.
+// mutations returns every mutation of the catalog. They run on a fixture with the table "t", the view "v", the
+// empty namespace "empty" and the empty warehouse "spare", and files of an unregistered table and of one view.
 func mutations(t testing.TB, unregistered string) []mutation {
 	ns, empty := moorage.Namespace{"ns"}, moorage.Namespace{"empty"}
 	exists := func(name string) func(context.Context, *Catalog) bool {
@@ -35,7 +35,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 	missing := func(name string) func(context.Context, *Catalog) bool {
 		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) != nil }
 	}
-	return []mutation{
+	return append(viewMutations(t), []mutation{
 		{OpCreateWarehouse, func(ctx context.Context, c *Catalog) (Outcome, error) {
 			_, err := c.CreateWarehouse(ctx, WarehouseSpec{Name: "new", Location: "file:///new"})
 			return Outcome{}, err
@@ -122,7 +122,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 				})
 				return err == nil && dropped == 0
 			}},
-	}
+	}...)
 }
 
 // newCrashFixture returns a fixture as mutations wants it, and the metadata file.
@@ -130,6 +130,8 @@ func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f
 	t.Helper()
 	f = newFixture(t, change)
 	f.create("t")
+	f.createView("v")
+	f.createLooseView()
 	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
 		t.Fatal(err)
 	}

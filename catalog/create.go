@@ -29,79 +29,99 @@ const (
 // allowed among them; KindUnavailable; KindCommitUnknown. Durable when it returns.
 // Source: REST specification, createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
-	const op = "catalog.CreateTable"
-	table, err := c.createTable(ctx, ident, request)
-	return table, moorage.Annotate(op, ident.String(), err)
+	made, err := c.create(ctx, ident, creation{
+		kind: aTable, location: request.Location, stage: request.Stage,
+		build: func(location string, env metadata.Env) (document, error) { return request.build(location, env) },
+	})
+	return made.table(), moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
 
-func (c *Catalog) createTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+// build returns the document of the table that is to live at location.
+func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.Document, error) {
+	return metadata.Create(metadata.CreateTable{
+		Location:      location,
+		Schema:        r.Schema,
+		PartitionSpec: r.PartitionSpec,
+		WriteOrder:    r.WriteOrder,
+		Properties:    r.Properties,
+	}, env)
+}
+
+// creation is a table or view that is to be made.
+type creation struct {
+	kind     *kind
+	location string // empty: the server chooses
+	stage    bool   // build it, store nothing
+	build    func(location string, env metadata.Env) (document, error)
+}
+
+func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked creation) (made *version, err error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.mustBeFree(ctx, ident); err != nil {
+	if err := c.mustBeFree(ctx, asked.kind, ident); err != nil {
 		return nil, err
 	}
-	if request.Stage {
-		return c.stageTable(ctx, ident, request)
+	if asked.stage {
+		return c.stage(ctx, ident, asked)
 	}
-	hold, err := c.lock(ctx, OpCreateTable, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
+	hold, err := c.lock(ctx, asked.kind.create, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
 	if err != nil {
 		return nil, err
 	}
 	defer hold.Release()
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
-	var table *Table
 	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
-		table, err = c.tryCreateTable(ctx, ident, request)
+		made, err = c.tryCreate(ctx, ident, asked)
 		return err
 	})
-	return table, err
+	return made, err
 }
 
-// mustBeFree reports why no table can be made at ident, as far as a look without locks can tell.
-func (c *Catalog) mustBeFree(ctx context.Context, ident moorage.Identifier) error {
+// mustBeFree reports why none of kind k can be made at ident, as far as a look without locks can tell.
+func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
 	_, found, err := c.resolveEntry(ctx, ident)
 	if err != nil {
 		return err
 	}
-	return found.mustBeFree(ident)
+	return k.mustBeFree(found, ident)
 }
 
-// tryCreateTable makes one attempt; errAgain if something changed meanwhile.
-func (c *Catalog) tryCreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+// tryCreate makes one attempt; errAgain if something changed meanwhile.
+func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
 	ch, found, err := c.resolveLiveEntry(ctx, ident)
 	if err != nil {
 		return nil, err
 	}
-	if err := found.mustBeFree(ident); err != nil {
+	if err := asked.kind.mustBeFree(found, ident); err != nil {
 		return nil, err
 	}
 	id, err := c.newID()
 	if err != nil {
 		return nil, err
 	}
-	location, claim, err := c.chooseLocation(ctx, ch, ident, request, id)
+	location, claim, err := c.chooseLocation(ctx, ch, ident, asked, id)
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.newDocument(request, location)
+	document, err := c.buildNew(asked, location)
 	if err != nil {
 		return nil, err
 	}
-	return c.bear(ctx, OpCreateTable, ch, birth{ident: ident, id: id, document: document, claim: claim})
+	return c.bear(ctx, asked.kind.create, ch, birth{kind: asked.kind, ident: ident, id: id, document: document, claim: claim})
 }
 
-// chooseLocation returns the location of a new table, and what claiming it for id takes: the one that was
+// chooseLocation returns the location of what is to be made, and what claiming it for id takes: the one that was
 // asked for, or the first of defaultLocations that is free.
-func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.Identifier, request CreateTableRequest, id registry.ID) (string, claim, error) {
-	locations := []string{storage.Trim(request.Location)}
-	if request.Location == "" {
+func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.Identifier, asked creation, id registry.ID) (string, claim, error) {
+	locations := []string{storage.Trim(asked.location)}
+	if asked.location == "" {
 		var err error
 		if locations, err = c.defaultLocations(ch, ident); err != nil {
 			return "", claim{}, err
 		}
-		if request.Stage {
+		if asked.stage {
 			locations = locations[1:] // nothing keeps it for the table until the commit
 		}
 	}
@@ -116,10 +136,10 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.I
 	return "", claim{}, explicitTaken(err, locations[len(locations)-1])
 }
 
-// defaultLocations returns where a table may live that was not told where, the best first:
+// defaultLocations returns where a table or view may live that was not told where, the best first:
 //
 //	<warehouse>/<namespace, level by level>/<name>
-//	the same, with a random suffix: there is, or was, another table of that name
+//	the same, with a random suffix: there is, or was, another of that name
 //	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table, whose
 //	location would have this one in it; or the path is longer than defaultFolderBytesMax
 //
@@ -142,18 +162,12 @@ func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]strin
 	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil
 }
 
-func (c *Catalog) newDocument(request CreateTableRequest, location string) (*metadata.Document, error) {
+func (c *Catalog) buildNew(asked creation, location string) (document, error) {
 	env, err := c.env("")
 	if err != nil {
 		return nil, err
 	}
-	return metadata.Create(metadata.CreateTable{
-		Location:      location,
-		Schema:        request.Schema,
-		PartitionSpec: request.PartitionSpec,
-		WriteOrder:    request.WriteOrder,
-		Properties:    request.Properties,
-	}, env)
+	return asked.build(location, env)
 }
 
 // env returns what package metadata takes from outside, for a version that follows the file at base.
@@ -162,43 +176,44 @@ func (c *Catalog) env(base string) (metadata.Env, error) {
 	return metadata.Env{Now: c.now(), BaseLocation: base, NewUUID: func() string { return uuid }}, err
 }
 
-// stageTable builds a table and stores nothing.
-func (c *Catalog) stageTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+// stage builds a table and stores nothing.
+func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
 	ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	location, _, err := c.chooseLocation(ctx, ch, ident, request, registry.ID{})
+	location, _, err := c.chooseLocation(ctx, ch, ident, asked, registry.ID{})
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.newDocument(request, location)
+	document, err := c.buildNew(asked, location)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.staged.make(ctx, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
 		return nil, err
 	}
-	return newTable(ident, registry.ID{}, "", document, ch.storage), nil
+	return &version{ident: ident, document: document, storage: ch.storage}, nil
 }
 
-// birth is a table about to be made: entry, pointer and claims are born in one Apply.
+// birth is a table or view about to be made: entry, pointer and claims are born in one Apply.
 type birth struct {
+	kind     *kind
 	ident    moorage.Identifier
 	id       registry.ID // of the pointer
-	document *metadata.Document
+	document document
 	claim    claim
 
 	replayableUntil time.Time // see registry.Pointer
 }
 
-// bear makes the table; errAgain if something changed meanwhile.
-func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b birth) (*Table, error) {
+// bear makes it; errAgain if something changed meanwhile.
+func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b birth) (*version, error) {
 	change, err := c.newChange(ctx, string(operation), b.ident)
 	if err != nil {
 		return nil, err
 	}
-	file, err := c.nameFile(ch.storage, b.document, "")
+	file, err := c.nameFile(b.kind, ch.storage, b.document, "")
 	if err != nil {
 		return nil, err
 	}
@@ -208,11 +223,11 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 	if err != nil {
 		return nil, err
 	}
-	table := newTable(b.ident, b.id, file.location, b.document, ch.storage)
-	if err := again(c.publish(ctx, file, change, batch, Outcome{Table: table})); err != nil {
+	born := &version{b.ident, b.id, file.location, b.document, ch.storage}
+	if err := again(c.publish(ctx, file, change, batch, born.outcome())); err != nil {
 		return nil, err
 	}
-	return table, nil
+	return born, nil
 }
 
 // birthBatch returns the conditions and writes of a birth.
@@ -224,6 +239,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 		Namespace:        b.ident.Namespace,
 		Name:             b.ident.Name,
 		NamespaceID:      ch.id(),
+		View:             b.kind == aView,
 		TableUUID:        b.document.UUID(),
 		MetadataLocation: metadataLocation,
 		Claims:           []string{b.claim.normalised},
@@ -232,7 +248,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 	}
 	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.id(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
 	puts := append([]put{
-		{entryKey, registry.StateTable, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}},
+		{entryKey, b.kind.state, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}},
 		{pointerKey, registry.StateLive, pointer},
 		{uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}},
 	}, b.claim.puts...)
@@ -250,7 +266,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 
 // commitCreate makes the table that a Commit with assert-create describes.
 // Source: REST specification, updateTable; a failure because the table is there is 409.
-func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (made *version, err error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
@@ -261,15 +277,14 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, st
 	defer hold.Release()
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
-	var table *Table
 	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
-		table, err = c.tryCommitCreate(ctx, ident, steps)
+		made, err = c.tryCommitCreate(ctx, ident, steps)
 		return err
 	})
-	return table, err
+	return made, err
 }
 
-func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*Table, error) {
+func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*version, error) {
 	ch, born, err := c.planBirth(ctx, ident, steps)
 	if err != nil {
 		return nil, err
@@ -286,7 +301,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if found.record.State == registry.StateTable {
 		return nil, birth{}, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
 	}
-	if err := found.mustBeFree(ident); err != nil {
+	if err := aTable.mustBeFree(found, ident); err != nil {
 		return nil, birth{}, err
 	}
 	env, err := c.env("")
@@ -308,10 +323,10 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err != nil {
 		return nil, birth{}, explicitTaken(err, document.Location())
 	}
-	return ch, birth{ident: ident, id: id, document: document, claim: claim}, nil
+	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
 }
 
-// mustBeFreeUUID reports KindAlreadyExists if a table, live or dropped, has the table-uuid.
+// mustBeFreeUUID reports KindAlreadyExists if a table or view, live or dropped, has the uuid.
 func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
 	records, err := c.get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {

@@ -102,7 +102,7 @@ func TestLoadOfADamagedNameEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		f.create("t")
-		found, err := f.resolveTable(f.ctx, ident("t"))
+		found, err := f.resolve(f.ctx, aTable, ident("t"))
 		if err != nil {
 			t.Fatal(err)
 		}

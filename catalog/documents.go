@@ -14,48 +14,60 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 )
 
-// Properties of a table that the catalog itself acts on.
+// Properties of a table or view that the catalog itself acts on.
 const (
 	propMetadataPath      = "write.metadata.path"
 	propMetadataCodec     = "write.metadata.compression-codec"
 	propDeleteAfterCommit = "write.metadata.delete-after-commit.enabled"
+
+	codecGzip = "gzip" // of propMetadataCodec
 )
 
 // documents keeps parsed metadata documents by their location. The catalog writes a location once, and reads
-// one that somebody else wrote anew when it is registered, so what is kept is what tables were made of.
+// one that somebody else wrote anew when it is registered, so what is kept is what tables and views were made of. Those of views
+// are kept under locations that kind.keep sets apart: a file may be both to those who ask.
 type documents struct {
-	cache *otter.Cache[string, *metadata.Document]
+	cache *otter.Cache[string, document]
 }
 
 func newDocuments(bytesMax int64) *documents {
-	return &documents{otter.Must(&otter.Options[string, *metadata.Document]{
+	return &documents{otter.Must(&otter.Options[string, document]{
 		MaximumWeight: uint64(bytesMax),
-		Weigher: func(location string, document *metadata.Document) uint32 {
+		Weigher: func(location string, document document) uint32 {
 			return uint32(min(document.CostBytes()+int64(len(location)), math.MaxUint32))
 		},
 	})}
 }
 
 // keeps tells whether the document at location is kept.
-func (d *documents) keeps(location string) bool {
-	_, ok := d.cache.GetEntryQuietly(location)
+func (d *documents) keeps(k *kind, location string) bool {
+	_, ok := d.cache.GetEntryQuietly(k.keep + location)
 	return ok
 }
+
+func (d *documents) get(k *kind, location string) (document, bool) {
+	return d.cache.GetIfPresent(k.keep + location)
+}
+
+func (d *documents) set(k *kind, location string, document document) {
+	d.cache.Set(k.keep+location, document)
+}
+
+func (d *documents) forget(k *kind, location string) { d.cache.Invalidate(k.keep + location) }
 
 // document returns the metadata document at location: kept, or read and parsed, once for all who ask at
 // the same time. A file that is missing is KindNotFound, one that cannot be parsed has the
 // kind of metadata.Parse.
-func (c *Catalog) document(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
-	return c.documents.cache.Get(ctx, location, otter.LoaderFunc[string, *metadata.Document](
-		func(ctx context.Context, location string) (*metadata.Document, error) {
+func (c *Catalog) document(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
+	return c.documents.cache.Get(ctx, k.keep+location, otter.LoaderFunc[string, document](
+		func(ctx context.Context, _ string) (document, error) {
 			ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 			defer cancel()
-			return c.readDocument(ctx, store, location)
+			return c.readDocument(ctx, k, store, location)
 		}))
 }
 
@@ -75,15 +87,16 @@ func fileError(location string, err error) error {
 
 // metadataFile is a metadata document and the name under which it is, or will be, stored.
 type metadataFile struct {
+	kind     *kind
 	location string
-	document *metadata.Document
+	document document
 	storage  storage.Store
 }
 
 // nameFile draws a name for the version of document that follows the file at base ("" for the first):
 // <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set
 // by the property write.metadata.path and the ending says whether the file is compressed.
-func (c *Catalog) nameFile(store storage.Store, document *metadata.Document, base string) (metadataFile, error) {
+func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base string) (metadataFile, error) {
 	folder := storage.Join(document.Location(), "metadata")
 	if custom, ok := document.Property(propMetadataPath); ok && custom != "" {
 		folder = storage.Trim(custom)
@@ -93,11 +106,15 @@ func (c *Catalog) nameFile(store storage.Store, document *metadata.Document, bas
 		return metadataFile{}, err
 	}
 	ending := ".metadata.json"
-	if codec, _ := document.Property(propMetadataCodec); strings.EqualFold(codec, "gzip") {
+	codec, set := document.Property(propMetadataCodec)
+	if !set {
+		codec = k.codec
+	}
+	if strings.EqualFold(codec, codecGzip) {
 		ending = ".gz" + ending
 	}
 	name := fmt.Sprintf("%05d-%s%s", fileVersion(base)+1, unique, ending)
-	return metadataFile{storage.Join(folder, name), document, store}, nil
+	return metadataFile{k, storage.Join(folder, name), document, store}, nil
 }
 
 // fileVersion returns the number that the name of a metadata file begins with, -1 if there is none.
@@ -116,7 +133,7 @@ func (f metadataFile) isCompressed() bool { return strings.HasSuffix(f.location,
 func (f metadataFile) content() ([]byte, error) {
 	body := f.document.Raw()
 	if len(body) > metadataBytesMax {
-		return nil, moorage.Errorf(moorage.KindTooLarge, "The metadata of the table would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
+		return nil, moorage.Errorf(moorage.KindTooLarge, "The metadata would have %d bytes, at most %d can be read again", len(body), metadataBytesMax)
 	}
 	if !f.isCompressed() {
 		return body, nil
@@ -174,7 +191,7 @@ func (c *Catalog) publish(ctx context.Context, file metadataFile, change registr
 	err := c.applyAnswering(ctx, change, batch, answer)
 	switch {
 	case err == nil:
-		c.documents.cache.Set(file.location, file.document)
+		c.documents.set(file.kind, file.location, file.document)
 	case moorage.KindOf(err) != moorage.KindCommitUnknown:
 		c.discard(ctx, file)
 	}

@@ -16,8 +16,8 @@ import (
 // Source: REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
 	const op = "catalog.DropTable"
-	err := c.withNamedTable(ctx, OpDropTable, ident, func(ctx context.Context, t namedTable) error {
-		return c.tryDrop(ctx, t, options)
+	err := c.withNamed(ctx, aTable, OpDropTable, ident, func(ctx context.Context, n named) error {
+		return c.tryDrop(ctx, aTable, n, options)
 	})
 	if err == nil && options.Purge {
 		c.workers.purge.Kick()
@@ -32,40 +32,37 @@ func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, optio
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
 	const op = "catalog.UnregisterTable"
-	var last *Table
-	err := c.withNamedTable(ctx, OpUnregister, ident, func(ctx context.Context, t namedTable) (err error) {
-		last, err = c.tryUnregister(ctx, t)
+	var last *version
+	err := c.withNamed(ctx, aTable, OpUnregister, ident, func(ctx context.Context, n named) (err error) {
+		last, err = c.tryUnregister(ctx, n)
 		return err
 	})
-	if err != nil {
-		return nil, moorage.Annotate(op, ident.String(), err)
-	}
-	return last, nil
+	return last.table(), moorage.Annotate(op, ident.String(), err)
 }
 
-// namedTable is a table whose name and pointer were read one after the other, under the locks
+// named is a table or view whose name and pointer were read one after the other, under the locks
 // of an operation that works on both.
-type namedTable struct {
+type named struct {
 	ident   moorage.Identifier
 	entry   entry
 	pointer *resolved
 }
 
 // conditions requires that neither the name nor the pointer changed since.
-func (t namedTable) conditions() []registry.Condition {
+func (n named) conditions() []registry.Condition {
 	return []registry.Condition{
-		registry.ETagIs(t.entry.record.Key, t.entry.record.ETag),
-		registry.ETagIs(t.pointer.record.Key, t.pointer.record.ETag),
+		registry.ETagIs(n.entry.record.Key, n.entry.record.ETag),
+		registry.ETagIs(n.pointer.record.Key, n.pointer.record.ETag),
 	}
 }
 
-// withNamedTable calls try with the table called ident, with the locks that operation takes on its
+// withNamed calls try with the table or view called ident, with the locks that operation takes on its
 // shard and its pointer held, until it returns something else than errAgain.
-func (c *Catalog) withNamedTable(ctx context.Context, operation Operation, ident moorage.Identifier, try func(context.Context, namedTable) error) error {
+func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier, try func(context.Context, named) error) error {
 	if err := ident.Validate(); err != nil {
 		return err
 	}
-	found, err := c.resolveTable(ctx, ident)
+	found, err := c.resolve(ctx, k, ident)
 	if err != nil {
 		return err
 	}
@@ -81,46 +78,46 @@ func (c *Catalog) withNamedTable(ctx context.Context, operation Operation, ident
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
 	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		table, err := c.readNamedTable(ctx, ident)
+		n, err := c.readNamed(ctx, k, ident)
 		if err != nil {
 			return err
 		}
-		return try(ctx, table)
+		return try(ctx, n)
 	})
 }
 
-// readNamedTable reads the name and the pointer of a table.
-func (c *Catalog) readNamedTable(ctx context.Context, ident moorage.Identifier) (namedTable, error) {
-	found, err := c.resolveTable(ctx, ident)
+// readNamed reads the name and the pointer of a table or view.
+func (c *Catalog) readNamed(ctx context.Context, k *kind, ident moorage.Identifier) (named, error) {
+	found, err := c.resolve(ctx, k, ident)
 	if err != nil {
-		return namedTable{}, err
+		return named{}, err
 	}
 	records, err := c.get(ctx, registry.EntryKey(found.pointer.NamespaceID, ident.Name), found.record.Key)
 	if err != nil {
-		return namedTable{}, err
+		return named{}, err
 	}
 	if !records[0].Exists() || records[1].ETag != found.record.ETag {
-		return namedTable{}, errAgain
+		return named{}, errAgain
 	}
 	value, err := decode[registry.Entry](records[0])
 	if err != nil {
-		return namedTable{}, err
+		return named{}, err
 	}
 	if value.Pointer != found.pointer.ID {
-		return namedTable{}, errAgain
+		return named{}, errAgain
 	}
-	return namedTable{ident, entry{records[0], value}, found}, nil
+	return named{ident, entry{records[0], value}, found}, nil
 }
 
-func (c *Catalog) tryDrop(ctx context.Context, t namedTable, options DropOptions) error {
-	change, err := c.newChange(ctx, string(OpDropTable), t.ident)
+func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOptions) error {
+	change, err := c.newChange(ctx, string(k.drop), n.ident)
 	if err != nil {
 		return err
 	}
-	dropped := t.pointer.pointer
+	dropped := n.pointer.pointer
 	dropped.Since = c.now()
-	dropped.Storage = t.pointer.place.Options
-	puts := []put{{t.pointer.record.Key, registry.StateDropped, &dropped}}
+	dropped.Storage = n.pointer.place.Options
+	puts := []put{{n.pointer.record.Key, registry.StateDropped, &dropped}}
 	if options.Purge {
 		if dropped.Task, err = c.newID(); err != nil {
 			return err
@@ -133,29 +130,29 @@ func (c *Catalog) tryDrop(ctx context.Context, t namedTable, options DropOptions
 		return err
 	}
 	return again(c.apply(ctx, change, registry.Batch{
-		Conditions: t.conditions(),
-		Writes:     append(writes, registry.Delete(t.entry.record.Key)),
+		Conditions: n.conditions(),
+		Writes:     append(writes, registry.Delete(n.entry.record.Key)),
 	}))
 }
 
-func (c *Catalog) tryUnregister(ctx context.Context, t namedTable) (*Table, error) {
-	document, err := c.currentDocument(ctx, t.pointer)
+func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) {
+	document, err := c.currentDocument(ctx, n.pointer)
 	if err != nil {
 		return nil, err
 	}
-	change, err := c.newChange(ctx, string(OpUnregister), t.ident)
+	change, err := c.newChange(ctx, string(OpUnregister), n.ident)
 	if err != nil {
 		return nil, err
 	}
-	conditions, deletes, err := c.release(ctx, t.pointer.pointer)
+	conditions, deletes, err := c.release(ctx, n.pointer.pointer)
 	if err != nil {
 		return nil, err
 	}
-	last := newTable(t.ident, t.pointer.pointer.ID, t.pointer.pointer.MetadataLocation, document, t.pointer.storage)
+	last := n.pointer.version(n.ident, document)
 	err = again(c.applyAnswering(ctx, change, registry.Batch{
-		Conditions: slices.Concat(t.conditions(), conditions),
-		Writes:     append(deletes, registry.Delete(t.entry.record.Key), registry.Delete(t.pointer.record.Key)),
-	}, Outcome{Table: last}))
+		Conditions: slices.Concat(n.conditions(), conditions),
+		Writes:     append(deletes, registry.Delete(n.entry.record.Key), registry.Delete(n.pointer.record.Key)),
+	}, last.outcome()))
 	if err != nil {
 		return nil, err
 	}

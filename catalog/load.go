@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/storage"
 )
 
@@ -16,41 +15,36 @@ import (
 // Errors: KindNoSuchTable, also if the namespace is missing; KindNotFound if the metadata
 // file is missing. Source: REST specification, loadTable.
 func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
-	table, _, err := c.loadTable(ctx, ident)
-	if err != nil {
-		return nil, moorage.Annotate("catalog.LoadTable", ident.String(), err)
-	}
-	return table, nil
+	_, loaded, err := c.load(ctx, aTable, ident)
+	return loaded.table(), moorage.Annotate("catalog.LoadTable", ident.String(), err)
 }
 
 // TableExists returns nil if there is such a table, else the error that LoadTable returns. It does
 // not look at the metadata file.
 func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.resolveTable(ctx, ident)
+	_, err := c.resolve(ctx, aTable, ident)
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
 }
 
-func (c *Catalog) loadTable(ctx context.Context, ident moorage.Identifier) (*Table, *resolved, error) {
-	var table *Table
-	var found *resolved
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
-		if found, err = c.resolveTable(ctx, ident); err != nil {
+// load returns the pointer called ident and the version that it names.
+func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (found *resolved, loaded *version, err error) {
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		if found, err = c.resolve(ctx, k, ident); err != nil {
 			return err
 		}
 		document, err := c.currentDocument(ctx, found)
-		if err != nil {
-			return err
+		if err == nil {
+			loaded = found.version(ident, document)
 		}
-		table = newTable(ident, found.pointer.ID, found.pointer.MetadataLocation, document, found.storage)
-		return nil
+		return err
 	})
-	return table, found, err
+	return found, loaded, err
 }
 
 // currentDocument returns the document that a pointer names. If its file is missing that is
 // an error only if the pointer, read again, still names it; else errAgain.
-func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (*metadata.Document, error) {
-	document, err := c.documentOf(ctx, found.storage, found.pointer.MetadataLocation, found.pointer.TableUUID)
+func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (document, error) {
+	document, err := c.documentOf(ctx, kindOf(found.pointer), found.storage, found.pointer.MetadataLocation, found.pointer.TableUUID)
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return document, err
 	}
@@ -64,27 +58,27 @@ func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (*metada
 	return nil, err
 }
 
-// documentOf is presentDocument of the table with this uuid.
-func (c *Catalog) documentOf(ctx context.Context, store storage.Store, location, uuid string) (*metadata.Document, error) {
-	document, err := c.presentDocument(ctx, store, location)
+// documentOf is presentDocument of the table or view with this uuid.
+func (c *Catalog) documentOf(ctx context.Context, k *kind, store storage.Store, location, uuid string) (document, error) {
+	document, err := c.presentDocument(ctx, k, store, location)
 	if err == nil && !strings.EqualFold(document.UUID(), uuid) {
 		// This node has read the file before its owner wrote it anew and another node registered it.
-		c.documents.cache.Invalidate(location)
-		document, err = c.document(ctx, store, location)
+		c.documents.forget(k, location)
+		document, err = c.document(ctx, k, store, location)
 	}
 	return document, err
 }
 
 // presentDocument is document, except that where a look at a file is cheap it looks, each time,
 // whether the file is still there.
-func (c *Catalog) presentDocument(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
-	document, kept := c.documents.cache.GetIfPresent(location)
+func (c *Catalog) presentDocument(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
+	document, kept := c.documents.get(k, location)
 	if !kept {
-		return c.document(ctx, store, location)
+		return c.document(ctx, k, store, location)
 	}
 	if local, ok := store.(storage.Local); ok && local.MayBeGone(location) {
 		if _, err := store.Stat(ctx, location); errors.Is(err, storage.ErrNotFound) {
-			c.documents.cache.Invalidate(location)
+			c.documents.forget(k, location)
 			return nil, fileError(location, err)
 		}
 	}

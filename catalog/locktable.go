@@ -25,6 +25,12 @@ const (
 	OpRegister         Operation = "register-table"
 	OpRegisterOver     Operation = "register-table-overwrite"
 	OpDropTable        Operation = "drop-table"
+	OpCreateView       Operation = "create-view"
+	OpRegisterView     Operation = "register-view"
+	OpDropView         Operation = "drop-view"
+	OpRenameView       Operation = "rename-view"
+	OpReplace          Operation = "replace-view"
+	OpReplaceContended Operation = "replace-view-contended"
 	OpUnregister       Operation = "unregister-table"
 	OpRename           Operation = "rename-table"
 	OpCommit           Operation = "commit-table"
@@ -63,8 +69,14 @@ func LockTable() []LockRule {
 		{OpRename, []locks.Level{locks.LevelShard, locks.LevelPointer}}, // the shards of both names
 		{OpCommit, nil},
 		{OpCommitContended, []locks.Level{locks.LevelPointer}}, // after racesMax lost races, for one try
-		{OpRecover, []locks.Level{locks.LevelPointer}},         // non-blocking, to abort
-		{OpTransaction, []locks.Level{locks.LevelPointer}},     // all at once, without waiting
+		{OpCreateView, []locks.Level{locks.LevelShard}},
+		{OpRegisterView, []locks.Level{locks.LevelShard}},
+		{OpDropView, []locks.Level{locks.LevelShard, locks.LevelPointer}},
+		{OpRenameView, []locks.Level{locks.LevelShard, locks.LevelPointer}}, // the shards of both names
+		{OpReplace, nil},
+		{OpReplaceContended, []locks.Level{locks.LevelPointer}}, // as for a table
+		{OpRecover, []locks.Level{locks.LevelPointer}},          // non-blocking, to abort
+		{OpTransaction, []locks.Level{locks.LevelPointer}},      // all at once, without waiting
 		{OpPurge, nil},
 		{OpEndWindow, nil},
 		{OpRead, nil},
@@ -76,7 +88,7 @@ func LockTable() []LockRule {
 // a lock that all nodes share, each time, is more than it can lose (docs/choices.md). Its conditions hold in any case.
 func (o Operation) inProcess() bool {
 	switch o {
-	case OpCreateTable, OpCommitCreate, OpRegister:
+	case OpCreateTable, OpCommitCreate, OpRegister, OpCreateView, OpRegisterView:
 		return true
 	}
 	return false

@@ -7,7 +7,6 @@ import (
 
 	"moorage"
 	"moorage/locks"
-	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -17,7 +16,10 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	ns := moorage.Namespace{"ns"}
 	shard := func(name string) string { return fmt.Sprintf("W /w/ns/#%x", registry.Shard(name)) }
 	pointer := func(f *fixture, name string) string {
-		found, err := f.resolveTable(f.ctx, ident(name))
+		found, err := f.resolve(f.ctx, aTable, ident(name))
+		if err != nil {
+			found, err = f.resolve(f.ctx, aView, ident(name))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +96,40 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			return nil, err
 		}},
 		{OpCommitContended, func(f *fixture) ([]string, error) {
-			found, err := f.resolveTable(f.ctx, ident("t"))
+			found, err := f.resolve(f.ctx, aTable, ident("t"))
 			if err != nil {
 				return nil, err
 			}
-			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, ident("t"), []metadata.Step{setProperty(t, "a", "b").step()}), found)
+			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aTable, ident("t"), tableEdit{setProperty(t, "a", "b").step()}), found)
 			return []string{pointer(f, "t")}, err
+		}},
+		{OpCreateView, func(f *fixture) ([]string, error) {
+			_, err := f.CreateView(f.ctx, ident("new"), viewRequest(""))
+			return []string{shard("new")}, err
+		}},
+		{OpRegisterView, func(f *fixture) ([]string, error) {
+			_, err := f.RegisterView(f.ctx, ident("new"), looseView)
+			return []string{shard("new")}, err
+		}},
+		{OpDropView, func(f *fixture) ([]string, error) {
+			want := []string{shard("v"), pointer(f, "v")}
+			return want, f.DropView(f.ctx, ident("v"))
+		}},
+		{OpRenameView, func(f *fixture) ([]string, error) {
+			want := []string{shard("v"), shard("new"), pointer(f, "v")}
+			return want, f.RenameView(f.ctx, ident("v"), ident("new"))
+		}},
+		{OpReplace, func(f *fixture) ([]string, error) {
+			_, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "a", "b"))
+			return nil, err
+		}},
+		{OpReplaceContended, func(f *fixture) ([]string, error) {
+			found, err := f.resolve(f.ctx, aView, ident("v"))
+			if err != nil {
+				return nil, err
+			}
+			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aView, ident("v"), viewEdit(setViewProperty(t, "a", "b"))), found)
+			return []string{pointer(f, "v")}, err
 		}},
 		{OpRecover, func(f *fixture) ([]string, error) {
 			entry := f.abandon("t")
@@ -130,6 +160,9 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
 				return nil, err
 			}
+			if _, err := f.LoadView(f.ctx, ident("v")); err != nil {
+				return nil, err
+			}
 			_, _, err := f.ListTables(f.ctx, testWarehouse, ns, Page{})
 			return nil, err
 		}},
@@ -141,6 +174,8 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.create("t")
+			f.createView("v")
+			f.createLooseView()
 			if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +201,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if got, want := calls[0].Options.NonBlocking, test.operation == OpRecover || test.operation == OpTransaction; got != want {
 				t.Errorf("non-blocking: got %t, want %t", got, want)
 			}
-			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister}
+			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister, OpCreateView, OpRegisterView}
 			if got, want := calls[0].Options.InProcess, slices.Contains(creates, test.operation); got != want {
 				t.Errorf("in the process only: got %t, want %t", got, want)
 			}

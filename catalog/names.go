@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// resolved is a table's pointer as of one read, and where its files are.
+// resolved is a table's or view's pointer as of one read, and where its files are.
 type resolved struct {
 	record  registry.Record
 	pointer registry.Pointer
@@ -36,12 +36,12 @@ func newNames() *names {
 	return &names{otter.Must(&otter.Options[string, *resolved]{MaximumSize: namesMax})}
 }
 
-// resolveTable returns the live pointer of the table called ident. KindNoSuchTable if there is none,
+// resolve returns the live pointer of kind k called ident. Its error is of kind k.missing if there is none,
 // be it because the namespace is missing (clients look for metadata tables such as
-// ns.table.files this way), or because ident is a view.
-func (c *Catalog) resolveTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
+// ns.table.files this way), or because ident is of the other kind.
+func (c *Catalog) resolve(ctx context.Context, k *kind, ident moorage.Identifier) (*resolved, error) {
 	key := cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
-	if known, ok := c.names.cache.GetIfPresent(key); ok {
+	if known, ok := c.names.cache.GetIfPresent(key); ok && k.isOf(known.pointer) {
 		found, err := c.readPointer(ctx, known)
 		if err != nil {
 			return nil, err
@@ -54,20 +54,20 @@ func (c *Catalog) resolveTable(ctx context.Context, ident moorage.Identifier) (*
 		}
 		c.names.cache.Invalidate(key)
 	}
-	found, err := c.walkToTable(ctx, ident)
+	found, err := c.walk(ctx, k, ident)
 	if err == nil {
 		c.names.cache.Set(key, found)
 	}
 	return found, err
 }
 
-// resolveTables is resolveTable for several tables, with one read for all that were found before, as of one moment.
+// resolveTables is resolve for several tables, with one read for all that were found before, as of one moment.
 func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier) ([]*resolved, error) {
 	found := make([]*resolved, len(idents))
 	var known []*resolved
 	var places []int
 	for i, ident := range idents {
-		if hit, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name)); ok {
+		if hit, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name)); ok && aTable.isOf(hit.pointer) {
 			known, places = append(known, hit), append(places, i)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier
 	}
 	for i, ident := range idents {
 		if found[i] == nil {
-			if found[i], err = c.resolveTable(ctx, ident); err != nil {
+			if found[i], err = c.resolve(ctx, aTable, ident); err != nil {
 				return nil, err
 			}
 		}
@@ -148,9 +148,9 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 	return &resolved{record, pointer, ch.storage, c.placeOf(ch.warehouse)}, nil
 }
 
-// walkToTable resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
+// walk resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
 // no work of this package, are KindUnavailable after requestTimeout.
-func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*resolved, error) {
+func (c *Catalog) walk(ctx context.Context, k *kind, ident moorage.Identifier) (*resolved, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found *resolved
@@ -158,12 +158,12 @@ func (c *Catalog) walkToTable(ctx context.Context, ident moorage.Identifier) (*r
 		ch, entry, err := c.resolveEntry(ctx, ident)
 		if err != nil {
 			if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-				return noSuchTable(ident)
+				return k.noSuch(ident)
 			}
 			return err
 		}
-		if entry.record.State != registry.StateTable {
-			return noSuchTable(ident)
+		if entry.record.State != k.state {
+			return k.noSuch(ident)
 		}
 		records, err := c.get(ctx, registry.PointerKey(entry.value.Pointer))
 		if err != nil {
@@ -199,21 +199,6 @@ func (c *Catalog) readEntry(ctx context.Context, ch *chain, name string) (entry,
 	}
 	value, err := decode[registry.Entry](records[0])
 	return entry{records[0], value}, err
-}
-
-// mustBeFree reports KindAlreadyExists if e is an entry, saying of what kind.
-func (e entry) mustBeFree(ident moorage.Identifier) error {
-	switch e.record.State {
-	case registry.StateNone:
-		return nil
-	case registry.StateView:
-		return moorage.Errorf(moorage.KindAlreadyExists, "View with same name already exists: %s", ident)
-	}
-	return moorage.Errorf(moorage.KindAlreadyExists, "Table already exists: %s", ident)
-}
-
-func noSuchTable(ident moorage.Identifier) error {
-	return moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", ident)
 }
 
 // ignoreAgain turns errAgain into nil, for callers that look again anyway.

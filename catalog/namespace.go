@@ -147,12 +147,18 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
-	ch, err := c.resolveNamespace(ctx, warehouse, ns)
-	if err == nil {
-		names, next, err = c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), page,
-			func(record registry.Record) bool { return record.State == registry.StateTable })
-	}
+	names, next, err = c.listEntries(ctx, aTable, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListTables", ns.String(), err)
+}
+
+// listEntries lists the names of kind k in a namespace.
+func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+	ch, err := c.resolveNamespace(ctx, warehouse, ns)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), page,
+		func(record registry.Record) bool { return record.State == k.state })
 }
 
 // listNames lists what follows prefix in the IDs of table, as far as keep says so.

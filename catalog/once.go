@@ -36,6 +36,7 @@ type Key struct {
 // Outcome is what a mutation answers, as far as it has something to answer: at most one member is set.
 type Outcome struct {
 	Table      *Table
+	View       *View
 	Properties map[string]string // of a new namespace, not nil
 	Changed    *PropertiesResult
 }
@@ -98,6 +99,10 @@ func (o Outcome) record() registry.Outcome {
 	case o.Table != nil:
 		return registry.Outcome{Table: &registry.TableVersion{
 			Ident: o.Table.Identifier, Pointer: o.Table.pointer, TableUUID: o.Table.Document.UUID(), MetadataLocation: o.Table.MetadataLocation,
+		}}
+	case o.View != nil:
+		return registry.Outcome{View: &registry.TableVersion{
+			Ident: o.View.Identifier, Pointer: o.View.pointer, TableUUID: o.View.Document.UUID(), MetadataLocation: o.View.MetadataLocation,
 		}}
 	case o.Changed != nil:
 		changed := registry.ChangedProperties(*o.Changed)
@@ -302,8 +307,11 @@ func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Out
 	case stored.Failure != nil:
 		return Outcome{}, &moorage.Error{Op: "catalog.Once", Kind: stored.Failure.Kind, Message: stored.Failure.Message}
 	case stored.Table != nil:
-		table, err := c.tableAgain(ctx, *stored.Table)
-		return Outcome{Table: table}, err
+		again, err := c.versionAgain(ctx, aTable, *stored.Table)
+		return Outcome{Table: again.table()}, err
+	case stored.View != nil:
+		again, err := c.versionAgain(ctx, aView, *stored.View)
+		return Outcome{View: again.view()}, err
 	case stored.Changed != nil:
 		changed := PropertiesResult(*stored.Changed)
 		return Outcome{Changed: &changed}, nil
@@ -311,39 +319,38 @@ func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Out
 	return Outcome{Properties: stored.Properties}, nil
 }
 
-// tableAgain returns a version of a table that was answered before. Its file may be gone: trimmed after later commits, or
+// versionAgain returns a version of a table or view that was answered before. Its file may be gone: trimmed after later commits, or
 // deleted by an engine. Then the present version is answered, be the table dropped meanwhile: its purge waits until nobody may
 // ask any more (see registry.Pointer).
-func (c *Catalog) tableAgain(ctx context.Context, version registry.TableVersion) (*Table, error) {
-	ch, err := c.resolveChain(ctx, version.Ident.Warehouse, nil)
+func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.TableVersion) (present *version, err error) {
+	ch, err := c.resolveChain(ctx, answered.Ident.Warehouse, nil)
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.documentOf(ctx, ch.storage, version.MetadataLocation, version.TableUUID)
+	document, err := c.documentOf(ctx, k, ch.storage, answered.MetadataLocation, answered.TableUUID)
 	if err == nil {
-		return newTable(version.Ident, version.Pointer, version.MetadataLocation, document, ch.storage), nil
+		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage}, nil
 	}
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return nil, err
 	}
-	var table *Table
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		table, err = c.presentVersion(ctx, version)
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		present, err = c.presentVersion(ctx, k, answered)
 		return err
 	})
-	return table, err
+	return present, err
 }
 
-// presentVersion returns the present version of the table that version was of, whatever it is called now.
-func (c *Catalog) presentVersion(ctx context.Context, version registry.TableVersion) (*Table, error) {
-	records, err := c.get(ctx, registry.PointerKey(version.Pointer))
+// presentVersion returns the present version of what answered was of, whatever it is called now.
+func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry.TableVersion) (*version, error) {
+	records, err := c.get(ctx, registry.PointerKey(answered.Pointer))
 	if err != nil {
 		return nil, err
 	}
 	if !records[0].Exists() {
-		return nil, noSuchTable(version.Ident)
+		return nil, k.noSuch(answered.Ident)
 	}
 	pointer, err := decode[registry.Pointer](records[0])
 	if err != nil {
@@ -354,7 +361,7 @@ func (c *Catalog) presentVersion(ctx context.Context, version registry.TableVers
 		return nil, err
 	}
 	defer giveBack()
-	document, err := c.documentOf(ctx, store, pointer.MetadataLocation, pointer.TableUUID)
+	document, err := c.documentOf(ctx, k, store, pointer.MetadataLocation, pointer.TableUUID)
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
 			return nil, cmp.Or(readErr, errAgain) // trimmed since the pointer was read
@@ -363,7 +370,7 @@ func (c *Catalog) presentVersion(ctx context.Context, version registry.TableVers
 	if err != nil {
 		return nil, err
 	}
-	return newTable(version.Ident, pointer.ID, pointer.MetadataLocation, document, store), nil
+	return &version{answered.Ident, pointer.ID, pointer.MetadataLocation, document, store}, nil
 }
 
 // twins are the mutations with keys that are under way on this node. That one waits for another with the same

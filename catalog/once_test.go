@@ -27,6 +27,8 @@ func answerText(outcome Outcome, err error) string {
 		return fmt.Sprintf("%s: %s", moorage.KindOf(err), moorage.MessageOf(err))
 	case outcome.Table != nil:
 		return fmt.Sprintf("%s %s %s %v", outcome.Table.Identifier, outcome.Table.MetadataLocation, outcome.Table.Document.Raw(), outcome.Table.Config)
+	case outcome.View != nil:
+		return fmt.Sprintf("%s %s %s %v", outcome.View.Identifier, outcome.View.MetadataLocation, outcome.View.Document.Raw(), outcome.View.Config)
 	case outcome.Changed != nil:
 		return fmt.Sprintf("%q", *outcome.Changed)
 	}

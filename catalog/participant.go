@@ -22,13 +22,16 @@ import (
 // transaction is one CommitTransaction under way. It belongs to one goroutine.
 type transaction struct {
 	warehouse string
+	keyed     bool // see commit
 	parts     []*participant
 }
 
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
 type participant struct {
-	commit
+	ident  moorage.Identifier
+	steps  tableEdit
 	create bool
+	pinned bool // it is followed by its table-uuid; see commit
 
 	found *resolved          // nil for a table that is to be made
 	base  *metadata.Document // what found names, nil likewise
@@ -43,8 +46,11 @@ func (p *participant) writes() bool { return p.next.document != p.base }
 // replayed tells whether all that t asks for has happened before.
 func (t *transaction) replayed() bool {
 	asks := false
+	if t.keyed {
+		return false
+	}
 	for _, p := range t.parts {
-		if p.create || p.keyed {
+		if p.create {
 			return false
 		}
 		for _, step := range p.steps {
@@ -89,10 +95,12 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 // readDocuments reads the documents that the pointers of t name; files several at a time.
 func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	var bytes atomic.Int64
-	read := func(ctx context.Context, p *participant) (err error) {
-		if p.base, err = c.currentDocument(ctx, p.found); err != nil {
+	read := func(ctx context.Context, p *participant) error {
+		document, err := c.currentDocument(ctx, p.found)
+		if err != nil {
 			return ofTable(p.ident, err)
 		}
+		p.base = document.(*metadata.Document)
 		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
 			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
 		}
@@ -102,7 +110,7 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	for _, p := range t.parts {
 		switch {
 		case p.create:
-		case c.documents.keeps(p.found.pointer.MetadataLocation):
+		case c.documents.keeps(aTable, p.found.pointer.MetadataLocation):
 			if err := read(ctx, p); err != nil {
 				return err
 			}
@@ -135,7 +143,7 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 	}
 	for i, p := range parts {
 		if !now[i].isIn(p.ident.Warehouse) {
-			return noSuchTable(p.ident)
+			return aTable.noSuch(p.ident)
 		}
 		p.found = now[i]
 	}
@@ -193,7 +201,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 			return err
 		}
 		p.place = c.placeOf(ch.warehouse)
-		if p.next, err = c.nameFile(ch.storage, born.document, ""); err != nil {
+		if p.next, err = c.nameFile(born.kind, ch.storage, born.document, ""); err != nil {
 			return err
 		}
 		p.batch, err = c.birthBatch(ch, born, p.next.location)
@@ -201,7 +209,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 	}
 	p.place = p.found.place
 	var err error
-	if p.next, err = c.applySteps(p.found, p.base, p.steps); err != nil {
+	if p.next, err = c.buildNext(p.found, p.base, p.steps); err != nil {
 		return err
 	}
 	if !p.writes() {

@@ -124,7 +124,7 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 		return err
 	}
 	defer giveBack()
-	document, err := c.readDocument(ctx, store, pointer.MetadataLocation)
+	document, err := c.readDocument(ctx, aTable, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 		// Either there never was one, or it went last in an earlier attempt.
@@ -134,7 +134,7 @@ func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
 			return err
 		}
 	}
-	if err := c.purgeDocument(ctx, store, document, pointer); err != nil {
+	if err := c.purgeDocument(ctx, store, document.(*metadata.Document), pointer); err != nil {
 		return err
 	}
 	return c.endPurge(ctx, task)

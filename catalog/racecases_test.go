@@ -67,6 +67,7 @@ func inNamespace(ns, name string) moorage.Identifier {
 func races(t testing.TB) []race {
 	races := append(namespaceRaces(), nameRaces()...)
 	races = append(races, commitRaces(t)...)
+	races = append(races, viewRaces(t)...)
 	return append(races, registerRaces()...)
 }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/storage"
 )
 
@@ -34,7 +33,7 @@ func newReadRoom() *semaphore.Weighted { return semaphore.NewWeighted(readRoomBy
 // readDocument reads and parses the metadata file at location, compressed or not: its name does not matter, writers have used
 // several. A file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse, one that is too long
 // KindValidation, and a long one for which there is no room KindTooManyRequests.
-func (c *Catalog) readDocument(ctx context.Context, store storage.Store, location string) (*metadata.Document, error) {
+func (c *Catalog) readDocument(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
 	body, info, err := store.Open(ctx, location)
 	if err != nil {
 		return nil, fileError(location, err)
@@ -61,7 +60,7 @@ func (c *Catalog) readDocument(ctx context.Context, store storage.Store, locatio
 	if err != nil {
 		return nil, source.explain(location, err)
 	}
-	document, err := metadata.Parse(raw)
+	document, err := k.parse(raw)
 	if err != nil {
 		return nil, moorage.Annotate("read metadata", location, err)
 	}

@@ -60,7 +60,7 @@ func TestReadRoom(t *testing.T) {
 				t.Fatalf("before %s: some of the room was not given back", name)
 			}
 			began := time.Now()
-			_, err := f.readDocument(f.ctx, f.files, file)
+			_, err := f.readDocument(f.ctx, aTable, f.files, file)
 			if tt.long {
 				wantKind(t, err, moorage.KindTooManyRequests)
 			}
@@ -69,7 +69,7 @@ func TestReadRoom(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := f.readDocument(f.ctx, f.files, file)
+				_, err := f.readDocument(f.ctx, aTable, f.files, file)
 				ended <- err
 			}()
 			synctest.Wait()
@@ -131,7 +131,7 @@ func TestUnreadableMetadataFiles(t *testing.T) {
 		"torn, packed":         {reading(whole[:len(whole)/2]), moorage.KindValidation},
 		"not packed at all":    {reading([]byte{0x1f, 0x8b, 'n', 'o'}), moorage.KindValidation},
 	} {
-		if _, err := f.readDocument(f.ctx, tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
+		if _, err := f.readDocument(f.ctx, aTable, tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v of kind %s, want %s", name, err, moorage.KindOf(err), tt.kind)
 		}
 	}

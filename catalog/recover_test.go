@@ -33,7 +33,7 @@ func (f *fixture) transactionOver(names ...string) txlog.Transaction {
 		Began: f.clock.Now().Add(-2 * time.Minute), Deadline: f.clock.Now().Add(-time.Minute),
 	}
 	for _, name := range names {
-		found, err := f.resolveTable(f.ctx, ident(name))
+		found, err := f.resolve(f.ctx, aTable, ident(name))
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -22,26 +22,22 @@ import (
 // KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
-	const op = "catalog.RegisterTable"
-	table, err := c.registerTable(ctx, ident, request)
-	if err != nil {
-		return nil, moorage.Annotate(op, ident.String(), err)
-	}
-	return table, nil
+	registered, err := c.register(ctx, aTable, ident, request)
+	return registered.table(), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
-func (c *Catalog) registerTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
+func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (registered *version, err error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
-	operation, scope := OpRegister, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
+	operation, scope := k.register, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
 	if !request.Overwrite {
-		if err := c.mustBeFree(ctx, ident); err != nil {
+		if err := c.mustBeFree(ctx, k, ident); err != nil {
 			return nil, err
 		}
-	} else if found, err := c.resolveTable(ctx, ident); err == nil {
+	} else if found, err := c.resolve(ctx, k, ident); err == nil {
 		operation, scope.pointers = OpRegisterOver, []registry.ID{found.pointer.ID}
-	} else if moorage.KindOf(err) != moorage.KindNoSuchTable {
+	} else if moorage.KindOf(err) != k.missing {
 		return nil, err
 	}
 	hold, err := c.lock(ctx, operation, scope)
@@ -51,23 +47,23 @@ func (c *Catalog) registerTable(ctx context.Context, ident moorage.Identifier, r
 	defer hold.Release()
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
-	var table *Table
 	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
-		table, err = c.tryRegister(ctx, operation, ident, request)
+		registered, err = c.tryRegister(ctx, k, operation, ident, request)
 		return err
 	})
-	return table, err
+	return registered, err
 }
 
-// tableUUIDBytesMax bounds the table-uuid of a registered file, which is part of a key. Those of some old writers are no
+// tableUUIDBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key. Those of some old writers are no
 // UUIDs, but none is longer.
 const tableUUIDBytesMax = 256
 
-// registration is a metadata file about to become a table, and what it meets.
+// registration is a metadata file about to become a table or view, and what it meets.
 type registration struct {
+	kind     *kind
 	ident    moorage.Identifier
 	location string // of the metadata file
-	document *metadata.Document
+	document document
 	chain    *chain
 	entry    entry           // zero if the name is free
 	occupant registry.Record // the pointer that entry names
@@ -75,8 +71,8 @@ type registration struct {
 	holder   registry.Record // the pointer that claim names
 }
 
-func (c *Catalog) tryRegister(ctx context.Context, operation Operation, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
-	r, err := c.readRegistration(ctx, ident, request)
+func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier, request RegisterRequest) (*version, error) {
+	r, err := c.readRegistration(ctx, k, ident, request)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +85,7 @@ func (c *Catalog) tryRegister(ctx context.Context, operation Operation, ident mo
 		if err != nil {
 			return nil, err
 		}
-		return c.registerPointer(ctx, operation, r, registry.Pointer{ID: id}, registry.Absent(registry.PointerKey(id)))
+		return c.registerPointer(ctx, operation, r, registry.Pointer{ID: id, View: k == aView}, registry.Absent(registry.PointerKey(id)))
 	}
 	taken := unchangedSince(r.holder)
 	pointer, err := decode[registry.Pointer](r.holder)
@@ -97,12 +93,14 @@ func (c *Catalog) tryRegister(ctx context.Context, operation Operation, ident mo
 		return nil, err
 	}
 	switch {
+	case !k.isOf(pointer):
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists, or was dropped and can come back: %s", k.other().noun, pointer.Identifier())
 	case r.holder.State == registry.StatePurging && pointer.Task.IsZero():
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s", r.document.UUID())
 	case r.holder.State == registry.StatePurging:
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is being purged: %s", r.document.UUID())
 	case r.holder.State == registry.StateLive && r.entry.value.Pointer != holderID:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID already exists: %s", pointer.Identifier())
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists: %s", k.noun, pointer.Identifier())
 	}
 	return c.registerPointer(ctx, operation, r, pointer, taken)
 }
@@ -118,26 +116,26 @@ func (r *registration) holderID() (registry.ID, error) {
 // readRegistration reads the file and all records that a registration depends on, and then looks whether the file is
 // still there: a purge that ended before the records were read has deleted it, and one that ends later has to
 // change them.
-func (c *Catalog) readRegistration(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
+func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
 	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	r := &registration{ident: ident, location: request.MetadataLocation, chain: ch}
+	r := &registration{kind: k, ident: ident, location: request.MetadataLocation, chain: ch}
 	if r.entry, err = c.readEntry(ctx, ch, ident.Name); err != nil {
 		return nil, err
 	}
-	if r.entry.record.State == registry.StateView || !request.Overwrite {
-		if err := r.entry.mustBeFree(ident); err != nil {
+	if !request.Overwrite || r.entry.record.State != k.state {
+		if err := k.mustBeFree(r.entry, ident); err != nil {
 			return nil, err
 		}
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
-	if r.document, err = c.readDocument(ctx, ch.storage, r.location); err != nil {
+	if r.document, err = c.readDocument(ctx, k, ch.storage, r.location); err != nil {
 		return nil, err
 	}
 	if n := len(r.document.UUID()); n == 0 || n > tableUUIDBytesMax {
-		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a table-uuid of %d bytes: %s", n, r.location)
+		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
 	}
 	if err := c.readHolders(ctx, r); err != nil {
 		return nil, err
@@ -199,7 +197,7 @@ func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 
 // registerPointer makes pointer, which is new or was dropped or is the one that the name has, live under
 // the name and with the file of r; unchanged is the condition that it is as it was read.
-func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration, pointer registry.Pointer, unchanged registry.Condition) (*Table, error) {
+func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration, pointer registry.Pointer, unchanged registry.Condition) (*version, error) {
 	change, err := c.newChange(ctx, string(operation), r.ident)
 	if err != nil {
 		return nil, err
@@ -218,13 +216,13 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	table := newTable(r.ident, pointer.ID, r.location, r.document, r.chain.storage)
-	if err := again(c.applyAnswering(ctx, change, batch, Outcome{Table: table})); err != nil {
-		c.documents.cache.Invalidate(r.location) // it may have happened
+	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage}
+	if err := again(c.applyAnswering(ctx, change, batch, registered.outcome())); err != nil {
+		c.documents.forget(r.kind, r.location) // it may have happened
 		return nil, err
 	}
-	c.documents.cache.Set(r.location, r.document)
-	return table, nil
+	c.documents.set(r.kind, r.location, r.document)
+	return registered, nil
 }
 
 // planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
@@ -236,7 +234,7 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 		err = c.planKept(ctx, &planned, kept, who)
 	}
 	if taken := (*errTaken)(nil); errors.As(err, &taken) && r.holder.State == registry.StateDropped {
-		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped table is that of another table by now: %s", taken.at)
+		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.noun), taken.at)
 	}
 	return planned, explicitTaken(err, r.document.Location())
 }
@@ -277,7 +275,7 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 		func(kept string) bool { return kept == claimed.normalised }), claimed.normalised)
 	puts = append(puts,
 		put{registry.PointerKey(pointer.ID), registry.StateLive, pointer},
-		put{entryKey, registry.StateTable, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
+		put{entryKey, r.kind.state, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
 	)
 	writes, err := encodePuts(puts...)
 	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err

@@ -15,10 +15,10 @@ import (
 // included), KindUnavailable, KindCommitUnknown. Durable when it returns.
 // Source: REST specification, renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
-	return moorage.Annotate("catalog.RenameTable", from.String(), c.renameTable(ctx, from, to))
+	return moorage.Annotate("catalog.RenameTable", from.String(), c.rename(ctx, aTable, from, to))
 }
 
-func (c *Catalog) renameTable(ctx context.Context, from, to moorage.Identifier) error {
+func (c *Catalog) rename(ctx context.Context, k *kind, from, to moorage.Identifier) error {
 	for _, ident := range []moorage.Identifier{from, to} {
 		if err := ident.Validate(); err != nil {
 			return err
@@ -27,11 +27,11 @@ func (c *Catalog) renameTable(ctx context.Context, from, to moorage.Identifier) 
 	if from.Warehouse != to.Warehouse {
 		return moorage.Errorf(moorage.KindBadRequest, "Cannot rename %s to another warehouse", from)
 	}
-	found, err := c.resolveTable(ctx, from)
+	found, err := c.resolve(ctx, k, from)
 	if err != nil {
 		return err
 	}
-	hold, err := c.lock(ctx, OpRename, lockScope{
+	hold, err := c.lock(ctx, k.rename, lockScope{
 		warehouse: from.Warehouse,
 		names:     []moorage.Identifier{from, to},
 		pointers:  []registry.ID{found.pointer.ID},
@@ -42,11 +42,11 @@ func (c *Catalog) renameTable(ctx context.Context, from, to moorage.Identifier) 
 	defer hold.Release()
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
-	return c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, from, to) })
+	return c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, k, from, to) })
 }
 
-func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) error {
-	source, err := c.readNamedTable(ctx, from)
+func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Identifier) error {
+	source, err := c.readNamed(ctx, k, from)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) er
 	}
 	switch occupant.record.State {
 	case registry.StateNone:
-	case registry.StateView:
+	case aView.state:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. View already exists", from, to)
 	default:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
@@ -68,7 +68,7 @@ func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) er
 	if from.Equal(to) {
 		return errAgain // it was dropped since it was read
 	}
-	change, err := c.newChange(ctx, string(OpRename), from)
+	change, err := c.newChange(ctx, string(k.rename), from)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *Catalog) tryRename(ctx context.Context, from, to moorage.Identifier) er
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.id()
 	targetKey, parent := registry.EntryKey(target.id(), to.Name), target.record()
 	writes, err := encodePuts(
-		put{targetKey, registry.StateTable, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(to.Name)}},
+		put{targetKey, k.state, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(to.Name)}},
 		put{source.pointer.record.Key, registry.StateLive, pointer},
 	)
 	if err != nil {

@@ -70,6 +70,19 @@ func TestRoundTrips(t *testing.T) {
 			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, Page{Limit: 10})
 			must(err)
 		}},
+		{"create a view", 4, func() { f.createView("v") }},
+		{"first load of a view", 2, func() {
+			_, err := f.LoadView(f.ctx, ident("v"))
+			must(err)
+		}},
+		{"replace", 2, func() {
+			_, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "a", "1"))
+			must(err)
+		}},
+		{"load after a replace", 1, func() {
+			_, err := f.LoadView(f.ctx, ident("v"))
+			must(err)
+		}},
 		{"drop", 4, func() { must(f.DropTable(f.ctx, ident("u"), DropOptions{})) }},
 	} {
 		before := store.calls.Load()

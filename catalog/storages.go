@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"moorage"
-	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -77,15 +76,6 @@ func placeKey(place storage.Place) string {
 // placeOf returns where the tables of a warehouse may live, and how that is reached.
 func (c *Catalog) placeOf(warehouse registry.Warehouse) storage.Place {
 	return storage.Place{Roots: c.roots(warehouse), Options: warehouse.Storage}
-}
-
-// newTable returns a version of a table whose files are in store, with what a client must know to reach them.
-func newTable(ident moorage.Identifier, pointer registry.ID, location string, document *metadata.Document, store storage.Store) *Table {
-	table := &Table{Identifier: ident, MetadataLocation: location, Document: document, pointer: pointer}
-	if remote, ok := store.(storage.Remote); ok {
-		table.Config = remote.ClientConfig()
-	}
-	return table
 }
 
 // ProbeStorage checks that the storage of every warehouse can be reached. It returns, joined, an error for

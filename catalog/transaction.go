@@ -69,36 +69,33 @@ func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, chang
 	if work := keyedOf(ctx); work != nil {
 		work.silent = true // that of a single table too
 	}
-	works, err := groupChanges(ctx, warehouse, changes)
+	parts, err := groupChanges(warehouse, changes)
 	if err != nil {
 		return err
 	}
-	if len(works) == 1 {
-		_, err := c.commitSteps(ctx, works[0].ident, works[0].steps)
+	if len(parts) == 1 {
+		_, err := c.commitTable(ctx, parts[0].ident, parts[0].steps)
 		return err
 	}
-	t := &transaction{warehouse: warehouse}
-	for _, work := range works {
-		create, err := metadata.IsCreate(work.steps[0].Requirements)
-		if err != nil {
+	for _, p := range parts {
+		if p.create, err = metadata.IsCreate(p.steps[0].Requirements); err != nil {
 			return err
 		}
-		t.parts = append(t.parts, &participant{commit: work, create: create})
+		p.pinned = p.steps.pins()
 	}
-	return c.runTransaction(ctx, t)
+	return c.runTransaction(ctx, &transaction{warehouse: warehouse, keyed: keyedOf(ctx) != nil, parts: parts})
 }
 
-// groupChanges returns a commit for each table that changes name, in the order in which they come first.
-func groupChanges(ctx context.Context, warehouse string, changes []TableChange) ([]commit, error) {
+// groupChanges returns a participant for each table that changes name, in the order in which they come first.
+func groupChanges(warehouse string, changes []TableChange) ([]*participant, error) {
 	switch {
 	case len(changes) == 0:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: there are no table changes")
 	case len(changes) > TransactionChangesMax:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", len(changes), TransactionChangesMax)
 	}
-	var idents []moorage.Identifier
-	var steps [][]metadata.Step
-	at := make(map[string]int, len(changes))
+	var parts []*participant
+	at := make(map[string]*participant, len(changes))
 	for _, change := range changes {
 		if err := change.Ident.Validate(); err != nil {
 			return nil, err
@@ -107,19 +104,15 @@ func groupChanges(ctx context.Context, warehouse string, changes []TableChange) 
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Table %s is not in the warehouse %s", change.Ident, warehouse)
 		}
 		key := cacheKey(warehouse, change.Ident.Namespace, change.Ident.Name)
-		i, again := at[key]
+		p, again := at[key]
 		if !again {
-			i = len(idents)
-			at[key] = i
-			idents, steps = append(idents, change.Ident), append(steps, nil)
+			p = &participant{ident: change.Ident}
+			at[key] = p
+			parts = append(parts, p)
 		}
-		steps[i] = append(steps[i], change.step())
+		p.steps = append(p.steps, change.step())
 	}
-	works := make([]commit, len(idents))
-	for i, ident := range idents {
-		works[i] = newCommit(ctx, ident, steps[i])
-	}
-	return works, nil
+	return parts, nil
 }
 
 // runTransaction brings t to its end.

@@ -24,6 +24,17 @@ type Table struct {
 	pointer registry.ID // zero for a staged table
 }
 
+// View is one version of a view, as loads and commits answer it.
+type View struct {
+	Identifier       moorage.Identifier
+	MetadataLocation string
+	Document         *metadata.ViewDocument
+	// Config is what the client needs to reach the files; may be nil.
+	Config map[string]string
+
+	pointer registry.ID
+}
+
 // WarehouseSpec is a request for a new warehouse.
 type WarehouseSpec struct {
 	Name             string
@@ -60,6 +71,20 @@ type CommitRequest struct {
 
 func (r CommitRequest) step() metadata.Step {
 	return metadata.Step{Requirements: r.Requirements, Updates: r.Updates}
+}
+
+// CreateViewRequest is a request for a new view.
+type CreateViewRequest struct {
+	Schema     []byte // JSON, required
+	Version    []byte // JSON, required; its ids do not matter
+	Location   string // empty: the server chooses
+	Properties map[string]string
+}
+
+// ReplaceViewRequest is a request to change one view.
+type ReplaceViewRequest struct {
+	Requirements []metadata.ViewRequirement
+	Updates      []metadata.ViewUpdate
 }
 
 // TableChange is a request to change one table of a transaction.

@@ -13,7 +13,7 @@ func checkCommand() command {
 	return command{
 		name:    "check",
 		summary: "look whether everything in the store holds together",
-		text: "Checks that every table's metadata file exists and can be read, that names and tables " +
+		text: "Checks that every table's and view's metadata file exists and can be read, that names and tables or views " +
 			"belong to each other one to one, and that no record names a missing file. Prints what is wrong, " +
 			"changes nothing, and exits with 0 if all is well and 1 if not.\n\n" +
 			"Without --uri it opens the store itself; if that is a folder, its server must be stopped.\n",
@@ -32,8 +32,8 @@ func check(ctx context.Context, c config, env environment) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stdout, "%s, %s, %s\n",
-		counted(report.Warehouses, "warehouse"), counted(report.Namespaces, "namespace"), counted(report.Tables, "table"))
+	fmt.Fprintf(env.stdout, "%s, %s, %s, %s\n",
+		counted(report.Warehouses, "warehouse"), counted(report.Namespaces, "namespace"), counted(report.Tables, "table"), counted(report.Views, "view"))
 	if len(report.Problems) == 0 {
 		fmt.Fprintln(env.stdout, "no problems")
 		return nil

@@ -130,7 +130,7 @@ func TestCheck(t *testing.T) {
 	data := t.TempDir()
 	server := startServe(t, "--data", data)
 	server.makeTable(t)
-	const clean = "1 warehouse, 1 namespace, 1 table\nno problems\n"
+	const clean = "1 warehouse, 1 namespace, 1 table, 0 views\nno problems\n"
 	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != exitDone || got.stdout != clean {
 		t.Errorf("check --uri: %+v", got)
 	}

@@ -1,0 +1,125 @@
+package catalog
+
+import (
+	"moorage"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// document is a metadata document: *metadata.Document of a table, *metadata.ViewDocument of a view. It is immutable, and
+// two are the same version if they are the same value.
+type document interface {
+	Raw() []byte
+	CostBytes() int64
+	UUID() string
+	Location() string
+	Property(name string) (string, bool)
+}
+
+// kind is what a name may stand for, with all that tables and views differ in below their verbs.
+type kind struct {
+	noun    string         // in messages
+	missing moorage.Kind   // of the error if there is none of a name
+	state   registry.State // of its entries
+	codec   string         // of its metadata files, unless its properties say otherwise; as propMetadataCodec has it
+	keep    string         // what its documents' locations begin with in the cache
+	parse   func(raw []byte) (document, error)
+
+	create, register, drop, rename, commit, commitContended Operation
+}
+
+// The kinds. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
+var (
+	aTable = &kind{
+		noun: "Table", missing: moorage.KindNoSuchTable, state: registry.StateTable, codec: "none",
+		parse:  func(raw []byte) (document, error) { return metadata.Parse(raw) },
+		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
+	}
+	aView = &kind{
+		noun: "View", missing: moorage.KindNoSuchView, state: registry.StateView, codec: codecGzip, keep: "view ",
+		parse:  func(raw []byte) (document, error) { return metadata.ParseView(raw) },
+		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView, commit: OpReplace, commitContended: OpReplaceContended,
+	}
+)
+
+// kindOf returns the kind of a pointer.
+func kindOf(pointer registry.Pointer) *kind {
+	if pointer.View {
+		return aView
+	}
+	return aTable
+}
+
+// isOf tells whether a pointer is of kind k.
+func (k *kind) isOf(pointer registry.Pointer) bool { return kindOf(pointer) == k }
+
+// other returns the kind that k is not.
+func (k *kind) other() *kind {
+	if k == aView {
+		return aTable
+	}
+	return aView
+}
+
+// noSuch says that there is none of the name.
+func (k *kind) noSuch(ident moorage.Identifier) error {
+	return moorage.Errorf(k.missing, "%s does not exist: %s", k.noun, ident)
+}
+
+// mustBeFree reports KindAlreadyExists if e is an entry, so that none of kind k can be made there.
+func (k *kind) mustBeFree(e entry, ident moorage.Identifier) error {
+	switch e.record.State {
+	case registry.StateNone:
+		return nil
+	case k.state:
+		return moorage.Errorf(moorage.KindAlreadyExists, "%s already exists: %s", k.noun, ident)
+	}
+	return moorage.Errorf(moorage.KindAlreadyExists, "%s with same name already exists: %s", k.other().noun, ident)
+}
+
+// version is one version of a table or view, as loads and mutations answer it.
+type version struct {
+	ident    moorage.Identifier
+	pointer  registry.ID // zero for a staged table
+	location string      // of the metadata file; empty for a staged table, which has none
+	document document
+	storage  storage.Store // that the files are in
+}
+
+// version returns the version of ident that found names, which is in document.
+func (r *resolved) version(ident moorage.Identifier, document document) *version {
+	return &version{ident, r.pointer.ID, r.pointer.MetadataLocation, document, r.storage}
+}
+
+// config returns what a client must know to reach the files.
+func (v *version) config() map[string]string {
+	if remote, ok := v.storage.(storage.Remote); ok {
+		return remote.ClientConfig()
+	}
+	return nil
+}
+
+// table returns v, which must be of a table, as callers get it; nil for nil.
+func (v *version) table() *Table {
+	if v == nil {
+		return nil
+	}
+	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: v.config(), pointer: v.pointer}
+}
+
+// view returns v, which must be of a view, as callers get it; nil for nil.
+func (v *version) view() *View {
+	if v == nil {
+		return nil
+	}
+	return &View{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.ViewDocument), Config: v.config(), pointer: v.pointer}
+}
+
+// outcome returns v as what a mutation answers.
+func (v *version) outcome() Outcome {
+	if _, ok := v.document.(*metadata.ViewDocument); ok {
+		return Outcome{View: v.view()}
+	}
+	return Outcome{Table: v.table()}
+}

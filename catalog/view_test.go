@@ -1,0 +1,308 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// Life of a view: each step is seen by whoever loads it, on this node and on one that knows nothing yet.
+func TestViewLife(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := f.createView("v")
+	if want := "file:///wh/ns/v/metadata/00000-"; !strings.HasPrefix(made.MetadataLocation, want) || !strings.HasSuffix(made.MetadataLocation, ".gz.metadata.json") {
+		t.Errorf("made %s, want %s….gz.metadata.json", made.MetadataLocation, want)
+	}
+	replaced, err := f.ReplaceView(f.ctx, ident("v"), newQuery(t, fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, made.Document.UUID()), "select 2"))
+	must(err)
+	must(f.RenameView(f.ctx, ident("v"), ident("w")))
+	for _, c := range []*Catalog{f.Catalog, f.other(f.store)} {
+		loaded, err := c.LoadView(f.ctx, ident("w"))
+		must(err)
+		if loaded.MetadataLocation != replaced.MetadataLocation || string(loaded.Document.Raw()) != string(replaced.Document.Raw()) || loaded.Document.CurrentVersionID() != 2 {
+			t.Errorf("loaded %s, want %s: %s", loaded.MetadataLocation, replaced.MetadataLocation, loaded.Document.Raw())
+		}
+		if err := c.ViewExists(f.ctx, ident("v")); moorage.KindOf(err) != moorage.KindNoSuchView || moorage.MessageOf(err) != "View does not exist: ns.v" {
+			t.Errorf("its old name: %v", err)
+		}
+		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, Page{})
+		must(err)
+		if !slices.Equal(names, []string{"w"}) {
+			t.Errorf("views are %q", names)
+		}
+	}
+	if err := f.DropNamespace(f.ctx, testWarehouse, ident("w").Namespace); moorage.KindOf(err) != moorage.KindNamespaceNotEmpty {
+		t.Errorf("drop of its namespace: %v", err)
+	}
+	f.wantClean()
+	must(f.DropView(f.ctx, ident("w")))
+	if _, err := f.LoadView(f.ctx, ident("w")); moorage.KindOf(err) != moorage.KindNoSuchView {
+		t.Errorf("after the drop: %v", err)
+	}
+	back, err := f.RegisterView(f.ctx, ident("back"), replaced.MetadataLocation)
+	must(err)
+	if back.pointer != made.pointer || string(back.Document.Raw()) != string(replaced.Document.Raw()) {
+		t.Errorf("taken back as %v: %s", back.pointer, back.Document.Raw())
+	}
+	f.wantClean()
+}
+
+// A name is a table's or a view's, never both, and who asks for the other finds nothing.
+func TestViewAndTableOfOneName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	f.createView("v")
+	f.createLooseView()
+	last := f.create("last")
+	if _, err := f.UnregisterTable(f.ctx, ident("last")); err != nil {
+		t.Fatal(err)
+	}
+	_, createTableErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema)})
+	_, stageErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	_, commitCreateErr := f.Commit(f.ctx, ident("v"), commitCreateRequest(t, "file:///wh/made"))
+	_, createViewErr := f.CreateView(f.ctx, ident("t"), viewRequest(""))
+	_, againErr := f.CreateView(f.ctx, ident("v"), viewRequest(""))
+	_, registerTableErr := f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+	_, overwriteErr := f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true})
+	_, registerViewErr := f.RegisterView(f.ctx, ident("t"), looseView)
+	_, loadTableErr := f.LoadTable(f.ctx, ident("v"))
+	_, loadViewErr := f.LoadView(f.ctx, ident("t"))
+	_, commitErr := f.Commit(f.ctx, ident("v"), setProperty(t, "a", "b"))
+	_, replaceErr := f.ReplaceView(f.ctx, ident("t"), setViewProperty(t, "a", "b"))
+	_, unregisterErr := f.UnregisterTable(f.ctx, ident("v"))
+	_, tableOfViewErr := f.RegisterTable(f.ctx, ident("x"), RegisterRequest{MetadataLocation: looseView})
+	_, viewOfTableErr := f.RegisterView(f.ctx, ident("x"), last.MetadataLocation)
+	for _, test := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"create a table", createTableErr, "already exists: View with same name already exists: ns.v"},
+		{"stage a table", stageErr, "already exists: View with same name already exists: ns.v"},
+		{"make a table by a commit", commitCreateErr, "already exists: View with same name already exists: ns.v"},
+		{"create a view", createViewErr, "already exists: Table with same name already exists: ns.t"},
+		{"create it again", againErr, "already exists: View already exists: ns.v"},
+		{"register a table", registerTableErr, "already exists: View with same name already exists: ns.v"},
+		{"register a table over it", overwriteErr, "already exists: View with same name already exists: ns.v"},
+		{"register a view", registerViewErr, "already exists: Table with same name already exists: ns.t"},
+		{"load a table", loadTableErr, "no such table: Table does not exist: ns.v"},
+		{"load a view", loadViewErr, "no such view: View does not exist: ns.t"},
+		{"commit", commitErr, "no such table: Table does not exist: ns.v"},
+		{"replace", replaceErr, "no such view: View does not exist: ns.t"},
+		{"table in a transaction", f.transact(on("t", setProperty(t, "a", "b")), on("v", setProperty(t, "a", "b"))), "no such table: Table does not exist: ns.v"},
+		{"table exists", f.TableExists(f.ctx, ident("v")), "no such table: Table does not exist: ns.v"},
+		{"view exists", f.ViewExists(f.ctx, ident("t")), "no such view: View does not exist: ns.t"},
+		{"drop a table", f.DropTable(f.ctx, ident("v"), DropOptions{Purge: true}), "no such table: Table does not exist: ns.v"},
+		{"drop a view", f.DropView(f.ctx, ident("t")), "no such view: View does not exist: ns.t"},
+		{"unregister", unregisterErr, "no such table: Table does not exist: ns.v"},
+		{"rename a table", f.RenameTable(f.ctx, ident("v"), ident("x")), "no such table: Table does not exist: ns.v"},
+		{"rename a view", f.RenameView(f.ctx, ident("t"), ident("x")), "no such view: View does not exist: ns.t"},
+		{"rename a table to it", f.RenameTable(f.ctx, ident("t"), ident("v")), "already exists: Cannot rename ns.t to ns.v. View already exists"},
+		{"rename a view to it", f.RenameView(f.ctx, ident("v"), ident("t")), "already exists: Cannot rename ns.v to ns.t. Table already exists"},
+		{"rename a view to itself", f.RenameView(f.ctx, ident("v"), ident("v")), "already exists: Cannot rename ns.v to ns.v. View already exists"},
+		{"register a view's file as a table", tableOfViewErr, "bad request: "},
+		{"register a table's file as a view", viewOfTableErr, "bad request: "},
+	} {
+		if got := answerText(Outcome{}, test.err); !strings.HasPrefix(got, test.want) || strings.HasSuffix(test.want, "ns.v") && got != test.want {
+			t.Errorf("%s: %s, want %s", test.what, got, test.want)
+		}
+	}
+	for k, want := range map[*kind]string{aTable: "ns:t", aView: "ns:view v"} {
+		if got := f.contents(f.Catalog, k, ident("t").Namespace); !slices.Equal(got, []string{want}) {
+			t.Errorf("there is %q, want %q", got, want)
+		}
+	}
+	f.wantClean()
+}
+
+// The view-uuid of a view, live or dropped, is not a table's, nor the other way round.
+func TestUUIDOfAView(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.createLooseView()
+	if _, err := f.RegisterView(f.ctx, ident("v"), looseView); err != nil {
+		t.Fatal(err)
+	}
+	wantTaken := func(when string, err error) {
+		t.Helper()
+		if moorage.KindOf(err) != moorage.KindAlreadyExists || !strings.Contains(moorage.MessageOf(err), "with same UUID") {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	table := strings.ReplaceAll(string(f.create("other").Document.Raw()), "/wh/ns/other", "/wh/made")
+	document, err := f.LoadTable(f.ctx, ident("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "file:///wh/made/metadata/00000-x.metadata.json"
+	if err := f.files.Create(f.ctx, file, []byte(strings.ReplaceAll(table, document.Document.UUID(), looseViewUUID))); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"live", "dropped"} {
+		_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file})
+		wantTaken("register a table, the view is "+when, err)
+		_, err = f.Commit(f.ctx, ident("t"), commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
+			{"action":"set-location","location":"file:///wh/made"},{"action":"add-schema","schema":%s,"last-column-id":2},{"action":"set-current-schema","schema-id":-1},
+			{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
+			{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1}]`, looseViewUUID, testSchema)))
+		wantTaken("make a table by a commit, the view is "+when, err)
+		if when == "live" {
+			_, err := f.RegisterView(f.ctx, ident("w"), looseView)
+			wantTaken("register it once more", err)
+			if err := f.DropView(f.ctx, ident("v")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.clock.Advance(f.undropWindow + time.Hour)
+	if err := f.endWindows(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file}); err != nil {
+		t.Errorf("when its undrop window is over: %v", err)
+	}
+	if _, err := f.RegisterView(f.ctx, ident("v"), looseView); moorage.KindOf(err) != moorage.KindAlreadyExists {
+		t.Errorf("then the uuid is the table's: %v", err)
+	}
+	f.wantClean()
+}
+
+// Replaces that race are applied one on top of the other: no version is lost, and each has an id of its own.
+func TestReplacesThatRace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	made := f.createView("v")
+	if _, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "version.history.num-entries", "1000")); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []*Catalog{f.Catalog, f.other(f.store), f.other(f.store)}
+	same := fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, made.Document.UUID())
+	const clients, each = 6, 10
+	var all sync.WaitGroup
+	for client := range clients {
+		requests := make([]ReplaceViewRequest, each)
+		for i := range requests {
+			requests[i] = newQuery(t, same, fmt.Sprintf("select %d, %d", client, i))
+		}
+		all.Go(func() {
+			for _, request := range requests {
+				if _, err := nodes[client%len(nodes)].ReplaceView(f.ctx, ident("v"), request); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	view, err := f.LoadView(f.ctx, ident("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client := range clients {
+		for i := range each {
+			if n := strings.Count(string(view.Document.Raw()), fmt.Sprintf("%q", fmt.Sprintf("select %d, %d", client, i))); n != 1 {
+				t.Errorf("version %d of client %d is there %d times", i, client, n)
+			}
+		}
+	}
+	if id := view.Document.CurrentVersionID(); id != 1+clients*each {
+		t.Errorf("the current version is %d, want %d", id, 1+clients*each)
+	}
+	f.wantClean()
+}
+
+// What a replace requires is looked at in each attempt, and a failure changes nothing.
+func TestReplaceRequires(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	made := f.createView("v")
+	_, err := f.ReplaceView(f.ctx, ident("v"), newQuery(t, `[{"type":"assert-view-uuid","uuid":"00000000-0000-4000-8000-000000000000"}]`, "select 2"))
+	if moorage.KindOf(err) != moorage.KindCommitFailed {
+		t.Errorf("another uuid: %v", err)
+	}
+	same, err := f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[]`))
+	if err != nil || same.MetadataLocation != made.MetadataLocation {
+		t.Errorf("a replace by nothing: %v, %v", same, err)
+	}
+	again, err := f.ReplaceView(f.ctx, ident("v"), newQuery(t, `[]`, "select 1"))
+	if err != nil || again.MetadataLocation != made.MetadataLocation {
+		t.Errorf("a replace by the version that is there: %v, %v", again, err)
+	}
+}
+
+// Where a view's files go: to its location, which nobody else gets, or where its properties say; compressed unless those say no.
+func TestViewLocations(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	request := viewRequest("file:///wh/mine/")
+	request.Properties = map[string]string{propMetadataPath: "file:///wh/elsewhere", propMetadataCodec: "none"}
+	view, err := f.CreateView(f.ctx, ident("v"), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.Document.Location() != "file:///wh/mine" || !strings.HasPrefix(view.MetadataLocation, "file:///wh/elsewhere/00000-") || strings.Contains(view.MetadataLocation, ".gz.") {
+		t.Errorf("location %s, file %s", view.Document.Location(), view.MetadataLocation)
+	}
+	for what, err := range map[string]error{
+		"a table in it":          createTableAt(ident("t"), "file:///wh/mine/t")(f.ctx, f.Catalog),
+		"a view at it":           createViewAt(ident("w"), "file:///wh/mine")(f.ctx, f.Catalog),
+		"a view outside":         createViewAt(ident("w"), "file:///other/w")(f.ctx, f.Catalog),
+		"a view around it":       createViewAt(ident("w"), "file:///wh")(f.ctx, f.Catalog),
+		"metadata files outside": replaceView(ident("v"), setViewProperty(t, propMetadataPath, "file:///other/v"))(f.ctx, f.Catalog),
+		"a location outside":     replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///other/v"}]`))(f.ctx, f.Catalog),
+	} {
+		if moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	moved, err := f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/moved"}]`))
+	if err != nil || moved.Document.Location() != "file:///wh/moved" {
+		t.Fatalf("moved: %v, %v", moved, err)
+	}
+	for _, claimed := range []string{"file:///wh/mine", "file:///wh/moved"} {
+		if err := createTableAt(ident("t"), claimed)(f.ctx, f.Catalog); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("a table at %s: %v", claimed, err)
+		}
+	}
+	f.wantClean()
+}
+
+// A view's records end with its undrop window: its location is free then, and its files stay.
+func TestUndropWindowOfAView(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	view := f.createView("v")
+	if err := f.DropView(f.ctx, ident("v")); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(f.undropWindow + time.Hour)
+	if err := f.endWindows(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []registry.Table{registry.TablePointer, registry.TableUUID, registry.TableEntry, registry.TableTask} {
+		records, err := f.store.List(f.ctx, table, "", "", registry.ListLimitMax)
+		if err != nil || len(records) > 0 {
+			t.Errorf("%v: %d records are left, %v", table, len(records), err)
+		}
+	}
+	if _, err := f.files.Stat(f.ctx, view.MetadataLocation); err != nil {
+		t.Error(err)
+	}
+	again, err := f.RegisterView(f.ctx, ident("v"), view.MetadataLocation)
+	if err != nil || again.pointer == view.pointer {
+		t.Errorf("registered again as %v: %v", again, err)
+	}
+}

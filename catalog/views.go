@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/metadata"
+)
+
+// ListViews returns the names of the views in a namespace, ordered, and the After of the
+// next page, "" if this is the last.
+//
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
+func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+	names, next, err = c.listEntries(ctx, aView, warehouse, ns, page)
+	return names, next, moorage.Annotate("catalog.ListViews", ns.String(), err)
+}
+
+// CreateView makes a view. It has a name and a location to itself, as a table has.
+//
+// Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
+func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
+	made, err := c.create(ctx, ident, creation{
+		kind: aView, location: request.Location,
+		build: func(location string, env metadata.Env) (document, error) { return request.build(location, env) },
+	})
+	return made.view(), moorage.Annotate("catalog.CreateView", ident.String(), err)
+}
+
+// build returns the document of the view that is to live at location.
+func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.ViewDocument, error) {
+	return metadata.NewView(metadata.CreateView{Location: location, Schema: r.Schema, Version: r.Version, Properties: r.Properties}, env)
+}
+
+// LoadView returns the current version of a view. It takes no locks and, for a view loaded before, makes
+// one read of the store.
+//
+// Errors: KindNoSuchView, also if the namespace is missing or there is a table of that name; KindNotFound if the
+// metadata file is missing. Source: REST specification, loadView.
+func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View, error) {
+	_, loaded, err := c.load(ctx, aView, ident)
+	return loaded.view(), moorage.Annotate("catalog.LoadView", ident.String(), err)
+}
+
+// ViewExists returns nil if there is such a view, else the error that LoadView returns. It does
+// not look at the metadata file.
+func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
+	_, err := c.resolve(ctx, aView, ident)
+	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
+}
+
+// ReplaceView changes one view, as Commit does one table. Replaces that race are applied one on top of the other, as
+// long as their requirements hold; and the only one that the specification has is the view-uuid.
+//
+// Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST specification, replaceView.
+func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (*View, error) {
+	replaced, err := c.commit(ctx, newCommit(ctx, aView, ident, viewEdit(request)))
+	return replaced.view(), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
+}
+
+// viewEdit is the edit of a view.
+type viewEdit ReplaceViewRequest
+
+func (e viewEdit) check(base document) error {
+	return metadata.CheckView(base.(*metadata.ViewDocument), e.Requirements)
+}
+
+func (e viewEdit) next(base document, env metadata.Env) (document, error) {
+	if err := e.check(base); err != nil {
+		return nil, err
+	}
+	return base.(*metadata.ViewDocument).Apply(e.Updates, env)
+}
+
+// replays is false: a version that is added again is the one that is there (see metadata.ViewDocument.Apply).
+func (e viewEdit) replays(document) bool { return false }
+
+func (e viewEdit) pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
+
+// DropView takes a view's name away. The pointer and its claims are kept for the undrop window, the files are left alone, and the
+// metadata file need not be there.
+//
+// Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification, dropView.
+func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
+	err := c.withNamed(ctx, aView, OpDropView, ident, func(ctx context.Context, n named) error {
+		return c.tryDrop(ctx, aView, n, DropOptions{})
+	})
+	return moorage.Annotate("catalog.DropView", ident.String(), err)
+}
+
+// RenameView gives a view another name in the same warehouse. Its pointer, and the location of its metadata, stay.
+//
+// Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
+// Source: REST specification, renameView.
+func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
+	return moorage.Annotate("catalog.RenameView", from.String(), c.rename(ctx, aView, from, to))
+}
+
+// RegisterView makes a view of a metadata file that exists; the file is named as it was given and nothing is
+// written. A view-uuid that belongs to a dropped view takes that one back, with its pointer.
+//
+// Errors: those of RegisterTable. Durable when it returns. Source: REST specification, registerView.
+func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
+	registered, err := c.register(ctx, aView, ident, RegisterRequest{MetadataLocation: metadataLocation})
+	return registered.view(), moorage.Annotate("catalog.RegisterView", ident.String(), err)
+}
