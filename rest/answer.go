@@ -30,7 +30,7 @@ func (s *server) answerJSON(w http.ResponseWriter, r *http.Request, value any) e
 	}
 	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
-	header.Set("Vary", varyEncoding)
+	header["Vary"] = varyEncodingValues
 	if len(body) >= compressBytesMin && acceptsGzip(r) {
 		if body, err = s.gzipped(body); err != nil {
 			return moorage.E("rest.answerJSON", "", moorage.KindInternal, err)
@@ -53,6 +53,7 @@ func answerNothing(w http.ResponseWriter) error {
 var (
 	contentTypeJSON     = []string{"application/json"}
 	contentEncodingGzip = []string{"gzip"}
+	varyEncodingValues  = []string{varyEncoding}
 	varyLoadValues      = []string{varyLoad}
 )
 

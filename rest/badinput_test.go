@@ -42,6 +42,7 @@ const (
 	noWarehouse   = "NoSuchWarehouseException"
 	noNamespace   = "NoSuchNamespaceException"
 	noTable       = "NoSuchTableException"
+	noView        = "NoSuchViewException"
 	notFound      = "NotFoundException"
 	noRoute       = "NoSuchRouteException"
 	noMethod      = "MethodNotAllowedException"
@@ -53,19 +54,26 @@ const (
 
 // Paths of the operations that take a body.
 const (
-	pathNamespaces = "/v1/namespaces"
-	pathProperties = "/v1/namespaces/ns/properties"
-	pathTables     = "/v1/namespaces/ns/tables"
-	pathTable      = "/v1/namespaces/ns/tables/t"
-	pathRegister   = "/v1/namespaces/ns/register"
-	pathRename     = "/v1/tables/rename"
-	pathMetrics    = "/v1/namespaces/ns/tables/t/metrics"
-	pathTransact   = "/v1/transactions/commit"
+	pathNamespaces   = "/v1/namespaces"
+	pathProperties   = "/v1/namespaces/ns/properties"
+	pathTables       = "/v1/namespaces/ns/tables"
+	pathTable        = "/v1/namespaces/ns/tables/t"
+	pathRegister     = "/v1/namespaces/ns/register"
+	pathRename       = "/v1/tables/rename"
+	pathMetrics      = "/v1/namespaces/ns/tables/t/metrics"
+	pathTransact     = "/v1/transactions/commit"
+	pathViews        = "/v1/namespaces/ns/views"
+	pathView         = "/v1/namespaces/ns/views/view"
+	pathRegisterView = "/v1/namespaces/ns/register-view"
+	pathRenameView   = "/v1/views/rename"
 )
 
 // pathsWithBody returns the paths of all operations that take a body.
 func pathsWithBody() []string {
-	return []string{pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics, pathTransact}
+	return []string{
+		pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics, pathTransact,
+		pathViews, pathView, pathRegisterView, pathRenameView,
+	}
 }
 
 func parseURL(t testing.TB, path string) *url.URL {
@@ -79,13 +87,13 @@ func parseURL(t testing.TB, path string) *url.URL {
 
 // faultsMin is how many different faults the table must hold; the same fault of another operation
 // does not count again.
-const faultsMin = 150
+const faultsMin = 200
 
 // Each row is refused with its status and its type, and leaves no trace.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	uuid := w.fill()
+	uuid, view := w.fill(), w.viewUUID()
 	limited := rest.New(rest.Config{Catalog: w.catalog, BodyBytesMax: limitedBytes})
 	categories := []badCategory{
 		{"malformed JSON", malformedRows()},
@@ -108,6 +116,11 @@ func TestBadInput(t *testing.T) {
 		{"updates", updateRows(uuid)},
 		{"requirements", requirementRows(uuid)},
 		{"transactions", transactionRows(uuid)},
+		{"versions of views", viewVersionRows()},
+		{"locations of views", w.viewLocationRows(view)},
+		{"unknown updates and requirements of views", unknownViewRows(view)},
+		{"updates of views", viewUpdateRows(view)},
+		{"requirements of views", viewRequirementRows()},
 	}
 	wantManyFaults(t, categories)
 	before := w.dump()
@@ -128,7 +141,7 @@ func TestBadInput(t *testing.T) {
 	}
 	wantSpecifiedStatuses(t, w)
 	wantSpecifiedStatuses(t, limited)
-	if got := len(answered(t, w)); got != 18-2 { // a HEAD has no body that could say what is wrong
+	if got := len(answered(t, w)); got != 26-3 { // a HEAD has no body that could say what is wrong
 		t.Errorf("%d operations were asked", got)
 	}
 	w.wantClean()
@@ -239,6 +252,12 @@ func duplicateRows() (rows []bad) {
 	add("in an update's content", pathTable, `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b","a":"c"}}]}`)
 	add("in a snapshot's summary", pathTable, `{"requirements":[],"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":8,"summary":{"operation":"append","operation":"delete"}}}]}`)
 	add("in a requirement", pathTable, `{"requirements":[{"type":"assert-ref-snapshot-id","ref":"main","ref":"x","snapshot-id":null}],"updates":[]}`)
+	add("in a view's version", pathViews, `{"name":"new","schema":`+schemaJSON+`,"view-version":{"version-id":1,"version-id":1}}`)
+	add("a view's property", pathViews, `{"name":"new","schema":`+schemaJSON+`,"view-version":`+versionJSON+`,"properties":{"k":"1","k":"2"}}`)
+	add("list of updates", pathView, `{"updates":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`)
+	add("in an update", pathView, `{"updates":[{"action":"set-location","action":"remove-properties","removals":["a"]}]}`)
+	add("in an identifier", pathRenameView, `{"source":{"namespace":["ns"],"name":"view","name":"view2"},"destination":{"namespace":["ns"],"name":"new"}}`)
+	add("a location of metadata", pathRegisterView, `{"name":"new","metadata-location":"file:///x","metadata-location":"file:///y"}`)
 	add("in an identifier", pathRename, `{"source":{"namespace":["ns"],"name":"t","name":"u"},"destination":{"namespace":["ns"],"name":"v"}}`)
 	add("a destination", pathRename, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":"v"},"destination":{"namespace":["ns"],"name":"w"}}`)
 	return rows
@@ -286,6 +305,9 @@ func deepRows() (rows []bad) {
 		lists = fmt.Sprintf(`{"type":"list","element-id":%d,"element-required":false,"element":%s}`, id+2, lists)
 	}
 	add("types that JSON could carry", pathTables, field(lists))
+	add("lists of lists", pathViews, strings.TrimSuffix(field(nested(`{"type":"list","element-id":2,"element-required":false,"element":`, `"int"`, "}", deep)), "}")+`,"view-version":`+versionJSON+`}`)
+	add("in a view's version", pathViews, `{"name":"new","schema":`+schemaJSON+`,"view-version":`+nested(`{"summary":`, "1", "}", deep)+`}`)
+	add("in an update", pathView, `{"updates":[`+nested(`{"action":`, `"x"`, "}", deep)+`]}`)
 	add("in a requirement", pathTable, `{"requirements":[`+nested(`{"type":`, `"x"`, "}", deep)+`],"updates":[]}`)
 	add("in an update", pathTable, `{"requirements":[],"updates":[`+nested(`{"action":`, `"x"`, "}", deep)+`]}`)
 	add("in what an update would keep", pathTable, `{"requirements":[],"updates":[{"action":"set-statistics","statistics":{"x":`+nested("[", "", "]", 505)+`}}]}`)
@@ -317,6 +339,9 @@ func largeRows(uuid string) (rows []bad) {
 	add("the last byte not UTF-8", pathNamespaces, `{"namespace":["a"],"x":"`+strings.Repeat("x", size)+"\xff\"}")
 	add("torn before the last bracket", pathNamespaces, `{"namespace":["a"],"x":"`+strings.Repeat("x", size)+`"`)
 	add("an unknown update behind many", pathTable, `{"requirements":[],"updates":[`+strings.Repeat(`{"action":"set-properties","updates":{"a":"`+kilobyte+`"}},`, size>>10)+`{"action":"x"}]}`)
+	add("queries of a view, the last for a dialect that has one", pathViews, `{"name":"new","schema":`+schemaJSON+`,"view-version":{"version-id":1,"timestamp-ms":1,"schema-id":0,"summary":{},"default-namespace":[],`+
+		`"representations":[`+manyQueries(size>>10, kilobyte)+`,{"type":"sql","sql":"select 1","dialect":"D7"}]}}`)
+	rows[len(rows)-1].kind = illegal
 	rows = append(rows, bad{fault: "a requirement that fails behind many", method: "POST", path: pathTable, status: 409, kind: commitFailed,
 		body: `{"requirements":[` + strings.Repeat(`{"type":"assert-table-uuid","uuid":"`+uuid+`","x":"`+kilobyte+`"},`, size>>10) + `{"type":"assert-current-schema-id","current-schema-id":7}],"updates":[]}`})
 	return rows

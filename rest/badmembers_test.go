@@ -28,6 +28,14 @@ func missingMemberRows() (rows []bad) {
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{}}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"]}}`,
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"name":"v"}}`, `{"source":{"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
 	add(pathMetrics, `{}`, `{"report-type":null}`, `{"table-name":"ns.t","snapshot-id":1}`)
+	schema, version := `"schema":`+schemaJSON, `"view-version":`+versionJSON
+	add(pathViews, `{}`, `{"name":"new",`+schema+`}`, `{"name":"new",`+version+`}`, `{`+schema+`,`+version+`}`, `{"name":null,`+schema+`,`+version+`}`, `{"name":"new","schema":null,`+version+`}`,
+		`{"name":"new",`+schema+`,"view-version":null}`, `{"name":"new",`+schema+`,"version":`+versionJSON+`}`)
+	add(pathView, `{}`, `{"requirements":[]}`, `{"update":[{"action":"set-properties","updates":{"a":"b"}}]}`, `{"requirements":[],"Updates":[{"action":"set-properties","updates":{"a":"b"}}]}`,
+		`{"identifier":{},"updates":[]}`, `{"identifier":{"namespace":["ns"]},"updates":[]}`, `{"identifier":{"name":"view"},"updates":[]}`)
+	add(pathRegisterView, `{}`, `{"name":"new"}`, `{"metadata-location":"file:///x"}`, `{"name":"new","metadata-location":null}`, `{"name":null,"metadata-location":"file:///x"}`, `{"name":"new","metadata_location":"file:///x"}`)
+	add(pathRenameView, `{}`, `{"source":`+identifier("ns", "view")+`}`, `{"destination":`+identifier("ns", "new")+`}`, `{"source":null,"destination":null}`,
+		rename(identifier("ns", "view"), `{}`), rename(identifier("ns", "view"), `{"namespace":["ns"]}`), rename(identifier("ns", "view"), `{"name":"new"}`), rename(`{"name":"view"}`, identifier("ns", "new")))
 	return rows
 }
 
@@ -56,12 +64,22 @@ func wrongTypeRows() (rows []bad) {
 	add(pathRename, `{"source":"ns.t","destination":"ns.v"}`, `{"source":["ns","t"],"destination":["ns","v"]}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":"ns","name":"v"}}`,
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":5}}`, `{"source":{"namespace":[5],"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
 	add(pathMetrics, `{"report-type":5}`, `{"report-type":["scan-report"]}`, `{"report-type":{}}`)
+	version := `"view-version":` + versionJSON
+	both := schema + `,` + version
+	add(pathViews, `{"name":1,`+both+`}`, `{"name":["new"],`+both+`}`, `{"name":"new","schema":"struct",`+version+`}`, `{"name":"new","schema":[],`+version+`}`, `{"name":"new",`+schema+`,"view-version":[]}`,
+		`{"name":"new",`+schema+`,"view-version":"select 1"}`, `{"name":"new",`+schema+`,"view-version":1}`, `{"name":"new",`+both+`,"location":5}`, `{"name":"new",`+both+`,"location":["file:///x"]}`,
+		`{"name":"new",`+both+`,"properties":["a"]}`, `{"name":"new",`+both+`,"properties":"a"}`, `{"name":"new",`+both+`,"properties":{"a":true}}`, `{"name":"new",`+both+`,"properties":{"a":null}}`)
+	add(pathView, `{"updates":{}}`, `{"updates":5}`, `{"updates":"x"}`, `{"updates":{"action":"set-properties"}}`, `{"requirements":{},"updates":[]}`, `{"requirements":"x","updates":[]}`, `{"requirements":true,"updates":[]}`,
+		`{"identifier":"ns.view","updates":[]}`, `{"identifier":["ns","view"],"updates":[]}`, `{"identifier":{"namespace":"ns","name":"view"},"updates":[]}`, `{"identifier":{"namespace":["ns"],"name":["view"]},"updates":[]}`)
+	add(pathRegisterView, `{"name":"new","metadata-location":5}`, `{"name":"new","metadata-location":["file:///x"]}`, `{"name":["new"],"metadata-location":"file:///x"}`, `{"name":5,"metadata-location":"file:///x"}`)
+	add(pathRenameView, `{"source":"ns.view","destination":"ns.new"}`, `{"source":["ns","view"],"destination":["ns","new"]}`, rename(identifier("ns", "view"), `{"namespace":"ns","name":"new"}`),
+		rename(identifier("ns", "view"), `{"namespace":["ns"],"name":5}`), rename(`{"namespace":[5],"name":"view"}`, identifier("ns", "new")))
 	return rows
 }
 
 // outOfBoundsRows: members of the right type whose values cannot be.
 func outOfBoundsRows() (rows []bad) {
-	rows = append(rows, bodyRow(pathRegister, `{"name":"new","metadata-location":""}`),
+	rows = append(rows, bodyRow(pathRegister, `{"name":"new","metadata-location":""}`), bodyRow(pathRegisterView, `{"name":"new","metadata-location":""}`),
 		bodyRow(pathMetrics, `{"report-type":""}`), bodyRow(pathMetrics, `{"report-type":"other-report"}`), bodyRow(pathMetrics, `{"report-type":"SCAN-REPORT"}`))
 	row := bodyRow(pathProperties, `{"removals":["k"],"updates":{"k":"w"}}`)
 	row.status, row.kind = 422, unprocessable

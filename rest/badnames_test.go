@@ -27,6 +27,9 @@ func pathNameRows() (rows []bad) {
 		add(name.fault, "POST", pathTables+"/"+name.escaped, commit)
 		add(name.fault, "DELETE", pathTables+"/"+name.escaped, "")
 		add(name.fault, "POST", pathTables+"/"+name.escaped+"/unregister", "")
+		add(name.fault, "GET", pathViews+"/"+name.escaped, "")
+		add(name.fault, "POST", pathViews+"/"+name.escaped, commit)
+		add(name.fault, "DELETE", pathViews+"/"+name.escaped, "")
 	}
 	for _, ns := range []struct{ fault, escaped string }{
 		{"namespace NUL", "%00"}, {"namespace with NUL", "ns%00"}, {"namespace not UTF-8", "%ff"}, {"first level empty", "%1Fns"}, {"last level empty", "ns%1F"},
@@ -37,6 +40,10 @@ func pathNameRows() (rows []bad) {
 		add(ns.fault, "GET", pathNamespaces+"?parent="+ns.escaped, "")
 		add(ns.fault, "POST", pathNamespaces+"/"+ns.escaped+"/properties", `{"updates":{"a":"b"}}`)
 		add(ns.fault, "POST", pathNamespaces+"/"+ns.escaped+"/tables", `{"name":"new","schema":`+schemaJSON+`}`)
+		add(ns.fault, "GET", pathNamespaces+"/"+ns.escaped+"/views", "")
+		add(ns.fault, "POST", pathNamespaces+"/"+ns.escaped+"/views", viewJSON("new"))
+		add(ns.fault, "POST", pathNamespaces+"/"+ns.escaped+"/register-view", `{"name":"new","metadata-location":"file:///x"}`)
+		add(ns.fault, "GET", pathNamespaces+"/"+ns.escaped+"/views/view", "")
 	}
 	for _, warehouse := range []struct{ fault, escaped string }{
 		{"warehouse NUL", "%00"}, {"warehouse not UTF-8", "%ff"}, {"warehouse with separator", "w%1F"}, {"warehouse too long", longName}, {"warehouse longer than a store's key", strings.Repeat("w", 9000)},
@@ -44,8 +51,11 @@ func pathNameRows() (rows []bad) {
 		add(warehouse.fault, "GET", "/v1/"+warehouse.escaped+"/namespaces", "")
 		add(warehouse.fault, "GET", "/v1/"+warehouse.escaped+"/namespaces/ns/tables/t", "")
 		add(warehouse.fault, "POST", "/v1/"+warehouse.escaped+"/namespaces", `{"namespace":["a"]}`)
+		add(warehouse.fault, "GET", "/v1/"+warehouse.escaped+"/namespaces/ns/views/view", "")
+		add(warehouse.fault, "POST", "/v1/"+warehouse.escaped+"/views/rename", rename(identifier("ns", "view"), identifier("ns", "new")))
 	}
 	add("no namespace before a table", "GET", "/v1/namespaces//tables/t", "")
+	add("no namespace before a view", "GET", "/v1/namespaces//views/view", "")
 	return rows
 }
 
@@ -67,6 +77,12 @@ func bodyNameRows() (rows []bad) {
 		add(pathRename, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns",NAME],"name":"v"}}`)
 		add(pathRename, `{"source":{"namespace":["ns"],"name":NAME},"destination":{"namespace":["ns"],"name":"v"}}`)
 		add(pathTable, `{"identifier":{"namespace":["ns"],"name":NAME},"requirements":[],"updates":[]}`)
+		add(pathViews, `{"name":NAME,"schema":`+schemaJSON+`,"view-version":`+versionJSON+`}`)
+		add(pathView, `{"identifier":{"namespace":["ns"],"name":NAME},"updates":[]}`)
+		add(pathRegisterView, `{"name":NAME,"metadata-location":"file:///x.metadata.json"}`)
+		add(pathRenameView, rename(identifier("ns", "view"), `{"namespace":["ns"],"name":NAME}`))
+		add(pathRenameView, rename(identifier("ns", "view"), `{"namespace":["ns",NAME],"name":"new"}`))
+		add(pathRenameView, rename(`{"namespace":["ns"],"name":NAME}`, identifier("ns", "new")))
 	}
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 400, kind: badRequest})
@@ -76,6 +92,9 @@ func bodyNameRows() (rows []bad) {
 	add("no levels", pathRename, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":[],"name":"v"}}`)
 	add("another table than the path's", pathTable, `{"identifier":{"namespace":["ns"],"name":"u"},"requirements":[],"updates":[]}`)
 	add("another table than the path's, by case", pathTable, `{"identifier":{"namespace":["ns"],"name":"T"},"requirements":[],"updates":[]}`)
+	add("no levels", pathRenameView, rename(identifier("ns", "view"), `{"namespace":[],"name":"new"}`))
+	add("another view than the path's", pathView, `{"identifier":`+identifier("ns", "view2")+`,"updates":[]}`)
+	add("another namespace than the path's", pathView, `{"identifier":`+identifier("empty", "view")+`,"updates":[]}`)
 	add("another namespace than the path's", pathTable, `{"identifier":{"namespace":["ns","child"],"name":"t"},"requirements":[],"updates":[]}`)
 	return rows
 }
@@ -95,12 +114,16 @@ func absentRows() (rows []bad) {
 		add("GET", pathTables+"/NAME", "", noTable)
 		add("DELETE", pathTables+"/NAME", "", noTable)
 		add("POST", pathTables+"/NAME", `{"requirements":[],"updates":[]}`, noTable)
+		add("GET", pathViews+"/NAME", "", noView)
+		add("DELETE", pathViews+"/NAME", "", noView)
+		add("POST", pathViews+"/NAME", `{"requirements":[],"updates":[]}`, noView)
 		add("GET", pathNamespaces+"/NAME", "", noNamespace)
 		add("DELETE", pathNamespaces+"/NAME", "", noNamespace)
 		add("GET", pathNamespaces+"?parent=NAME", "", noNamespace)
 		add("GET", "/v1/config?warehouse=NAME", "", noWarehouse)
 	}
 	table := `{"name":"new","schema":` + schemaJSON + `}`
+	rows = append(rows, absentViewRows()...)
 	return append(rows, []bad{
 		{fault: "warehouse", method: "GET", path: "/v1/missing/namespaces", status: 404, kind: noWarehouse},
 		{fault: "warehouse", method: "POST", path: "/v1/missing/namespaces", body: `{"namespace":["a"]}`, status: 404, kind: noWarehouse},
@@ -142,7 +165,7 @@ func rename(source, destination string) string {
 
 // takenRows: names that are taken already.
 func takenRows() []bad {
-	return []bad{
+	return append(takenViewRows(), []bad{
 		{fault: "namespace", method: "POST", path: pathNamespaces, body: `{"namespace":["ns"]}`, status: 409, kind: alreadyExists},
 		{fault: "namespace with equal properties", method: "POST", path: pathNamespaces, body: `{"namespace":["ns"],"properties":{"k":"v"}}`, status: 409, kind: alreadyExists},
 		{fault: "child", method: "POST", path: pathNamespaces, body: `{"namespace":["ns","child"],"properties":{"a":"b"}}`, status: 409, kind: alreadyExists},
@@ -151,7 +174,7 @@ func takenRows() []bad {
 		{fault: "table to stage", method: "POST", path: pathTables, body: `{"name":"t","stage-create":true,"schema":` + schemaJSON + `}`, status: 409, kind: alreadyExists},
 		{fault: "table to register", method: "POST", path: pathRegister, body: `{"name":"t","metadata-location":"file:///x.metadata.json"}`, status: 409, kind: alreadyExists},
 		{fault: "table to rename to", method: "POST", path: pathRename, body: rename(identifier("ns", "t"), identifier("ns", "u")), status: 409, kind: alreadyExists},
-	}
+	}...)
 }
 
 // routeRows: paths and methods that lead nowhere.
@@ -159,7 +182,7 @@ func routeRows() (rows []bad) {
 	add := func(fault, method, path, body string, status int, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: status, kind: kind})
 	}
-	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/config/", "/v1/oauth/tokens", "/v1/namespaces/ns/views", "/v1/namespaces/ns/functions", "/v1/a/b/namespaces"} {
+	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/config/", "/v1/oauth/tokens", "/v1/namespaces/ns/functions", "/v1/views", "/v1/namespaces/ns/view", "/v1/a/b/namespaces"} {
 		add("no route "+path, "GET", path, "", 404, noRoute)
 	}
 	add("no name of a table", "GET", "/v1/namespaces/ns/tables/", "", 404, noRoute)
@@ -170,13 +193,16 @@ func routeRows() (rows []bad) {
 	add("slash behind a table", "DELETE", pathTable+"/", "", 404, noRoute)
 	add("way up", "DELETE", "/v1/namespaces/ns/tables/t/../u", "", 404, noRoute)
 	add("way up from a folder of the server", "GET", "/metrics/../../etc/passwd", "", 404, noRoute)
-	add("operation that is not served", "POST", "/v1/default/namespaces/ns/views", `{}`, 404, noRoute)
+	add("no name of a view", "GET", "/v1/namespaces/ns/views/", "", 404, noRoute)
+	add("no name of a view", "DELETE", "/v1/namespaces/ns/views/", "", 404, noRoute)
+	add("slash behind a view", "DELETE", pathView+"/", "", 404, noRoute)
+	add("below a view", "POST", pathView+"/unregister", "", 404, noRoute)
 	add("scan planning", "POST", pathTable+"/plan", `{}`, 404, noRoute)
 	add("credentials", "GET", pathTable+"/credentials", "", 404, noRoute)
-	add("view", "POST", "/v1/namespaces/ns/views", `{}`, 404, noRoute)
 	for _, row := range []struct{ method, path string }{
 		{"PUT", "/v1/namespaces/ns"}, {"PATCH", pathTable}, {"DELETE", pathNamespaces}, {"POST", "/v1/config"}, {"DELETE", pathTables},
 		{"GET", pathRegister}, {"GET", pathProperties}, {"DELETE", pathMetrics}, {"OPTIONS", pathTable}, {"POST", "/healthz"},
+		{"PUT", pathView}, {"DELETE", pathViews}, {"GET", pathRegisterView}, {"GET", pathRenameView},
 	} {
 		add("no method "+row.method+" "+row.path, row.method, row.path, "{}", 405, noMethod)
 	}
@@ -188,7 +214,7 @@ func parameterRows() (rows []bad) {
 	add := func(fault, method, path string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, status: 400, kind: badRequest})
 	}
-	for _, list := range []string{pathNamespaces, pathTables} {
+	for _, list := range []string{pathNamespaces, pathTables, pathViews} {
 		for _, size := range []string{"0", "-5", "ten", "", "1.5", "1e3", "0x10", "%201", "99999999999999999999999", "1&pageSize=2"} {
 			add("pageSize "+size, "GET", list+"?pageSize="+size)
 			add("pageSize "+size, "GET", list+"?pageToken=&pageSize="+size)
@@ -212,7 +238,7 @@ func parameterRows() (rows []bad) {
 // tokenRows: page tokens that no answer gave, or that another list's did.
 func (w *world) tokenRows() (rows []bad) {
 	w.t.Helper()
-	lists := []string{pathNamespaces + "?pageToken=", pathTables + "?pageToken="}
+	lists := []string{pathNamespaces + "?pageToken=", pathTables + "?pageToken=", pathViews + "?pageToken="}
 	add := func(fault, token string) {
 		for _, list := range lists {
 			rows = append(rows, bad{fault: fault, method: "GET", path: list + token, status: 400, kind: badRequest})
@@ -252,7 +278,8 @@ func (w *world) tokenRows() (rows []bad) {
 			rows = append(rows, bad{fault: forged.fault, method: "GET", path: list + forged.token, status: 400, kind: badRequest})
 		}
 		for _, other := range []string{
-			lists[1-i], "/v1/namespaces?parent=ns&pageToken=", "/v1/namespaces/ns%1Fchild/tables?pageToken=", "/v1/namespaces/empty/tables?pageToken=",
+			lists[(i+1)%3], lists[(i+2)%3], "/v1/namespaces?parent=ns&pageToken=", "/v1/namespaces/ns%1Fchild/tables?pageToken=", "/v1/namespaces/empty/tables?pageToken=",
+			"/v1/namespaces/ns%1Fchild/views?pageToken=", "/v1/namespaces/empty/views?pageToken=",
 		} {
 			rows = append(rows, bad{fault: "token of " + list + " for " + other, method: "GET", path: other + token, status: 400, kind: badRequest})
 		}

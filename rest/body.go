@@ -261,7 +261,7 @@ func (f *fields) name() string {
 	return name
 }
 
-// identifier returns the table that an object of namespace and name means.
+// identifier returns the table or view that an object of namespace and name means.
 func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	f.require(member)
 	value := f.raw(member, '{')
@@ -276,6 +276,28 @@ func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(), Name: inner.name()}
 	f.check(func() error { return inner.failure })
 	return ident
+}
+
+// names makes it a failure that there is a member "identifier" which is not ident, the table or view that the path names.
+func (f *fields) names(kind string, ident moorage.Identifier) {
+	if f.get("identifier") == nil {
+		return
+	}
+	named := f.identifier("identifier", ident.Warehouse)
+	if f.failure == nil && !named.Equal(ident) {
+		f.fail("it names %s %s, but the path names %s", kind, named, ident)
+	}
+}
+
+// metadataLocation returns the member of that name, which must be there and not be empty.
+func (f *fields) metadataLocation() string {
+	const name = "metadata-location"
+	f.require(name)
+	location := f.text(name)
+	if f.failure == nil && location == "" {
+		f.fail("member %q must not be empty", name)
+	}
+	return location
 }
 
 // check keeps what valid returns, unless there is a failure already.

@@ -126,11 +126,12 @@ func crcShift(size int) uint32 {
 	return result
 }
 
-// compressedKey names a document's text, and does not keep the document in memory. The location of its file would not
-// do: a file that is registered again may have another content.
+// compressedKey names the text of a table's document or of a view's, and does not keep the document in memory. The location of
+// its file would not do: a file that is registered again may have another content.
 type compressedKey struct {
-	document weak.Pointer[metadata.Document]
-	refs     bool
+	table weak.Pointer[metadata.Document]
+	refs  bool
+	view  weak.Pointer[metadata.ViewDocument]
 }
 
 // keyOf returns the key of the text that form answers of a table; the zero key for a staged table, which nobody
@@ -139,7 +140,12 @@ func keyOf(table *catalog.Table, form answerForm) compressedKey {
 	if table.MetadataLocation == "" {
 		return compressedKey{}
 	}
-	return compressedKey{weak.Make(table.Document), form.refs}
+	return compressedKey{table: weak.Make(table.Document), refs: form.refs}
+}
+
+// keyOfView returns the key of the text of a view's document.
+func keyOfView(view *catalog.View) compressedKey {
+	return compressedKey{view: weak.Make(view.Document)}
 }
 
 // compressedBytesEntry is roughly what the cache needs for an entry beside its bytes.

@@ -1,5 +1,5 @@
 // Package rest is the HTTP face of the catalog: the Iceberg REST operations, the
-// health and metrics routes beside them, and nothing that decides about tables. A
+// health and metrics routes beside them, and nothing that decides about tables or views. A
 // handler decodes the request, makes one call of package catalog, encodes the answer
 // and returns an error or nil.
 //
@@ -13,9 +13,9 @@
 //
 // A load is answered from the bytes that the document keeps: nothing is parsed and
 // nothing is encoded again, and the compressed form is made once for each version of
-// a table (load.go, deflate.go).
+// a table or view (load.go, deflate.go).
 //
 // # What it must not know
 //
-// Stores, locks, storage, or what a table's metadata means.
+// Stores, locks, storage, or what the metadata of a table or view means.
 package rest

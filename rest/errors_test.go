@@ -218,7 +218,7 @@ func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(Config{Catalog: &fakeCatalog{}})
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth/tokens", "/v1/namespaces/", "/v1/w/namespaces/a/", "/v1/w/namespaces/a/views",
+		"/", "/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth/tokens", "/v1/namespaces/", "/v1/w/namespaces/a/", "/v1/w/namespaces/a/functions", "/v1/w/namespaces/a/views/", "/v1/w/views",
 		"/v1/w/namespaces/a/tables/t/plan", "/v1/w/namespaces/a/tables/t/credentials", "/v1/w/namespaces/a/tables/t/u/v",
 		"/v1/w/transactions", "/v1/transactions/commit/x", "/healthz/x", "//v1/config",
 	} {
@@ -242,6 +242,10 @@ func TestMethodNotAllowed(t *testing.T) {
 		{"PUT", "/v1/namespaces/a/tables/t", "GET, HEAD, POST, DELETE"},
 		{"TRACE", "/v1/namespaces/a/tables/a%2Fb", "GET, HEAD, POST, DELETE"},
 		{"GET", "/v1/tables/rename", "POST"},
+		{"PUT", "/v1/w/namespaces/a/views", "GET, POST"},
+		{"PUT", "/v1/namespaces/a/views/v", "GET, HEAD, POST, DELETE"},
+		{"GET", "/v1/w/namespaces/a/register-view", "POST"},
+		{"DELETE", "/v1/views/rename", "POST"},
 		{"HEAD", "/healthz", "GET"},
 		{"PUT", "/management/v1/check", "GET, POST"},
 		{"FETCH", "/v1/config", "GET"},

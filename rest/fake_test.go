@@ -20,6 +20,7 @@ type fakeCatalog struct {
 	fail    error
 	do      func(call string) error
 	table   *catalog.Table
+	view    *catalog.View
 	names   []string
 	next    string
 	calls   []string
@@ -27,7 +28,11 @@ type fakeCatalog struct {
 	idents  []moorage.Identifier
 	spaces  []moorage.Namespace
 	created catalog.CreateTableRequest
-	keys    []catalog.Key
+	// What views were asked for.
+	createdView  catalog.CreateViewRequest
+	replacedView catalog.ReplaceViewRequest
+	registered   string
+	keys         []catalog.Key
 }
 
 func (f *fakeCatalog) call(name string) error {
@@ -131,6 +136,50 @@ func (f *fakeCatalog) UnregisterTable(_ context.Context, ident moorage.Identifie
 	return f.answer("UnregisterTable", ident)
 }
 
+func (f *fakeCatalog) ListViews(_ context.Context, _ string, ns moorage.Namespace, page catalog.Page) ([]string, string, error) {
+	f.pages, f.spaces = append(f.pages, page), append(f.spaces, ns)
+	return f.names, f.next, f.call("ListViews")
+}
+
+func (f *fakeCatalog) answerView(call string, ident moorage.Identifier) (*catalog.View, error) {
+	f.idents = append(f.idents, ident)
+	return f.view, f.call(call)
+}
+
+func (f *fakeCatalog) CreateView(_ context.Context, ident moorage.Identifier, request catalog.CreateViewRequest) (*catalog.View, error) {
+	f.createdView = request
+	return f.answerView("CreateView", ident)
+}
+
+func (f *fakeCatalog) LoadView(_ context.Context, ident moorage.Identifier) (*catalog.View, error) {
+	return f.answerView("LoadView", ident)
+}
+
+func (f *fakeCatalog) ViewExists(_ context.Context, ident moorage.Identifier) error {
+	_, err := f.answerView("ViewExists", ident)
+	return err
+}
+
+func (f *fakeCatalog) ReplaceView(_ context.Context, ident moorage.Identifier, request catalog.ReplaceViewRequest) (*catalog.View, error) {
+	f.replacedView = request
+	return f.answerView("ReplaceView", ident)
+}
+
+func (f *fakeCatalog) DropView(_ context.Context, ident moorage.Identifier) error {
+	_, err := f.answerView("DropView", ident)
+	return err
+}
+
+func (f *fakeCatalog) RenameView(_ context.Context, from, to moorage.Identifier) error {
+	f.idents = append(f.idents, from, to)
+	return f.call("RenameView")
+}
+
+func (f *fakeCatalog) RegisterView(_ context.Context, ident moorage.Identifier, metadataLocation string) (*catalog.View, error) {
+	f.registered = metadataLocation
+	return f.answerView("RegisterView", ident)
+}
+
 // sample is a request that is good for its operation. The commit's lists are null, so that
 // nothing but package rest looks at it.
 type sample struct{ operation, method, path, body string }
@@ -155,6 +204,14 @@ func samples() []sample {
 		{"registerTable", "POST", "/v1/w/namespaces/a/register", `{"name":"t","metadata-location":"file:///m"}`},
 		{"renameTable", "POST", "/v1/w/tables/rename", `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`},
 		{"commitTransaction", "POST", "/v1/w/transactions/commit", `{"table-changes":[]}`},
+		{"listViews", "GET", "/v1/w/namespaces/a/views", ""},
+		{"createView", "POST", "/v1/w/namespaces/a/views", `{"name":"v","schema":{},"view-version":{}}`},
+		{"loadView", "GET", "/v1/w/namespaces/a/views/v", ""},
+		{"viewExists", "HEAD", "/v1/w/namespaces/a/views/v", ""},
+		{"replaceView", "POST", "/v1/w/namespaces/a/views/v", `{"updates":null}`},
+		{"dropView", "DELETE", "/v1/w/namespaces/a/views/v", ""},
+		{"registerView", "POST", "/v1/w/namespaces/a/register-view", `{"name":"v","metadata-location":"file:///m"}`},
+		{"renameView", "POST", "/v1/w/views/rename", `{"source":{"namespace":["a"],"name":"v"},"destination":{"namespace":["a"],"name":"w"}}`},
 	}
 }
 

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,21 +79,38 @@ func TestTagFollowsCommits(t *testing.T) {
 	w.wantClean()
 }
 
-// What a load answers is what the metadata file holds, byte for byte.
+// What a load answers is what the metadata file holds, byte for byte, be the file compressed.
 func TestLoadIsTheFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fill()
-	var answer struct {
-		Metadata json.RawMessage   `json:"metadata"`
-		Location string            `json:"metadata-location"`
-		Config   map[string]string `json:"config"`
-	}
-	if err := json.Unmarshal(w.get(pathTable).Body.Bytes(), &answer); err != nil {
-		t.Fatal(err)
-	}
-	if file := w.readFile(answer.Location); !bytes.Equal(file, answer.Metadata) || answer.Config == nil {
-		t.Errorf("the file holds\n%s\nthe load answers\n%s", file, answer.Metadata)
+	w.must("POST", pathViews, strings.TrimSuffix(viewJSON("plain"), "}")+`,"properties":{"write.metadata.compression-codec":"none"}}`)
+	w.must("POST", pathView, `{"updates":[`+newVersion+`]}`)
+	for path, compressed := range map[string]bool{pathTable: false, pathView: true, pathViews + "/plain": false} {
+		var answer struct {
+			Metadata json.RawMessage   `json:"metadata"`
+			Location string            `json:"metadata-location"`
+			Config   map[string]string `json:"config"`
+		}
+		if err := json.Unmarshal(w.get(path).Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		file := w.readFile(answer.Location)
+		if compressed {
+			reader, err := gzip.NewReader(bytes.NewReader(file))
+			if err != nil {
+				t.Fatalf("%s: %v", answer.Location, err)
+			}
+			if file, err = io.ReadAll(reader); err != nil {
+				t.Fatalf("%s: %v", answer.Location, err)
+			}
+		}
+		if strings.HasSuffix(answer.Location, ".gz.metadata.json") != compressed {
+			t.Errorf("the metadata of %s is at %s", path, answer.Location)
+		}
+		if !bytes.Equal(file, answer.Metadata) || answer.Config == nil {
+			t.Errorf("the file holds\n%s\nthe load answers\n%s", file, answer.Metadata)
+		}
 	}
 }
 
@@ -127,16 +145,17 @@ func TestPagesUnderChanges(t *testing.T) {
 	t.Parallel()
 	w := newMemoryWorld(t)
 	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
-	var want []string
+	var want []string // behind their first letters
 	for i := range 25 {
-		name := fmt.Sprintf("t%02d", i)
-		w.must("POST", pathTables, `{"name":"`+name+`","schema":`+schemaJSON+`}`)
-		w.must("POST", pathNamespaces, `{"namespace":["ns","`+name+`"]}`)
+		number := fmt.Sprintf("%02d", i)
+		w.must("POST", pathTables, `{"name":"t`+number+`","schema":`+schemaJSON+`}`)
+		w.must("POST", pathViews, viewJSON("v"+number))
+		w.must("POST", pathNamespaces, `{"namespace":["ns","t`+number+`"]}`)
 		if i%5 != 0 {
-			want = append(want, name)
+			want = append(want, number)
 		}
 	}
-	for _, list := range []string{pathTables + "?", pathNamespaces + "?parent=ns&"} {
+	for list, letter := range map[string]string{pathTables + "?": "t", pathViews + "?": "v", pathNamespaces + "?parent=ns&": "t"} {
 		for _, size := range []int{1, 2, 7, 25, 100} {
 			var got []string
 			token, pages := "", 0
@@ -149,19 +168,22 @@ func TestPagesUnderChanges(t *testing.T) {
 				if more = p.Next != nil; more {
 					token = *p.Next
 				}
-				// The names t00, t05… go and come back between pages; x00, x01… come behind or before the walk.
-				gone := fmt.Sprintf("t%02d", pages*5%25)
-				w.do("DELETE", pathTables+"/"+gone, "")
-				w.do("DELETE", "/v1/namespaces/ns%1F"+gone, "")
-				w.do("POST", pathTables, `{"name":"`+gone+`","schema":`+schemaJSON+`}`)
-				w.do("POST", pathNamespaces, `{"namespace":["ns","`+gone+`"]}`)
+				// The names t00, t05…, v00… go and come back between pages; x00, x01…, y00… come behind or before the walk.
+				gone := fmt.Sprintf("%02d", pages*5%25)
+				w.do("DELETE", pathTables+"/t"+gone, "")
+				w.do("DELETE", pathViews+"/v"+gone, "")
+				w.do("DELETE", "/v1/namespaces/ns%1Ft"+gone, "")
+				w.do("POST", pathTables, `{"name":"t`+gone+`","schema":`+schemaJSON+`}`)
+				w.do("POST", pathViews, viewJSON("v"+gone))
+				w.do("POST", pathNamespaces, `{"namespace":["ns","t`+gone+`"]}`)
 				w.do("POST", pathTables, fmt.Sprintf(`{"name":"%c%02d","schema":%s}`, "ax"[pages%2], pages, schemaJSON))
+				w.do("POST", pathViews, viewJSON(fmt.Sprintf("%c%02d", "by"[pages%2], pages)))
 			}
 			if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
 				t.Errorf("%s, pages of %d: names twice or out of order: %q", list, size, got)
 			}
-			for _, name := range want {
-				if !slices.Contains(got, name) {
+			for _, number := range want {
+				if name := letter + number; !slices.Contains(got, name) {
 					t.Errorf("%s, pages of %d: %s was not met in %q", list, size, name, got)
 				}
 			}
@@ -243,14 +265,16 @@ func TestDropNamespaceThatIsNotEmpty(t *testing.T) {
 	w.fill()
 	visible := func() string {
 		var text strings.Builder
-		for _, path := range []string{"/v1/namespaces", "/v1/namespaces?parent=ns", "/v1/namespaces/ns", "/v1/namespaces/ns%1Fchild", pathTables, pathTable} {
+		for _, path := range []string{"/v1/namespaces", "/v1/namespaces?parent=ns", "/v1/namespaces/ns", "/v1/namespaces/ns%1Fchild", pathTables, pathTable, pathViews, pathView} {
 			text.WriteString(w.must("GET", path, "").Body.String())
 		}
 		return text.String()
 	}
 	before := visible()
 	w.must("POST", pathNamespaces, `{"namespace":["parent","child"]}`)
-	for _, ns := range []string{"ns", "parent"} {
+	w.must("POST", pathNamespaces, `{"namespace":["views"]}`)
+	w.must("POST", "/v1/namespaces/views/views", viewJSON("only"))
+	for _, ns := range []string{"ns", "parent", "views"} {
 		answer := w.do("DELETE", "/v1/namespaces/"+ns, "")
 		if answer.Code != 409 || !strings.Contains(answer.Body.String(), "NamespaceNotEmptyException") || !strings.Contains(answer.Body.String(), "is not empty") {
 			t.Errorf("%s: %d %s", ns, answer.Code, answer.Body)
@@ -258,6 +282,8 @@ func TestDropNamespaceThatIsNotEmpty(t *testing.T) {
 	}
 	w.must("DELETE", "/v1/namespaces/parent%1Fchild", "")
 	w.must("DELETE", "/v1/namespaces/parent", "")
+	w.must("DELETE", "/v1/namespaces/views/views/only", "")
+	w.must("DELETE", "/v1/namespaces/views", "")
 	if after := visible(); after != before {
 		t.Errorf("changed\n%s\nto\n%s", before, after)
 	}

@@ -29,7 +29,7 @@ var (
 
 // loadTable answers the current version of a table, or 304 if the client has it.
 func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
-	ident, err := pathIdentifier(r)
+	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
 		return err
 	}
@@ -75,15 +75,33 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if form.refs {
 		text = table.Document.RawRefs()
 	}
-	head, tail, err := envelope(table.MetadataLocation, config, form)
+	if !form.config {
+		config = nil
+	}
+	return s.answerDocument(w, r, document{table.MetadataLocation, text, config, keyOf(table, form)})
+}
+
+// document is the text of a metadata document, and what stands around it in an answer.
+type document struct {
+	location string // of the metadata file; empty: there is none
+	text     []byte
+	config   []byte        // JSON; nil: none is answered
+	key      compressedKey // names text
+}
+
+// answerDocument answers 200 with d, compressed if the client asks for that. What is in d.text is not looked at.
+func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d document) error {
+	head, tail, err := d.envelope()
 	if err != nil {
 		return err
 	}
+	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
+	text := d.text
 	if len(text) >= compressBytesMin && acceptsGzip(r) {
-		compressed, err := s.deflatedText(r.Context(), keyOf(table, form), text)
+		compressed, err := s.deflatedText(r.Context(), d.key, text)
 		if err != nil {
-			return moorage.E("rest.answerTable", table.Identifier.String(), moorage.KindInternal, err)
+			return moorage.E("rest.answerDocument", d.location, moorage.KindInternal, err)
 		}
 		header["Content-Encoding"] = contentEncodingGzip
 		head, tail = compressed.gzip(head, tail)
@@ -99,25 +117,25 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	return nil
 }
 
-// envelope returns what stands before and behind the metadata.
-func envelope(location string, config []byte, form answerForm) (head, tail []byte, err error) {
+// envelope returns what stands before and behind the text.
+func (d document) envelope() (head, tail []byte, err error) {
 	const open, middle = `{"metadata-location":`, `"metadata":`
-	head = make([]byte, 0, len(open)+len(location)+len(middle)+16)
-	if location == "" {
+	head = make([]byte, 0, len(open)+len(d.location)+len(middle)+16)
+	if d.location == "" {
 		head = append(head, '{')
 	} else {
-		quoted, err := json.Marshal(location)
+		quoted, err := json.Marshal(d.location)
 		if err != nil {
-			return nil, nil, moorage.E("rest.envelope", location, moorage.KindInternal, err)
+			return nil, nil, moorage.E("rest.envelope", d.location, moorage.KindInternal, err)
 		}
 		head = append(head, open...)
 		head = append(head, quoted...)
 		head = append(head, ',')
 	}
 	head = append(head, middle...)
-	if form.config {
+	if d.config != nil {
 		tail = append(tail, `,"config":`...)
-		tail = append(tail, config...)
+		tail = append(tail, d.config...)
 	}
 	return head, append(tail, '}'), nil
 }

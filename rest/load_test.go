@@ -120,7 +120,7 @@ func TestLoadAnswersTheDocument(t *testing.T) {
 // Java clients look the tag up as ETag in a map that knows case.
 func TestETagIsSpelledSo(t *testing.T) {
 	t.Parallel()
-	h := New(Config{Catalog: &fakeCatalog{table: sampleTable(t, 1)}})
+	h := New(Config{Catalog: &fakeCatalog{table: sampleTable(t, 1), view: sampleView(t, 1)}})
 	for _, s := range samples() {
 		w := send(h, s.method, s.path, s.body)
 		tagged := s.operation == "loadTable" || s.operation == "createTable" || s.operation == "registerTable" || s.operation == "updateTable"

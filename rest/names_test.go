@@ -166,11 +166,52 @@ func oddNameLife(t *testing.T, w wire, warehouse, name string) {
 	w.want(409, "DELETE", ns, "", nil)
 	w.want(204, "DELETE", path+"?purgeRequested=true", "", nil)
 	w.want(404, "DELETE", path, "", nil)
+	oddViewLife(t, w, warehouse, name)
 	w.want(204, "DELETE", ns, "", nil)
 	w.want(204, "DELETE", pathNamespaces+"/"+spelled[0], "", nil)
 }
 
-// wantInside checks that a table's metadata file is a file below the warehouse.
+// oddViewLife is the life of a view called name in the namespace of levels with that name.
+func oddViewLife(t *testing.T, w wire, warehouse, name string) {
+	levels, view := quote(t, []string{name, name}), quote(t, name)
+	ident := `{"namespace":` + levels + `,"name":` + view + `}`
+	spelled := spellings(name)
+	ns := pathNamespaces + "/" + spelled[0] + "%1F" + spelled[0]
+	made := loaded{}
+	w.want(200, "POST", ns+"/views", `{"name":`+view+`,"schema":`+schemaJSON+`,"view-version":`+versionJSON+`}`, &made)
+	wantInside(t, warehouse, made)
+	for i, escaped := range spelled {
+		ns := pathNamespaces + "/" + escaped + "%1F" + escaped
+		var listed page
+		w.want(200, "GET", ns+"/views?pageToken=", "", &listed)
+		if got := listed.names(); !slices.Equal(got, []string{name}) {
+			t.Errorf("%q lists %q", escaped, got)
+		}
+		path, value := ns+"/views/"+escaped, fmt.Sprint(i)
+		w.want(204, "HEAD", path, "", nil)
+		w.want(200, "POST", path, `{"identifier":`+ident+`,"updates":[{"action":"set-properties","updates":{"i":"`+value+`"}}]}`, nil)
+		var got loaded
+		w.want(200, "GET", path, "", &got)
+		if got.Metadata.Properties["i"] != value || got.Metadata.Location != made.Metadata.Location {
+			t.Errorf("%q loads %+v, made as %+v", escaped, got, made)
+		}
+	}
+	path := ns + "/views/" + spelled[0]
+	_, first := utf8.DecodeRuneInString(name)
+	otherName := "x" + name[first:]
+	other := `{"namespace":` + levels + `,"name":` + quote(t, otherName) + `}`
+	w.want(204, "POST", pathRenameView, `{"source":`+ident+`,"destination":`+other+`}`, nil)
+	w.want(404, "GET", path, "", nil)
+	var last loaded
+	w.want(200, "GET", ns+"/views/"+url.QueryEscape(otherName), "", &last)
+	w.want(204, "DELETE", ns+"/views/"+url.QueryEscape(otherName), "", nil)
+	w.want(200, "POST", ns+"/register-view", `{"name":`+view+`,"metadata-location":`+quote(t, last.MetadataLocation)+`}`, nil)
+	w.want(409, "DELETE", ns, "", nil)
+	w.want(204, "DELETE", path, "", nil)
+	w.want(404, "DELETE", path, "", nil)
+}
+
+// wantInside checks that a table's or view's metadata file is a file below the warehouse.
 func wantInside(t *testing.T, warehouse string, table loaded) {
 	t.Helper()
 	file, isFile := strings.CutPrefix(table.MetadataLocation, "file://")
@@ -183,37 +224,39 @@ func wantInside(t *testing.T, warehouse string, table loaded) {
 	}
 }
 
-// Odd names beside one another are different tables in different places.
+// Odd names beside one another are different tables, or views, in different places.
 func TestOddNamesTogether(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	server := wire{t, httptest.NewServer(w)}
-	defer server.server.Close()
-	server.want(200, "POST", pathNamespaces, `{"namespace":["ns"]}`, nil)
-	places := make(map[string]string)
-	for _, name := range oddNames() {
-		var made loaded
-		server.want(200, "POST", pathTables, `{"name":`+quote(t, name)+`,"schema":`+schemaJSON+`}`, &made)
-		if other, taken := places[made.Metadata.Location]; taken {
-			t.Errorf("%q and %q are both at %s", name, other, made.Metadata.Location)
+	for list, members := range map[string]string{pathTables: "", pathViews: `,"view-version":` + versionJSON} {
+		w := newWorld(t)
+		server := wire{t, httptest.NewServer(w)}
+		defer server.server.Close()
+		server.want(200, "POST", pathNamespaces, `{"namespace":["ns"]}`, nil)
+		places := make(map[string]string)
+		for _, name := range oddNames() {
+			var made loaded
+			server.want(200, "POST", list, `{"name":`+quote(t, name)+`,"schema":`+schemaJSON+members+`}`, &made)
+			if other, taken := places[made.Metadata.Location]; taken {
+				t.Errorf("%q and %q are both at %s", name, other, made.Metadata.Location)
+			}
+			places[made.Metadata.Location] = name
 		}
-		places[made.Metadata.Location] = name
-	}
-	var listed page
-	server.want(200, "GET", pathTables, "", &listed)
-	want := oddNames()
-	slices.Sort(want)
-	if got := listed.names(); !slices.Equal(got, want) {
-		t.Errorf("listed are %q, want %q", got, want)
-	}
-	for _, name := range want {
-		var got loaded
-		server.want(200, "GET", pathTables+"/"+url.QueryEscape(name), "", &got)
-		if places[got.Metadata.Location] != name {
-			t.Errorf("%q loads what is at %s", name, got.Metadata.Location)
+		var listed page
+		server.want(200, "GET", list, "", &listed)
+		want := oddNames()
+		slices.Sort(want)
+		if got := listed.names(); !slices.Equal(got, want) {
+			t.Errorf("listed are %q, want %q", got, want)
 		}
+		for _, name := range want {
+			var got loaded
+			server.want(200, "GET", list+"/"+url.QueryEscape(name), "", &got)
+			if places[got.Metadata.Location] != name {
+				t.Errorf("%q loads what is at %s", name, got.Metadata.Location)
+			}
+		}
+		w.wantClean()
 	}
-	w.wantClean()
 }
 
 // The prefix of a warehouse with an odd name leads clients to it, as it is or escaped once more.

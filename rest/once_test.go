@@ -48,7 +48,7 @@ func transactionOf(key, value string) string {
 	return `{"table-changes":[` + fmt.Sprintf(change, "t", key, value) + "," + fmt.Sprintf(change, "s", key, value) + `]}`
 }
 
-// Every change, and every refusal, in the life of a table is sent twice with the same key, the second time to a server that was
+// Every change, and every refusal, in the lives of a table and a view is sent twice with the same key, the second time to a server that was
 // just started, and nobody can tell the answers apart.
 func TestEveryChangeTwice(t *testing.T) {
 	t.Parallel()
@@ -92,6 +92,24 @@ func TestEveryChangeTwice(t *testing.T) {
 		{"DELETE", namespace + "/tables/v?purgeRequested=perhaps", "", 400},
 		{"DELETE", namespace + "/tables/v", "", 404},
 		{"DELETE", namespace + "/tables/s", "", 204},
+		{"POST", namespace + "/views", viewJSON("v"), 200},
+		{"POST", namespace + "/views", viewJSON("v"), 409},
+		{"POST", namespace + "/views", `{"name":"w"}`, 400},
+		{"POST", "/v1/namespaces/nowhere/views", viewJSON("v"), 404},
+		{"POST", namespace + "/views/v", `{"updates":[` + newVersion + `]}`, 200},
+		{"POST", namespace + "/views/v", `{"updates":[` + newVersion + `]}`, 200}, // changes nothing
+		{"POST", namespace + "/views/v", `{"updates":[]}`, 200},                   // changes nothing
+		{"POST", namespace + "/views/v", `{"requirements":[{"type":"assert-view-uuid","uuid":"x"}],"updates":[]}`, 409},
+		{"POST", namespace + "/views/v", `{"requirements":[]}`, 400},
+		{"POST", "/v1/views/rename", rename(identifier("ns", "v"), identifier("ns", "w")), 204},
+		{"POST", "/v1/views/rename", rename(identifier("ns", "v"), identifier("ns", "w")), 404},
+		{"POST", namespace + "/views/w", `{"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`, 200},
+		{"DELETE", namespace + "/views/w", "", 204},
+		{"DELETE", namespace + "/views/w", "", 404},
+		{"POST", namespace + "/register-view", `{"name":"x","metadata-location":"LOCATION"}`, 200},
+		{"POST", namespace + "/register-view", `{"name":"y","metadata-location":"LOCATION"}`, 409},
+		{"POST", namespace + "/register-view", `{"name":"y"}`, 400},
+		{"DELETE", namespace + "/views/x", "", 204},
 		{"DELETE", namespace, "", 204},
 		{"DELETE", "/v1/namespaces/empty", "", 204},
 	} {
@@ -100,7 +118,7 @@ func TestEveryChangeTwice(t *testing.T) {
 		if first.Code != step.status {
 			t.Fatalf("%s %s %s: %d %s, want %d", step.method, step.path, body, first.Code, first.Body, step.status)
 		}
-		if strings.HasSuffix(step.path, "unregister") && first.Code == 200 {
+		if (strings.HasSuffix(step.path, "unregister") || strings.HasSuffix(step.path, "/views/w")) && first.Code == 200 {
 			location = metadataLocationOf(t, first)
 		}
 		again := w.sendKeyed(rest.New(rest.Config{Catalog: w.restarted()}), n, step.method, step.path, body)
@@ -114,20 +132,50 @@ func TestEveryChangeTwice(t *testing.T) {
 	w.wantClean()
 }
 
-// A table may be dropped and made again between two attempts: the second has no effect.
+// A table or view may be dropped and made again between two attempts: the second has no effect.
 func TestReplaysHaveNoEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fill()
-	drop := func() *httptest.ResponseRecorder { return w.sendKeyed(w, 1, "DELETE", pathTable, "") }
-	if answer := drop(); answer.Code != 204 {
-		t.Fatal(answer.Body)
+	for n, row := range []struct{ path, list, create string }{
+		{pathTable, pathTables, `{"name":"t","schema":` + schemaJSON + `}`},
+		{pathView, pathViews, viewJSON("view")},
+	} {
+		drop := func() *httptest.ResponseRecorder { return w.sendKeyed(w, n, "DELETE", row.path, "") }
+		if answer := drop(); answer.Code != 204 {
+			t.Fatal(answer.Body)
+		}
+		w.must("POST", row.list, row.create)
+		if answer := drop(); answer.Code != 204 {
+			t.Errorf("the second attempt is answered with %d %s", answer.Code, answer.Body)
+		}
+		w.must("GET", row.path, "")
 	}
-	w.must("POST", pathTables, `{"name":"t","schema":`+schemaJSON+`}`)
-	if answer := drop(); answer.Code != 204 {
-		t.Errorf("the second attempt is answered with %d %s", answer.Code, answer.Body)
+	w.wantClean()
+}
+
+// The answer to a change of a view is the version that it made, also after later ones, and after the view was dropped.
+func TestReplayOfAnEarlierViewVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	const body = `{"updates":[` + newVersion + `]}`
+	first := w.sendKeyed(w, 1, "POST", pathView, body)
+	if first.Code != 200 {
+		t.Fatal(first.Body)
 	}
-	w.must("GET", pathTable, "")
+	w.must("POST", pathView, `{"updates":[{"action":"set-properties","updates":{"later":"yes"}}]}`)
+	again := func(when string) {
+		t.Helper()
+		for _, server := range []http.Handler{w, rest.New(rest.Config{Catalog: w.restarted()})} {
+			if got := answerOf(w.sendKeyed(server, 1, "POST", pathView, body)); got != answerOf(first) {
+				t.Errorf("%s:\n%s\nand then\n%s", when, answerOf(first), got)
+			}
+		}
+	}
+	again("after another change")
+	w.must("DELETE", pathView, "")
+	again("after the drop")
 	w.wantClean()
 }
 

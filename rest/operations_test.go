@@ -64,7 +64,7 @@ func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 	}
 }
 
-// All 17 operations work with a prefix and without, where they mean the warehouse default, and answer the success that the
+// All operations work with a prefix and without, where they mean the warehouse default, and answer the success that the
 // specification gives them.
 func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 			t.Errorf("%s answers %q, want %s", operation, statuses, want)
 		}
 	}
-	if len(got) != 17 {
+	if len(got) != 26 {
 		t.Errorf("%d operations: %q", len(got), slices.Sorted(maps.Keys(got)))
 	}
 	w.wantClean()
@@ -122,20 +122,46 @@ func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.must("POST", table+"/metrics", `{"report-type":"scan-report"}`)
 	w.must("POST", base+"/tables/rename", rename(identifier("ns", "t"), identifier("ns", "u")))
 	w.must("POST", base+"/tables/rename", rename(identifier("ns", "u"), identifier("ns", "t")))
+	w.must("POST", base+"/transactions/commit", `{"table-changes":[{"identifier":`+identifier("ns", "t")+`,"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"c"}}]}]}`)
 	var last loaded
 	if err := json.Unmarshal(w.must("POST", table+"/unregister", "").Body.Bytes(), &last); err != nil {
 		w.t.Fatal(err)
 	}
 	w.must("POST", ns+"/register", fmt.Sprintf(`{"name":"t","metadata-location":%q}`, last.MetadataLocation))
 	w.must("DELETE", table+"?purgeRequested=true", "")
+	w.lifeOfViews(base)
 	w.must("DELETE", ns, "")
+}
+
+// lifeOfViews calls every operation of views below base, in the namespace ns, and leaves nothing behind.
+func (w *world) lifeOfViews(base string) {
+	w.t.Helper()
+	ns, view := base+"/namespaces/ns", base+"/namespaces/ns/views/v"
+	w.must("POST", ns+"/views", viewJSON("v"))
+	if got := w.page(ns + "/views").names(); !slices.Equal(got, []string{"v"}) {
+		w.t.Errorf("%s lists the views %q", ns, got)
+	}
+	if got := w.page(ns + "/tables").names(); len(got) > 0 {
+		w.t.Errorf("%s lists the tables %q", ns, got)
+	}
+	w.must("GET", view, "")
+	w.must("HEAD", view, "")
+	w.must("POST", view, `{"updates":[`+newVersion+`]}`)
+	w.must("POST", base+"/views/rename", rename(identifier("ns", "v"), identifier("ns", "w")))
+	location := w.metadataLocation(ns + "/views/w")
+	w.must("DELETE", ns+"/views/w", "")
+	w.must("POST", ns+"/register-view", fmt.Sprintf(`{"name":"v","metadata-location":%q}`, location))
+	if got := w.metadataLocation(view); got != location {
+		w.t.Errorf("registered is %s, want %s", got, location)
+	}
+	w.must("DELETE", view, "")
 }
 
 // Clients and their tests know these messages by heart.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	uuid := w.fill()
+	uuid, view := w.fill(), w.viewUUID()
 	requirement := func(text string) string {
 		return `{"requirements":[` + text + `],"updates":[]}`
 	}
@@ -162,6 +188,27 @@ func TestMessages(t *testing.T) {
 		{"POST", pathTable, requirement(`{"type":"assert-last-assigned-field-id","last-assigned-field-id":7}`), "Requirement failed: last assigned field id changed: expected id 7 != 2"},
 		{"POST", pathTable, requirement(`{"type":"assert-last-assigned-partition-id","last-assigned-partition-id":7}`), "Requirement failed: last assigned partition id changed: expected id 7 != 999"},
 		{"POST", pathTable, requirement(`{"type":"assert-default-spec-id","default-spec-id":7}`), "Requirement failed: default partition spec changed: expected id 7 != 0"},
+		{"POST", pathViews, viewJSON("view"), "View already exists: ns.view"},
+		{"POST", pathViews, viewJSON("t"), "Table with same name already exists: ns.t"},
+		{"POST", pathViews, strings.Replace(viewJSON("new"), `"dialect":"spark"`, `"dialect":"trino"},{"type":"sql","sql":"select 1","dialect":"Trino"`, 1), "Invalid view version: Cannot add multiple queries for dialect trino"},
+		{"POST", pathTables, `{"name":"view","schema":` + schemaJSON + `}`, "View with same name already exists: ns.view"},
+		{"GET", pathViews + "/missing", "", "View does not exist: ns.missing"},
+		{"GET", "/v1/namespaces/missing/views/view", "", "View does not exist: missing.view"},
+		{"GET", "/v1/namespaces/missing/views", "", "Namespace does not exist: missing"},
+		{"GET", pathViews + "/t", "", "View does not exist: ns.t"},
+		{"GET", pathTables + "/view", "", "Table does not exist: ns.view"},
+		{"DELETE", pathViews + "/missing", "", "View does not exist: ns.missing"},
+		{"POST", pathViews + "/missing", `{"updates":[]}`, "View does not exist: ns.missing"},
+		{"POST", pathView, `{"requirements":[` + assertViewUUID(other) + `],"updates":[]}`, "Requirement failed: view UUID does not match: expected " + view + " != " + other},
+		{"POST", pathView, requirement(`{"type":"assert-create"}`), "Cannot validate assert-create against a view"},
+		{"POST", pathRenameView, rename(identifier("ns", "view"), identifier("ns", "view2")), "Cannot rename ns.view to ns.view2. View already exists"},
+		{"POST", pathRenameView, rename(identifier("ns", "view"), identifier("ns", "t")), "Cannot rename ns.view to ns.t. Table already exists"},
+		{"POST", pathRename, rename(identifier("ns", "t"), identifier("ns", "view")), "Cannot rename ns.t to ns.view. View already exists"},
+		{"POST", pathRenameView, rename(identifier("ns", "missing"), identifier("ns", "new")), "View does not exist: ns.missing"},
+		{"POST", pathRenameView, rename(identifier("ns", "view"), identifier("missing", "view")), "Namespace does not exist: missing"},
+		{"POST", pathRegisterView, `{"name":"view","metadata-location":"` + w.uri("no.metadata.json") + `"}`, "View already exists: ns.view"},
+		{"POST", pathRegisterView, `{"name":"t","metadata-location":"` + w.uri("no.metadata.json") + `"}`, "Table with same name already exists: ns.t"},
+		{"POST", pathRegisterView, fmt.Sprintf(`{"name":"new","metadata-location":%q}`, w.uri("no.metadata.json")), "Failed to open input stream for file: " + w.uri("no.metadata.json")},
 		{"POST", pathTable, requirement(`{"type":"assert-default-sort-order-id","default-sort-order-id":7}`), "Requirement failed: default sort order changed: expected id 7 != 0"},
 	} {
 		var got failure
@@ -172,24 +219,26 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A table whose metadata file is gone cannot be loaded, also not by a client that has it, and can be dropped.
+// A table or view whose metadata file is gone cannot be loaded, also not by a client that has it, and can be dropped.
 func TestLoadWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fill()
 	tag := tagOf(t, w.get(pathTable))
-	location := w.metadataLocation(pathTable)
-	if err := os.Remove(strings.TrimPrefix(location, "file://")); err != nil {
-		t.Fatal(err)
-	}
-	for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"If-None-Match", "*"}} {
-		var got failure
-		answer := w.get(pathTable, headers...)
-		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != 404 || got.Error.Type != notFound ||
-			got.Error.Message != "Failed to open input stream for file: "+location {
-			t.Errorf("%q: %d %s", headers, answer.Code, answer.Body)
+	for _, path := range []string{pathTable, pathView} {
+		location := w.metadataLocation(path)
+		if err := os.Remove(strings.TrimPrefix(location, "file://")); err != nil {
+			t.Fatal(err)
 		}
+		for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"If-None-Match", "*"}} {
+			var got failure
+			answer := w.get(path, headers...)
+			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != 404 || got.Error.Type != notFound ||
+				got.Error.Message != "Failed to open input stream for file: "+location {
+				t.Errorf("%q: %d %s", headers, answer.Code, answer.Body)
+			}
+		}
+		w.must("DELETE", path, "")
 	}
-	w.must("DELETE", pathTable, "")
 	w.wantClean()
 }

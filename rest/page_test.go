@@ -47,7 +47,7 @@ func TestPageParameters(t *testing.T) {
 		{"?pageToken=&pageSize=1", catalog.Page{Limit: 1}, true},
 		{"?pageToken=&pageSize=99999", catalog.Page{Limit: pageSizeMax}, true},
 	} {
-		for _, path := range []string{"/v1/namespaces", "/v1/namespaces/a/tables"} {
+		for _, path := range []string{"/v1/namespaces", "/v1/namespaces/a/tables", "/v1/namespaces/a/views"} {
 			fake := &fakeCatalog{names: []string{"x"}, next: "x"}
 			answer := getPage(t, New(Config{Catalog: fake}), path+row.query)
 			if fake.pages[0] != row.want || (answer.NextPageToken != nil) != row.token {
@@ -61,7 +61,7 @@ func TestPageParameters(t *testing.T) {
 func TestPageTokenLeadsOn(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x", "é😀", "a/b", " ", "\xf4\x8f\xbf\xbf", strings.Repeat("n", moorage.NameBytesMax)} {
-		for _, path := range []string{"/v1/w/namespaces?parent=a%1Fb&", "/v1/namespaces/a%1Fb/tables?"} {
+		for _, path := range []string{"/v1/w/namespaces?parent=a%1Fb&", "/v1/namespaces/a%1Fb/tables?", "/v1/namespaces/a%1Fb/views?"} {
 			fake := &fakeCatalog{names: []string{name}, next: name}
 			h := New(Config{Catalog: fake})
 			first := getPage(t, h, path+"pageToken=&pageSize=1")
@@ -85,6 +85,7 @@ func TestPageTokenIsBound(t *testing.T) {
 	lists := []string{
 		"/v1/namespaces?", "/v1/w/namespaces?", "/v1/namespaces?parent=a&", "/v1/namespaces?parent=a%1Fb&", "/v1/namespaces/a/tables?",
 		"/v1/namespaces/a%1Fb/tables?", "/v1/namespaces/a.b/tables?", "/v1/namespaces/ab/tables?", "/v1/w/namespaces/a/tables?",
+		"/v1/namespaces/a/views?", "/v1/namespaces/a%1Fb/views?", "/v1/w/namespaces/a/views?",
 	}
 	for _, made := range lists {
 		token := *getPage(t, h, made+"pageToken=").NextPageToken

@@ -50,13 +50,19 @@ func pathNamespace(r *http.Request) (warehouse string, ns moorage.Namespace, err
 	return warehouse, ns, ns.Validate()
 }
 
-// pathIdentifier returns the table that the path names.
-func pathIdentifier(r *http.Request) (moorage.Identifier, error) {
+// Parameters of paths that name what stands in a namespace.
+const (
+	paramTable = "table"
+	paramView  = "view"
+)
+
+// pathIdentifier returns the table or view that the path names in the parameter param.
+func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
 		return moorage.Identifier{}, err
 	}
-	name, err := pathParam(r, "table")
+	name, err := pathParam(r, param)
 	if err != nil {
 		return moorage.Identifier{}, err
 	}

@@ -48,22 +48,27 @@ func TestNamesInPaths(t *testing.T) {
 		{"/namespaces/namespaces/tables/tables", "default", []string{"namespaces"}, "tables"},
 		{"/w/namespaces/a%3Fb/tables/%23t", "w", []string{"a?b"}, "#t"},
 	} {
-		t.Run(row.path, func(t *testing.T) {
-			t.Parallel()
-			fake := &fakeCatalog{table: sampleTable(t, 0)}
-			w := httptest.NewRecorder()
-			r := httptest.NewRequest("GET", "/", nil)
-			parsed, err := url.ParseRequestURI("http://host/v1" + row.path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.URL = parsed
-			New(Config{Catalog: fake}).ServeHTTP(w, r)
-			want := moorage.Identifier{Warehouse: row.warehouse, Namespace: row.ns, Name: row.name}
-			if w.Code != 200 || len(fake.idents) != 1 || !fake.idents[0].Equal(want) {
-				t.Errorf("%d %s; got %+v, want %+v", w.Code, w.Body, fake.idents, want)
-			}
-		})
+		for _, kind := range []string{"tables", "views"} {
+			last := strings.LastIndex(row.path, "/tables/")
+			path := row.path[:last] + "/" + kind + row.path[last+len("/tables"):]
+			t.Run(path, func(t *testing.T) {
+				t.Parallel()
+				fake := &fakeCatalog{table: sampleTable(t, 0), view: sampleView(t, 1)}
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest("GET", "/", nil)
+				parsed, err := url.ParseRequestURI("http://host/v1" + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.URL = parsed
+				New(Config{Catalog: fake}).ServeHTTP(w, r)
+				want := moorage.Identifier{Warehouse: row.warehouse, Namespace: row.ns, Name: row.name}
+				call := map[string]string{"tables": "LoadTable", "views": "LoadView"}[kind]
+				if w.Code != 200 || !slices.Equal(fake.calls, []string{call}) || !fake.idents[0].Equal(want) {
+					t.Errorf("%d %s; got %s of %+v, want %s of %+v", w.Code, w.Body, fake.calls, fake.idents, call, want)
+				}
+			})
+		}
 	}
 }
 
@@ -76,18 +81,21 @@ func TestNamesOverTheWire(t *testing.T) {
 	for _, name := range []string{"a/b", "a b", "a+b", "100%", "%2F", ".", "..", "é😀", `"<>\`, "a?b#c", "a;b&c=d"} {
 		fake.idents = nil
 		for _, escaped := range []string{url.QueryEscape(name), strings.ReplaceAll(url.QueryEscape(name), "+", "%20")} {
-			r, err := http.NewRequest("HEAD", server.URL+"/v1/w/namespaces/"+escaped+"/tables/"+escaped, nil)
-			if err != nil {
-				t.Fatal(err)
+			for _, kind := range []string{"tables", "views"} {
+				r, err := http.NewRequest("HEAD", server.URL+"/v1/w/namespaces/"+escaped+"/"+kind+"/"+escaped, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
 			}
-			answer, err := http.DefaultTransport.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer.Body.Close()
 		}
 		want := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{name}, Name: name}
-		if len(fake.idents) != 2 || !fake.idents[0].Equal(want) || !fake.idents[1].Equal(want) {
+		arrived := slices.IndexFunc(fake.idents, func(got moorage.Identifier) bool { return !got.Equal(want) }) < 0
+		if !arrived || len(fake.idents) != 4 {
 			t.Errorf("%q arrived as %+v", name, fake.idents)
 		}
 	}
@@ -128,7 +136,7 @@ func TestConfig(t *testing.T) {
 		if string(answer["overrides"]) != want {
 			t.Errorf("%s: overrides are %s, want %s", path, answer["overrides"], want)
 		}
-		for _, word := range []string{"idempotency", "views", "oauth", "credentials"} {
+		for _, word := range []string{"idempotency", "oauth", "credentials"} {
 			if strings.Contains(w.Body.String(), word) {
 				t.Errorf("%s advertises %s: %s", path, word, w.Body)
 			}
@@ -176,6 +184,7 @@ func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/v1/w/namespaces/a%1Fb/tables/t", "/v1/namespaces/a+b", "/v1/%2F/namespaces/%00", "/v1/w/namespaces/a%zz/tables/%", "/v1/w/namespaces/%ff/tables/..",
 		"/v1/w/namespaces//tables/", "/v1/config", "/%", "//", "", "/v1/tables/rename", `/v1/"/namespaces/<a>%2F`,
+		"/v1/w/namespaces/a%1Fb/views/v", "/v1/namespaces/views/views/views", "/v1/w/namespaces/a/views/%00", "/v1/views/rename",
 	} {
 		f.Add(path)
 	}
@@ -197,8 +206,9 @@ func FuzzPath(f *testing.F) {
 				t.Fatalf("%q reaches the catalog as %+v: %v", path, ident, err)
 			}
 			again := &fakeCatalog{}
+			list := map[string]string{"TableExists": "/tables/", "ViewExists": "/views/"}[fake.calls[0]]
 			joined := url.QueryEscape(strings.Join(ident.Namespace, moorage.LevelSeparator))
-			send(New(Config{Catalog: again}), "HEAD", "/v1/"+escapePrefix(ident.Warehouse)+"/namespaces/"+joined+"/tables/"+url.QueryEscape(ident.Name), "")
+			send(New(Config{Catalog: again}), "HEAD", "/v1/"+escapePrefix(ident.Warehouse)+"/namespaces/"+joined+list+url.QueryEscape(ident.Name), "")
 			if len(again.idents) != 1 || !again.idents[0].Equal(ident) {
 				t.Fatalf("%q: %+v leads to %+v", path, ident, again.idents)
 			}
@@ -211,14 +221,14 @@ func FuzzPath(f *testing.F) {
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
 		"", "parent=a%1Fb&pageToken=&pageSize=7", "parent=%1F", "parent=a;b", "pageSize=0", "pageToken=x&pageToken=y", "snapshots=refs", "snapshots=all&x=%zz",
-		"purgeRequested=True", "purgeRequested=1", "warehouse=w", "warehouse=%00", "&&==&", "%70arent=a", "pageToken",
+		"purgeRequested=True", "purgeRequested=1", "warehouse=w", "warehouse=%00", "&&==&", "%70arent=a", "pageToken", "referenced-by=a%1Fv%2Ca%1Fw",
 	} {
 		f.Add(query)
 	}
-	table := sampleTable(f, 1)
+	table, view := sampleTable(f, 1), sampleView(f, 1)
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, s := range samples() {
-			fake := &fakeCatalog{names: []string{"x"}, next: "x", table: table}
+			fake := &fakeCatalog{names: []string{"x"}, next: "x", table: table, view: view}
 			r := httptest.NewRequest(s.method, s.path, strings.NewReader(s.body))
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()

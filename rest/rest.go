@@ -38,6 +38,7 @@ type Catalog interface {
 	warehouses
 	namespaces
 	tables
+	views
 	unfinished
 	Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context) (catalog.Outcome, error)) (catalog.Outcome, error)
 }
@@ -66,6 +67,17 @@ type tables interface {
 	RenameTable(ctx context.Context, from, to moorage.Identifier) error
 	RegisterTable(ctx context.Context, ident moorage.Identifier, request catalog.RegisterRequest) (*catalog.Table, error)
 	UnregisterTable(ctx context.Context, ident moorage.Identifier) (*catalog.Table, error)
+}
+
+type views interface {
+	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) ([]string, string, error)
+	CreateView(ctx context.Context, ident moorage.Identifier, request catalog.CreateViewRequest) (*catalog.View, error)
+	LoadView(ctx context.Context, ident moorage.Identifier) (*catalog.View, error)
+	ViewExists(ctx context.Context, ident moorage.Identifier) error
+	ReplaceView(ctx context.Context, ident moorage.Identifier, request catalog.ReplaceViewRequest) (*catalog.View, error)
+	DropView(ctx context.Context, ident moorage.Identifier) error
+	RenameView(ctx context.Context, from, to moorage.Identifier) error
+	RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*catalog.View, error)
 }
 
 // Config is what a server is made of. Only Catalog is required.

@@ -30,6 +30,8 @@ func (s *server) operations() []operation {
 		namespace  = namespaces + "/{namespace}"
 		tables     = namespace + "/tables"
 		table      = tables + "/{table}"
+		views      = namespace + "/views"
+		view       = views + "/{view}"
 	)
 	return []operation{
 		{id: "getConfig", method: http.MethodGet, path: "/v1/config", handle: s.getConfig},
@@ -52,6 +54,15 @@ func (s *server) operations() []operation {
 		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
 		{id: "renameTable", method: http.MethodPost, path: "/v1/{prefix}/tables/rename", mutate: s.renameTable},
 		{id: "commitTransaction", method: http.MethodPost, path: "/v1/{prefix}/transactions/commit", mutate: s.commitTransaction},
+
+		{id: "listViews", method: http.MethodGet, path: views, handle: s.listViews},
+		{id: "createView", method: http.MethodPost, path: views, mutate: s.createView},
+		{id: "loadView", method: http.MethodGet, path: view, handle: s.loadView},
+		{id: "viewExists", method: http.MethodHead, path: view, handle: s.viewExists},
+		{id: "replaceView", method: http.MethodPost, path: view, mutate: s.replaceView},
+		{id: "dropView", method: http.MethodDelete, path: view, mutate: s.dropView},
+		{id: "registerView", method: http.MethodPost, path: namespace + "/register-view", mutate: s.registerView},
+		{id: "renameView", method: http.MethodPost, path: "/v1/{prefix}/views/rename", mutate: s.renameView},
 	}
 }
 

@@ -14,12 +14,18 @@ type identifierModel struct {
 	Name      string            `json:"name"`
 }
 
-type tablesAnswer struct {
+type identifiersAnswer struct {
 	Identifiers   []identifierModel `json:"identifiers"`
 	NextPageToken *string           `json:"next-page-token"`
 }
 
 func (s *server) listTables(w http.ResponseWriter, r *http.Request) error {
+	return s.listNames(w, r, "tables", s.catalog.ListTables)
+}
+
+// listNames answers a page of what list finds in the namespace of the path. A page token of one kind is none of another.
+func (s *server) listNames(w http.ResponseWriter, r *http.Request, kind string,
+	list func(ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) ([]string, string, error)) error {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
 		return err
@@ -28,15 +34,15 @@ func (s *server) listTables(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	pages, err := pagerOf(q, append([]string{"tables", warehouse}, ns...)...)
+	pages, err := pagerOf(q, append([]string{kind, warehouse}, ns...)...)
 	if err != nil {
 		return err
 	}
-	names, next, err := s.catalog.ListTables(r.Context(), warehouse, ns, pages.page)
+	names, next, err := list(r.Context(), warehouse, ns, pages.page)
 	if err != nil {
 		return err
 	}
-	answer := tablesAnswer{make([]identifierModel, len(names)), pages.seal(next)}
+	answer := identifiersAnswer{make([]identifierModel, len(names)), pages.seal(next)}
 	for i, name := range names {
 		answer.Identifiers[i] = identifierModel{ns, name}
 	}
@@ -71,7 +77,7 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 
 // tableExists answers 204 if the table is there.
 func (s *server) tableExists(w http.ResponseWriter, r *http.Request) error {
-	ident, err := pathIdentifier(r)
+	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,7 @@ func (s *server) tableExists(w http.ResponseWriter, r *http.Request) error {
 
 // commitTable changes one table: the operation updateTable.
 func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
-	ident, err := pathIdentifier(r)
+	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
 		return change{}, err
 	}
@@ -106,12 +112,7 @@ func decodeCommit(f *fields, ident moorage.Identifier) (request catalog.CommitRe
 			f.fail("member %q is missing", list)
 		}
 	}
-	if f.get("identifier") != nil {
-		named := f.identifier("identifier", ident.Warehouse)
-		if f.failure == nil && !named.Equal(ident) {
-			f.fail("it names table %s, but the path names %s", named, ident)
-		}
-	}
+	f.names(paramTable, ident)
 	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
 	if f.failure != nil {
 		return request, f.failure
@@ -130,7 +131,7 @@ func decodeCommit(f *fields, ident moorage.Identifier) (request catalog.CommitRe
 }
 
 func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
-	ident, err := pathIdentifier(r)
+	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
 		return change{}, err
 	}
@@ -145,16 +146,22 @@ func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
 }
 
 func (s *server) renameTable(r *http.Request, body []byte) (change, error) {
+	from, to, err := decodeRename(r, body, "rename table request")
+	return silently(func(ctx context.Context) error { return s.catalog.RenameTable(ctx, from, to) }), err
+}
+
+// decodeRename reads a request to rename a table or view.
+func decodeRename(r *http.Request, body []byte, what string) (from, to moorage.Identifier, err error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return change{}, err
+		return from, to, err
 	}
-	f, err := parseFields(body, "rename table request")
+	f, err := parseFields(body, what)
 	if err != nil {
-		return change{}, err
+		return from, to, err
 	}
-	from, to := f.identifier("source", warehouse), f.identifier("destination", warehouse)
-	return silently(func(ctx context.Context) error { return s.catalog.RenameTable(ctx, from, to) }), f.failure
+	from, to = f.identifier("source", warehouse), f.identifier("destination", warehouse)
+	return from, to, f.failure
 }
 
 func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
@@ -167,11 +174,7 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 		return change{}, err
 	}
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
-	f.require("metadata-location")
-	request := catalog.RegisterRequest{MetadataLocation: f.text("metadata-location"), Overwrite: f.boolean("overwrite")}
-	if f.failure == nil && request.MetadataLocation == "" {
-		f.fail("member %q must not be empty", "metadata-location")
-	}
+	request := catalog.RegisterRequest{MetadataLocation: f.metadataLocation(), Overwrite: f.boolean("overwrite")}
 	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.RegisterTable(ctx, ident, request)
 	}), f.failure
@@ -180,7 +183,7 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 // unregisterTable takes a table out of the catalog, leaves its files alone and answers its last
 // version.
 func (s *server) unregisterTable(r *http.Request, _ []byte) (change, error) {
-	ident, err := pathIdentifier(r)
+	ident, err := pathIdentifier(r, paramTable)
 	return s.answeringTable(lastAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.UnregisterTable(ctx, ident)
 	}), err
@@ -195,7 +198,7 @@ const (
 // reportMetrics takes note that a client sent a report. Whether the table exists is not looked
 // at: clients send reports after every scan and ignore the answer.
 func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
-	if _, err := pathIdentifier(r); err != nil {
+	if _, err := pathIdentifier(r, paramTable); err != nil {
 		return err
 	}
 	f, err := s.readFields(w, r, "metrics report")

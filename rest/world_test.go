@@ -127,8 +127,17 @@ const (
 	snapshotID = 3051729675574597004
 )
 
-// fill makes the namespaces ns, ns.child and empty, and the tables ns.t, with one snapshot, and ns.u.
-// It returns the table-uuid of ns.t.
+// versionJSON is the version of a view.
+const versionJSON = `{"version-id":1,"timestamp-ms":1700000000000,"schema-id":0,"summary":{"engine-name":"test"},"default-namespace":["ns"],` +
+	`"representations":[{"type":"sql","sql":"select id, data from t","dialect":"spark"}]}`
+
+// viewJSON is a request for a view called name, which needs no escapes.
+func viewJSON(name string) string {
+	return `{"name":"` + name + `","schema":` + schemaJSON + `,"view-version":` + versionJSON + `}`
+}
+
+// fill makes the namespaces ns, ns.child and empty, the tables ns.t, with one snapshot, and ns.u, and the views ns.view and
+// ns.view2. It returns the table-uuid of ns.t.
 func (w *world) fill() (uuid string) {
 	w.t.Helper()
 	for _, ns := range []string{`["ns"]`, `["ns","child"]`, `["empty"]`} {
@@ -136,6 +145,9 @@ func (w *world) fill() (uuid string) {
 	}
 	for _, name := range []string{"t", "u"} {
 		w.must("POST", "/v1/namespaces/ns/tables", `{"name":"`+name+`","schema":`+schemaJSON+`}`)
+	}
+	for _, name := range []string{"view", "view2"} {
+		w.must("POST", pathViews, viewJSON(name))
 	}
 	answer := w.must("POST", "/v1/namespaces/ns/tables/t", fmt.Sprintf(`{"requirements":[],"updates":[
 		{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":%q,"summary":{"operation":"append"},"schema-id":0}},
@@ -149,6 +161,20 @@ func (w *world) fill() (uuid string) {
 		w.t.Fatal(err)
 	}
 	return commit.Metadata.UUID
+}
+
+// viewUUID returns the view-uuid of ns.view.
+func (w *world) viewUUID() string {
+	w.t.Helper()
+	var view struct {
+		Metadata struct {
+			UUID string `json:"view-uuid"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(w.must("GET", pathView, "").Body.Bytes(), &view); err != nil {
+		w.t.Fatal(err)
+	}
+	return view.Metadata.UUID
 }
 
 // dump returns everything that a request could have changed: all records, and all folders and files in and around the
@@ -206,13 +232,13 @@ type failure struct {
 
 var _ rest.Catalog = (*catalog.Catalog)(nil)
 
-// metadataLocation returns that of the table at path.
+// metadataLocation returns that of the table or view at path.
 func (w *world) metadataLocation(path string) string {
 	w.t.Helper()
 	return metadataLocationOf(w.t, w.must("GET", path, ""))
 }
 
-// metadataLocationOf returns that of the table in an answer.
+// metadataLocationOf returns that of the table or view in an answer.
 func metadataLocationOf(t testing.TB, answer *httptest.ResponseRecorder) string {
 	t.Helper()
 	var table struct {

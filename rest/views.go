@@ -1,0 +1,153 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/metadata"
+)
+
+func (s *server) listViews(w http.ResponseWriter, r *http.Request) error {
+	return s.listNames(w, r, "views", s.catalog.ListViews)
+}
+
+// createView makes a view. Its properties may be missing: Java clients leave them out if there are none.
+func (s *server) createView(r *http.Request, body []byte) (change, error) {
+	warehouse, ns, err := pathNamespace(r)
+	if err != nil {
+		return change{}, err
+	}
+	f, err := parseFields(body, "create view request")
+	if err != nil {
+		return change{}, err
+	}
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
+	f.require("schema")
+	f.require("view-version")
+	request := catalog.CreateViewRequest{
+		Schema:     f.raw("schema", '{'),
+		Version:    f.raw("view-version", '{'),
+		Location:   f.text("location"),
+		Properties: f.textMap("properties"),
+	}
+	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
+		return s.catalog.CreateView(ctx, ident, request)
+	}), f.failure
+}
+
+// loadView answers the current version of a view. Which views it is read for, the parameter referenced-by, makes no difference.
+func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
+	ident, err := pathIdentifier(r, paramView)
+	if err != nil {
+		return err
+	}
+	view, err := s.catalog.LoadView(r.Context(), ident)
+	if err != nil {
+		return err
+	}
+	return s.answerView(w, r, view)
+}
+
+// viewExists answers 204 if the view is there.
+func (s *server) viewExists(w http.ResponseWriter, r *http.Request) error {
+	ident, err := pathIdentifier(r, paramView)
+	if err != nil {
+		return err
+	}
+	if err := s.catalog.ViewExists(r.Context(), ident); err != nil {
+		return err
+	}
+	return answerNothing(w)
+}
+
+// replaceView changes a view, be it its query, its properties or its location.
+func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
+	ident, err := pathIdentifier(r, paramView)
+	if err != nil {
+		return change{}, err
+	}
+	f, err := parseFields(body, "commit view request")
+	if err != nil {
+		return change{}, err
+	}
+	request, err := decodeReplace(f, ident)
+	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
+		return s.catalog.ReplaceView(ctx, ident, request)
+	}), err
+}
+
+// decodeReplace reads a change of the view ident. The list of updates must be there, though it may be empty or null; that of
+// requirements need not. Source: REST specification, CommitViewRequest.
+func decodeReplace(f *fields, ident moorage.Identifier) (request catalog.ReplaceViewRequest, err error) {
+	if !f.has("updates") {
+		f.fail("member %q is missing", "updates")
+	}
+	f.names(paramView, ident)
+	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
+	if f.failure != nil {
+		return request, f.failure
+	}
+	if requirements != nil {
+		if request.Requirements, err = metadata.DecodeViewRequirements(requirements); err != nil {
+			return request, err
+		}
+	}
+	if updates != nil {
+		if request.Updates, err = metadata.DecodeViewUpdates(updates); err != nil {
+			return request, err
+		}
+	}
+	return request, nil
+}
+
+func (s *server) dropView(r *http.Request, _ []byte) (change, error) {
+	ident, err := pathIdentifier(r, paramView)
+	return silently(func(ctx context.Context) error { return s.catalog.DropView(ctx, ident) }), err
+}
+
+func (s *server) renameView(r *http.Request, body []byte) (change, error) {
+	from, to, err := decodeRename(r, body, "rename view request")
+	return silently(func(ctx context.Context) error { return s.catalog.RenameView(ctx, from, to) }), err
+}
+
+func (s *server) registerView(r *http.Request, body []byte) (change, error) {
+	warehouse, ns, err := pathNamespace(r)
+	if err != nil {
+		return change{}, err
+	}
+	f, err := parseFields(body, "register view request")
+	if err != nil {
+		return change{}, err
+	}
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
+	location := f.metadataLocation()
+	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
+		return s.catalog.RegisterView(ctx, ident, location)
+	}), f.failure
+}
+
+// answeringView is a change that answers one version of a view.
+func (s *server) answeringView(apply func(ctx context.Context) (*catalog.View, error)) change {
+	return change{
+		func(ctx context.Context) (catalog.Outcome, error) {
+			view, err := apply(ctx)
+			return catalog.Outcome{View: view}, err
+		},
+		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
+			return s.answerView(w, r, outcome.View)
+		},
+	}
+}
+
+// answerView answers one version of a view: the bytes of its document, with the location and the caller's configuration around
+// them. There is no ETag: the specification has none for views.
+func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalog.View) error {
+	config, err := encodeConfig(view.Config)
+	if err != nil {
+		return err
+	}
+	w.Header()["Vary"] = varyEncodingValues
+	return s.answerDocument(w, r, document{view.MetadataLocation, view.Document.Raw(), config, keyOfView(view)})
+}
