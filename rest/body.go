@@ -278,8 +278,8 @@ func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	return ident
 }
 
-// names makes it a failure that there is a member "identifier" which is not ident, the table or view that the path names.
-func (f *fields) names(kind string, ident moorage.Identifier) {
+// mustName makes it a failure that there is a member "identifier" which is not ident, the table or view that the path names.
+func (f *fields) mustName(kind string, ident moorage.Identifier) {
 	if f.get("identifier") == nil {
 		return
 	}

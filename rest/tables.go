@@ -112,7 +112,7 @@ func decodeCommit(f *fields, ident moorage.Identifier) (request catalog.CommitRe
 			f.fail("member %q is missing", list)
 		}
 	}
-	f.names(paramTable, ident)
+	f.mustName(paramTable, ident)
 	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
 	if f.failure != nil {
 		return request, f.failure

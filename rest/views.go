@@ -84,7 +84,7 @@ func decodeReplace(f *fields, ident moorage.Identifier) (request catalog.Replace
 	if !f.has("updates") {
 		f.fail("member %q is missing", "updates")
 	}
-	f.names(paramView, ident)
+	f.mustName(paramView, ident)
 	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
 	if f.failure != nil {
 		return request, f.failure
