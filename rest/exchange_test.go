@@ -152,7 +152,7 @@ func TestHealth(t *testing.T) {
 	h := New(Config{Catalog: &fakeCatalog{}})
 	for path, want := range map[string]string{
 		"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`,
-		"/management/v1/check": `{"warehouses":1,"namespaces":2,"tables":3,"problems":[]}`,
+		"/management/v1/check": `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[]}`,
 	} {
 		if w := send(h, "GET", path, ""); w.Code != 200 || w.Body.String() != want {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -53,7 +53,7 @@ func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.War
 }
 
 func (f *fakeCatalog) Check(context.Context) (catalog.Report, error) {
-	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Problems: []string{}}, f.call("Check")
+	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
 }
 
 func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
