@@ -20,6 +20,9 @@ const (
 	documentBytesMax = 1<<31 - 1
 	// keysLinearMax is the number of keys up to which a duplicate is looked for one by one.
 	keysLinearMax = 32
+	// keysFirst is for how many keys of open objects there is room at first. Most texts are an element or an update,
+	// which have fewer.
+	keysFirst = 8
 )
 
 // cursor reads one JSON text from front to back and is strict about it (RFC 8259, and of RFC 7493
@@ -113,7 +116,7 @@ func (c *cursor) object(member func(key []byte) error) error {
 	}
 	c.pos++
 	if c.keys == nil {
-		c.keys = make([][]byte, 0, keysLinearMax)
+		c.keys = make([][]byte, 0, keysFirst)
 	}
 	open := len(c.keys)
 	var seen map[string]bool

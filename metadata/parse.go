@@ -29,7 +29,7 @@ func Parse(raw []byte) (*Document, error) {
 	d := &Document{raw: raw}
 	d.currentSnapshotID = noSnapshot
 	r := reader{
-		cursor: cursor{raw: raw}, index: &d.index,
+		cursor: cursor{raw: raw, keys: make([][]byte, 0, keysLinearMax)}, index: &d.index,
 		schemas: make(map[int]*schema), specs: make(map[int]*spec), orders: make(map[int]*sortOrder),
 	}
 	if err := r.read(); err != nil {
