@@ -38,11 +38,12 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	return b.finish()
 }
 
-// builder applies the updates of one request to a document. Its index has the values of the new
-// document, but for members and arrays, which finish sets; edits have what becomes of the arrays.
+// builder applies the updates of one request to a document. Its index, which is that of next, has the values of the
+// new document, but for members and arrays, which finish sets; edits have what becomes of the arrays.
 type builder struct {
-	index
+	*index
 	base     *Document
+	next     *Document // without bytes until finish
 	env      Env
 	nowMS    int64
 	creating bool
@@ -54,21 +55,18 @@ type builder struct {
 
 	lastAddedSchema, lastAddedSpec, lastAddedOrder lastAdded
 
-	addedSnapshots   map[int64]snapshot
+	addedSnapshots   map[int64]snapshot // nil if there are none
 	latestSnapshotMS int64              // of those added
 	removedSnapshots bool               // some
 	newMains         []int64            // snapshots of this request that became current, in order
 	logged           []snapshotLogEntry // to be appended to the snapshot log
-	removedRefs      map[string]bool
-	parents          map[int64]optional // of snapshots of the base, as far as they were asked for
+	removedRefs      map[string]bool    // nil if there are none
+	parents          map[int64]optional // of snapshots of the base, as far as they were asked for; nil if none was
 }
 
 func newBuilder(base *Document, env Env) *builder {
-	return &builder{
-		index: base.index, base: base, env: env, nowMS: env.Now.UnixMilli(),
-		addedSnapshots: make(map[int64]snapshot), removedRefs: make(map[string]bool),
-		parents: make(map[int64]optional),
-	}
+	next := &Document{index: base.index}
+	return &builder{index: &next.index, base: base, next: next, env: env, nowMS: env.Now.UnixMilli()}
 }
 
 func (b *builder) applyAll(updates []Update) error {
@@ -173,6 +171,9 @@ func (b *builder) dropRef(name string) {
 	}
 	b.editRefs()
 	b.refs = slices.DeleteFunc(b.refs, func(r ref) bool { return r.name == name })
+	if b.removedRefs == nil {
+		b.removedRefs = make(map[string]bool)
+	}
 	b.removedRefs[name] = true
 	b.changed = true
 }
@@ -202,8 +203,8 @@ func (b *builder) finish() (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{raw: spliced.raw, index: b.index}
-	d.members, d.arrays = spliced.members, spliced.arrays
+	d := b.next
+	d.raw, d.members, d.arrays = spliced.raw, spliced.members, spliced.arrays
 	if edit := b.edits[snapshots]; edit != nil && edit.drops > 0 {
 		d.snapshotAt = positionsOf(d.arrays[snapshots])
 	} else {
@@ -253,7 +254,8 @@ func (b *builder) checkDefaults() error {
 // changes lists what the new document has otherwise than the base.
 func (b *builder) changes() []change {
 	old := &b.base.index
-	changes := make([]change, 0, 16)
+	const usual = 6
+	changes := make([]change, 0, usual)
 	str := func(key, was, is string) {
 		if was != is {
 			changes = append(changes, change{key: key, value: appendQuoted(nil, is)})
@@ -339,17 +341,10 @@ func (b *builder) currentSnapshotJSON() []byte {
 
 // propertiesJSON writes the properties. Those that stay keep their place and spelling.
 func (b *builder) propertiesJSON() []byte {
-	out := []byte{'{'}
-	member := func(literal ...[]byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		for _, l := range literal {
-			out = append(out, l...)
-		}
-	}
 	at, _ := b.base.find(keyProperties)
 	c := &cursor{raw: b.base.raw[at.start:at.end]}
+	const growth = 128 // as much as most updates add
+	out := append(make([]byte, 0, len(c.raw)+growth), '{')
 	if len(c.raw) > 0 {
 		c.object(func(key []byte) error { //nolint:errcheck // Parse has read it
 			start := c.keyStart
@@ -359,19 +354,32 @@ func (b *builder) propertiesJSON() []byte {
 			switch value, stays := b.props[string(key)]; {
 			case !stays:
 			case value == b.base.props[string(key)]:
-				member(c.raw[start:c.pos])
+				out = append(append(out, c.raw[start:c.pos]...), ',')
 			default:
-				member(c.raw[start:valueAt], appendQuoted(nil, value))
+				out = append(appendQuoted(append(out, c.raw[start:valueAt]...), value), ',')
 			}
 			return err
 		})
 	}
-	for _, key := range slices.Sorted(maps.Keys(b.props)) {
-		if _, was := b.base.props[key]; !was {
-			member(appendQuoted(nil, key), []byte{':'}, appendQuoted(nil, b.props[key]))
-		}
+	for _, key := range b.newProperties() {
+		out = append(appendQuoted(append(appendQuoted(out, key), ':'), b.props[key]), ',')
+	}
+	if last := len(out) - 1; out[last] == ',' {
+		out = out[:last]
 	}
 	return append(out, '}')
+}
+
+// newProperties returns the names of the properties that the base does not have, in their order.
+func (b *builder) newProperties() []string {
+	var names []string
+	for name := range b.props {
+		if _, was := b.base.props[name]; !was {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // appendQuoted appends text, which must be UTF-8, as a JSON string with as few escapes as possible.

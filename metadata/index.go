@@ -71,6 +71,7 @@ type index struct {
 	defaultOrderID     int
 	currentSnapshotID  int64 // noSnapshot if there is none
 	nextRowID          int64
+	metadataLoggedMS   int64 // the time of the last entry of the metadata log, if it has one
 
 	snapshotAt positions
 }
@@ -212,6 +213,7 @@ func (r *reader) element(a arrayName) (int64, error) {
 	case metadataLog:
 		entry, err := readMetadataLogEntry(&r.cursor)
 		r.metadataLogTimes = append(r.metadataLogTimes, entry.TimestampMS)
+		r.metadataLoggedMS = entry.TimestampMS
 		return 0, err
 	case encryptionKeys:
 		_, err := readEncryptionKey(&r.cursor)

@@ -37,6 +37,11 @@ func (l list) end() int {
 	return int(l.at(l.n - 1).end)
 }
 
+// listOf returns the list of elements, which belong to it from then on.
+func listOf(elements []element) list {
+	return list{chunks: slices.Collect(slices.Chunk(elements, chunkLen)), n: len(elements)}
+}
+
 // append returns a list with more elements at its end.
 func (l list) append(added ...element) list {
 	if len(added) == 0 {
@@ -198,7 +203,7 @@ func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	}
 	origin, tail := len(dst), e.base.end()
 	dst = append(dst, old[:tail]...)
-	dst, added := e.writeAdded(dst, origin, e.base.len() == 0)
+	dst, added := e.writeAdded(dst, origin, make([]element, 0, len(e.added)), e.base.len() == 0)
 	return append(dst, old[tail:]...), e.base.append(added...)
 }
 
@@ -229,16 +234,13 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 		}
 		dst = append(dst, old[start:end]...)
 	}
-	dst, added := e.writeAdded(dst, origin, len(elements) == 0)
-	return append(dst, ']'), list{}.append(append(elements, added...)...)
+	dst, elements = e.writeAdded(dst, origin, elements, len(elements) == 0)
+	return append(dst, ']'), listOf(elements)
 }
 
-// writeAdded appends the new elements to dst, in which the array begins at origin.
-func (e *listEdit) writeAdded(dst []byte, origin int, first bool) ([]byte, []element) {
-	if len(e.added) == 0 {
-		return dst, nil
-	}
-	elements := make([]element, 0, len(e.added))
+// writeAdded appends the new elements to dst, in which the array begins at origin, and to elements. first says that none stands
+// before them.
+func (e *listEdit) writeAdded(dst []byte, origin int, elements []element, first bool) ([]byte, []element) {
 	for _, added := range e.added {
 		if !first {
 			dst = append(dst, ',')

@@ -108,10 +108,9 @@ const (
 // Source: Java TableMetadata.Builder.addPreviousFile.
 func (b *builder) finishMetadataLog() error {
 	list := b.base.arrays[metadataLog]
-	var times []int64
-	if n := list.len(); n > 0 {
-		last, _ := readMetadataLogEntry(&cursor{raw: b.base.elementRaw(metadataLog, list.at(n-1))}) // Parse has read it
-		times = append(times, last.TimestampMS)
+	times := make([]int64, 0, 2)
+	if list.len() > 0 {
+		times = append(times, b.base.metadataLoggedMS)
 	}
 	if !b.creating && b.env.BaseLocation != "" {
 		entriesMax, err := b.previousVersionsMax()
@@ -122,10 +121,12 @@ func (b *builder) finishMetadataLog() error {
 		for i := range max(0, list.len()-entriesMax+1) {
 			edit.dropAt(i)
 		}
-		raw := strconv.AppendInt([]byte(`{"timestamp-ms":`), b.base.lastUpdatedMS, 10)
-		raw = append(appendQuoted(append(raw, `,"metadata-file":`...), b.env.BaseLocation), '}')
-		edit.add(0, raw)
-		times = append(times, b.base.lastUpdatedMS)
+		const punctuation = len(`{"timestamp-ms":1700000000000,"metadata-file":""}`)
+		raw := append(make([]byte, 0, punctuation+len(b.env.BaseLocation)), `{"timestamp-ms":`...)
+		raw = append(strconv.AppendInt(raw, b.base.lastUpdatedMS, 10), `,"metadata-file":`...)
+		edit.add(0, append(appendQuoted(raw, b.env.BaseLocation), '}'))
+		b.metadataLoggedMS = b.base.lastUpdatedMS
+		times = append(times, b.metadataLoggedMS)
 	}
 	return checkLogTimes(times, b.lastUpdatedMS, metadataLog)
 }

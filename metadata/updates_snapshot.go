@@ -43,6 +43,9 @@ func (u addSnapshot) apply(b *builder) error {
 	b.lastSequenceNumber = max(b.lastSequenceNumber, s.sequenceNumber)
 	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
 	b.edit(snapshots).add(s.id, u.raw)
+	if b.addedSnapshots == nil {
+		b.addedSnapshots = make(map[int64]snapshot)
+	}
 	b.addedSnapshots[s.id] = *s
 	b.changed = true
 	return nil
@@ -176,6 +179,9 @@ func (b *builder) parent(id int64) optional {
 	if i, ok := b.base.snapshotAt.find(all, id); ok {
 		s := b.base.snapshot(all.at(i))
 		parent = s.parent
+	}
+	if b.parents == nil {
+		b.parents = make(map[int64]optional)
 	}
 	b.parents[id] = parent
 	return parent
