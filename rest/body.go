@@ -3,10 +3,8 @@ package rest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -90,9 +88,33 @@ func (s *server) tooLarge(w http.ResponseWriter) error {
 // knows its type; null stands for "not there", and members that are not asked for are
 // ignored. The first one that cannot be read is kept as the error.
 type fields struct {
-	what    string // what the object is, for messages
+	place   place // for messages
 	members []member
 	failure error
+}
+
+// place says what an object is and, if it is a part of another, what that one is. It is put into words only where
+// something is wrong.
+type place struct {
+	outer  *place // nil if there is none
+	what   string
+	name   string // of a member; else empty
+	number int    // in a list, from 1; else 0
+}
+
+// String returns the place in words, the outermost object first.
+func (p place) String() string {
+	text := p.what
+	if p.name != "" {
+		text += " " + strconv.Quote(p.name)
+	}
+	if p.number > 0 {
+		text += " " + strconv.Itoa(p.number)
+	}
+	if p.outer != nil {
+		text = p.outer.String() + ", " + text
+	}
+	return text
 }
 
 // readFields reads the body of r as a JSON object.
@@ -105,16 +127,20 @@ func (s *server) readFields(w http.ResponseWriter, r *http.Request, what string)
 }
 
 func parseFields(text []byte, what string) (*fields, error) {
+	return parseFieldsAt(text, place{what: what})
+}
+
+func parseFieldsAt(text []byte, at place) (*fields, error) {
 	members, err := parseObject(text)
 	if err != nil {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", what, err)
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", at, err)
 	}
-	return &fields{what: what, members: members}, nil
+	return &fields{place: at, members: members}, nil
 }
 
 func (f *fields) fail(format string, args ...any) {
 	if f.failure == nil {
-		args = append([]any{f.what}, args...)
+		args = append([]any{f.place}, args...)
 		f.failure = moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: "+format, args...)
 	}
 }
@@ -122,7 +148,7 @@ func (f *fields) fail(format string, args ...any) {
 // get returns the text of a member, nil if it is not there or null.
 func (f *fields) get(name string) []byte {
 	for _, m := range f.members {
-		if m.name == name {
+		if string(m.name) == name {
 			if string(m.value) == "null" {
 				return nil
 			}
@@ -135,7 +161,7 @@ func (f *fields) get(name string) []byte {
 // has tells whether there is a member called name, be it null.
 func (f *fields) has(name string) bool {
 	for _, m := range f.members {
-		if m.name == name {
+		if string(m.name) == name {
 			return true
 		}
 	}
@@ -189,14 +215,18 @@ func (f *fields) texts(name string) []string {
 	if value == nil {
 		return nil
 	}
-	var decoded []*string // null is no string, but would be read as an empty one
-	if json.Unmarshal(value, &decoded) != nil || slices.Contains(decoded, nil) {
-		f.fail("member %q must be an array of strings", name)
+	texts := []string{}
+	s := scanner{text: value}
+	err := s.array(0, func(element []byte) {
+		if element[0] != '"' {
+			f.fail("member %q must be an array of strings", name)
+			return
+		}
+		texts = append(texts, string(unquote(element)))
+	})
+	f.check(func() error { return err }) // never: the body was parsed
+	if f.failure != nil {
 		return nil
-	}
-	texts := make([]string, len(decoded))
-	for i, text := range decoded {
-		texts[i] = *text
 	}
 	return texts
 }
@@ -207,18 +237,17 @@ func (f *fields) textMap(name string) map[string]string {
 	if value == nil {
 		return nil
 	}
-	var decoded map[string]*string
-	err := json.Unmarshal(value, &decoded)
-	texts := make(map[string]string, len(decoded))
-	for key, text := range decoded {
-		if text == nil {
+	texts := make(map[string]string)
+	s := scanner{text: value}
+	err := s.object(0, func(key, text []byte) {
+		if text[0] != '"' {
 			f.fail("member %q must be an object with strings as values", name)
-			return nil
+			return
 		}
-		texts[key] = *text
-	}
-	if err != nil {
-		f.fail("member %q must be an object with strings as values", name)
+		texts[string(key)] = string(unquote(text))
+	})
+	f.check(func() error { return err }) // never: the body was parsed
+	if f.failure != nil {
 		return nil
 	}
 	return texts
@@ -237,7 +266,7 @@ func (f *fields) objects(name, what string, limit int) (list []*fields, length i
 		if length++; length > limit {
 			return
 		}
-		inner, err := parseFields(element, f.what+", "+what+" "+strconv.Itoa(length))
+		inner, err := parseFieldsAt(element, place{outer: &f.place, what: what, number: length})
 		f.check(func() error { return err })
 		list = append(list, inner)
 	})
@@ -268,7 +297,7 @@ func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	if value == nil {
 		return moorage.Identifier{}
 	}
-	inner, err := parseFields(value, f.what+", member "+strconv.Quote(member))
+	inner, err := parseFieldsAt(value, place{outer: &f.place, what: "member", name: member})
 	if err != nil {
 		f.check(func() error { return err })
 		return moorage.Identifier{}

@@ -18,7 +18,7 @@ func TestParseObject(t *testing.T) {
 		members, err := parseObject([]byte(row.text))
 		var got []string
 		for _, m := range members {
-			got = append(got, m.name+"="+string(m.value))
+			got = append(got, string(m.name)+"="+string(m.value))
 		}
 		if err != nil || strings.Join(got, " ") != row.want {
 			t.Errorf("%q: %v %q, want %q", row.text, err, got, row.want)
@@ -83,8 +83,8 @@ func FuzzParseObject(f *testing.F) {
 			t.Fatalf("%q: %d members, want %d", text, len(members), len(want))
 		}
 		for _, m := range members {
-			if string(want[m.name]) != string(m.value) {
-				t.Fatalf("%q: member %q is %q, want %q", text, m.name, m.value, want[m.name])
+			if string(want[string(m.name)]) != string(m.value) {
+				t.Fatalf("%q: member %q is %q, want %q", text, m.name, m.value, want[string(m.name)])
 			}
 		}
 	})

@@ -97,22 +97,22 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	request, err := decodeCommit(f, ident)
+	f.mustName(paramTable, ident)
+	request, err := decodeCommit(f)
 	return s.answeringTable(commitAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.Commit(ctx, ident, request)
 	}), err
 }
 
-// decodeCommit reads a commit of the table ident. Both lists must be there, though they may be
+// decodeCommit reads a commit of a table. Both lists must be there, though they may be
 // empty or null: a list that was misspelled must not pass for an empty one, because it may
 // hold what the client relies on.
-func decodeCommit(f *fields, ident moorage.Identifier) (request catalog.CommitRequest, err error) {
+func decodeCommit(f *fields) (request catalog.CommitRequest, err error) {
 	for _, list := range []string{"requirements", "updates"} {
 		if !f.has(list) {
 			f.fail("member %q is missing", list)
 		}
 	}
-	f.mustName(paramTable, ident)
 	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
 	if f.failure != nil {
 		return request, f.failure

@@ -38,7 +38,7 @@ func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 		if inner.failure != nil {
 			return nil, inner.failure
 		}
-		request, err := decodeCommit(inner, ident)
+		request, err := decodeCommit(inner)
 		if err != nil {
 			return nil, ofTable(ident, err)
 		}
