@@ -185,19 +185,6 @@ func FormatRecord() Record {
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatVersion}, State: StateNone, Value: value}
 }
 
-// Encode returns c as a record's value. All values are JSON objects in which
-// members that are not known are ignored, so that a later version may add some.
-func (c Change) Encode() ([]byte, error) { return Encode(c) }
-
-// Encode returns the value of a record; value is one of the structs of this package.
-func Encode(value any) ([]byte, error) {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", value, err)
-	}
-	return encoded, nil
-}
-
 // Decode reads the value of r as a T. It fails on a record that does not exist.
 func Decode[T any](r Record) (T, error) {
 	var value T

@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 	"moorage/txlog"
 )
 
@@ -70,6 +71,17 @@ func TestEncodeIsFormat1(t *testing.T) {
 	for i, line := range bytes.Split(bytes.TrimSpace(want), []byte("\n")) {
 		checkDecodes(t, line, goldenTransactions()[i])
 		checkDecodes(t, append([]byte(`{"a member of a later version":[{}],`), bytes.TrimPrefix(line, []byte("{"))...), goldenTransactions()[i])
+	}
+}
+
+func TestTransactionEncodesItself(t *testing.T) {
+	t.Parallel()
+	registrytest.EncodesAsJSON[txlog.Transaction](t)
+	never := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, transaction := range []txlog.Transaction{{Began: never}, {Deadline: never}} {
+		if encoded, err := registry.Encode(transaction); err == nil {
+			t.Errorf("was encoded as %s", encoded)
+		}
 	}
 }
 
