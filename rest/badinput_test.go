@@ -106,7 +106,7 @@ func TestBadInput(t *testing.T) {
 		{"names in paths", pathNameRows()},
 		{"names in bodies", bodyNameRows()},
 		{"names that are not there", absentRows()},
-		{"names that are taken", takenRows()},
+		{"names that are taken", takenRows(w.uri("free"))},
 		{"routes", routeRows()},
 		{"parameters", parameterRows()},
 		{"page tokens", w.tokenRows()},

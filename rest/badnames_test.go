@@ -163,9 +163,9 @@ func rename(source, destination string) string {
 	return `{"source":` + source + `,"destination":` + destination + `}`
 }
 
-// takenRows: names that are taken already.
-func takenRows() []bad {
-	return append(takenViewRows(), []bad{
+// takenRows: names that are taken already. The location free is nobody's.
+func takenRows(free string) []bad {
+	return append(takenViewRows(free), []bad{
 		{fault: "namespace", method: "POST", path: pathNamespaces, body: `{"namespace":["ns"]}`, status: 409, kind: alreadyExists},
 		{fault: "namespace with equal properties", method: "POST", path: pathNamespaces, body: `{"namespace":["ns"],"properties":{"k":"v"}}`, status: 409, kind: alreadyExists},
 		{fault: "child", method: "POST", path: pathNamespaces, body: `{"namespace":["ns","child"],"properties":{"a":"b"}}`, status: 409, kind: alreadyExists},

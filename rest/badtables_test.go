@@ -62,6 +62,13 @@ func schemaRows() (rows []bad) {
 	return rows
 }
 
+// createUpdates are the updates of a commit that makes a table at location.
+func createUpdates(location string) string {
+	return `{"action":"assign-uuid","uuid":"5c9f5b0a-54b5-4b4e-9f0f-6a0f6f0f6f0f"},{"action":"upgrade-format-version","format-version":2},` +
+		`{"action":"add-schema","schema":` + schemaJSON + `},{"action":"set-current-schema","schema-id":-1},{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},` +
+		`{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},{"action":"set-location","location":"` + location + `"}`
+}
+
 // locationRows: locations outside the warehouse, or inside another table; for each operation that takes one.
 func (w *world) locationRows(uuid string) (rows []bad) {
 	w.t.Helper()
@@ -85,9 +92,7 @@ func (w *world) locationRows(uuid string) (rows []bad) {
 		add(place.fault, pathTables, `{"name":"new","schema":`+schemaJSON+`,"location":`+location+`}`, 400, badRequest)
 		add(place.fault, pathTables, `{"name":"new","stage-create":true,"schema":`+schemaJSON+`,"location":`+location+`}`, 400, badRequest)
 		add(place.fault, pathTable, `{"requirements":[{"type":"assert-table-uuid","uuid":"`+uuid+`"}],"updates":[{"action":"set-properties","updates":{"a":"b"}},{"action":"set-location","location":`+location+`}]}`, 400, badRequest)
-		add(place.fault, pathTables+"/new", `{"requirements":[{"type":"assert-create"}],"updates":[{"action":"assign-uuid","uuid":"5c9f5b0a-54b5-4b4e-9f0f-6a0f6f0f6f0f"},{"action":"upgrade-format-version","format-version":2},`+
-			`{"action":"add-schema","schema":`+schemaJSON+`},{"action":"set-current-schema","schema-id":-1},{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},`+
-			`{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},{"action":"set-location","location":`+location+`}]}`, 400, badRequest)
+		add(place.fault, pathTables+"/new", `{"requirements":[{"type":"assert-create"}],"updates":[`+createUpdates(place.location)+`]}`, 400, badRequest)
 	}
 	// No folder has such a name, and trying again will not help.
 	add("metadata folder with a name that none has", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.path":"`+w.uri(strings.Repeat("n", 300))+`"}}`, 400, badRequest)

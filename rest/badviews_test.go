@@ -60,8 +60,8 @@ func absentViewRows() (rows []bad) {
 	return rows
 }
 
-// takenViewRows: names that a table or a view has already.
-func takenViewRows() (rows []bad) {
+// takenViewRows: names that a table or a view has already. The location free is nobody's.
+func takenViewRows(free string) (rows []bad) {
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 409, kind: alreadyExists})
 	}
@@ -79,6 +79,8 @@ func takenViewRows() (rows []bad) {
 	add("view, for a table to stage", pathTables, `{"name":"view","stage-create":true,"schema":`+schemaJSON+`}`)
 	add("view, for a table to register", pathRegister, `{"name":"view",`+location+`}`)
 	add("view, for a table to register over it", pathRegister, `{"name":"view","overwrite":true,`+location+`}`)
+	add("view, for a table that a commit makes", pathTables+"/view", `{"requirements":[{"type":"assert-create"}],"updates":[`+createUpdates(free)+`]}`)
+	add("view, for a table that a transaction makes", pathTransact, `{"table-changes":[`+goodChange+`,{"identifier":`+identifier("ns", "view")+`,"requirements":[{"type":"assert-create"}],"updates":[`+createUpdates(free)+`]}]}`)
 	add("view, for a table to rename", pathRename, rename(identifier("ns", "t"), identifier("ns", "view")))
 	return rows
 }

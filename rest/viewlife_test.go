@@ -3,6 +3,7 @@ package rest_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -57,20 +58,20 @@ func replaceWith(number int, sql string) string {
 		`"representations":[{"type":"sql","sql":%q,"dialect":"spark"}]}},{"action":"set-current-view-version","view-version-id":-1}]}`, number, sql)
 }
 
-// What a change of a view answers is what the next load does, on this server and on one that was just started; and a change that
-// changes nothing answers the version that there is.
+// What a change of a view answers is what the next load does, on this server, on another that has loaded the view before, and on one
+// that was just started; and a change that changes nothing answers the version that there is.
 func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fill()
 	const path = pathViews + "/v"
 	seen := []string{}
+	another := rest.New(rest.Config{Catalog: w.restarted()})
 	step := func(method, path, body, loadPath string) viewAnswer {
 		t.Helper()
 		answer := w.must(method, path, body)
-		again := sendTo(t, rest.New(rest.Config{Catalog: w.restarted()}), "GET", loadPath, "")
-		for _, load := range []*httptest.ResponseRecorder{w.get(loadPath), again} {
-			if load.Body.String() != answer.Body.String() {
+		for _, server := range []http.Handler{w, another, rest.New(rest.Config{Catalog: w.restarted()})} {
+			if load := sendTo(t, server, "GET", loadPath, ""); load.Body.String() != answer.Body.String() {
 				t.Errorf("%s %s %s answers\n%s\nthe load after it\n%s", method, path, body, answer.Body, load.Body)
 			}
 		}
@@ -108,6 +109,9 @@ func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 		}
 	}
 	w.must("POST", pathRenameView, rename(identifier("ns", "v"), identifier("empty", "w")))
+	if old := sendTo(t, another, "GET", path, ""); old.Code != 404 {
+		t.Errorf("under its old name: %d", old.Code)
+	}
 	if renamed := viewOf(t, w.get("/v1/namespaces/empty/views/w")); renamed.MetadataLocation != placed.MetadataLocation {
 		t.Errorf("renamed from %s to %s", placed.MetadataLocation, renamed.MetadataLocation)
 	}
@@ -200,5 +204,36 @@ func TestRaceForAName(t *testing.T) {
 		case 4:
 			w.must("DELETE", pathViews+"/"+name, "")
 		}
+	}
+}
+
+// A table does not exist as a view, nor the reverse, and neither is in the other's list.
+func TestTablesAreNoViews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	for path, want := range map[string]int{
+		pathTable: 204, pathView: 204, pathViews + "/t": 404, pathTables + "/view": 404, pathViews + "/missing": 404, "/v1/namespaces/missing/views/view": 404,
+	} {
+		if answer := w.do("HEAD", path, ""); answer.Code != want || answer.Body.Len() > 0 {
+			t.Errorf("%s: %d and %d bytes, want %d", path, answer.Code, answer.Body.Len(), want)
+		}
+	}
+	if tables, views := w.page(pathTables).names(), w.page(pathViews).names(); !slices.Equal(tables, []string{"t", "u"}) || !slices.Equal(views, []string{"view", "view2"}) {
+		t.Errorf("listed are the tables %q and the views %q", tables, views)
+	}
+	// Once it is gone, its name and its place are free for the other.
+	for _, row := range []struct{ path, list, create string }{
+		{pathView, pathTables, `{"name":"view","schema":` + schemaJSON + `}`}, {pathTables + "/u", pathViews, viewJSON("u")},
+	} {
+		last := w.metadataLocation(row.path)
+		w.must("DELETE", row.path, "")
+		w.must("POST", row.list, row.create)
+		for _, register := range []string{pathRegister, pathRegisterView} {
+			if answer := w.do("POST", register, fmt.Sprintf(`{"name":"back","metadata-location":%q}`, last)); answer.Code < 400 || answer.Code > 409 {
+				t.Errorf("%s %s: %d %s", register, last, answer.Code, answer.Body)
+			}
+		}
+		w.wantClean()
 	}
 }
