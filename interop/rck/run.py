@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the table class of the Iceberg REST Compatibility Kit against a server.
+"""Runs the Iceberg REST Compatibility Kit against a server: its class for tables, and then that for views.
 
     python3 interop/rck/run.py                      # Moorage, started for the run
     python3 interop/rck/run.py --server cluster     # three nodes over PostgreSQL
     python3 interop/rck/run.py --server reference   # the Iceberg project's own server
-    python3 interop/rck/run.py -m testListTables    # one method of the kit
+    python3 interop/rck/run.py --class view         # one class of the kit
+    python3 interop/rck/run.py -m testListTables    # one method
 
---warehouse s3 keeps the tables on an S3 server, for which it must run with the Python
-of .cache/interop/venv. The tests of ON_DISK_ONLY then run afterwards, over a folder.
+--warehouse s3 keeps tables and views on an S3 server, for which it must run with the Python
+of .cache/interop/venv. The tests that are on_disk_only then run afterwards, over a folder.
 
-Prints each failing test with its message. Ends with `N passed, N failed` and
-status 0 only if no test failed and exactly the tests of NEVER_RUN were skipped.
+Prints each failing test with its message. Ends with `N passed, N failed` and status 0 only if
+no test failed, as many ran as there are, and exactly those of never_run were skipped.
 """
 
 import argparse
@@ -30,7 +31,6 @@ from harness import cluster, paths, proxy, s3, server
 
 SERVERS = ["moorage", "cluster", "reference"]
 
-KIT = "org.apache.iceberg.rest.RESTCompatibilityKitCatalogTests"
 KIT_SECONDS_MAX = 1800
 
 # Switches of the kit. Each line turns tests on, or decides which of the texts
@@ -42,40 +42,79 @@ FLAGS = {
     "rck.supports-names-with-dot": "true",
 }
 
-# Tests that no switch of the kit turns on: nested and empty namespaces, names
-# with a slash, and one that the kit itself has disabled.
-NEVER_RUN = {
-    "createAndDropEmptyNamespace",
-    "createTableInUniqueLocation",
-    "listNamespacesWithEmptyNamespace",
-    "listTablesInEmptyNamespace",
-    "namespacePropertiesOnEmptyNamespace",
-    "testDropNamespaceWithNestedNamespace",
-    "testListNestedNamespaces",
-    "testNamespaceWithSlash",
-    "testTableNameWithSlash",
-}
 
-# Tests that move a metadata file away as a file of the local disk.
-ON_DISK_ONLY = {"testLoadTableWithMissingMetadataFile"}
+@dataclass(frozen=True)
+class Kit:
+    """A class of the kit, by the names of its methods."""
+
+    name: str
+    java: str
+    # How many of its tests run: a method with parameters is one for each of them.
+    executed: int
+    # What no switch of the kit turns on: nested and empty namespaces, names with a slash, and one that the kit itself has disabled.
+    never_run: frozenset[str]
+    # What moves a metadata file away as a file of the local disk.
+    on_disk_only: frozenset[str] = frozenset()
+
+
+# In their order: the class for tables wants a catalog without namespaces, and that for views leaves some.
+KITS = [
+    Kit(
+        "table",
+        "org.apache.iceberg.rest.RESTCompatibilityKitCatalogTests",
+        97,
+        frozenset({
+            "createAndDropEmptyNamespace",
+            "createTableInUniqueLocation",
+            "listNamespacesWithEmptyNamespace",
+            "listTablesInEmptyNamespace",
+            "namespacePropertiesOnEmptyNamespace",
+            "testDropNamespaceWithNestedNamespace",
+            "testListNestedNamespaces",
+            "testNamespaceWithSlash",
+            "testTableNameWithSlash",
+        }),
+        frozenset({"testLoadTableWithMissingMetadataFile"}),
+    ),
+    Kit(
+        "view",
+        "org.apache.iceberg.rest.RESTCompatibilityKitViewCatalogTests",
+        50,
+        frozenset({"listViewsInEmptyNamespace"}),
+    ),
+]  # fmt: skip
 
 # The kit creates some tables with fixed locations beneath these folders, wherever
-# the warehouse is, and fails on files that an earlier run left there.
+# the warehouse is, and fails on files that an earlier run left there. Its views get
+# locations in temporary folders, which it removes.
 KIT_FOLDERS = [Path("/tmp/ns"), Path("/tmp/newdb")]
 
 
 @dataclass
 class Outcome:
-    """What the kit reported: names of tests, and for failures their messages."""
+    """What the kit reported of a class: names of tests, and for failures their messages."""
 
     passed: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
+
+    @property
+    def executed(self) -> int:
+        return len(self.passed) + len(self.failed)
 
     def add(self, other: "Outcome") -> None:
         self.passed += other.passed
-        self.failed |= other.failed
+        self.failed += other.failed
         self.skipped |= other.skipped
+
+
+@dataclass(frozen=True)
+class Part:
+    """Methods of a class of the kit to run, all if there are none, and others not to."""
+
+    kit: Kit
+    methods: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
 
 
 @contextlib.contextmanager
@@ -95,17 +134,17 @@ def running_server(name: str, in_s3: bool):
         yield running, running.uri
 
 
-def run_kit(running, uri: str, methods: list[str], without: set[str], reports: Path) -> Outcome:
-    """Runs these methods of the kit, or all if there are none, in a JVM of its own and reads its report."""
+def run_part(running, uri: str, part: Part, reports: Path) -> Outcome:
+    """Runs a part of the kit in a JVM of its own and reads its report."""
     properties = {**FLAGS, **running.files.client_properties, "uri": uri.rstrip("/") + "/", "warehouse": running.warehouse}
     command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command += [f"-D{name}={value}" for name, value in properties.items()]
     jars = paths.jars("rck") + (paths.jars("rck-s3") if running.files.in_s3 else [])
     command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
     command += ["org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
-    command += ["--details=none", f"--reports-dir={reports}", f"--select-class={KIT}"]
-    command += [f"--include-methodname={pattern(method)}" for method in methods]
-    command += [f"--exclude-methodname={pattern(method)}" for method in sorted(without)]
+    command += ["--details=none", f"--reports-dir={reports}", f"--select-class={part.kit.java}"]
+    command += [f"--include-methodname={pattern(method)}" for method in sorted(part.methods)]
+    command += [f"--exclude-methodname={pattern(method)}" for method in sorted(part.without)]
     # CATALOG_ variables would become settings of the kit's client.
     env = {k: v for k, v in os.environ.items() if not k.startswith("CATALOG_")}
     log = reports / "kit.log"
@@ -130,7 +169,7 @@ def read_report(report: Path) -> Outcome:
         if fault is None:
             fault = case.find("error")
         if fault is not None:
-            outcome.failed[name] = (fault.get("message") or fault.text or "").strip()
+            outcome.failed.append((name, (fault.get("message") or fault.text or "").strip()))
         elif case.find("skipped") is not None:
             outcome.skipped.add(name)
         else:
@@ -138,50 +177,63 @@ def read_report(report: Path) -> Outcome:
     return outcome
 
 
-def judge(outcome: Outcome, whole: bool) -> int:
-    """Prints the outcome and returns the exit status."""
-    for name, message in sorted(outcome.failed.items()):
-        print(f"FAIL {name}\n     " + "\n     ".join(message.splitlines()[:12]))
+def judge(kit: Kit, outcome: Outcome, whole: bool) -> int:
+    """Prints the outcome of a class, of which all was to run or only a part, and returns how many faults it has."""
+    for name, message in sorted(outcome.failed):
+        print(f"FAIL {kit.name} {name}\n     " + "\n     ".join(message.splitlines()[:12]))
     faults = len(outcome.failed)
-    if whole and outcome.skipped != NEVER_RUN:
+    if whole and outcome.skipped != kit.never_run:
         faults += 1
-        print(f"FAIL skipped tests: unexpected {sorted(outcome.skipped - NEVER_RUN)},")
-        print(f"     expected but not skipped {sorted(NEVER_RUN - outcome.skipped)}")
-    if not outcome.passed and not outcome.failed:
+        print(f"FAIL {kit.name}: skipped tests: unexpected {sorted(outcome.skipped - kit.never_run)},")
+        print(f"     expected but not skipped {sorted(kit.never_run - outcome.skipped)}")
+    if whole and outcome.executed != kit.executed:
         faults += 1
-        print("FAIL no test ran")
-    print(f"kit {len(outcome.passed) + len(outcome.failed)} executed, {len(outcome.skipped)} never run")
-    print(f"{len(outcome.passed)} passed, {faults} failed")
-    return 1 if faults else 0
+        print(f"FAIL {kit.name}: {outcome.executed} tests ran, want {kit.executed}")
+    print(f"kit {kit.name}: {outcome.executed} executed, {len(outcome.skipped)} never run")
+    return faults
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=SERVERS, default="moorage")
     parser.add_argument("--warehouse", choices=["folder", "s3"], default="folder", help="where the server keeps its tables")
+    parser.add_argument("--class", dest="kit", choices=[kit.name for kit in KITS], help="run only this class")
     parser.add_argument("-m", "--method", action="append", default=[], help="run only this method (repeatable)")
     options = parser.parse_args()
-    in_s3, chosen = options.warehouse == "s3", set(options.method)
-    if in_s3 and options.server == "reference":
+    if options.warehouse == "s3" and options.server == "reference":
         parser.error("--warehouse s3 is for moorage and cluster")
 
-    outcome = Outcome()
+    kits = [kit for kit in KITS if options.kit in (None, kit.name)]
+    outcomes = {kit: Outcome() for kit in kits}
+    for in_s3, parts in divide(kits, frozenset(options.method), options.warehouse == "s3"):
+        run(options.server, in_s3, parts, outcomes)
+    faults = sum(judge(kit, outcome, whole=not options.method) for kit, outcome in outcomes.items())
+    if not any(outcome.executed for outcome in outcomes.values()):
+        faults += 1
+        print("FAIL no test ran")
+    print(f"{sum(len(outcome.passed) for outcome in outcomes.values())} passed, {faults} failed")
+    return 1 if faults else 0
+
+
+def divide(kits: list[Kit], chosen: frozenset[str], in_s3: bool) -> list[tuple[bool, list[Part]]]:
+    """What is to run against one server after the other, each with whether its warehouse is in S3; all methods if none is chosen."""
     if not in_s3:
-        outcome.add(run(options.server, options.method))
-    else:
-        if not chosen or chosen - ON_DISK_ONLY:
-            outcome.add(run(options.server, sorted(chosen - ON_DISK_ONLY), in_s3=True))
-        if on_disk := sorted(chosen & ON_DISK_ONLY if chosen else ON_DISK_ONLY):
-            outcome.add(run(options.server, on_disk))
-    return judge(outcome, whole=not options.method)
+        return [(False, [Part(kit, chosen) for kit in kits])]
+    remote = [Part(kit, chosen - kit.on_disk_only, kit.on_disk_only) for kit in kits if not chosen or chosen - kit.on_disk_only]
+    local = [Part(kit, kit.on_disk_only & (chosen or kit.on_disk_only)) for kit in kits]
+    return [(True, remote), (False, [part for part in local if part.methods])]
 
 
-def run(name: str, methods: list[str], in_s3: bool = False) -> Outcome:
-    """Runs methods of the kit, or all, against a server that is started for it and left clean."""
+def run(name: str, in_s3: bool, parts: list[Part], outcomes: dict[Kit, Outcome]) -> None:
+    """Runs parts of the kit, if there are any, against a server that is started for them and left clean, and adds their outcomes."""
+    if not parts:
+        return
     for folder in KIT_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports, running_server(name, in_s3) as (running, uri):
-        return run_kit(running, uri, methods, ON_DISK_ONLY if in_s3 else set(), Path(reports))
+    with running_server(name, in_s3) as (running, uri):
+        for part in parts:
+            with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports:
+                outcomes[part.kit].add(run_part(running, uri, part, Path(reports)))
 
 
 if __name__ == "__main__":
