@@ -59,36 +59,43 @@ func newServer(t *testing.T, warehouse string) string {
 	return server.URL
 }
 
-// The suite passes on paths without a prefix, on a warehouse, and on warehouses whose name must be escaped.
+// warehouses are paths without a prefix, with one, and with such that must be escaped.
+var warehouses = []struct{ name, warehouse string }{
+	{"no prefix", ""}, {"prefix", "wh"}, {"escaped prefix", "a/b c+d%"}, {"reserved prefix", "namespaces"},
+}
+
+// newClient starts a server and returns a client of this warehouse of it, or of the default one.
+func newClient(t *testing.T, warehouse string) icebergcatalog.Catalog {
+	t.Helper()
+	other := warehouse
+	if other == "" {
+		other = "other"
+	}
+	properties := iceberg.Properties{"type": "rest", "uri": newServer(t, other)}
+	if warehouse != "" {
+		properties["warehouse"] = warehouse
+	}
+	client, err := icebergcatalog.Load(t.Context(), "moorage", properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if closer, ok := client.(icebergcatalog.Closer); ok {
+			_ = closer.Close()
+		}
+	})
+	return client
+}
+
+// The suite passes on all of them.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ name, warehouse string }{
-		{"no prefix", ""}, {"prefix", "wh"}, {"escaped prefix", "a/b c+d%"}, {"reserved prefix", "namespaces"},
-	} {
+	for _, row := range warehouses {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			catalogtest.RunCatalogTests(t, catalogtest.Config{
 				SupportsNamespaceProperties: true,
-				NewCatalog: func(t *testing.T) icebergcatalog.Catalog {
-					warehouse := row.warehouse
-					if warehouse == "" {
-						warehouse = "other"
-					}
-					properties := iceberg.Properties{"type": "rest", "uri": newServer(t, warehouse)}
-					if row.warehouse != "" {
-						properties["warehouse"] = row.warehouse
-					}
-					client, err := icebergcatalog.Load(t.Context(), "moorage", properties)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() {
-						if closer, ok := client.(icebergcatalog.Closer); ok {
-							_ = closer.Close()
-						}
-					})
-					return client
-				},
+				NewCatalog:                  func(t *testing.T) icebergcatalog.Catalog { return newClient(t, row.warehouse) },
 			})
 		})
 	}
