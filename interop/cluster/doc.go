@@ -10,11 +10,14 @@
 // Idempotency-Key and sent to several servers, under faults of the same sorts. Every transfer must be in all its tables or in none, whoever saw
 // one in one table must see it in all others, and what dead coordinators leave must be in the log of transactions.
 //
-// TestFailover does the same while the database is killed and its synchronous standby takes over.
+// TestViews lets clients make, replace and drop the same few views through different servers, under faults of the same sorts. Every
+// acknowledged version must be in its view's log once, in an order that all answers agree with.
+//
+// TestFailover does what TestHistory does while the database is killed and its synchronous standby takes over.
 //
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is away: what it answers, and that
 // it ends when it is told to.
 //
 // The tests are `go test ./interop/cluster`, with -duration for the length of the history (60 s), -transfers for
-// that of the transfers (20 s), and -seed to repeat the choices. MOORAGE_BINARY names a binary to use instead of building one.
+// that of the transfers (20 s), -views for that of the views (15 s), and -seed to repeat the choices. MOORAGE_BINARY names a binary to use instead of building one.
 package cluster

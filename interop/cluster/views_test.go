@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	viewsNamespace = "views"
+	viewsCount     = 8 // names
+	viewsClients   = 12
+	// viewVersionsMax is after how many versions a view is dropped, and made again by whoever misses it.
+	viewVersionsMax = 20
+	// viewsMin is how many versions must have been acknowledged, and viewsDropsMin how many drops, for the history to show anything. On a
+	// machine that is too slow for them the clients go on for up to viewsMore.
+	viewsMin      = 150
+	viewsDropsMin = 1
+	viewsMore     = 3 * time.Minute
+	// viewsRepeat is the time before a request with a key is sent again, and viewsRepeatsMax how often.
+	viewsRepeat     = 50 * time.Millisecond
+	viewsRepeatsMax = 2000
+)
+
+// viewHistory is what all clients saw. It is safe for concurrent use.
+type viewHistory struct {
+	began    time.Time
+	mu       sync.Mutex // guards the fields below; a leaf
+	events   []viewEvent
+	problems []string
+	versions int // acknowledged
+	drops    int // acknowledged
+}
+
+// viewClient makes calls about views to servers that come and go. It is not safe for concurrent use.
+type viewClient struct {
+	cluster *cluster
+	history *viewHistory
+	number  int
+	made    int // versions that it has asked for
+	node    int
+	random  *rand.Rand
+	uuids   map[string]string // of the views that it saw last, by their names
+}
+
+// TestViews lets clients make, replace and drop the same few views through different servers, while these are killed, paused
+// and cut off.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	script := newScript(rand.New(rand.NewPCG(seed, 0)), *viewsFlag, []fault{faultKill, faultKill, faultHiccup, faultCut}, 2*time.Second)
+	for _, s := range script {
+		t.Log(s)
+	}
+	c := newCluster(t, nodesCount)
+	if a := c.nodes[0].client.Load().CreateNamespace(t.Context(), viewsNamespace); a.Outcome != nodetest.Acknowledged {
+		t.Fatalf("create namespace: %d %s", a.Status, a.Text)
+	}
+	history := &viewHistory{began: time.Now()}
+	disturbed := make(chan error, 1)
+	go func() { disturbed <- c.play(t.Context(), script) }()
+	workOnViews(t.Context(), c, history, seed, *viewsFlag)
+	if err := <-disturbed; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := history.client(c, viewsClients, seed)
+	for node := range nodesCount {
+		for name := range viewsCount {
+			last.node = node
+			last.call(t.Context(), viewEvent{name: viewName(name)}, http.MethodGet, nil)
+		}
+	}
+	c.stop(t)
+	t.Logf("%d calls, %d versions and %d drops acknowledged", len(history.events), history.versions, history.drops)
+	for _, problem := range append(history.problems, judgeViews(history.events)...) {
+		t.Error(problem)
+	}
+	if !history.enough() {
+		t.Errorf("%d versions and %d drops were acknowledged, want %d and %d", history.versions, history.drops, viewsMin, viewsDropsMin)
+	}
+}
+
+// viewName is the name of a view.
+func viewName(number int) string { return fmt.Sprintf("v%d", number) }
+
+// client returns a client whose choices the seed decides.
+func (h *viewHistory) client(c *cluster, number int, seed uint64) *viewClient {
+	return &viewClient{
+		cluster: c, history: h, number: number, node: number % nodesCount,
+		random: rand.New(rand.NewPCG(seed, uint64(number)+1)), uuids: map[string]string{},
+	}
+}
+
+// enough tells whether enough has happened for the history to show anything.
+func (h *viewHistory) enough() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.versions >= viewsMin && h.drops >= viewsDropsMin
+}
+
+// note takes an event down.
+func (h *viewHistory) note(e viewEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+	switch {
+	case e.outcome != nodetest.Acknowledged:
+	case e.drops:
+		h.drops++
+	case e.query != "":
+		h.versions++
+	}
+}
+
+// fail takes down what no server may answer.
+func (h *viewHistory) fail(format string, arguments ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.problems = append(h.problems, fmt.Sprintf(format, arguments...))
+}
+
+// workOnViews lets the clients work for some time, and on until enough has happened.
+func workOnViews(ctx context.Context, c *cluster, history *viewHistory, seed uint64, duration time.Duration) {
+	goesOn := func() bool {
+		now := time.Since(history.began)
+		return now < duration || now < duration+viewsMore && !history.enough()
+	}
+	var group sync.WaitGroup
+	for number := range viewsClients {
+		client := history.client(c, number, seed)
+		group.Go(func() {
+			for ctx.Err() == nil && goesOn() {
+				client.work(ctx)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// work makes one call: mostly it replaces a view, whatever others do to it meanwhile. A view that is not there it makes, and one
+// with many versions it drops.
+func (c *viewClient) work(ctx context.Context) {
+	name := viewName(c.random.IntN(viewsCount))
+	known := c.uuids[name]
+	if c.random.IntN(5) == 0 {
+		c.call(ctx, viewEvent{name: name}, http.MethodGet, nil)
+		return
+	}
+	if c.random.IntN(2) == 0 {
+		known = "" // any view of that name
+	}
+	replace := viewEvent{name: name, query: c.query()}
+	done := c.call(ctx, replace, http.MethodPost, nodetest.NewVersion(viewsNamespace, known, replace.query))
+	switch {
+	case done.absent:
+		create := viewEvent{name: name, query: c.query()}
+		c.call(ctx, create, http.MethodPost, nodetest.NewView(viewsNamespace, name, create.query))
+	case len(done.seen.Queries) >= viewVersionsMax:
+		c.call(ctx, viewEvent{name: name, drops: true}, http.MethodDelete, nil)
+	}
+}
+
+// query returns a query that nobody else asks for.
+func (c *viewClient) query() string {
+	c.made++
+	return fmt.Sprintf("SELECT '%d.%d' AS id", c.number, c.made)
+}
+
+// call makes a call about a view, takes down what became of it, and returns that. Half of the changes have a key and are sent until it
+// is known what became of them, each time to another server.
+func (c *viewClient) call(ctx context.Context, e viewEvent, method string, body nodetest.Object) viewEvent {
+	key := ""
+	if method != http.MethodGet && c.random.IntN(2) == 0 {
+		key = uuid.Must(uuid.NewRandomFromReader(c)).String()
+	}
+	path := nodetest.ViewPath(viewsNamespace, e.name)
+	if body["name"] != nil {
+		path = nodetest.ViewsPath(viewsNamespace)
+	}
+	e.from = time.Since(c.history.began)
+	a := c.ask(ctx, key, method, path, body)
+	for n := 0; key != "" && n < viewsRepeatsMax && ctx.Err() == nil && undecided(a); n++ {
+		_ = pause(ctx, viewsRepeat) // the loop looks at ctx
+		a = c.ask(ctx, key, method, path, body)
+	}
+	e.to = time.Since(c.history.began)
+	e.outcome = a.Outcome
+	switch {
+	case a.Outcome == nodetest.Acknowledged && !e.drops:
+		var err error
+		if e.seen, err = a.View(); err != nil {
+			c.history.fail("%s: %v", e, err)
+		}
+		c.uuids[e.name] = e.seen.UUID
+	case a.Status == http.StatusNotFound:
+		e.absent = true
+		if body["name"] != nil || !strings.Contains(a.Text, "NoSuchViewException") {
+			c.history.fail("%s: %s", e, a.Text)
+		}
+	case a.Status == http.StatusConflict && e.query != "" || a.Outcome == nodetest.Acknowledged:
+	case key != "" || !undecided(a):
+		c.history.fail("%s: %d %s", e, a.Status, a.Text)
+	}
+	c.history.note(e)
+	return e
+}
+
+// undecided tells whether an answer leaves open what becomes of a request with a key.
+func undecided(a nodetest.Answer) bool {
+	return a.Outcome == nodetest.Unknown || a.Status == http.StatusServiceUnavailable
+}
+
+// ask sends a request, and goes to another server after that if there is no answer, and now and then without a reason.
+func (c *viewClient) ask(ctx context.Context, key, method, path string, body nodetest.Object) nodetest.Answer {
+	var sent any
+	if body != nil {
+		sent = body
+	}
+	a := c.cluster.nodes[c.node].client.Load().SendOnce(ctx, key, method, path, sent)
+	if a.Status == 0 || a.Outcome != nodetest.Acknowledged && key != "" || c.random.IntN(4) == 0 {
+		c.node = (c.node + 1 + c.random.IntN(nodesCount-1)) % nodesCount
+	}
+	return a
+}
+
+// Read fills p with random bytes, for keys.
+func (c *viewClient) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(c.random.Uint32())
+	}
+	return len(p), nil
+}
