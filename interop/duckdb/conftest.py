@@ -3,6 +3,9 @@
 import pyarrow as pa
 import pytest
 from harness.compare import ordered
+from harness.views import version
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
 
 @pytest.fixture
@@ -24,3 +27,10 @@ def table(iceberg, namespace):
     made.append(pa.table({"id": [1, 2], "place": ["oslo", "rome"]}))
     made.append(pa.table({"id": [3], "place": ["oslo"]}))
     return made
+
+
+@pytest.fixture
+def view(iceberg, namespace):
+    """A view that PyIceberg made, of one row."""
+    schema = Schema(NestedField(1, "id", LongType(), required=False))
+    return iceberg.create_view(f"{namespace}.seen", schema, version({"duckdb": "SELECT 1 AS id", "spark": "SELECT 1L AS id"}))

@@ -22,6 +22,17 @@ def test_listings(query, iceberg, namespace, table):
     assert query(f'SELECT * FROM ice."{namespace}.inner".deep') == [(7,)]
 
 
+def test_views_are_not_listed(query, namespace, table, view):
+    assert query(f"SHOW TABLES FROM ice.{namespace}") == [("events",)]
+    assert query("SELECT view_name FROM duckdb_views() WHERE database_name = 'ice'") == []
+
+
+def test_view_of_its_own(query, namespace, table):
+    """DuckDB keeps views itself, which may read tables here."""
+    query(f"CREATE VIEW memory.main.seen AS SELECT place, count(*) FROM ice.{namespace}.events GROUP BY place")
+    assert query("SELECT * FROM memory.main.seen") == [("oslo", 2), ("rome", 1)]
+
+
 def test_time_travel(query, namespace, table):
     first = table.snapshots()[0]
     name = f"ice.{namespace}.events"

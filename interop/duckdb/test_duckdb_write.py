@@ -66,10 +66,11 @@ def test_conflict_is_an_error(catalog_server, query, iceberg, namespace, table):
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case["name"] for case in REFUSED])
-def test_refused(query, iceberg, namespace, table, case):
+def test_refused(query, iceberg, namespace, table, view, case):
     """What DuckDB cannot do here, in its own words; nothing changes."""
     before = iceberg.load_table(f"{namespace}.events").metadata_location
     with pytest.raises(Exception) as fault:
         query(case["statement"].format(namespace=f"ice.{namespace}"))
     assert case["error"] in str(fault.value)
+    assert iceberg.load_view(f"{namespace}.seen") == view
     assert iceberg.load_table(f"{namespace}.events").metadata_location == before

@@ -1,8 +1,10 @@
 """Fixtures of the Spark suite."""
 
 import pytest
+from harness import clients
 from harness.compare import ordered
 from harness.java import Java
+from harness.parallel import WRITERS
 
 
 @pytest.fixture
@@ -21,3 +23,13 @@ def java(spark, watched):
     made = Java(spark, watched)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def catalogs(spark, catalog_server):
+    """A catalog of its own for each writer, as each would have in a session of its own: with three nodes, on all of them."""
+    names = [f"writer{number}" for number in range(WRITERS)]
+    for name in names:
+        for key, value in clients.spark_catalog(name, catalog_server).items():
+            spark.conf.set(key, value)
+    return names

@@ -1,4 +1,4 @@
-"""Names: namespaces, CTAS, replace, rename, register, drop, purge, and what Moorage does not serve yet."""
+"""Names: namespaces, CTAS, replace, rename, register, drop, purge."""
 
 import pytest
 from harness.compare import eventually, rows
@@ -119,10 +119,3 @@ def test_rows_cross_engines(sql, iceberg, namespace):
     expected = [(1, "oslo", "changed"), (2, "rome", None)]
     assert sql(f"SELECT * FROM {namespace}.events") == expected
     assert rows(iceberg.load_table(f"{namespace}.events")) == expected
-
-
-def test_views_are_not_served(sql, namespace):
-    """The engine's own words for what the server does not advertise."""
-    sql(f"CREATE TABLE {namespace}.events (id INT) USING iceberg")
-    with pytest.raises(Exception, match="(?i)view"):
-        sql(f"CREATE VIEW {namespace}.some AS SELECT * FROM {namespace}.events")

@@ -85,6 +85,43 @@ def test_life_of_a_table(sql, iceberg, wire, answer_lost, namespace):
     assert sql(f"SHOW TABLES IN {namespace}") == []
 
 
+def test_life_of_a_view(sql, iceberg, wire, answer_lost, table, namespace):
+    with answer_lost("POST", "/views"):
+        sql(f"CREATE VIEW {wire}.{namespace}.seen AS SELECT * FROM {table}")
+    with answer_lost("POST", "/views/seen"):
+        sql(f"CREATE OR REPLACE VIEW {wire}.{namespace}.seen AS SELECT id + 1 AS next FROM {table}")
+    with answer_lost("POST", "/views/seen"):
+        sql(f"ALTER VIEW {wire}.{namespace}.seen SET TBLPROPERTIES ('team' = 'a')")
+    assert sql(f"SELECT * FROM {namespace}.seen") == [(2,)]
+    view = iceberg.load_view(f"{namespace}.seen")
+    assert ([version.version_id for version in view.versions], view.properties["team"]) == ([1, 2], "a")
+    with answer_lost("POST", "/views/rename"):
+        sql(f"ALTER VIEW {wire}.{namespace}.seen RENAME TO {wire}.{namespace}.renamed")
+    assert iceberg.load_view(f"{namespace}.renamed").metadata == view.metadata
+    with answer_lost("DELETE", "/views/renamed"):
+        sql(f"DROP VIEW {wire}.{namespace}.renamed")
+    assert sql(f"SHOW VIEWS IN {namespace}") == []
+
+
+def test_register_view(sql, java, answer_lost, table, namespace):
+    view = java.create_view(f"{namespace}.seen", like=table, spark=f"SELECT * FROM {table}")
+    location = view.operations().current().metadataFileLocation()
+    sql(f"DROP VIEW {namespace}.seen")
+    with answer_lost("POST", "/register-view"):
+        java.catalog.registerView(java.identifier(f"{namespace}.again"), location)
+    assert sql(f"SELECT * FROM {namespace}.again") == [(1,)]
+    assert sql(f"SHOW VIEWS IN {namespace}") == [(namespace, "again", False)]
+
+
+@pytest.mark.parametrize("instead", [unavailable, bad_gateway, cut])
+def test_create_view(sql, iceberg, java, answer_lost, table, namespace, instead):
+    """The specification names no key for it; Java sends one."""
+    with answer_lost("POST", "/views", instead):
+        made = java.create_view(f"{namespace}.seen", like=table, spark=f"SELECT * FROM {table}", trino="SELECT 1 AS id")
+    assert str(made.uuid()) == iceberg.load_view(f"{namespace}.seen").metadata.view_uuid
+    assert sql(f"SELECT * FROM {namespace}.seen") == [(1,)]
+
+
 def test_create_as_select(sql, wire, answer_lost, namespace):
     """The commit of a staged create."""
     with answer_lost("POST", "/tables/events"):

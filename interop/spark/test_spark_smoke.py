@@ -1,4 +1,4 @@
-"""The life of one table in SQL, as a first user would try it."""
+"""The life of one table and of one view in SQL, as a first user would try it."""
 
 import pytest
 
@@ -22,3 +22,20 @@ def test_life_of_a_table(sql):
     assert sql("SHOW TABLES IN smoke_spark") == []
     sql("DROP NAMESPACE smoke_spark")
     assert ("smoke_spark",) not in sql("SHOW NAMESPACES")
+
+
+def test_life_of_a_view(sql):
+    sql("CREATE NAMESPACE smoke_spark_views")
+    sql("CREATE TABLE smoke_spark_views.events (id BIGINT, place STRING) USING iceberg")
+    sql("INSERT INTO smoke_spark_views.events VALUES (1, 'oslo'), (2, 'rome')")
+    sql("CREATE VIEW smoke_spark_views.places (town COMMENT 'where') AS SELECT place FROM smoke_spark_views.events")
+    assert sql("SELECT town FROM smoke_spark_views.places") == [("oslo",), ("rome",)]
+    sql("CREATE OR REPLACE VIEW smoke_spark_views.places AS SELECT count(*) AS n FROM smoke_spark_views.events")
+    assert sql("SELECT n FROM smoke_spark_views.places") == [(2,)]
+    sql("ALTER VIEW smoke_spark_views.places RENAME TO ice.smoke_spark_views.number")
+    assert sql("SHOW VIEWS IN smoke_spark_views") == [("smoke_spark_views", "number", False)]
+    assert sql("SHOW TABLES IN smoke_spark_views") == [("smoke_spark_views", "events", False)]
+    sql("DROP VIEW smoke_spark_views.number")
+    assert sql("SHOW VIEWS IN smoke_spark_views") == []
+    sql("DROP TABLE smoke_spark_views.events")
+    sql("DROP NAMESPACE smoke_spark_views")

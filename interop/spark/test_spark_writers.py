@@ -1,31 +1,12 @@
 """Concurrent writers with Spark's own retries."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import rows
+from harness.parallel import WRITERS, in_parallel
 
-WRITERS = 4
 INSERTS_PER_WRITER = 3
-
-
-@pytest.fixture(scope="module")
-def catalogs(spark, catalog_server):
-    """A catalog of its own for each writer, as each would have in a session of its own: with three nodes, on all of them."""
-    names = [f"writer{number}" for number in range(WRITERS)]
-    for name in names:
-        for key, value in clients.spark_catalog(name, catalog_server).items():
-            spark.conf.set(key, value)
-    return names
-
-
-def in_parallel(work) -> None:
-    """Runs work(writer) for all writers at once; raises what the first to fail raised."""
-    with ThreadPoolExecutor(WRITERS) as pool:
-        for outcome in [pool.submit(work, writer) for writer in range(WRITERS)]:
-            outcome.result()
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from harness import paths, s3
 DUCKDB_EXTENSIONS = ["parquet", "avro", "httpfs", "iceberg"]
 
 
-def pyiceberg_catalog(server):
+def pyiceberg_catalog(server, **more: str):
     from pyiceberg.catalog import load_catalog
 
-    return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **server.files.client_properties)
+    return load_catalog("ice", type="rest", uri=server.uri, warehouse=server.warehouse, **server.files.client_properties, **more)
 
 
 def java_properties(server) -> dict[str, str]:

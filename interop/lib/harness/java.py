@@ -51,6 +51,13 @@ class Java:
         commit = iceberg.catalog.ImmutableTableCommit.builder().identifier(self.identifier(name))
         return commit.addAllRequirements(requirements).addAllUpdates(made.changes()).build()
 
+    def create_view(self, name: str, like: str, **queries: str):
+        """A view with a query for each dialect, and the schema of a table."""
+        builder = self.catalog.buildView(self.identifier(name)).withSchema(self.load(like).schema())
+        for dialect, query in queries.items():
+            builder = builder.withQuery(dialect, query)
+        return builder.withDefaultNamespace(self.identifier(name).namespace()).create()
+
     def _commit(self, name: str, transaction):
         create = self._jvm.org.apache.iceberg.catalog.TableCommit.create
         return create(self.identifier(name), transaction.startMetadata(), transaction.currentMetadata())
