@@ -19,6 +19,8 @@ const (
 	viewsNamespace = "views"
 	viewsCount     = 8 // names
 	viewsClients   = 12
+	// viewsLong is from which duration on servers are paused for longer than a lease lives.
+	viewsLong = 2 * time.Minute
 	// viewVersionsMax is after how many versions a view is dropped, and made again by whoever misses it.
 	viewVersionsMax = 20
 	// viewsMin is how many versions must have been acknowledged, and viewsDropsMin how many drops, for the history to show anything. On a
@@ -57,7 +59,11 @@ type viewClient struct {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
-	script := newScript(rand.New(rand.NewPCG(seed, 0)), *viewsFlag, []fault{faultKill, faultKill, faultHiccup, faultCut}, 2*time.Second)
+	deck := []fault{faultKill, faultKill, faultHiccup, faultCut}
+	if *viewsFlag >= viewsLong {
+		deck = append(deck, faultStall, faultLongStop)
+	}
+	script := newScript(rand.New(rand.NewPCG(seed, 0)), *viewsFlag, deck, 2*time.Second)
 	for _, s := range script {
 		t.Log(s)
 	}

@@ -32,6 +32,7 @@ SCHEMA = Schema(
 ONE = version({"spark": "SELECT 1"})
 
 
+@pytest.mark.smoke
 def test_create_and_load(iceberg, namespace):
     before = int(time.time() * 1000)
     made = iceberg.create_view(
@@ -159,6 +160,7 @@ def test_drop(iceberg, catalog_server, namespace):
         assert set(files) <= set(catalog_server.files.list(view.location()))
 
 
+@pytest.mark.smoke
 @pytest.mark.moorage_only
 def test_register(iceberg, catalog_server, namespace):
     """A metadata file of a view, found in its folder: PyIceberg does not tell where it is."""
