@@ -230,11 +230,7 @@ func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *reso
 // buildNext makes the next version of base, which found names, and names its file. If the edit changes nothing the
 // result's document is base itself, and it has no name.
 func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadataFile, error) {
-	env, err := c.env(found.pointer.MetadataLocation)
-	if err != nil {
-		return metadataFile{}, err
-	}
-	document, err := asked.next(base, env)
+	document, err := asked.next(base, metadata.Env{Now: c.now(), BaseLocation: found.pointer.MetadataLocation})
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}

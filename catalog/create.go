@@ -163,17 +163,17 @@ func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]strin
 }
 
 func (c *Catalog) buildNew(asked creation, location string) (document, error) {
-	env, err := c.env("")
+	env, err := c.birthEnv()
 	if err != nil {
 		return nil, err
 	}
 	return asked.build(location, env)
 }
 
-// env returns what package metadata takes from outside, for a version that follows the file at base.
-func (c *Catalog) env(base string) (metadata.Env, error) {
+// birthEnv returns what package metadata takes from outside for a first version.
+func (c *Catalog) birthEnv() (metadata.Env, error) {
 	uuid, err := c.newUUID()
-	return metadata.Env{Now: c.now(), BaseLocation: base, NewUUID: func() string { return uuid }}, err
+	return metadata.Env{Now: c.now(), NewUUID: func() string { return uuid }}, err
 }
 
 // stage builds a table and stores nothing.
@@ -304,7 +304,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err := aTable.mustBeFree(found, ident); err != nil {
 		return nil, birth{}, err
 	}
-	env, err := c.env("")
+	env, err := c.birthEnv()
 	if err != nil {
 		return nil, birth{}, err
 	}

@@ -12,7 +12,7 @@ import (
 type Env struct {
 	Now          time.Time     // the server's clock, for last-updated-ms
 	BaseLocation string        // the metadata location of the base document, for metadata-log; empty on create
-	NewUUID      func() string // draws a table-uuid
+	NewUUID      func() string // draws a uuid; asked on create only, nil otherwise
 }
 
 // Apply returns the document after updates, in order, or d itself if they change nothing. What
