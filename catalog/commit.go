@@ -154,7 +154,7 @@ func (c *Catalog) commit(ctx context.Context, work commit) (*version, error) {
 // turnIfFree begins the turn of what is called ident if it is known which pointer that is and nobody is in front.
 // Then one read serves the whole commit.
 func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bool) {
-	known, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name))
+	known, ok := c.names.get(ident)
 	if !ok {
 		return func() {}, false
 	}
@@ -203,13 +203,17 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, err
 	}
 	change.MetadataLocation = next.location
-	batch, err := c.moveBatch(ctx, found, base, next)
+	move, err := c.planMove(ctx, found, base, next)
 	if err != nil {
 		return nil, err
 	}
 	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage}
-	if err := again(c.publish(ctx, next, change, batch, committed.outcome())); err != nil {
-		return nil, err
+	etags, err := c.publish(ctx, next, change, move.batch, committed.outcome())
+	if err != nil {
+		return nil, again(err)
+	}
+	if len(etags) > 0 {
+		c.names.wrote(found, move.to, move.batch.Writes[0], etags[0])
 	}
 	c.deleteTrimmed(ctx, found, base, next)
 	return committed, nil
@@ -237,8 +241,14 @@ func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadat
 	return c.nameFile(kindOf(found.pointer), found.storage, document, found.pointer.MetadataLocation)
 }
 
-// moveBatch returns what one Apply must require and write to make next, which was built on base, the current version.
-func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base document, next metadataFile) (registry.Batch, error) {
+// move is what one Apply must require and write to make a pointer name another version.
+type move struct {
+	batch registry.Batch   // its first write is that of the pointer
+	to    registry.Pointer // what that one writes
+}
+
+// planMove returns the move to next, which was built on base, the current version.
+func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
 	pointer := found.pointer
 	pointer.MetadataLocation = next.location
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
@@ -247,14 +257,14 @@ func (c *Catalog) moveBatch(ctx context.Context, found *resolved, base document,
 	if next.document.Location() != base.Location() {
 		moved, err := c.claimMove(ctx, found, next.document.Location())
 		if err != nil {
-			return registry.Batch{}, err
+			return move{}, err
 		}
 		conditions, puts = append(conditions, moved.conditions...), moved.puts
 		pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
 			func(kept string) bool { return kept == moved.normalised }), moved.normalised)
 	}
 	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
-	return registry.Batch{Conditions: conditions, Writes: writes}, err
+	return move{registry.Batch{Conditions: conditions, Writes: writes}, pointer}, err
 }
 
 // claimMove plans the claim of a location that set-location asked for; the old one is kept.

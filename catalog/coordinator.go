@@ -172,13 +172,22 @@ func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
 // write stores files: together where their storage can do that, several at a time where it cannot.
 func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 	together := make(map[storage.Batcher][]metadataFile)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(filesAtOnce)
+	var others []metadataFile
 	for _, file := range files {
 		if batcher, ok := file.storage.(storage.Batcher); ok {
 			together[batcher] = append(together[batcher], file)
 			continue
 		}
+		others = append(others, file)
+	}
+	if len(others) == 0 && len(together) == 1 { // as nearly always: all are in the storage of one warehouse
+		for batcher, files := range together {
+			return o.writeTogether(ctx, batcher, files)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(filesAtOnce)
+	for _, file := range others {
 		group.Go(func() error { return o.wrote(file, file.write(ctx)) })
 	}
 	for batcher, files := range together {
@@ -235,14 +244,12 @@ func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch
 	}
 	batch.Conditions = append([]registry.Condition{condition}, batch.Conditions...)
 	batch.Writes = append(batch.Writes, write)
-	err = o.apply(ctx, o.change, batch)
+	etags, err := o.applyAnsweringTags(ctx, o.change, batch, Outcome{})
 	failed, isFailed := registry.FailedCondition(err)
 	switch {
 	case err == nil:
 		o.applied, o.record.Published = true, published
-		for _, file := range files {
-			o.documents.set(file.kind, file.location, file.document)
-		}
+		o.remember(etags)
 		return nil
 	case isFailed && failed.Key == condition.Key:
 		return moorage.Errorf(moorage.KindUnavailable, "The transaction took too long and was aborted; nothing was changed")
@@ -250,6 +257,19 @@ func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch
 		return errMoved
 	}
 	return err
+}
+
+// remember keeps what the tables are now, for those who ask next. etags are those of what was written, none if they are not known.
+func (o *coordinator) remember(etags []registry.ETag) {
+	for _, p := range o.t.parts {
+		if !p.writes() {
+			continue
+		}
+		o.documents.set(p.next.kind, p.next.location, p.next.document)
+		if !p.create && len(etags) > 0 {
+			o.names.wrote(p.found, p.to, p.batch.Writes[0], etags[p.toWrite])
+		}
+	}
 }
 
 // finish cleans up after a transaction that has come true: the files of its earlier tries, and those that

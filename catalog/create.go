@@ -224,8 +224,8 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 		return nil, err
 	}
 	born := &version{b.ident, b.id, file.location, b.document, ch.storage}
-	if err := again(c.publish(ctx, file, change, batch, born.outcome())); err != nil {
-		return nil, err
+	if _, err := c.publish(ctx, file, change, batch, born.outcome()); err != nil {
+		return nil, again(err)
 	}
 	return born, nil
 }

@@ -180,20 +180,21 @@ func (c *Catalog) discard(ctx context.Context, file metadataFile) {
 }
 
 // publish writes file, then applies batch, which names it, as the commit change, which is answered by answer. If that certainly
-// did not and will not happen the file is deleted again; if it may have, the file stays.
-func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch, answer Outcome) error {
+// did not and will not happen the file is deleted again; if it may have, the file stays. The ETags are those of batch.Writes, as
+// far as they are known.
+func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
 	if err := file.write(ctx); err != nil {
 		if moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists) {
 			c.discard(ctx, file)
 		}
-		return err
+		return nil, err
 	}
-	err := c.applyAnswering(ctx, change, batch, answer)
+	etags, err := c.applyAnsweringTags(ctx, change, batch, answer)
 	switch {
 	case err == nil:
 		c.documents.set(file.kind, file.location, file.document)
 	case moorage.KindOf(err) != moorage.KindCommitUnknown:
 		c.discard(ctx, file)
 	}
-	return err
+	return etags, err
 }

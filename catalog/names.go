@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 
@@ -27,36 +28,69 @@ func (r *resolved) isIn(warehouse string) bool {
 
 // names remembers which pointer a name led to, and that pointer's value. Each use reads the
 // pointer again: the record says itself what it is called and whether it is live, so a name
-// that is remembered wrongly is noticed.
+// that is remembered wrongly is noticed. A value is replaced in its place: to put one into the cache costs more.
 type names struct {
-	cache *otter.Cache[string, *resolved]
+	cache *otter.Cache[string, *atomic.Pointer[resolved]]
 }
 
 func newNames() *names {
-	return &names{otter.Must(&otter.Options[string, *resolved]{MaximumSize: namesMax})}
+	return &names{otter.Must(&otter.Options[string, *atomic.Pointer[resolved]]{MaximumSize: namesMax})}
+}
+
+func nameKey(ident moorage.Identifier) string {
+	return cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
+}
+
+// get returns what ident led to when it was asked for last.
+func (n *names) get(ident moorage.Identifier) (*resolved, bool) {
+	place, ok := n.cache.GetIfPresent(nameKey(ident))
+	if !ok {
+		return nil, false
+	}
+	return place.Load(), true
+}
+
+func (n *names) set(ident moorage.Identifier, found *resolved) {
+	key := nameKey(ident)
+	place, ok := n.cache.GetIfPresent(key)
+	if ok {
+		place.Store(found)
+		return
+	}
+	place = new(atomic.Pointer[resolved])
+	place.Store(found)
+	n.cache.Set(key, place)
+}
+
+func (n *names) forget(ident moorage.Identifier) { n.cache.Invalidate(nameKey(ident)) }
+
+// wrote notes what a pointer is after a write of this node, which got the version etag: known by its version when it is read
+// next, it need not be decoded. before is the pointer as it was.
+func (n *names) wrote(before *resolved, now registry.Pointer, write registry.Write, etag registry.ETag) {
+	record := registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
+	n.set(now.Identifier(), &resolved{record, now, before.storage, before.place})
 }
 
 // resolve returns the live pointer of kind k called ident. Its error is of kind k.missing if there is none,
 // be it because the namespace is missing (clients look for metadata tables such as
 // ns.table.files this way), or because ident is of the other kind.
 func (c *Catalog) resolve(ctx context.Context, k *kind, ident moorage.Identifier) (*resolved, error) {
-	key := cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
-	if known, ok := c.names.cache.GetIfPresent(key); ok && k.isOf(known.pointer) {
+	if known, ok := c.names.get(ident); ok && k.isOf(known.pointer) {
 		found, err := c.readPointer(ctx, known)
 		if err != nil {
 			return nil, err
 		}
 		if found != nil && found.pointer.Identifier().Equal(ident) {
 			if found != known {
-				c.names.cache.Set(key, found)
+				c.names.set(ident, found)
 			}
 			return found, nil
 		}
-		c.names.cache.Invalidate(key)
+		c.names.forget(ident)
 	}
 	found, err := c.walk(ctx, k, ident)
 	if err == nil {
-		c.names.cache.Set(key, found)
+		c.names.set(ident, found)
 	}
 	return found, err
 }
@@ -67,7 +101,7 @@ func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier
 	var known []*resolved
 	var places []int
 	for i, ident := range idents {
-		if hit, ok := c.names.cache.GetIfPresent(cacheKey(ident.Warehouse, ident.Namespace, ident.Name)); ok && aTable.isOf(hit.pointer) {
+		if hit, ok := c.names.get(ident); ok && aTable.isOf(hit.pointer) {
 			known, places = append(known, hit), append(places, i)
 		}
 	}
@@ -77,7 +111,9 @@ func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier
 	}
 	for n, i := range places {
 		if now[n] != nil && now[n].pointer.Identifier().Equal(idents[i]) {
-			found[i] = now[n]
+			if found[i] = now[n]; now[n] != known[n] {
+				c.names.set(idents[i], now[n])
+			}
 		}
 	}
 	for i, ident := range idents {

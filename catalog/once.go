@@ -175,28 +175,34 @@ var errAnswered = errors.New("catalog: the key of the mutation has an outcome")
 
 // applyAnswering is apply of a mutation that answers something.
 func (c *Catalog) applyAnswering(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) error {
+	_, err := c.applyAnsweringTags(ctx, change, batch, answer)
+	return err
+}
+
+// applyAnsweringTags is applyAnswering that returns ETags as applyStepTags does, those of batch.Writes first.
+func (c *Catalog) applyAnsweringTags(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
 	work := keyedOf(ctx)
 	if work == nil {
-		return c.applyStep(ctx, change, batch)
+		return c.applyStepTags(ctx, change, batch)
 	}
 	if !c.now().Before(work.value.Expires) { // it slept for so long that a retry may have been refused, and that be forgotten
-		return moorage.Errorf(moorage.KindUnavailable, "The request took longer than its Idempotency-Key is kept; nothing was changed")
+		return nil, moorage.Errorf(moorage.KindUnavailable, "The request took longer than its Idempotency-Key is kept; nothing was changed")
 	}
 	if work.silent {
 		answer = Outcome{}
 	}
 	unanswered, write, err := work.put(answer.record())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	batch.Conditions = append([]registry.Condition{unanswered}, batch.Conditions...)
 	batch.Writes = append(batch.Writes[:len(batch.Writes):len(batch.Writes)], write)
-	err = c.applyStep(ctx, change, batch)
+	etags, err := c.applyStepTags(ctx, change, batch)
 	if failed, ok := registry.FailedCondition(err); ok && failed == unanswered {
-		return errAnswered
+		return nil, errAnswered
 	}
 	work.applied = work.applied || err == nil
-	return err
+	return etags, err
 }
 
 // replayableUntil returns until when a version of a table may have to be answered again that the mutation of ctx makes;

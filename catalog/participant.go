@@ -39,6 +39,10 @@ type participant struct {
 	place storage.Place  // where its files are
 	next  metadataFile   // next.document == base: nothing is to be written
 	batch registry.Batch // what makes next the current version
+
+	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
+	to      registry.Pointer
+	toWrite int
 }
 
 func (p *participant) writes() bool { return p.next.document != p.base }
@@ -216,16 +220,18 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 		p.batch = registry.Batch{Conditions: []registry.Condition{unchangedSince(p.found.record)}}
 		return nil
 	}
-	p.batch, err = c.moveBatch(ctx, p.found, p.base, p.next)
+	moved, err := c.planMove(ctx, p.found, p.base, p.next)
+	p.batch, p.to = moved.batch, moved.to
 	return err
 }
 
 // batch returns what one Apply must require and write to make all of t true.
 func (t *transaction) batch() (registry.Batch, error) {
 	var merged registry.Batch
-	conditions := make(map[registry.Condition]bool)
-	puts := make(map[registry.Key]registry.State)
+	conditions := make(map[registry.Condition]bool, len(t.parts))
+	puts := make(map[registry.Key]registry.State, len(t.parts))
 	for _, p := range t.parts {
+		p.toWrite = len(merged.Writes)
 		for _, condition := range p.batch.Conditions {
 			if !conditions[condition] {
 				conditions[condition] = true

@@ -1,0 +1,82 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"moorage/registry"
+)
+
+// What is remembered of a pointer after a write of this node is what a reader would find, so that nobody has to read it.
+func TestNamesRememberWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	mutations := map[string]func(context.Context, *Catalog) error{
+		"commit": func(ctx context.Context, c *Catalog) error {
+			_, err := c.Commit(ctx, ident("a"), moveTo(t, "file:///wh/far"))
+			return err
+		},
+		"transaction": func(ctx context.Context, c *Catalog) error {
+			return c.CommitTransaction(ctx, testWarehouse, []TableChange{
+				on("new", commitCreateRequest(t, "file:///wh/new")), on("a", moveTo(t, "file:///wh/far")),
+				on("asked", commitRequest(t, `[]`, `[]`)), on("b", setProperty(t, "x", "1")),
+			})
+		},
+	}
+	for name, mutate := range mutations {
+		for _, keyed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/keyed=%t", name, keyed), func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				for _, table := range []string{"a", "b", "asked"} {
+					f.create(table)
+					if _, err := f.Commit(f.ctx, ident(table), setProperty(t, "first", "1")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				do := func(ctx context.Context) (Outcome, error) { return Outcome{}, mutate(ctx, f.Catalog) }
+				var err error
+				if keyed {
+					_, err = f.Once(f.ctx, keyOf(name), do)
+				} else {
+					_, err = do(f.ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, table := range []string{"a", "b"} {
+					f.wantRemembered(table)
+				}
+			})
+		}
+	}
+}
+
+// wantRemembered fails unless the pointer of table is remembered as the store holds it.
+func (f *fixture) wantRemembered(table string) {
+	f.t.Helper()
+	known, ok := f.names.get(ident(table))
+	if !ok {
+		f.t.Fatalf("%s is not remembered", table)
+	}
+	records, err := f.store.Get(f.ctx, known.record.Key)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(known.record, records[0]) {
+		f.t.Errorf("%s is remembered as %s, and is %s", table, known.record.Value, records[0].Value)
+	}
+	stored, err := registry.Decode[registry.Pointer](records[0])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	remembered := known.pointer
+	for _, at := range []*time.Time{&stored.Since, &stored.ReplayableUntil, &remembered.Since, &remembered.ReplayableUntil} {
+		*at = at.UTC().Round(0)
+	}
+	if !reflect.DeepEqual(remembered, stored) {
+		f.t.Errorf("%s is remembered as %+v, and is %+v", table, remembered, stored)
+	}
+}
