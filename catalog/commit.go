@@ -213,7 +213,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, again(err)
 	}
 	if len(etags) > 0 {
-		c.names.wrote(found, move.to, move.batch.Writes[0], etags[0])
+		c.moved(found, move.to, move.batch.Writes[0], etags[0])
 	}
 	c.deleteTrimmed(ctx, found, base, next)
 	return committed, nil

@@ -267,7 +267,7 @@ func (o *coordinator) remember(etags []registry.ETag) {
 		}
 		o.documents.set(p.next.kind, p.next.location, p.next.document)
 		if !p.create && len(etags) > 0 {
-			o.names.wrote(p.found, p.to, p.batch.Writes[0], etags[p.toWrite])
+			o.moved(p.found, p.to, p.batch.Writes[0], etags[p.toWrite])
 		}
 	}
 }

@@ -18,6 +18,7 @@ type resolved struct {
 	pointer registry.Pointer
 	storage storage.Store
 	place   storage.Place // that storage reaches, as the warehouse has it
+	before  string        // the metadata location that this node replaced by the pointer's; empty if it did not
 }
 
 // isIn tells whether r is a table of the warehouse; nil is none. Who may change a table by its uuid alone, whatever it
@@ -64,11 +65,15 @@ func (n *names) set(ident moorage.Identifier, found *resolved) {
 
 func (n *names) forget(ident moorage.Identifier) { n.cache.Invalidate(nameKey(ident)) }
 
-// wrote notes what a pointer is after a write of this node, which got the version etag: known by its version when it is read
-// next, it need not be decoded. before is the pointer as it was.
-func (n *names) wrote(before *resolved, now registry.Pointer, write registry.Write, etag registry.ETag) {
+// moved notes that this node moved a pointer, which was as found says, to another version, by a write that got the ETag etag:
+// known by its ETag when it is read next, it need not be decoded. The document that was replaced is kept for those who have
+// just read the pointer; the one before it is not needed any more, and on a busy table would soon be one of many.
+func (c *Catalog) moved(found *resolved, to registry.Pointer, write registry.Write, etag registry.ETag) {
 	record := registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
-	n.set(now.Identifier(), &resolved{record, now, before.storage, before.place})
+	c.names.set(to.Identifier(), &resolved{record, to, found.storage, found.place, found.pointer.MetadataLocation})
+	if found.before != "" {
+		c.documents.forget(kindOf(to), found.before)
+	}
 }
 
 // resolve returns the live pointer of kind k called ident. Its error is of kind k.missing if there is none,
@@ -171,7 +176,7 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 		return nil, err
 	}
 	if pointer.Warehouse == known.pointer.Warehouse && pointer.NamespaceID == known.pointer.NamespaceID {
-		return &resolved{record, pointer, known.storage, known.place}, nil
+		return &resolved{record: record, pointer: pointer, storage: known.storage, place: known.place}, nil
 	}
 	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again since.
 	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
@@ -181,7 +186,7 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 	case err != nil:
 		return nil, err
 	}
-	return &resolved{record, pointer, ch.storage, c.placeOf(ch.warehouse)}, nil
+	return &resolved{record: record, pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse)}, nil
 }
 
 // walk resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
@@ -215,7 +220,7 @@ func (c *Catalog) walk(ctx context.Context, k *kind, ident moorage.Identifier) (
 		if !pointer.Identifier().Equal(ident) || pointer.NamespaceID != ch.id() {
 			return errAgain
 		}
-		found = &resolved{records[0], pointer, ch.storage, c.placeOf(ch.warehouse)}
+		found = &resolved{record: records[0], pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse)}
 		return nil
 	})
 	return found, err

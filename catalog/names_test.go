@@ -80,3 +80,38 @@ func (f *fixture) wantRemembered(table string) {
 		f.t.Errorf("%s is remembered as %+v, and is %+v", table, remembered, stored)
 	}
 }
+
+// Of a table that is changed again and again the documents of two versions are kept, the present one and the one before, for those who
+// read the pointer when that was current.
+func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*fixture, CommitRequest) error{
+		"commit": func(f *fixture, request CommitRequest) error {
+			_, err := f.Commit(f.ctx, ident("a"), request)
+			return err
+		},
+		"transaction": func(f *fixture, request CommitRequest) error { return f.transact(on("a", request), on("b", request)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			versions := []string{f.create("a").MetadataLocation}
+			f.create("b")
+			for n := range 4 {
+				if err := change(f, setProperty(t, "n", fmt.Sprint(n))); err != nil {
+					t.Fatal(err)
+				}
+				table, err := f.LoadTable(f.ctx, ident("a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				versions = append(versions, table.MetadataLocation)
+			}
+			for i, version := range versions {
+				if kept, want := f.documents.keeps(aTable, version), i >= len(versions)-2; kept != want {
+					t.Errorf("the document of version %d of %d is kept: %t, want %t", i, len(versions), kept, want)
+				}
+			}
+		})
+	}
+}
