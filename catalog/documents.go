@@ -28,43 +28,48 @@ const (
 )
 
 // documents keeps parsed metadata documents by their location. The catalog writes a location once, and reads
-// one that somebody else wrote anew when it is registered, so what is kept is what tables and views were made of. Those of views
-// are kept under locations that kind.keep sets apart: a file may be both to those who ask.
+// one that somebody else wrote anew when it is registered, so what is kept is what tables and views were made of.
 type documents struct {
-	cache *otter.Cache[string, document]
+	cache *otter.Cache[documentKey, document]
+}
+
+// documentKey tells what was read as a table's from what was read as a view's: one file may pass for both.
+type documentKey struct {
+	kind     *kind
+	location string
 }
 
 func newDocuments(bytesMax int64) *documents {
-	return &documents{otter.Must(&otter.Options[string, document]{
+	return &documents{otter.Must(&otter.Options[documentKey, document]{
 		MaximumWeight: uint64(bytesMax),
-		Weigher: func(location string, document document) uint32 {
-			return uint32(min(document.CostBytes()+int64(len(location)), math.MaxUint32))
+		Weigher: func(key documentKey, document document) uint32 {
+			return uint32(min(document.CostBytes()+int64(len(key.location)), math.MaxUint32))
 		},
 	})}
 }
 
 // keeps tells whether the document at location is kept.
 func (d *documents) keeps(k *kind, location string) bool {
-	_, ok := d.cache.GetEntryQuietly(k.keep + location)
+	_, ok := d.cache.GetEntryQuietly(documentKey{k, location})
 	return ok
 }
 
 func (d *documents) get(k *kind, location string) (document, bool) {
-	return d.cache.GetIfPresent(k.keep + location)
+	return d.cache.GetIfPresent(documentKey{k, location})
 }
 
 func (d *documents) set(k *kind, location string, document document) {
-	d.cache.Set(k.keep+location, document)
+	d.cache.Set(documentKey{k, location}, document)
 }
 
-func (d *documents) forget(k *kind, location string) { d.cache.Invalidate(k.keep + location) }
+func (d *documents) forget(k *kind, location string) { d.cache.Invalidate(documentKey{k, location}) }
 
 // document returns the metadata document at location: kept, or read and parsed, once for all who ask at
 // the same time. A file that is missing is KindNotFound, one that cannot be parsed has the
-// kind of metadata.Parse.
+// kind of metadata.Parse or ParseView.
 func (c *Catalog) document(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
-	return c.documents.cache.Get(ctx, k.keep+location, otter.LoaderFunc[string, document](
-		func(ctx context.Context, _ string) (document, error) {
+	return c.documents.cache.Get(ctx, documentKey{k, location}, otter.LoaderFunc[documentKey, document](
+		func(ctx context.Context, _ documentKey) (document, error) {
 			ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 			defer cancel()
 			return c.readDocument(ctx, k, store, location)

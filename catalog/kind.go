@@ -23,7 +23,6 @@ type kind struct {
 	missing moorage.Kind   // of the error if there is none of a name
 	state   registry.State // of its entries
 	codec   string         // of its metadata files, unless its properties say otherwise; as propMetadataCodec has it
-	keep    string         // what its documents' locations begin with in the cache
 	parse   func(raw []byte) (document, error)
 
 	create, register, drop, rename, commit, commitContended Operation
@@ -37,7 +36,7 @@ var (
 		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
 	}
 	aView = &kind{
-		noun: "View", missing: moorage.KindNoSuchView, state: registry.StateView, codec: codecGzip, keep: "view ",
+		noun: "View", missing: moorage.KindNoSuchView, state: registry.StateView, codec: codecGzip,
 		parse:  func(raw []byte) (document, error) { return metadata.ParseView(raw) },
 		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView, commit: OpReplace, commitContended: OpReplaceContended,
 	}

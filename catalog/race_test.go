@@ -248,11 +248,15 @@ func (f *fixture) contents(c *Catalog, k *kind, ns moorage.Namespace) []string {
 		f.t.Fatal(err)
 	}
 	var there []string
+	prefix := strings.Join(ns, "/") + ":"
+	if k == aView {
+		prefix += "view "
+	}
 	for _, name := range names {
 		if _, _, err := c.load(f.ctx, k, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}); err != nil {
 			f.t.Errorf("%s is listed: %v", name, err)
 		}
-		there = append(there, strings.Join(ns, "/")+":"+k.keep+name)
+		there = append(there, prefix+name)
 	}
 	return there
 }

@@ -31,7 +31,7 @@ const (
 func newReadRoom() *semaphore.Weighted { return semaphore.NewWeighted(readRoomBytes) }
 
 // readDocument reads and parses the metadata file at location, compressed or not: its name does not matter, writers have used
-// several. A file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse, one that is too long
+// several. A file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse or ParseView, one that is too long
 // KindValidation, and a long one for which there is no room KindTooManyRequests.
 func (c *Catalog) readDocument(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
 	body, info, err := store.Open(ctx, location)
