@@ -246,9 +246,9 @@ func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after 
 	return c.scanPages(ctx, table, prefix, after, scanPage, visit)
 }
 
-// scanPages is scan that reads so many records at once.
-func (c *Catalog) scanPages(ctx context.Context, table registry.Table, prefix, after string, page int, visit func(registry.Record) (bool, error)) error {
-	for {
+// scanPages is scan that reads so many records first: one that goes on after those has met many that it does not want.
+func (c *Catalog) scanPages(ctx context.Context, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
+	for page := first; ; page = scanPage {
 		records, err := c.store.List(ctx, table, prefix, after, page)
 		if err != nil {
 			return storeError("catalog.scan", err)
