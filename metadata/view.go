@@ -202,9 +202,6 @@ func (d *ViewDocument) CostBytes() int64 {
 	return cost
 }
 
-// FormatVersion returns the version of the view format, always 1.
-func (d *ViewDocument) FormatVersion() int { return viewFormatVersion }
-
 // UUID returns the view-uuid as it was assigned.
 func (d *ViewDocument) UUID() string { return d.uuid }
 
@@ -218,12 +215,4 @@ func (d *ViewDocument) CurrentVersionID() int { return d.currentVersionID }
 func (d *ViewDocument) Property(name string) (string, bool) {
 	value, ok := d.properties[name]
 	return value, ok
-}
-
-// Properties returns all view properties. The map is the caller's own.
-func (d *ViewDocument) Properties() map[string]string {
-	if d.properties == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(d.properties)
 }

@@ -73,8 +73,8 @@ func TestParseView(t *testing.T) {
 	d := mustView(t, viewDocument)
 	comment, _ := d.Property("comment")
 	_, missing := d.Property("x")
-	if d.UUID() != viewUUID || d.Location() != "s3://bucket/view" || d.FormatVersion() != 1 || d.CurrentVersionID() != 2 ||
-		comment != "café" || missing || len(d.Properties()) != 2 || string(d.Raw()) != viewDocument || d.CostBytes() < int64(len(viewDocument)) {
+	if d.UUID() != viewUUID || d.Location() != "s3://bucket/view" || d.CurrentVersionID() != 2 ||
+		comment != "café" || missing || len(d.properties) != 2 || string(d.Raw()) != viewDocument || d.CostBytes() < int64(len(viewDocument)) {
 		t.Errorf("parsed to %+v", d)
 	}
 	for _, v := range d.versions {
@@ -317,9 +317,6 @@ func TestViewVersionIDs(t *testing.T) {
 
 func TestApplyViewRefuses(t *testing.T) {
 	t.Parallel()
-	property := func(name, value string) string {
-		return fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, name, value)
-	}
 	tests := []struct {
 		name    string
 		updates []string
@@ -336,8 +333,8 @@ func TestApplyViewRefuses(t *testing.T) {
 		{"last version", []string{setVersion(-1)}, moorage.KindValidation, "Cannot set last version id: no current version id has been set"},
 		{"unknown version", []string{setVersion(5)}, moorage.KindIllegalArgument, "Cannot set current version to unknown version: 5"},
 		{"lost dialect", []string{addVersion(3, 0, "trino:x", "duckdb:x"), setVersion(-1)}, moorage.KindIllegalArgument, "Cannot replace view due to loss of view dialects (replace.drop-dialect.allowed=false):\nPrevious dialects: [spark]\nNew dialects: [duckdb, trino]"},
-		{"history of none", []string{property("version.history.num-entries", "0")}, moorage.KindIllegalArgument, "version.history.num-entries must be positive but was 0"},
-		{"history of text", []string{property("version.history.num-entries", "all")}, moorage.KindIllegalArgument, "Cannot parse property version.history.num-entries: all"},
+		{"history of none", []string{viewProperty("version.history.num-entries", "0")}, moorage.KindIllegalArgument, "version.history.num-entries must be positive but was 0"},
+		{"history of text", []string{viewProperty("version.history.num-entries", "all")}, moorage.KindIllegalArgument, "Cannot parse property version.history.num-entries: all"},
 	}
 	d := mustView(t, viewDocument)
 	for _, tt := range tests {
@@ -349,7 +346,7 @@ func TestApplyViewRefuses(t *testing.T) {
 			}
 		})
 	}
-	mustApplyView(t, d, property("replace.drop-dialect.allowed", "True"), addVersion(3, 0, "trino:x"), setVersion(-1))
+	mustApplyView(t, d, viewProperty("replace.drop-dialect.allowed", "True"), addVersion(3, 0, "trino:x"), setVersion(-1))
 	mustApplyView(t, d, addVersion(3, 0, "trino:x", "SPARK:y"), setVersion(-1))
 	mustApplyView(t, d, addVersion(3, 0, "trino:x"))
 }
@@ -432,8 +429,14 @@ func TestDecodeViewUpdatesRefuses(t *testing.T) {
 		})
 	}
 	updates, err := DecodeViewUpdates([]byte(`[{"action":"Set-Current-View-Version","view-version-id":1}]`))
-	if err != nil || len(updates) != 1 || updates[0].Action() != "set-current-view-version" {
+	if err != nil || len(updates) != 1 {
 		t.Errorf("DecodeViewUpdates = %v, %v", updates, err)
+	}
+	for many, want := range map[int]error{viewUpdatesMax: nil, viewUpdatesMax + 1: moorage.Errorf(moorage.KindBadRequest, "")} {
+		raw := "[" + strings.Repeat(setVersion(1)+",", many-1) + setVersion(1) + "]"
+		if _, err := DecodeViewUpdates([]byte(raw)); moorage.KindOf(err) != moorage.KindOf(want) {
+			t.Errorf("%d updates: %v", many, err)
+		}
 	}
 }
 
@@ -462,8 +465,8 @@ func TestCheckView(t *testing.T) {
 			if (err == nil) != (tt.text == "") || moorage.MessageOf(err) != tt.text || err != nil && moorage.KindOf(err) != tt.kind {
 				t.Errorf("CheckView = %v %v, want %v %q", moorage.KindOf(err), err, tt.kind, tt.text)
 			}
-			if err := CheckView(nil, requirements); len(requirements) > 0 && moorage.KindOf(err) != moorage.KindNoSuchView {
-				t.Errorf("CheckView without a view = %v", err)
+			if got := AssertsViewUUID(requirements); got != strings.HasSuffix(tt.name, "uuid") {
+				t.Errorf("AssertsViewUUID = %t", got)
 			}
 		})
 	}

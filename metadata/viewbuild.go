@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,13 +106,15 @@ type viewBuilder struct {
 }
 
 func newViewBuilder(base *ViewDocument, env Env) *viewBuilder {
-	return &viewBuilder{
+	b := &viewBuilder{
 		base: base, env: env,
 		uuid: base.uuid, location: base.location, currentVersionID: base.currentVersionID,
-		properties: base.Properties(),
+		properties: make(map[string]string),
 		schemas:    slices.Clone(base.schemas), versions: slices.Clone(base.versions), log: slices.Clone(base.log),
 		addedVersions: make(map[int]bool), addedSchemas: make(map[int]bool),
 	}
+	maps.Copy(b.properties, base.properties)
+	return b
 }
 
 func (b *viewBuilder) setProperties(updates map[string]string) {
@@ -133,6 +136,9 @@ func (b *viewBuilder) addSchema(s *schema) error {
 			return nil
 		}
 		id = max(id, existing.id+1)
+	}
+	if id > math.MaxInt32 {
+		return illegal("Cannot add a schema beside the one with the highest id: %d", math.MaxInt32)
 	}
 	added := *s
 	added.id = id
@@ -160,6 +166,9 @@ func (b *viewBuilder) addVersion(v *viewVersion) error {
 			return nil
 		}
 		id = max(id, existing.id+1)
+	}
+	if id > math.MaxInt32 {
+		return illegal("Cannot add a version beside the one with the highest id: %d", math.MaxInt32)
 	}
 	if !slices.ContainsFunc(b.schemas, func(s *schema) bool { return s.id == v.schemaID }) {
 		return illegal("Cannot add version with unknown schema: %d", v.schemaID)

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"slices"
 	"strings"
 
 	"moorage"
@@ -9,14 +10,11 @@ import (
 // ViewRequirement is what a commit asks of the view it changes. It is immutable, and safe for
 // concurrent use.
 type ViewRequirement struct {
-	kind string
+	kind string // type in lower case
 	uuid string // of assert-view-uuid
 }
 
 const assertViewUUID = "assert-view-uuid"
-
-// Type returns the type of the requirement in lower case, "assert-view-uuid".
-func (r ViewRequirement) Type() string { return r.kind }
 
 // DecodeViewRequirements reads the requirements of a commit of a view, a JSON array. Requirements
 // of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
@@ -45,14 +43,11 @@ func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
 	return requirements, nil
 }
 
-// CheckView checks requirements, in order, against the view, nil if there is no such view. The
-// first that does not hold is KindCommitFailed; one that is no requirement of a view is
-// KindValidation. Without a view all are KindNoSuchView.
+// CheckView checks requirements, in order, against the view. The first that does not hold is
+// KindCommitFailed; one that is no requirement of a view is KindValidation.
 func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	for _, r := range requirements {
 		switch {
-		case d == nil:
-			return moorage.Errorf(moorage.KindNoSuchView, "View does not exist")
 		case r.kind != assertViewUUID:
 			return moorage.Errorf(moorage.KindValidation, "Cannot validate %s against a view", r.kind)
 		case !strings.EqualFold(r.uuid, d.uuid):
@@ -64,10 +59,5 @@ func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 
 // AssertsViewUUID tells whether one of requirements is assert-view-uuid.
 func AssertsViewUUID(requirements []ViewRequirement) bool {
-	for _, r := range requirements {
-		if r.kind == assertViewUUID {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(requirements, func(r ViewRequirement) bool { return r.kind == assertViewUUID })
 }

@@ -8,34 +8,35 @@ import (
 
 // ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
 // concurrent use.
-type ViewUpdate struct {
-	action string
-	apply  func(b *viewBuilder) error
-}
+type ViewUpdate struct{ apply func(b *viewBuilder) error }
 
-// Action returns the action of the update in lower case, "add-view-version".
-func (u ViewUpdate) Action() string { return u.action }
+// viewUpdatesMax is how many changes one commit of a view may ask for; engines ask for four. What is
+// added is compared with all that is there and stays even beyond version.history.num-entries, so a request of
+// many megabytes would cost minutes, and each later commit its share.
+const viewUpdatesMax = 1000
 
 // DecodeViewUpdates reads the updates of a commit of a view, a JSON array. Actions are compared
 // without regard to letter case, and the earlier names of some members are understood. What is
-// malformed, not an update of a view, or has a key twice in an object is KindBadRequest. The result
-// is in the order of the request and refers to raw, which must not be modified.
+// malformed, not an update of a view, has a key twice in an object, or is more than 1,000 updates is
+// KindBadRequest. The result is in the order of the request and refers to raw, which must not be modified.
 // Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
 func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
 	elements, err := decodeArray(raw, "metadata update")
 	if err != nil {
 		return nil, err
 	}
-	updates := make([]ViewUpdate, 0, len(elements))
-	for _, o := range elements {
-		u := ViewUpdate{}
-		if u.action, err = o.discriminator("metadata update", "action"); err != nil {
+	if len(elements) > viewUpdatesMax {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by %d updates at once, at most %d are allowed", len(elements), viewUpdatesMax)
+	}
+	updates := make([]ViewUpdate, len(elements))
+	for i, o := range elements {
+		action, err := o.discriminator("metadata update", "action")
+		if err != nil {
 			return nil, err
 		}
-		if u.apply, err = decodeViewUpdate(o, u.action); err != nil {
+		if updates[i].apply, err = decodeViewUpdate(o, action); err != nil {
 			return nil, err
 		}
-		updates = append(updates, u)
 	}
 	return updates, nil
 }

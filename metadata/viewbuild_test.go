@@ -1,0 +1,147 @@
+package metadata
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"moorage"
+)
+
+func viewProperty(name, value string) string {
+	return fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, name, value)
+}
+
+// viewWith returns viewDocument with old, of which it must have one, replaced.
+func viewWith(t testing.TB, pairs ...string) *ViewDocument {
+	t.Helper()
+	raw := viewDocument
+	for i := 0; i < len(pairs); i += 2 {
+		if strings.Count(raw, pairs[i]) != 1 {
+			t.Fatalf("%s is not in the document once", pairs[i])
+		}
+		raw = strings.Replace(raw, pairs[i], pairs[i+1], 1)
+	}
+	return mustView(t, raw)
+}
+
+// ids returns the ids of the versions, the schemas and the log of a view.
+func (d *ViewDocument) ids() string {
+	var versions, schemas, log []int
+	for _, v := range d.versions {
+		versions = append(versions, v.id)
+	}
+	for _, s := range d.schemas {
+		schemas = append(schemas, s.id)
+	}
+	for _, e := range d.log {
+		log = append(log, e.versionID)
+	}
+	return fmt.Sprint(versions, schemas, log)
+}
+
+const (
+	someSchema  = `{"action":"add-schema","schema":{"type":"struct","fields":[{"id":1,"name":"n","required":false,"type":"int"}]}}`
+	otherSchema = `{"action":"add-schema","schema":{"type":"struct","fields":[{"id":1,"name":"m","required":false,"type":"int"}]}}`
+)
+
+// A version that does not become the current one is there nevertheless.
+func TestVersionIsAdded(t *testing.T) {
+	t.Parallel()
+	d := mustApplyView(t, mustView(t, viewDocument), addVersion(3, 0, "spark:select 3"))
+	if got, want := d.ids(), "[1 2 3] [0 1] [1 2]"; got != want || d.CurrentVersionID() != 2 {
+		t.Errorf("ids %s, want %s; current is %d", got, want, d.CurrentVersionID())
+	}
+}
+
+// The last schema is the last of those that the request names, be it one that was there.
+func TestLastSchema(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		updates []string
+		schema  int
+	}{
+		{[]string{someSchema, otherSchema}, 3},
+		{[]string{otherSchema, someSchema, otherSchema}, 2},
+		{[]string{someSchema, `{"action":"add-schema","schema":{"type":"struct","fields":[]}}`}, 0},
+	} {
+		d := mustApplyView(t, mustView(t, viewDocument), append(tt.updates, addVersion(3, -1, "spark:x"))...)
+		if got := d.version(3).schemaID; got != tt.schema {
+			t.Errorf("after %s the last schema is %d, want %d", tt.updates, got, tt.schema)
+		}
+	}
+}
+
+// In whatever order another writer left versions and schemas, ids count on from the highest, and it is the oldest that go.
+func TestViewsInOtherOrders(t *testing.T) {
+	t.Parallel()
+	d := viewWith(t, `"version-id":1,"timestamp-ms":1000,"schema-id":0`, `"version-id":7,"timestamp-ms":1000,"schema-id":4`,
+		`"schema-id":0,"fields"`, `"schema-id":4,"fields"`, `{"timestamp-ms":1000,"version-id":1},`, ``)
+	d = mustApplyView(t, d, someSchema, addVersion(0, -1, "spark:8"))
+	if got, want := d.ids(), "[7 2 8] [4 1 5] [2]"; got != want {
+		t.Errorf("ids %s, want %s", got, want)
+	}
+	d = mustApplyView(t, d, setVersion(7), viewProperty(propVersionHistorySize, "2"))
+	if got, want := d.ids(), "[7 8] [4 1 5] [7]"; got != want {
+		t.Errorf("then ids %s, want %s", got, want)
+	}
+}
+
+// The current version and those that the request adds stay, however few are to be kept; while none goes, the log stays as it is.
+func TestTrimKeeps(t *testing.T) {
+	t.Parallel()
+	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty(propVersionHistorySize, "1"))
+	if got, want := d.ids(), "[1 3 4] [0 1] [1]"; got != want {
+		t.Errorf("ids %s, want %s", got, want)
+	}
+	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), viewProperty(propVersionHistorySize, "2"))
+	if got, want := d.ids(), "[1 2] [0 1] [6 2]"; got != want {
+		t.Errorf("ids %s, want %s", got, want)
+	}
+}
+
+// A query that is no SQL has no dialect that could be lost; one that is there twice has one.
+func TestDialectsOfOtherWriters(t *testing.T) {
+	t.Parallel()
+	current := `{"type":"sql","sql":"select 2","dialect":"Spark","y":[]}`
+	plan := viewWith(t, current, `{"type":"plan"},`+current)
+	mustApplyView(t, plan, addVersion(3, 0, "spark:x"), setVersion(-1))
+	twice := viewWith(t, current, current+`,`+current)
+	_, err := applyView(t, twice, addVersion(3, 0, "trino:x"), setVersion(-1))
+	if want := "Previous dialects: [spark]\nNew dialects: [trino]"; !strings.HasSuffix(moorage.MessageOf(err), want) {
+		t.Errorf("Apply = %v, want %s", err, want)
+	}
+}
+
+// Views of which something is at its limit are refused with words for it.
+func TestApplyViewAtLimits(t *testing.T) {
+	t.Parallel()
+	highest := fmt.Sprint(math.MaxInt32)
+	dialect := []string{addVersion(3, 0, "trino:x"), setVersion(-1)}
+	tests := []struct {
+		name    string
+		d       *ViewDocument
+		updates []string
+		text    string
+	}{
+		{"highest version", mustApplyView(t, mustView(t, viewDocument), addVersion(math.MaxInt32, 0, "spark:x")), []string{addVersion(3, 0, "spark:y")}, "Cannot add a version beside the one with the highest id: " + highest},
+		{"highest schema", viewWith(t, `"schema-id":0,"fields"`, `"schema-id":`+highest+`,"fields"`), []string{someSchema}, "Cannot add a schema beside the one with the highest id: " + highest},
+		{"too long a history", mustView(t, viewDocument), []string{viewProperty(propVersionHistorySize, "2147483648")}, "Cannot parse property version.history.num-entries: 2147483648"},
+		{"loss of dialects not allowed", mustView(t, viewDocument), append(dialect, viewProperty(propDropDialectAllowed, "false")), "Cannot replace view due to loss of view dialects"},
+		{"loss of dialects not allowed any more", mustApplyView(t, mustView(t, viewDocument), viewProperty(propDropDialectAllowed, "true")), append(dialect, viewProperty(propDropDialectAllowed, "no")), "Cannot replace view due to loss of view dialects"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := applyView(t, tt.d, tt.updates...)
+			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), tt.text) {
+				t.Errorf("Apply = %v %v, want %q", moorage.KindOf(err), err, tt.text)
+			}
+		})
+	}
+	longest := mustApplyView(t, mustView(t, viewDocument), viewProperty(propVersionHistorySize, highest), addVersion(3, 0, "spark:x"))
+	if got, want := longest.ids(), "[1 2 3] [0 1] [1 2]"; got != want {
+		t.Errorf("ids %s, want %s", got, want)
+	}
+}
