@@ -145,3 +145,18 @@ func TestApplyViewAtLimits(t *testing.T) {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 }
+
+// What an update has changed stays a change, whatever comes after it that changes nothing.
+func TestChangeStaysAChange(t *testing.T) {
+	t.Parallel()
+	nothing := []string{
+		`{"action":"set-location","location":"s3://bucket/view"}`, `{"action":"remove-properties","removals":[]}`, `{"action":"set-properties","updates":{}}`,
+		`{"action":"assign-uuid","uuid":"` + viewUUID + `"}`, `{"action":"upgrade-format-version","format-version":1}`,
+		`{"action":"add-schema","schema":{"type":"struct","fields":[]}}`, setVersion(1),
+	}
+	for _, after := range nothing {
+		if d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), after); d.CurrentVersionID() != 1 {
+			t.Errorf("lost with %s", after)
+		}
+	}
+}
