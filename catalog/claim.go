@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// claim is what a batch must require and write so that a table may live at a location: no other
-// live table lives there, above or beneath.
+// claim is what a batch must require and write so that a table or view may live at a location: no other
+// live one lives there, above or beneath.
 //
 // One record stands for one URI. The claim of L makes L's record "owner", and makes each
 // folder above it, up to the allowed root, "below", or requires the version of its record that says so. Two
@@ -27,7 +27,7 @@ type claimant struct {
 	replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
 }
 
-// errTaken says that a location cannot be claimed because of a live table.
+// errTaken says that a location cannot be claimed because of a live table or view.
 type errTaken struct{ at string }
 
 func (e *errTaken) Error() string { return "catalog: location is taken at " + e.at }
@@ -136,7 +136,7 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
 	}
 	if len(normalised) > registry.KeyBytesMax {
-		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location of %d bytes is too long for a table, at most %d are allowed", len(normalised), registry.KeyBytesMax)
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location of %d bytes is too long, at most %d are allowed", len(normalised), registry.KeyBytesMax)
 	}
 	within := false
 	for _, root := range roots {
@@ -149,7 +149,7 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 			return "", nil, moorage.E("catalog.claim", location, moorage.KindInternal, err)
 		}
 		if len(above) == 0 {
-			return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is a folder for tables, not for one table: %s", location)
+			return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is a folder for tables and views, not for one of them: %s", location)
 		}
 		within = true
 		if len(above) > len(folders) {
@@ -165,7 +165,7 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 // explicitTaken turns *errTaken into the answer for a location that the client chose.
 func explicitTaken(err error, location string) error {
 	if _, ok := err.(*errTaken); ok {
-		return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table: %s", location)
+		return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table or view: %s", location)
 	}
 	return err
 }

@@ -140,7 +140,7 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.I
 //
 //	<warehouse>/<namespace, level by level>/<name>
 //	the same, with a random suffix: there is, or was, another of that name
-//	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table, whose
+//	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table or view, whose
 //	location would have this one in it; or the path is longer than defaultFolderBytesMax
 //
 // They are two at least: the first is not for tables that are staged.
@@ -330,7 +330,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
 	records, err := c.get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {
-		err = moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID already exists: %s", uuid)
+		err = moorage.Errorf(moorage.KindAlreadyExists, "Table or view with same UUID already exists: %s", uuid)
 	}
 	return err
 }

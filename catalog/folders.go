@@ -6,7 +6,7 @@ import (
 	"moorage/registry"
 )
 
-// sweepFolders removes the records of folders beneath which no table lives any more: such a folder may be a table's location again.
+// sweepFolders removes the records of folders beneath which no table or view lives any more: such a folder may be the location of one again.
 // A folder goes after those in it, in later rounds.
 //
 // Whether a folder is empty is a question about a range, which no condition can ask. So it is asked in three steps, as for a namespace:

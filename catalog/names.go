@@ -21,7 +21,7 @@ type resolved struct {
 	before  string        // the metadata location that this node replaced by the pointer's; empty if it did not
 }
 
-// isIn tells whether r is a table of the warehouse; nil is none. Who may change a table by its uuid alone, whatever it
+// isIn tells whether r is in the warehouse; nil is nowhere. Who may change a table or view by its uuid alone, whatever it
 // is called by now, may do so in the warehouse only in which it was asked for.
 func (r *resolved) isIn(warehouse string) bool {
 	return r != nil && r.pointer.Warehouse == warehouse

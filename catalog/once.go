@@ -42,7 +42,7 @@ type Outcome struct {
 }
 
 // Once calls mutate, which calls one mutation of this package with the context that it gets, unless an attempt with
-// the same key has ended before; then it answers what that was answered, except that a table may be in a newer state.
+// the same key has ended before; then it answers what that was answered, except that a table or view may be in a newer state.
 //
 // The outcome is written in the Apply that makes the mutation true, which requires that there is none yet; that comes before
 // everything else that it requires. A mutation that was refused for good (see moorage.Kind.Final), or that succeeded and had
@@ -326,7 +326,7 @@ func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Out
 }
 
 // versionAgain returns a version of a table or view that was answered before. Its file may be gone: trimmed after later commits, or
-// deleted by an engine. Then the present version is answered, be the table dropped meanwhile: its purge waits until nobody may
+// deleted by an engine. Then the present version is answered, be it of what was dropped meanwhile: its purge waits until nobody may
 // ask any more (see registry.Pointer).
 func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.TableVersion) (present *version, err error) {
 	ch, err := c.resolveChain(ctx, answered.Ident.Warehouse, nil)

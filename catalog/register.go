@@ -54,9 +54,9 @@ func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifie
 	return registered, err
 }
 
-// tableUUIDBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key. Those of some old writers are no
+// uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key. Those of some old writers are no
 // UUIDs, but none is longer.
-const tableUUIDBytesMax = 256
+const uuidBytesMax = 256
 
 // registration is a metadata file about to become a table or view, and what it meets.
 type registration struct {
@@ -134,7 +134,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	if r.document, err = c.readDocument(ctx, k, ch.storage, r.location); err != nil {
 		return nil, err
 	}
-	if n := len(r.document.UUID()); n == 0 || n > tableUUIDBytesMax {
+	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
 	}
 	if err := c.readHolders(ctx, r); err != nil {
@@ -226,7 +226,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 }
 
 // planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
-// before. One of them may have passed to another table while this one was dropped; then it cannot come back,
+// before. One of them may have passed to another one while this one was dropped; then it cannot come back,
 // because each would take the other's files for its own.
 func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claimant) (claim, error) {
 	planned, err := c.planClaim(ctx, c.roots(r.chain.warehouse), r.document.Location(), who)

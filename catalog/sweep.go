@@ -64,7 +64,7 @@ func newSweeps() *sweeps {
 }
 
 // endWindows ends the pointers that were dropped longer than the undrop window ago and have no purge
-// to wait for: the table can no longer come back, its claims are free. Its files stay. So it does with those whose purge had begun
+// to wait for: the table or view can no longer come back, its claims are free. Its files stay. So it does with those whose purge had begun
 // and was called off longer ago.
 func (c *Catalog) endWindows(ctx context.Context) error {
 	limit := c.now().Add(-c.undropWindow)
@@ -83,7 +83,7 @@ func (c *Catalog) endWindows(ctx context.Context) error {
 	})
 }
 
-// isDropped tells whether a pointer in state is that of a dropped table, or of one that is being purged.
+// isDropped tells whether a pointer in state is that of a dropped table or view, or of one that is being purged.
 func isDropped(state registry.State) bool {
 	return state == registry.StateDropped || state == registry.StatePurging
 }

@@ -36,8 +36,8 @@ const (
 	StateTable State = 5 // entry: names a table
 	StateView  State = 6 // entry: names a view
 
-	StateOwner State = 7 // location: a table lives here
-	StateBelow State = 8 // location: tables live beneath
+	StateOwner State = 7 // location: a table or view lives here
+	StateBelow State = 8 // location: some live beneath
 
 	StateVoid State = 9 // change: fenced, its commit can no longer happen
 
@@ -102,7 +102,7 @@ type Pointer struct {
 	View             bool              `json:"view,omitempty"`
 	TableUUID        string            `json:"table-uuid"` // of a view, its view-uuid
 	MetadataLocation string            `json:"metadata-location"`
-	// Claims are the normalised locations that the table has claimed, its present one last.
+	// Claims are the normalised locations that it has claimed, its present one last.
 	Claims []string `json:"claims"`
 	// Since is when the present state began, by the store's clock; of a purge that was called off, when that was.
 	Since time.Time `json:"since"`
@@ -115,7 +115,7 @@ type Pointer struct {
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
 }
 
-// Identifier returns what the table is, or was last, called.
+// Identifier returns what the table or view is, or was last, called.
 func (p Pointer) Identifier() moorage.Identifier {
 	return moorage.Identifier{Warehouse: p.Warehouse, Namespace: p.Namespace, Name: p.Name}
 }
