@@ -19,7 +19,7 @@ import (
 // Sizes of the history: so many clients make so many requests each, and send each of them two or three times at least.
 const (
 	keyHistoryClients  = 6
-	keyHistoryRequests = 25
+	keyHistoryRequests = 60
 	keyHistoryNames    = 3
 	keyHistorySpaces   = 2
 	keyHistorySends    = 300 // after so many 5xx something is wrong
@@ -27,7 +27,7 @@ const (
 
 // Clients that send every request two or three times, some at once, to nodes that lose answers and writes, or let them come late.
 // What each asked for has happened once if it was answered with success and not at all if it was refused, by the change
-// records, which carry the request's id; all its answers are alike, and stay so.
+// records, which carry the request's id; all its answers are alike, and stay so. Tables and views have the same names.
 func TestKeyHistory(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB, *lockedRandom) (clean registry.Store, nodes []registry.Store){
@@ -148,12 +148,21 @@ func (r *keyRequest) send(h *keyHistory, node *Catalog) bool {
 	} else if r.answer != answer {
 		h.t.Errorf("%s is answered\n%s\nand then\n%s", r.what, r.answer, answer)
 	}
-	if err == nil && outcome.Table != nil {
-		h.mu.Lock()
-		h.locations = append(h.locations, outcome.Table.MetadataLocation)
-		h.mu.Unlock()
+	switch {
+	case err != nil:
+	case outcome.Table != nil:
+		h.answered(outcome.Table.MetadataLocation)
+	case outcome.View != nil:
+		h.answered(outcome.View.MetadataLocation)
 	}
 	return true
+}
+
+// answered takes down the location of a metadata file.
+func (h *keyHistory) answered(location string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.locations = append(h.locations, location)
 }
 
 // judge sends each request again, counts the effects and compares them with the answers.
@@ -202,6 +211,7 @@ func (h *keyHistory) judge() {
 		}
 	}
 	h.clean.wantClean()
+	h.judgeViews()
 }
 
 // namespaceOfKeys returns the nth namespace of a history.
@@ -250,7 +260,7 @@ func (c *keyClient) draw(id string) *keyRequest {
 		return &keyRequest{id: id, what: id + ": " + what, run: run}
 	}
 	table, other, ns := c.table(), c.table(), namespaceOfKeys(c.random.IntN(keyHistorySpaces))
-	switch c.random.IntN(9) {
+	switch c.random.IntN(18) {
 	case 0:
 		return request("create "+table.Name, func(ctx context.Context, c *Catalog) (Outcome, error) {
 			made, err := c.CreateTable(ctx, table, CreateTableRequest{Schema: []byte(testSchema)})
@@ -289,12 +299,15 @@ func (c *keyClient) draw(id string) *keyRequest {
 		return request("drop "+ns[0], func(ctx context.Context, c *Catalog) (Outcome, error) {
 			return Outcome{}, c.DropNamespace(ctx, testWarehouse, ns)
 		})
-	default:
+	case 8:
 		change := setProperty(c.t, id, "yes")
 		return request("commit to "+table.Name, func(ctx context.Context, c *Catalog) (Outcome, error) {
 			committed, err := c.Commit(ctx, table, change)
 			return Outcome{Table: committed}, err
 		})
+	default:
+		what, run := c.drawView(id, table, other)
+		return request(what, run)
 	}
 }
 
