@@ -93,6 +93,7 @@ func TestParseViewRefuses(t *testing.T) {
 	}{
 		{"no uuid", `"view-uuid":"fa6506c3-7681-40c8-86dc-e36561f83385",`, ``, moorage.KindBadRequest, "Cannot parse missing string: view-uuid"},
 		{"no version", `"format-version":1,`, ``, moorage.KindBadRequest, "Cannot parse missing int: format-version"},
+		{"version 0", `"format-version":1`, `"format-version":0`, moorage.KindIllegalArgument, "Unsupported format version: 0"},
 		{"version 2", `"format-version":1`, `"format-version":2`, moorage.KindIllegalArgument, "Unsupported format version: 2"},
 		{"no location", `"location":"s3://bucket/view/",`, ``, moorage.KindBadRequest, "Cannot parse missing string: location"},
 		{"null properties", `{"comment":"caf\u00e9", "k":"v"}`, `null`, moorage.KindBadRequest, "Cannot parse string map from non-object value: properties: null"},

@@ -82,8 +82,8 @@ func TestViewsInOtherOrders(t *testing.T) {
 	if got, want := d.ids(), "[7 2 8] [4 1 5] [2]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
-	d = mustApplyView(t, d, setVersion(7), viewProperty(propVersionHistorySize, "2"))
-	if got, want := d.ids(), "[7 8] [4 1 5] [7]"; got != want {
+	d = mustApplyView(t, d, setVersion(8), viewProperty(propVersionHistorySize, "2"))
+	if got, want := d.ids(), "[7 8] [4 1 5] [8]"; got != want {
 		t.Errorf("then ids %s, want %s", got, want)
 	}
 }
@@ -95,8 +95,8 @@ func TestTrimKeeps(t *testing.T) {
 	if got, want := d.ids(), "[1 3 4] [0 1] [1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
-	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), viewProperty(propVersionHistorySize, "2"))
-	if got, want := d.ids(), "[1 2] [0 1] [6 2]"; got != want {
+	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), setVersion(1), viewProperty(propVersionHistorySize, "2"))
+	if got, want := d.ids(), "[1 2] [0 1] [6 2 1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 }
