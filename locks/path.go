@@ -138,12 +138,19 @@ func (p Path) child(kind, name string) Path {
 // Unicode tables, so that two releases of Moorage spell a path alike.
 func escape(name string) string {
 	const hexDigits = "0123456789ABCDEF"
-	plain := func(c byte) bool { return ' ' < c && c < 0x7f && !strings.ContainsRune("%/#@", rune(c)) }
+	plain := func(c byte) bool { return ' ' < c && c < 0x7f && c != '%' && c != '/' && c != '#' && c != '@' }
 
+	first := 0 // to be escaped
+	for first < len(name) && plain(name[first]) {
+		first++
+	}
+	if first == len(name) {
+		return name
+	}
 	var escaped strings.Builder
 	escaped.Grow(len(name))
-	for i := range len(name) {
-		c := name[i]
+	escaped.WriteString(name[:first])
+	for _, c := range []byte(name[first:]) {
 		if plain(c) {
 			escaped.WriteByte(c)
 			continue
