@@ -99,6 +99,11 @@ func Trim(location string) string {
 // Join appends segments to location, whose own spelling it keeps, minus trailing slashes.
 func Join(location string, segments ...string) string {
 	var joined strings.Builder
+	bytes := len(location)
+	for _, segment := range segments {
+		bytes += len("/") + len(segment)
+	}
+	joined.Grow(bytes)
 	if location = Trim(location); location != "/" {
 		joined.WriteString(location)
 	}
