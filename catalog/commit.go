@@ -243,13 +243,14 @@ func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadat
 
 // move is what one Apply must require and write to make a pointer name another version.
 type move struct {
-	batch registry.Batch   // its first write is that of the pointer
-	to    registry.Pointer // what that one writes
+	batch registry.Batch    // its first write is that of the pointer
+	to    *registry.Pointer // what that one writes
 }
 
 // planMove returns the move to next, which was built on base, the current version.
 func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
-	pointer := found.pointer
+	pointer := new(registry.Pointer)
+	*pointer = found.pointer
 	pointer.MetadataLocation = next.location
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	conditions := []registry.Condition{unchangedSince(found.record)}

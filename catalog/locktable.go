@@ -83,6 +83,9 @@ func LockTable() []LockRule {
 	}
 }
 
+// lockRules is the lock table, made once. It is never written to.
+var lockRules = LockTable()
+
 // inProcess tells whether an operation takes its locks among the operations of this node only. A create meets other
 // nodes' creates of the same shard rarely and their drops of its namespace hardly ever; what it would pay for
 // a lock that all nodes share, each time, is more than it can lose (docs/choices.md). Its conditions hold in any case.
@@ -123,7 +126,7 @@ func (c *Catalog) lock(ctx context.Context, operation Operation, scope lockScope
 // lockRequest turns an operation's rule into paths.
 func lockRequest(operation Operation, scope lockScope) locks.Request {
 	var request locks.Request
-	for _, rule := range LockTable() {
+	for _, rule := range lockRules {
 		if rule.Operation != operation {
 			continue
 		}

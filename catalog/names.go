@@ -68,11 +68,11 @@ func (n *names) forget(ident moorage.Identifier) { n.cache.Invalidate(nameKey(id
 // moved notes that this node moved a pointer, which was as found says, to another version, by a write that got the ETag etag:
 // known by its ETag when it is read next, it need not be decoded. The document that was replaced is kept for those who have
 // just read the pointer; the one before it is not needed any more, and on a busy table would soon be one of many.
-func (c *Catalog) moved(found *resolved, to registry.Pointer, write registry.Write, etag registry.ETag) {
+func (c *Catalog) moved(found *resolved, to *registry.Pointer, write registry.Write, etag registry.ETag) {
 	record := registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
-	c.names.set(to.Identifier(), &resolved{record, to, found.storage, found.place, found.pointer.MetadataLocation})
+	c.names.set(to.Identifier(), &resolved{record, *to, found.storage, found.place, found.pointer.MetadataLocation})
 	if found.before != "" {
-		c.documents.forget(kindOf(to), found.before)
+		c.documents.forget(kindOf(*to), found.before)
 	}
 }
 

@@ -41,7 +41,7 @@ type participant struct {
 	batch registry.Batch // what makes next the current version
 
 	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
-	to      registry.Pointer
+	to      *registry.Pointer
 	toWrite int
 }
 
@@ -121,6 +121,9 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 		default:
 			others = append(others, p)
 		}
+	}
+	if len(others) == 0 {
+		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)

@@ -40,8 +40,8 @@ func (c Change) Encode() ([]byte, error) { return Encode(c) }
 
 // AppendJSON implements Appender.
 func (p Pointer) AppendJSON(dst []byte) ([]byte, error) {
-	const usualBytes = 640
-	dst = slices.Grow(dst, usualBytes)
+	const usualBytes = 384
+	dst = slices.Grow(dst, usualBytes+len(p.MetadataLocation))
 	dst = appendHex(append(dst, `{"id":`...), p.ID)
 	dst = AppendText(append(dst, `,"warehouse":`...), p.Warehouse)
 	dst = AppendTexts(append(dst, `,"namespace":`...), p.Namespace)
@@ -73,7 +73,7 @@ func (p Pointer) AppendJSON(dst []byte) ([]byte, error) {
 
 // AppendJSON implements Appender.
 func (c Change) AppendJSON(dst []byte) ([]byte, error) {
-	const usualBytes, versionBytes = 512, 192
+	const usualBytes, versionBytes = 384, 160
 	dst = slices.Grow(dst, usualBytes+len(c.Versions)*versionBytes)
 	dst = appendHex(append(dst, `{"id":`...), c.ID)
 	dst = AppendText(append(dst, `,"operation":`...), c.Operation)
