@@ -386,17 +386,20 @@ func (b *builder) newProperties() []string {
 func appendQuoted(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	for _, b := range []byte(text) {
-		switch {
-		case b == '"' || b == '\\':
-			dst = append(dst, '\\', b)
-		case b < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-		default:
+	copied := 0
+	for i := range len(text) {
+		b := text[i]
+		if b >= ' ' && b != '"' && b != '\\' {
+			continue
+		}
+		dst = append(append(dst, text[copied:i]...), '\\')
+		if copied = i + 1; b < ' ' {
+			dst = append(dst, 'u', '0', '0', hex[b>>4], hex[b&15])
+		} else {
 			dst = append(dst, b)
 		}
 	}
-	return append(dst, '"')
+	return append(append(dst, text[copied:]...), '"')
 }
 
 // refsJSON writes the refs, and notes where each lies now. Those that stay are copied as they are.
