@@ -261,6 +261,8 @@ func checkCharacters(location string) error {
 		return malformed(location, "it is empty")
 	case len(location) > LocationBytesMax:
 		return malformed(location[:64]+"…", fmt.Sprintf("it has more than %d bytes", LocationBytesMax))
+	case isOrdinary(location):
+		return nil
 	case !utf8.ValidString(location):
 		return malformed(location, "it is not UTF-8")
 	case strings.ContainsFunc(location, unicode.IsControl):
@@ -269,6 +271,16 @@ func checkCharacters(location string) error {
 		return malformed(location, "it has a query or fragment")
 	}
 	return nil
+}
+
+// isOrdinary tells whether location has nothing but characters that need no second look.
+func isOrdinary(location string) bool {
+	for i := range len(location) {
+		if c := location[i]; c < ' ' || c > '~' || c == '?' || c == '#' {
+			return false
+		}
+	}
+	return true
 }
 
 func isPlain(c byte) bool {
