@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -24,3 +25,25 @@ func TestEncodeRefusesTimesWithoutAForm(t *testing.T) {
 		}
 	}
 }
+
+// Each byte alone, because one that needs an escape hides that another one was forgotten.
+func TestAppendText(t *testing.T) {
+	t.Parallel()
+	texts := []string{"", "plain", "\u2028", "\u2029", "\ufffd", "\U0001f600", "\xed\xa0\x80", "\xc3(", "\xf0\x9f\x98"}
+	for b := range 256 {
+		texts = append(texts, string([]byte{byte(b)}), "a"+string([]byte{byte(b)})+"z")
+	}
+	for _, text := range texts {
+		want, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := registry.AppendText([]byte("x"), text); string(got) != "x"+string(want) {
+			t.Errorf("%q is written as %s, want x%s", text, got, want)
+		}
+	}
+}
+
+func FuzzPointerEncodes(f *testing.F) { registrytest.EncodesFuzzedAsJSON[registry.Pointer](f) }
+
+func FuzzChangeEncodes(f *testing.F) { registrytest.EncodesFuzzedAsJSON[registry.Change](f) }

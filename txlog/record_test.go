@@ -85,6 +85,8 @@ func TestTransactionEncodesItself(t *testing.T) {
 	}
 }
 
+func FuzzTransactionEncodes(f *testing.F) { registrytest.EncodesFuzzedAsJSON[txlog.Transaction](f) }
+
 func decode(value []byte) (txlog.Transaction, error) {
 	return registry.Decode[txlog.Transaction](registry.Record{Key: registry.TransactionKey(someID), ETag: someETag, Value: value})
 }
