@@ -1,0 +1,79 @@
+package rest
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// FuzzFields holds what is read of a body's members against package encoding/json: the same texts, lists and maps, and
+// the same that is none. Only null within a list or a map, which that package takes for an empty text, is refused.
+func FuzzFields(f *testing.F) {
+	for _, value := range []string{
+		`null`, `true`, `5`, `""`, `"a"`, `"\"\\\/\b\f\n\r\t\u0000\u001F"`, `"\ud83d\ude00\u2028\uFFFD"`, `"ä 😀"`, `"<>&\u003c"`, "\"\u2028\x7f\"",
+		`[]`, `[ ]`, `["a"]`, `[ "a" , "\u00e4\\" ]`, `["a",null]`, `["a",[]]`, `[5]`, `[{"a":"a"}]`, `[true,"a"]`, `[""]`,
+		`{}`, `{ }`, `{"k":"v"}`, `{ "k" : "v" , "\u006b2" : "\t" }`, `{"k":null}`, `{"k":1e400}`, `{"k":["v"]}`, `{"":"","K":"upper","k":"lower"}`, `{"k":"v","k":"w"}`, `{"k":{"k":"v"},"l":"x"}`,
+	} {
+		f.Add([]byte(`{"a":` + value + `}`))
+		f.Add([]byte(` { "A" : 1, "\u0061" : ` + value + ` , "b":[]} `))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var members map[string]json.RawMessage
+		parsed, err := parseFields(body, "request")
+		if err != nil {
+			return // FuzzParseObject looks into that
+		}
+		if err := json.Unmarshal(body, &members); err != nil {
+			t.Fatalf("%q is accepted, but: %v", body, err)
+		}
+		for name, value := range members {
+			checkRead(t, parsed, name, value, (*fields).text, func(value *string) (string, bool) {
+				if value == nil {
+					return "", true
+				}
+				return *value, true
+			})
+			checkRead(t, parsed, name, value, (*fields).texts, func(values []*string) (texts []string, ok bool) {
+				if values != nil {
+					texts = []string{}
+				}
+				for _, value := range values {
+					if value == nil {
+						return nil, false
+					}
+					texts = append(texts, *value)
+				}
+				return texts, true
+			})
+			checkRead(t, parsed, name, value, (*fields).textMap, func(values map[string]*string) (texts map[string]string, ok bool) {
+				if values != nil {
+					texts = make(map[string]string)
+				}
+				for key, value := range values {
+					if value == nil {
+						return nil, false
+					}
+					texts[key] = *value
+				}
+				return texts, true
+			})
+		}
+	})
+}
+
+// checkRead fails t unless read reads the member called name of parsed, which is value, as package encoding/json reads it. want
+// turns what that reads into what read returns, and tells whether there is a null where none may be.
+func checkRead[Got, Decoded any](t *testing.T, parsed *fields, name string, value []byte, read func(*fields, string) Got, want func(Decoded) (Got, bool)) {
+	t.Helper()
+	f := fields{place: parsed.place, members: parsed.members} // each with a failure of its own
+	got := read(&f, name)
+	var decoded Decoded
+	var wanted Got
+	ok := false
+	if json.Unmarshal(value, &decoded) == nil {
+		wanted, ok = want(decoded)
+	}
+	if !reflect.DeepEqual(got, wanted) || (f.failure == nil) != ok {
+		t.Errorf("member %q, which is %s, was read as %#v, %v, want %#v, %v", name, value, got, f.failure, wanted, ok)
+	}
+}
