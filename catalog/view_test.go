@@ -16,22 +16,16 @@ import (
 func TestViewLife(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	made := f.createView("v")
 	if want := "file:///wh/ns/v/metadata/00000-"; !strings.HasPrefix(made.MetadataLocation, want) || !strings.HasSuffix(made.MetadataLocation, ".gz.metadata.json") {
 		t.Errorf("made %s, want %s….gz.metadata.json", made.MetadataLocation, want)
 	}
 	replaced, err := f.ReplaceView(f.ctx, ident("v"), newQuery(t, fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, made.Document.UUID()), "select 2"))
-	must(err)
-	must(f.RenameView(f.ctx, ident("v"), ident("w")))
+	must(t, err)
+	must(t, f.RenameView(f.ctx, ident("v"), ident("w")))
 	for _, c := range []*Catalog{f.Catalog, f.other(f.store)} {
 		loaded, err := c.LoadView(f.ctx, ident("w"))
-		must(err)
+		must(t, err)
 		if loaded.MetadataLocation != replaced.MetadataLocation || string(loaded.Document.Raw()) != string(replaced.Document.Raw()) || loaded.Document.CurrentVersionID() != 2 {
 			t.Errorf("loaded %s, want %s: %s", loaded.MetadataLocation, replaced.MetadataLocation, loaded.Document.Raw())
 		}
@@ -39,7 +33,7 @@ func TestViewLife(t *testing.T) {
 			t.Errorf("its old name: %v", err)
 		}
 		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, Page{})
-		must(err)
+		must(t, err)
 		if !slices.Equal(names, []string{"w"}) {
 			t.Errorf("views are %q", names)
 		}
@@ -48,12 +42,12 @@ func TestViewLife(t *testing.T) {
 		t.Errorf("drop of its namespace: %v", err)
 	}
 	f.wantClean()
-	must(f.DropView(f.ctx, ident("w")))
+	must(t, f.DropView(f.ctx, ident("w")))
 	if _, err := f.LoadView(f.ctx, ident("w")); moorage.KindOf(err) != moorage.KindNoSuchView {
 		t.Errorf("after the drop: %v", err)
 	}
 	back, err := f.RegisterView(f.ctx, ident("back"), replaced.MetadataLocation)
-	must(err)
+	must(t, err)
 	if back.pointer != made.pointer || string(back.Document.Raw()) != string(replaced.Document.Raw()) {
 		t.Errorf("taken back as %v: %s", back.pointer, back.Document.Raw())
 	}
@@ -305,4 +299,46 @@ func TestUndropWindowOfAView(t *testing.T) {
 	if err != nil || again.pointer == view.pointer {
 		t.Errorf("registered again as %v: %v", again, err)
 	}
+}
+
+// A file may pass for a table's and for a view's. It is what it was registered as, on every node, and both cannot be at once.
+func TestFileThatIsBoth(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := f.other(f.store)
+	const file, tableUUID = "file:///wh/both/metadata/00000-x.metadata.json", "99999999-2222-4333-8444-555555555555"
+	must(t, f.files.Create(f.ctx, file, fmt.Appendf(nil, `{"format-version":1,"table-uuid":%q,"view-uuid":%q,"location":"file:///wh/both","last-updated-ms":1,"last-column-id":2,"current-schema-id":0,
+		"schema":%[3]s,"schemas":[%[3]s],"partition-spec":[],"current-version-id":1,"versions":[%[4]s],"version-log":[{"timestamp-ms":1,"version-id":1}]}`,
+		tableUUID, looseViewUUID, testSchema, viewVersion(1, "select 1"))))
+	wantView := func(name string) *View {
+		t.Helper()
+		registered, err := f.RegisterView(f.ctx, ident(name), file)
+		must(t, err)
+		for _, c := range []*Catalog{f.Catalog, other} {
+			view, err := c.LoadView(f.ctx, ident(name))
+			if err != nil || view.Document.UUID() != looseViewUUID {
+				t.Errorf("the view: %v, %v", view, err)
+			}
+		}
+		return registered
+	}
+	view := wantView("v")
+	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file})
+	wantKind(t, err, moorage.KindBadRequest)
+	must(t, f.DropView(f.ctx, ident("v")))
+	_, err = f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: file})
+	must(t, err)
+	for _, c := range []*Catalog{f.Catalog, other} {
+		table, err := c.LoadTable(f.ctx, ident("v"))
+		if err != nil || table.Document.UUID() != tableUUID {
+			t.Errorf("the table: %v, %v", table, err)
+		}
+	}
+	_, err = f.RegisterView(f.ctx, ident("w"), file)
+	wantKind(t, err, moorage.KindAlreadyExists) // its location is the table's by now
+	must(t, f.DropTable(f.ctx, ident("v"), DropOptions{}))
+	if back := wantView("v"); back.pointer != view.pointer {
+		t.Errorf("the view came back as %v, want %v", back.pointer, view.pointer)
+	}
+	f.wantClean()
 }
