@@ -28,17 +28,14 @@ func (u Update) Action() string { return u.action }
 // request and refers to raw, which must not be modified.
 // Source: REST specification, TableUpdate; Java MetadataUpdateParser.
 func DecodeUpdates(raw []byte) ([]Update, error) {
-	elements, err := decodeArray(raw, "metadata update")
+	updates := []Update{}
+	err := decodeEach(raw, "metadata update", func(o jsonObject) error {
+		u, err := decodeUpdate(o)
+		updates = append(updates, u)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	updates := make([]Update, 0, len(elements))
-	for _, element := range elements {
-		u, err := decodeUpdate(element)
-		if err != nil {
-			return nil, err
-		}
-		updates = append(updates, u)
 	}
 	return updates, nil
 }
@@ -104,45 +101,20 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", clip(action))
 }
 
-// decodeArray returns the objects of a JSON array that comes from outside.
-func decodeArray(raw []byte, what string) ([]jsonObject, error) {
+// decodeEach calls visit for the objects of a JSON array that comes from outside, until that fails.
+func decodeEach(raw []byte, what string, visit func(jsonObject) error) error {
 	c := &cursor{raw: raw}
-	var objects []jsonObject
 	err := c.array(func() error {
-		o, err := c.shallowObject(what)
-		objects = append(objects, o)
-		return err
+		o, err := c.objectHere(what)
+		if err != nil {
+			return err
+		}
+		return visit(o)
 	})
 	if err != nil {
-		return nil, err
-	}
-	return objects, c.end()
-}
-
-// shallowObject consumes an object and returns it without looking into its members, though these
-// are checked. It refuses another value, naming it by what.
-func (c *cursor) shallowObject(what string) (jsonObject, error) {
-	o := jsonObject{raw: c.raw}
-	first := c.space()
-	o.at.start = c.pos
-	if first != '{' {
-		literal, err := c.value()
-		if err == nil {
-			err = moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse %s from non-object: %s", what, clip(string(literal)))
-		}
-		return o, err
-	}
-	err := c.object(func(key []byte) error {
-		c.space()
-		value := jsonValue{at: extent{start: c.pos}}
-		err := c.skip()
-		value.at.end = c.pos
-		o.members = append(o.members, jsonField{string(key), value})
 		return err
-	})
-	o.at.end = c.pos
-	return o, err
+	}
+	return c.end()
 }
 
 // discriminator returns the member that says what an object is, in lower case.

@@ -59,7 +59,7 @@ func parseSpec(raw []byte) (*spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &spec{raw: raw, members: members.shallow()}
+	p := &spec{raw: raw, members: members}
 	if _, ok := members.present("spec-id"); ok {
 		if p.id, _, err = members.integer("spec-id"); err != nil {
 			return nil, err
@@ -76,18 +76,10 @@ func parseSpec(raw []byte) (*spec, error) {
 }
 
 func (p *spec) parseFields(v jsonValue) error {
-	elements, ok := p.members.elements(v)
-	if !ok {
-		return moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse partition spec fields, not an array: %s", clip(p.members.text(v)))
-	}
 	identified := 0
-	for _, e := range elements {
-		members, err := e.object(p.raw, "partition field")
-		if err != nil {
-			return err
-		}
+	isArray, err := p.members.eachObject(v, "partition field", func(members jsonObject) error {
 		f := specField{members: members, id: firstPartitionFieldID + len(p.fields)}
+		var err error
 		if f.name, _, err = members.str("name"); err != nil {
 			return err
 		}
@@ -102,11 +94,18 @@ func (p *spec) parseFields(v jsonValue) error {
 			identified++
 		}
 		p.fields = append(p.fields, f)
-	}
-	if identified != 0 && identified != len(elements) {
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !isArray:
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse partition spec fields, not an array: %s", clip(p.members.text(v)))
+	case identified != 0 && identified != len(p.fields):
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse spec with missing field IDs: %d missing of %d fields.",
-			len(elements)-identified, len(elements))
+			len(p.fields)-identified, len(p.fields))
 	}
 	if identified == 0 {
 		p.fieldIDs = idsMissing

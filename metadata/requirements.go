@@ -26,17 +26,14 @@ const (
 // that stands twice in an object, is KindBadRequest. The result is in the order of the request.
 // Source: REST specification, TableRequirement; Java UpdateRequirementParser.
 func DecodeRequirements(raw []byte) ([]Requirement, error) {
-	elements, err := decodeArray(raw, "requirement")
+	requirements := []Requirement{}
+	err := decodeEach(raw, "requirement", func(o jsonObject) error {
+		r, err := decodeRequirement(o)
+		requirements = append(requirements, r)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	requirements := make([]Requirement, 0, len(elements))
-	for _, element := range elements {
-		r, err := decodeRequirement(element)
-		if err != nil {
-			return nil, err
-		}
-		requirements = append(requirements, r)
 	}
 	return requirements, nil
 }

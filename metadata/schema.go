@@ -54,7 +54,7 @@ func parseSchema(raw []byte) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &schema{raw: raw, members: members.shallow(), byID: make(map[int]*field), names: make(nameIndex)}
+	s := &schema{raw: raw, members: members, byID: make(map[int]*field), names: make(nameIndex)}
 	if v, ok := members.find("type"); !ok || members.text(v) != `"struct"` {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse type from json: %s", clip(string(raw)))
@@ -121,7 +121,10 @@ func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType
 	case '"':
 		return p.primitive(unquote(raw[v.at.start:v.at.end]), v.at)
 	case '{':
-		o := jsonObject{raw: raw, at: v.at, members: v.inner.fields}
+		o, err := p.schema.members.object(v, "type")
+		if err != nil {
+			return nil, err
+		}
 		if name, ok := o.find("type"); ok {
 			switch o.text(name) {
 			case `"struct"`:
@@ -159,28 +162,21 @@ func (p *schemaParser) structType(o jsonObject, parent *field, depth int) (*fiel
 	if err != nil {
 		return t, err
 	}
-	elements, ok := o.elements(v)
-	if !ok {
-		return t, moorage.Errorf(moorage.KindBadRequest,
+	isArray, err := o.eachObject(v, "struct field", func(o jsonObject) error {
+		f, err := p.structField(o, parent, depth)
+		t.fields = append(t.fields, f)
+		return err
+	})
+	if err == nil && !isArray {
+		err = moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse struct fields from non-array: %s", clip(o.text(v)))
 	}
-	t.fields = make([]*field, 0, len(elements))
-	for _, e := range elements {
-		f, err := p.structField(e, parent, depth)
-		if err != nil {
-			return t, err
-		}
-		t.fields = append(t.fields, f)
-	}
-	return t, nil
+	return t, err
 }
 
-func (p *schemaParser) structField(v jsonValue, parent *field, depth int) (*field, error) {
-	o, err := v.object(p.schema.raw, "struct field")
-	if err != nil {
-		return nil, err
-	}
+func (p *schemaParser) structField(o jsonObject, parent *field, depth int) (*field, error) {
 	f := &field{parent: parent, schema: p.schema}
+	var err error
 	if f.id, f.idAt, err = o.integer("id"); err != nil {
 		return nil, err
 	}

@@ -13,16 +13,9 @@ import (
 // extent is where a JSON value, or a run of bytes, lies in its document.
 type extent struct{ start, end int }
 
-// jsonValue is a JSON value with the places of everything in it.
-type jsonValue struct {
-	at    extent
-	inner *jsonInner // of an object or an array
-}
-
-type jsonInner struct {
-	fields   []jsonField // of an object, in the order they were sent
-	elements []jsonValue // of an array
-}
+// jsonValue is where a JSON value lies. What is in it is looked at only where it is asked for, because a tree of all that
+// somebody may send is a hundred times as large as the text.
+type jsonValue struct{ at extent }
 
 // jsonField is a member of a JSON object that is looked into; its key is unquoted.
 type jsonField struct {
@@ -48,48 +41,41 @@ type jsonObject struct {
 // parseObject reads a JSON object, strictly (see cursor). It refuses another value, naming it by
 // what.
 func parseObject(raw []byte, what string) (jsonObject, error) {
-	v, err := parseJSON(raw)
-	if err != nil {
-		return jsonObject{}, err
-	}
-	return v.object(raw, what)
-}
-
-// parseJSON reads one JSON value, strictly.
-func parseJSON(raw []byte) (jsonValue, error) {
 	c := cursor{raw: raw}
-	v, err := c.read()
+	o, err := c.objectHere(what)
 	if err != nil {
-		return v, err
+		return o, err
 	}
-	return v, c.end()
+	return o, c.end()
 }
 
-// read consumes any value and returns it with the places of everything in it.
-func (c *cursor) read() (jsonValue, error) {
+// objectHere consumes an object and returns it without looking into its members, though these
+// are checked. It refuses another value, naming it by what.
+func (c *cursor) objectHere(what string) (jsonObject, error) {
+	o := jsonObject{raw: c.raw}
 	first := c.space()
-	v := jsonValue{at: extent{start: c.pos}}
-	var err error
-	switch first {
-	case '{':
-		v.inner = &jsonInner{fields: make([]jsonField, 0, fieldsUsual)}
-		err = c.object(func(key []byte) error {
-			value, err := c.read()
-			v.inner.fields = append(v.inner.fields, jsonField{keyText(key), value})
-			return err
-		})
-	case '[':
-		v.inner = &jsonInner{}
-		err = c.array(func() error {
-			value, err := c.read()
-			v.inner.elements = append(v.inner.elements, value)
-			return err
-		})
-	default:
-		err = c.skip()
+	o.at.start = c.pos
+	if first != '{' {
+		literal, err := c.value()
+		if err == nil {
+			err = moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse %s from non-object: %s", what, clip(string(literal)))
+		}
+		return o, err
 	}
-	v.at.end = c.pos
-	return v, err
+	err := c.object(func(key []byte) error {
+		if o.members == nil {
+			o.members = make([]jsonField, 0, fieldsUsual)
+		}
+		c.space()
+		value := jsonValue{at: extent{start: c.pos}}
+		err := c.skip()
+		value.at.end = c.pos
+		o.members = append(o.members, jsonField{keyText(key), value})
+		return err
+	})
+	o.at.end = c.pos
+	return o, err
 }
 
 // fieldsUsual is the number of members that most objects of a schema do not exceed.
@@ -103,15 +89,6 @@ func keyText(key []byte) string {
 		}
 	}
 	return string(key)
-}
-
-// object returns v as an object of raw. It refuses another value, naming it by what.
-func (v jsonValue) object(raw []byte, what string) (jsonObject, error) {
-	if raw[v.at.start] != '{' {
-		return jsonObject{}, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-object: %s", what, clip(string(raw[v.at.start:v.at.end])))
-	}
-	return jsonObject{raw: raw, at: v.at, members: v.inner.fields}, nil
 }
 
 // unquote returns the text of a JSON string.
@@ -135,15 +112,6 @@ func quote(text string) string {
 	return string(literal)
 }
 
-// shallow returns o without what is in its members, so that what keeps it keeps little.
-func (o jsonObject) shallow() jsonObject {
-	o.members = slices.Clone(o.members)
-	for i := range o.members {
-		o.members[i].value.inner = nil
-	}
-	return o
-}
-
 // find returns the value of a member; false if there is none.
 func (o jsonObject) find(key string) (jsonValue, bool) {
 	for _, m := range o.members {
@@ -165,12 +133,30 @@ func (o jsonObject) present(key string) (jsonValue, bool) {
 
 func (o jsonObject) text(v jsonValue) string { return string(o.raw[v.at.start:v.at.end]) }
 
-// elements returns the elements of an array; false if v is none.
-func (o jsonObject) elements(v jsonValue) ([]jsonValue, bool) {
+// object returns a member as an object. It refuses another value, naming it by what.
+func (o jsonObject) object(v jsonValue, what string) (jsonObject, error) {
+	c := cursor{raw: o.raw, pos: v.at.start}
+	return c.objectHere(what)
+}
+
+// each calls visit for each element of a member, which must consume it, until that fails; false if the member is no array.
+func (o jsonObject) each(v jsonValue, visit func(c *cursor) error) (isArray bool, err error) {
 	if o.raw[v.at.start] != '[' {
-		return nil, false
+		return false, nil
 	}
-	return v.inner.elements, true
+	c := cursor{raw: o.raw, pos: v.at.start}
+	return true, c.array(func() error { return visit(&c) })
+}
+
+// eachObject is each of an array of objects. It refuses another element, naming it by what.
+func (o jsonObject) eachObject(v jsonValue, what string, visit func(jsonObject) error) (isArray bool, err error) {
+	return o.each(v, func(c *cursor) error {
+		element, err := c.objectHere(what)
+		if err != nil {
+			return err
+		}
+		return visit(element)
+	})
 }
 
 // required returns a member that must be there and not null.
@@ -204,19 +190,25 @@ func (o jsonObject) int32(v jsonValue) (int, bool) {
 
 // integers reads an array of 32-bit integers.
 func (o jsonObject) integers(key string, v jsonValue) ([]int, error) {
-	elements, ok := o.elements(v)
-	if !ok {
+	var numbers []int
+	isArray, err := o.each(v, func(c *cursor) error {
+		text, err := c.value()
+		if err != nil {
+			return err
+		}
+		n, err := strconv.ParseInt(string(text), 10, 32)
+		if err != nil {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse integer from non-int value in %s: %s", key, clip(string(text)))
+		}
+		numbers = append(numbers, int(n))
+		return nil
+	})
+	if !isArray {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse JSON array from non-array value: %s: %s", key, clip(o.text(v)))
 	}
-	numbers := make([]int, len(elements))
-	for i, e := range elements {
-		if numbers[i], ok = o.int32(e); !ok {
-			return nil, moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse integer from non-int value in %s: %s", key, clip(o.text(e)))
-		}
-	}
-	return numbers, nil
+	return numbers, err
 }
 
 // boolean returns a member that must be true or false.

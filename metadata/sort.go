@@ -33,20 +33,18 @@ func parseSortOrder(raw []byte) (*sortOrder, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &sortOrder{raw: raw, members: members.shallow()}
+	o := &sortOrder{raw: raw, members: members}
 	fields, err := members.required("fields")
 	if err != nil {
 		return nil, err
 	}
-	elements, ok := members.elements(fields)
-	if !ok {
+	isArray, err := members.eachObject(fields, "sort field", o.parseField)
+	switch {
+	case err != nil:
+		return nil, err
+	case !isArray:
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse sort order fields, not an array: %s", clip(members.text(fields)))
-	}
-	for _, e := range elements {
-		if err := o.parseField(e); err != nil {
-			return nil, err
-		}
 	}
 	if err := o.parseID(); err != nil {
 		return nil, err
@@ -74,12 +72,9 @@ func (o *sortOrder) parseID() error {
 	return nil
 }
 
-func (o *sortOrder) parseField(v jsonValue) error {
-	members, err := v.object(o.raw, "sort field")
-	if err != nil {
-		return err
-	}
+func (o *sortOrder) parseField(members jsonObject) error {
 	f := sortField{members: members}
+	var err error
 	if f.transform, err = parseColumnTransform(members); err != nil {
 		return err
 	}

@@ -63,7 +63,6 @@ func ParseView(raw []byte) (*ViewDocument, error) {
 	if err := d.parseArrays(); err != nil {
 		return nil, err
 	}
-	d.members = members.shallow()
 	return d, d.check()
 }
 
@@ -129,17 +128,18 @@ func (d *ViewDocument) eachElement(key string, f func(raw []byte) error) error {
 	if err != nil {
 		return err
 	}
-	elements, ok := d.members.elements(v)
-	if !ok {
-		return moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, clip(d.members.text(v)))
-	}
-	for _, e := range elements {
-		if err := f(d.members.bytes(e)); err != nil {
+	isArray, err := d.members.each(v, func(c *cursor) error {
+		raw, err := c.value()
+		if err != nil {
 			return err
 		}
+		return f(raw)
+	})
+	if err == nil && !isArray {
+		err = moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse %s from non-array: %s", key, clip(d.members.text(v)))
 	}
-	return nil
+	return err
 }
 
 // check checks what the parts of the document say of one another.

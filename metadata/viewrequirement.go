@@ -20,25 +20,23 @@ const assertViewUUID = "assert-view-uuid"
 // of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
 // Source: REST specification, ViewRequirement; Java UpdateRequirementParser.
 func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	elements, err := decodeArray(raw, "requirement")
-	if err != nil {
-		return nil, err
-	}
-	requirements := make([]ViewRequirement, 0, len(elements))
-	for _, o := range elements {
-		var r ViewRequirement
-		if r.kind, err = o.discriminator("update requirement", "type"); err != nil {
-			return nil, err
+	requirements := []ViewRequirement{}
+	err := decodeEach(raw, "requirement", func(o jsonObject) error {
+		kind, err := o.discriminator("update requirement", "type")
+		if err != nil {
+			return err
 		}
-		if r.kind == assertViewUUID {
+		r := ViewRequirement{kind: kind}
+		if kind == assertViewUUID {
 			r.uuid, _, err = o.str("uuid")
 		} else {
 			_, err = decodeRequirement(o)
 		}
-		if err != nil {
-			return nil, err
-		}
 		requirements = append(requirements, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return requirements, nil
 }

@@ -21,22 +21,21 @@ const viewUpdatesMax = 1000
 // KindBadRequest. The result is in the order of the request and refers to raw, which must not be modified.
 // Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
 func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
-	elements, err := decodeArray(raw, "metadata update")
-	if err != nil {
-		return nil, err
-	}
-	if len(elements) > viewUpdatesMax {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by %d updates at once, at most %d are allowed", len(elements), viewUpdatesMax)
-	}
-	updates := make([]ViewUpdate, len(elements))
-	for i, o := range elements {
+	updates := []ViewUpdate{}
+	err := decodeEach(raw, "metadata update", func(o jsonObject) error {
+		if len(updates) == viewUpdatesMax {
+			return moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by more than %d updates at once", viewUpdatesMax)
+		}
 		action, err := o.discriminator("metadata update", "action")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if updates[i].apply, err = decodeViewUpdate(o, action); err != nil {
-			return nil, err
-		}
+		apply, err := decodeViewUpdate(o, action)
+		updates = append(updates, ViewUpdate{apply})
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return updates, nil
 }

@@ -39,7 +39,7 @@ func parseViewVersion(raw []byte) (*viewVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &viewVersion{raw: raw, members: members.shallow()}
+	v := &viewVersion{raw: raw, members: members}
 	if v.id, _, err = members.integer("version-id"); err != nil {
 		return nil, err
 	}
@@ -82,33 +82,29 @@ func parseViewQueries(members jsonObject) ([]viewQuery, error) {
 	if err != nil {
 		return nil, err
 	}
-	elements, ok := members.elements(value)
-	if !ok {
-		return nil, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, clip(members.text(value)))
-	}
-	queries := make([]viewQuery, 0, len(elements))
-	for _, e := range elements {
-		o, err := e.object(members.raw, "view representation")
-		if err != nil {
-			return nil, err
-		}
+	var queries []viewQuery
+	isArray, err := members.eachObject(value, "view representation", func(o jsonObject) error {
 		kind, _, err := o.str("type")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		q := viewQuery{kind: strings.ToLower(kind)}
 		if q.kind == queryKindSQL {
 			if q.sql, _, err = o.str("sql"); err != nil {
-				return nil, err
+				return err
 			}
 			if q.dialect, _, err = o.str("dialect"); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		queries = append(queries, q)
+		return nil
+	})
+	if err == nil && !isArray {
+		err = moorage.Errorf(moorage.KindBadRequest,
+			"Cannot parse %s from non-array: %s", key, clip(members.text(value)))
 	}
-	return queries, nil
+	return queries, err
 }
 
 // check refuses a version that must not be added to a view: more than one query for a dialect, in
