@@ -75,6 +75,9 @@ func (r *reader) checkHeader() error {
 		{keyLastUpdatedMS, 0}, {keyNextRowID, 3},
 	} {
 		if version >= required.from && !r.has(required.key) {
+			if r.has(keyViewUUID) && !r.has(keyUUID) {
+				return moorage.Errorf(moorage.KindBadRequest, "Cannot read the metadata of a view as that of a table")
+			}
 			return moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", required.key)
 		}
 	}

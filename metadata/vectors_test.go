@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moorage"
 )
 
 // vectors returns the shared documents of a folder of testdata/metadata, by name.
@@ -78,6 +80,16 @@ func TestParseInvalidVectors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want[name]) {
 			t.Errorf("%s: got %v, want %q", name, err, want[name])
 		}
+	}
+}
+
+// Whoever registers a view as a table is told so, and not which member of a table it lacks.
+func TestParseRefusesAView(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(viewDocument))
+	const want = "Cannot read the metadata of a view as that of a table"
+	if moorage.KindOf(err) != moorage.KindBadRequest || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -69,6 +69,10 @@ func ParseView(raw []byte) (*ViewDocument, error) {
 func (d *ViewDocument) parseScalars() error {
 	var err error
 	if d.uuid, _, err = d.members.str(keyViewUUID); err != nil {
+		_, isView := d.members.find(keyViewUUID)
+		if _, isTable := d.members.find(keyUUID); isTable && !isView {
+			err = moorage.Errorf(moorage.KindBadRequest, "Cannot read the metadata of a table as that of a view")
+		}
 		return err
 	}
 	version, _, err := d.members.integer(keyFormatVersion)

@@ -92,6 +92,7 @@ func TestParseViewRefuses(t *testing.T) {
 		text               string
 	}{
 		{"no uuid", `"view-uuid":"fa6506c3-7681-40c8-86dc-e36561f83385",`, ``, moorage.KindBadRequest, "Cannot parse missing string: view-uuid"},
+		{"of a table", `"view-uuid":`, `"table-uuid":`, moorage.KindBadRequest, "Cannot read the metadata of a table as that of a view"},
 		{"no version", `"format-version":1,`, ``, moorage.KindBadRequest, "Cannot parse missing int: format-version"},
 		{"version 0", `"format-version":1`, `"format-version":0`, moorage.KindIllegalArgument, "Unsupported format version: 0"},
 		{"version 2", `"format-version":1`, `"format-version":2`, moorage.KindIllegalArgument, "Unsupported format version: 2"},

@@ -181,7 +181,7 @@ func serverSettings() []setting {
 		},
 		{
 			name: "undrop-window", value: "DURATION", preset: "168h",
-			usage: "How long the records of a dropped table are kept, so that it can come back.",
+			usage: "How long the records of a dropped table or view are kept, so that it can come back.",
 			set:   one(parseDuration, "a duration such as 168h, more than 0", func(c *config, v time.Duration) { c.UndropWindow = v }),
 		},
 		{
