@@ -144,8 +144,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // KindOf returns the kind of the outermost Error in err's chain; an error
 // without one is KindInternal.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return KindInternal

@@ -306,7 +306,10 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base docum
 
 // trims tells whether a table wants metadata files to be deleted that fall out of its metadata log.
 func trims(document document) bool {
-	wanted, _ := document.Property(propDeleteAfterCommit)
+	wanted, set := document.Property(propDeleteAfterCommit)
+	if !set {
+		return false
+	}
 	enabled, err := strconv.ParseBool(wanted)
 	return err == nil && enabled
 }

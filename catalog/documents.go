@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"path"
 	"strconv"
@@ -118,7 +117,8 @@ func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base
 	if strings.EqualFold(codec, codecGzip) {
 		ending = ".gz" + ending
 	}
-	name := fmt.Sprintf("%05d-%s%s", fileVersion(base)+1, unique, ending)
+	version := strconv.Itoa(fileVersion(base) + 1)
+	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
 	return metadataFile{k, storage.Join(folder, name), document, store}, nil
 }
 

@@ -42,12 +42,19 @@ func (e *ETag) UnmarshalText(text []byte) error {
 // NewETag draws an ETag from random.
 func NewETag(random io.Reader) (ETag, error) {
 	var e ETag
-	for e.IsZero() {
+	err := e.draw(random)
+	return e, err
+}
+
+// draw sets e to an ETag from random; to zero if that fails.
+func (e *ETag) draw(random io.Reader) error {
+	for *e = (ETag{}); e.IsZero(); {
 		if _, err := io.ReadFull(random, e[:]); err != nil {
-			return ETag{}, fmt.Errorf("draw etag: %w", err)
+			*e = ETag{}
+			return fmt.Errorf("draw etag: %w", err)
 		}
 	}
-	return e, nil
+	return nil
 }
 
 // Record is one versioned value. The zero Record stands for "there is none".
@@ -305,11 +312,9 @@ func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 		if i < len(b.Writes) && b.Writes[i].Delete {
 			continue
 		}
-		etag, err := NewETag(random)
-		if err != nil {
+		if err := etags[i].draw(random); err != nil {
 			return nil, err
 		}
-		etags[i] = etag
 	}
 	return etags, nil
 }
