@@ -319,7 +319,7 @@ func (b *viewBuilder) patches() []patch {
 	return patches
 }
 
-// propertiesJSON writes the properties. Those that stay keep their place and spelling.
+// propertiesJSON writes the properties. Those that stay keep their place, and their values the spelling.
 func (b *viewBuilder) propertiesJSON() []byte {
 	var members [][]byte
 	if v, ok := b.base.members.find(keyProperties); ok {
