@@ -62,16 +62,32 @@ func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 			others: []raceClient{createNamespace("y"), dropNamespace("y"), createNamespace("y")},
 			there:  []string{"ns", "ns:t", "y"},
 		},
+		{
+			operation: OpCreateView, run: createView(ident("new")),
+			others: []raceClient{dropView(ident("new")), createTable(ident("new"))},
+			there:  []string{"ns", "ns:new", "ns:t"},
+		},
+		{
+			operation: OpReplace, run: replaceView(ident("v"), newQuery(t, `[]`, "select 2")),
+			others: []raceClient{replaceView(ident("v"), newQuery(t, `[]`, "select 3")), renameView(ident("v"), ident("u")), createTable(ident("v"))},
+			there:  []string{"ns", "ns:t", "ns:v", "ns:view u"},
+		},
+		{
+			operation: OpDropView, run: dropView(ident("v")),
+			others: []raceClient{createTable(ident("v")), renameTable(ident("v"), ident("u")), createView(ident("v"))},
+			there:  []string{"ns", "ns:t", "ns:u", "ns:view v"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.operation), func(t *testing.T) {
 			t.Parallel()
 			f, losing := newLosingFixture(t)
 			f.create("t")
-			if tt.operation == OpDropNamespace {
-				if err := createNamespace("y")(f.ctx, f.Catalog); err != nil {
-					t.Fatal(err)
-				}
+			switch tt.operation {
+			case OpDropNamespace:
+				must(t, createNamespace("y")(f.ctx, f.Catalog))
+			case OpReplace, OpDropView:
+				f.createView("v")
 			}
 			node := f.other(losing.Store)
 			node.locks = noLocks() // who waits for the lost answer still has those that both would take

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -285,9 +284,9 @@ func (f *fixture) inventory(nodes []*Catalog) []string {
 	return slices.Compact(there)
 }
 
-// filesIn returns those of files that lie in a folder.
-func filesIn(files map[string]bool, folder string) []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool { return path.Dir(location) != folder })
+// filesIn returns those of files that lie within claims.
+func filesIn(files map[string]bool, claims []string) []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool { return !withinClaims(claims, location) })
 }
 
 // wantOnlyNamedFiles fails the test if there is a file that no table, live or dropped, names.
@@ -305,7 +304,7 @@ func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
 			for _, entry := range table.MetadataLog() {
 				delete(unnamed, entry.MetadataLocation)
 			}
-		} else if earlier := filesIn(unnamed, path.Dir(pointer.MetadataLocation)); len(earlier) == fileVersion(pointer.MetadataLocation) {
+		} else if earlier := filesIn(unnamed, pointer.Claims); len(earlier) == fileVersion(pointer.MetadataLocation) {
 			for _, location := range earlier { // one of each version: a view names none but its last
 				delete(unnamed, location)
 			}

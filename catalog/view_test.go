@@ -17,11 +17,16 @@ func TestViewLife(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	made := f.createView("v")
-	if want := "file:///wh/ns/v/metadata/00000-"; !strings.HasPrefix(made.MetadataLocation, want) || !strings.HasSuffix(made.MetadataLocation, ".gz.metadata.json") {
-		t.Errorf("made %s, want %s….gz.metadata.json", made.MetadataLocation, want)
+	wantFile := func(view *View, want string) {
+		t.Helper()
+		if !strings.HasPrefix(view.MetadataLocation, want) || !strings.HasSuffix(view.MetadataLocation, ".gz.metadata.json") {
+			t.Errorf("the file is %s, want %s….gz.metadata.json", view.MetadataLocation, want)
+		}
 	}
+	wantFile(made, "file:///wh/ns/v/metadata/00000-")
 	replaced, err := f.ReplaceView(f.ctx, ident("v"), newQuery(t, fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, made.Document.UUID()), "select 2"))
 	must(t, err)
+	wantFile(replaced, "file:///wh/ns/v/metadata/00001-")
 	must(t, f.RenameView(f.ctx, ident("v"), ident("w")))
 	for _, c := range []*Catalog{f.Catalog, f.other(f.store)} {
 		loaded, err := c.LoadView(f.ctx, ident("w"))
@@ -262,6 +267,9 @@ func TestViewLocations(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if table := f.create("plain"); strings.Contains(table.MetadataLocation, ".gz.") {
+		t.Errorf("a table's file is %s", table.MetadataLocation)
+	}
 	moved, err := f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/moved"}]`))
 	if err != nil || moved.Document.Location() != "file:///wh/moved" {
 		t.Fatalf("moved: %v, %v", moved, err)
@@ -270,6 +278,13 @@ func TestViewLocations(t *testing.T) {
 		if err := createTableAt(ident("t"), claimed)(f.ctx, f.Catalog); moorage.KindOf(err) != moorage.KindBadRequest {
 			t.Errorf("a table at %s: %v", claimed, err)
 		}
+	}
+	_, err = f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/mine"}]`))
+	must(t, err)
+	found, err := f.resolve(f.ctx, aView, ident("v"))
+	must(t, err)
+	if want := []string{"file:///wh/moved", "file:///wh/mine"}; !slices.Equal(found.pointer.Claims, want) {
+		t.Errorf("moved back, it claims %q, want %q", found.pointer.Claims, want)
 	}
 	f.wantClean()
 }

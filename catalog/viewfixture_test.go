@@ -163,6 +163,12 @@ func viewRaces(t testing.TB) []race {
 			ends: []string{"done, bad request: ns ns:view v", "bad request, done: ns ns:t"},
 		},
 		{
+			name:    "move a view, create a table there",
+			prepare: one,
+			a:       replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/there"}]`)), b: createTableAt(ident("t"), "file:///wh/there"),
+			ends: []string{"done, bad request: ns ns:view v", "bad request, done: ns ns:t ns:view v"},
+		},
+		{
 			name: "drop a namespace, create a view in it",
 			a:    dropNamespace("ns"), b: createView(ident("v")),
 			ends: []string{"done, no such namespace:", "namespace not empty, done: ns ns:view v"},
