@@ -70,6 +70,10 @@ func TestViewAndTableOfOneName(t *testing.T) {
 	if _, err := f.UnregisterTable(f.ctx, ident("last")); err != nil {
 		t.Fatal(err)
 	}
+	_, err := f.LoadView(f.ctx, ident("v")) // from now on what the names lead to is known
+	must(t, err)
+	_, err = f.LoadTable(f.ctx, ident("t"))
+	must(t, err)
 	_, createTableErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema)})
 	_, stageErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 	_, commitCreateErr := f.Commit(f.ctx, ident("v"), commitCreateRequest(t, "file:///wh/made"))
