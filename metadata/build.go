@@ -62,6 +62,28 @@ type builder struct {
 	logged           []snapshotLogEntry // to be appended to the snapshot log
 	removedRefs      map[string]bool    // nil if there are none
 	parents          map[int64]optional // of snapshots of the base, as far as they were asked for; nil if none was
+
+	// What elements say that additions were compared with, as far as there were any.
+	parsedSchemas once[*schema]
+	parsedSpecs   once[*spec]
+	parsedOrders  once[*sortOrder]
+}
+
+// once keeps what elements say, by where their bytes are, so that each is parsed once in a request however many updates look at it.
+type once[T any] map[*byte]T
+
+func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
+	if parsed, ok := (*o)[&raw[0]]; ok {
+		return parsed, nil
+	}
+	parsed, err := parse(raw)
+	if err == nil {
+		if *o == nil {
+			*o = make(once[T])
+		}
+		(*o)[&raw[0]] = parsed
+	}
+	return parsed, err
 }
 
 func newBuilder(base *Document, env Env) *builder {

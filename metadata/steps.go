@@ -1,5 +1,7 @@
 package metadata
 
+import "moorage"
+
 // Step is one of the changes of a table that a request asks for. Most requests have one; a transaction may
 // name a table several times.
 type Step struct {
@@ -11,8 +13,11 @@ type Step struct {
 // d is nil if there is no such table; then the first step must be a create (see IsCreate). The requirements of a
 // step are checked against what the steps before it made of d.
 //
-// Errors are those of Check, and of Apply or Build.
+// Errors are those of Check, and of Apply or Build; KindBadRequest for more than 1,000 additions of schemas, partition specs and sort orders.
 func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
+	if err := boundAdditions(steps); err != nil {
+		return nil, err
+	}
 	var all []Update
 	between := d
 	for _, step := range steps {
@@ -31,6 +36,28 @@ func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 	// All at once, not on top of what is in between: that is no version that anybody could have seen, so neither
 	// the logs nor the guards of branches may take it for one.
 	return applyStep(d, all, env)
+}
+
+// additionsMax is how many schemas, partition specs and sort orders one commit of a table may add; engines add one or two. Each is
+// compared with all that are there, so that a request of many megabytes would take hours.
+const additionsMax = 1000
+
+// boundAdditions refuses steps that ask for more than additionsMax.
+func boundAdditions(steps []Step) error {
+	additions := 0
+	for _, step := range steps {
+		for _, u := range step.Updates {
+			switch u.op.(type) {
+			case addSchema, addSpec, addSortOrder:
+				additions++
+			}
+		}
+	}
+	if additions > additionsMax {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Cannot add %d schemas, partition specs and sort orders to a table at once, at most %d are allowed", additions, additionsMax)
+	}
+	return nil
 }
 
 func applyStep(d *Document, updates []Update, env Env) (*Document, error) {

@@ -62,7 +62,7 @@ func (u addSchema) apply(b *builder) error {
 func (b *builder) reuseSchemaID(s *schema) (id int, found bool, err error) {
 	id = b.currentSchemaID
 	for oldID, raw := range b.elements(schemas) {
-		old, err := parseSchema(raw)
+		old, err := b.parsedSchemas.parse(raw, parseSchema)
 		if err != nil {
 			return 0, false, err
 		}
@@ -177,7 +177,7 @@ func (u addSpec) apply(b *builder) error {
 	}
 	id := 0
 	for oldID, raw := range b.elements(partitionSpecs) {
-		old, err := parseSpec(raw)
+		old, err := b.parsedSpecs.parse(raw, parseSpec)
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (u addSortOrder) apply(b *builder) error {
 		id = 0
 	}
 	for oldID, raw := range b.elements(sortOrders) {
-		old, err := parseSortOrder(raw)
+		old, err := b.parsedOrders.parse(raw, parseSortOrder)
 		if err != nil {
 			return err
 		}
