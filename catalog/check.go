@@ -18,6 +18,7 @@ import (
 
 // Report is what Check found.
 type Report struct {
+	// Of each kind those are counted whose records can be read.
 	Warehouses int      `json:"warehouses"`
 	Namespaces int      `json:"namespaces"`
 	Tables     int      `json:"tables"`   // live ones
@@ -25,15 +26,16 @@ type Report struct {
 	Problems   []string `json:"problems"` // one sentence each, sorted; empty, never nil, if all is well
 }
 
-// Check reads all records and the metadata file of every table and view, and reports what should not be:
+// Check reads all records but those of changes, and the metadata file of every table and view, and reports what should not be:
 //
+//   - a record that cannot be read, but nothing that is so only because it cannot: what hangs on it is looked at when it is mended;
 //   - a live table (here always: or view) whose file is missing or cannot be parsed, or has another table-uuid;
 //   - a name without a live table, a live table without its name or with two;
 //   - a namespace without its parent;
 //   - a table-uuid or location of a live table that is not claimed, or claimed by a table that does not have it;
-//   - live tables whose locations nest; tasks without a table, those that were given up, and those that cannot be read;
+//   - live tables whose locations nest; tasks without a table, and those that were given up;
 //   - a dropped table whose purge was asked for, and has no task;
-//   - a transaction that nobody ended although its deadline was over long ago, or whose record cannot be read.
+//   - a transaction that nobody ended although its deadline was over long ago.
 //
 // A namespace in the middle of a drop is no problem, even when whoever dropped it has died: the next
 // who makes something in it puts it back. Nor is an outcome of a change that was sent with a key (see Once) whose metadata
@@ -64,11 +66,14 @@ type checker struct {
 	report     Report
 	warehouses map[string]registry.Warehouse
 	namespaces map[registry.ID]namespaceAt
+	levels     map[registry.Key]registry.ID // of warehouses and namespaces
 	pointers   map[registry.ID]pointerAt
 	named      map[registry.ID]int  // how many entries name a pointer
 	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
 	unfinished map[registry.ID]bool // transactions
 	tasks      map[registry.Key]bool
+	unreadable map[registry.Key]error       // why; but for transactions and tasks
+	callers    map[registry.ID]registry.Key // of pointers that cannot be read, the entries
 }
 
 type namespaceAt struct {
@@ -97,11 +102,14 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		report:     Report{Problems: []string{}},
 		warehouses: map[string]registry.Warehouse{},
 		namespaces: map[registry.ID]namespaceAt{},
+		levels:     map[registry.Key]registry.ID{},
 		pointers:   map[registry.ID]pointerAt{},
 		named:      map[registry.ID]int{},
 		identified: map[registry.ID]bool{},
 		unfinished: map[registry.ID]bool{},
 		tasks:      map[registry.Key]bool{},
+		unreadable: map[registry.Key]error{},
+		callers:    map[registry.ID]registry.Key{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	if err := k.transactions(ctx); err != nil {
@@ -109,7 +117,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 	}
 	for _, step := range []struct {
 		table registry.Table
-		visit func(registry.Record) error
+		visit func(registry.Record)
 	}{
 		{registry.TableWarehouse, k.warehouse},
 		{registry.TableNamespace, k.namespace},
@@ -117,9 +125,11 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		{registry.TableEntry, k.entry},
 		{registry.TableUUID, k.uuid},
 		{registry.TableTask, k.task},
+		{registry.TableIdempotency, k.outcome},
 	} {
 		err := c.scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
-			return ctx.Err() == nil, step.visit(record)
+			step.visit(record)
+			return ctx.Err() == nil, nil
 		})
 		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return Report{}, err
@@ -134,6 +144,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 	if err := k.files(ctx); err != nil {
 		return Report{}, err
 	}
+	k.unread()
 	slices.Sort(k.report.Problems)
 	return k.report, nil
 }
@@ -142,29 +153,30 @@ func (k *checker) problem(format string, args ...any) {
 	k.report.Problems = append(k.report.Problems, fmt.Sprintf(format, args...))
 }
 
-func (k *checker) warehouse(record registry.Record) error {
-	value, err := decode[registry.Warehouse](record)
-	if err != nil {
-		return err
+func (k *checker) warehouse(record registry.Record) {
+	value, ok := readRecord[registry.Warehouse](k, record, registry.StateLive, registry.StateDropping)
+	if !ok || !k.identifies(record, value.ID) {
+		return
 	}
 	k.report.Warehouses++
 	k.warehouses[record.Key.ID] = value
 	k.namespaces[value.ID] = namespaceAt{name: record.Key.ID}
-	return nil
+	k.levels[record.Key] = value.ID
 }
 
-func (k *checker) namespace(record registry.Record) error {
-	value, err := decode[registry.Namespace](record)
-	if err != nil {
-		return err
+func (k *checker) namespace(record registry.Record) {
+	value, ok := readRecord[registry.Namespace](k, record, registry.StateLive, registry.StateDropping)
+	if !ok || !k.identifies(record, value.ID) {
+		return
 	}
-	k.report.Namespaces++
 	at, err := splitNamespaceKey(record.Key)
 	if err != nil {
-		return err
+		k.unreadable[record.Key] = err
+		return
 	}
+	k.report.Namespaces++
 	k.namespaces[value.ID] = at
-	return nil
+	k.levels[record.Key] = value.ID
 }
 
 // splitNamespaceKey reads what NamespaceKey made.
@@ -183,10 +195,14 @@ func splitNamespaceKey(key registry.Key) (namespaceAt, error) {
 	return at, nil
 }
 
-func (k *checker) pointer(record registry.Record) error {
-	value, err := decode[registry.Pointer](record)
-	if err != nil {
-		return err
+func (k *checker) pointer(record registry.Record) {
+	value, ok := readRecord[registry.Pointer](k, record, registry.StateLive, registry.StateDropped, registry.StatePurging)
+	if !ok {
+		return
+	}
+	if registry.PointerKey(value.ID) != record.Key {
+		k.unreadable[record.Key] = fmt.Errorf("it holds the pointer %s", value.ID)
+		return
 	}
 	switch {
 	case record.State != registry.StateLive:
@@ -196,13 +212,16 @@ func (k *checker) pointer(record registry.Record) error {
 		k.report.Tables++
 	}
 	k.pointers[value.ID] = pointerAt{value, record.State}
-	return nil
 }
 
-func (k *checker) entry(record registry.Record) error {
-	value, err := decode[registry.Entry](record)
-	if err != nil {
-		return err
+func (k *checker) entry(record registry.Record) {
+	value, ok := readRecord[registry.Entry](k, record, registry.StateTable, registry.StateView)
+	if !ok || !k.identifies(record, value.Pointer) {
+		return
+	}
+	if k.hidden(registry.PointerKey(value.Pointer)) {
+		k.callers[value.Pointer] = record.Key
+		return
 	}
 	pointer, ok := k.pointers[value.Pointer]
 	key := registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name)
@@ -221,21 +240,24 @@ func (k *checker) entry(record registry.Record) error {
 	if value.Shard != registry.Shard(strings.TrimPrefix(record.Key.ID, registry.EntryPrefix(pointer.value.NamespaceID))) && ok {
 		k.problem("entry %s is in the wrong shard", record.Key)
 	}
-	return nil
 }
 
-func (k *checker) uuid(record registry.Record) error {
-	value, err := decode[registry.TableUUIDClaim](record)
-	if err != nil {
-		return err
+func (k *checker) uuid(record registry.Record) {
+	value, ok := readRecord[registry.TableUUIDClaim](k, record, registry.StateNone)
+	if !ok || !k.identifies(record, value.Pointer) || k.hidden(registry.PointerKey(value.Pointer)) {
+		return
 	}
 	pointer, ok := k.pointers[value.Pointer]
 	if !ok || registry.UUIDKey(pointer.value.TableUUID) != record.Key {
 		k.problem("%s is claimed by a table that does not have it", record.Key)
-		return nil
+		return
 	}
 	k.identified[value.Pointer] = true
-	return nil
+}
+
+// outcome looks at what became of a change that was sent with a key: nothing is asked of it but that it can be read.
+func (k *checker) outcome(record registry.Record) {
+	readRecord[registry.Idempotency](k, record, registry.StateNone)
 }
 
 // recoveryGrace is how long after its deadline a transaction may stay without being given up: longer than the workers
@@ -270,12 +292,12 @@ func (k *checker) transaction(entry txlog.Entry) {
 	}
 }
 
-func (k *checker) task(record registry.Record) error {
+func (k *checker) task(record registry.Record) {
 	k.tasks[record.Key] = true
 	value, err := readTask(record)
 	if err != nil {
 		k.problem("%s cannot be read: %s (%s; see moorage recover)", record.Key, err, k.owner(record.Key))
-		return nil
+		return
 	}
 	if record.State == registry.StateBlocked {
 		k.problem("%s is blocked after %d attempts: %s (see moorage recover)", record.Key, value.Attempts, value.LastError)
@@ -284,12 +306,14 @@ func (k *checker) task(record registry.Record) error {
 		if !k.unfinished[value.ID] {
 			k.problem("%s belongs to no transaction", record.Key)
 		}
-		return nil
+		return
+	}
+	if k.hidden(registry.PointerKey(value.Pointer)) {
+		return
 	}
 	if pointer, ok := k.pointers[value.Pointer]; !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
 		k.problem("%s belongs to no dropped table", record.Key)
 	}
-	return nil
 }
 
 // owner says what a task belongs to that cannot say so itself.
@@ -322,7 +346,7 @@ func (k *checker) parents() {
 		if at.parent.IsZero() {
 			continue // a warehouse
 		}
-		if _, ok := k.namespaces[at.parent]; !ok {
+		if _, ok := k.namespaces[at.parent]; !ok && !k.hiddenIn(at.warehouse) {
 			k.problem("namespace %s (%s) has no parent", at.name, id)
 		}
 	}
@@ -335,13 +359,13 @@ func (k *checker) names() {
 		if pointer.state != registry.StateLive {
 			continue
 		}
-		if k.named[id] != 1 {
+		if k.named[id] != 1 && !k.hidden(registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name)) {
 			k.problem("%s has %d names", pointer, k.named[id])
 		}
-		if !k.identified[id] {
+		if !k.identified[id] && !k.hidden(registry.UUIDKey(pointer.value.TableUUID)) {
 			k.problem("%s does not hold its table-uuid", pointer)
 		}
-		if path := k.path(pointer.value.NamespaceID); !path.Equal(pointer.value.Namespace) {
+		if path := k.path(pointer.value.NamespaceID); !path.Equal(pointer.value.Namespace) && !k.hiddenPath(pointer.value.Warehouse, pointer.value.Namespace) {
 			k.problem("%s is in namespace %q", pointer, path)
 		}
 	}
@@ -369,14 +393,14 @@ func (k *checker) path(id registry.ID) moorage.Namespace {
 func (k *checker) locations(ctx context.Context) error {
 	held := map[string]registry.ID{}
 	err := k.catalog.scan(ctx, registry.TableLocation, "", "", func(record registry.Record) (bool, error) {
+		value, ok := readRecord[registry.LocationClaim](k, record, registry.StateOwner, registry.StateBelow, registry.StateDropping)
 		if record.State != registry.StateOwner {
 			return true, ctx.Err()
 		}
-		value, err := decode[registry.LocationClaim](record)
-		if err != nil {
-			return true, err
-		}
 		held[record.Key.ID] = value.Pointer
+		if !ok || !k.identifies(record, value.Pointer) || k.hidden(registry.PointerKey(value.Pointer)) {
+			return true, ctx.Err()
+		}
 		if pointer, ok := k.pointers[value.Pointer]; !ok || !slices.Contains(pointer.value.Claims, record.Key.ID) {
 			k.problem("%s is claimed by a table that does not know of it", record.Key)
 		}
@@ -390,7 +414,7 @@ func (k *checker) locations(ctx context.Context) error {
 			continue
 		}
 		for _, claim := range pointer.value.Claims {
-			if held[claim] != id {
+			if held[claim] != id && !k.hidden(registry.LocationKey(claim)) {
 				k.problem("%s does not hold its claim of %s", pointer, claim)
 			}
 			k.nesting(held, claim)
@@ -415,7 +439,7 @@ func (k *checker) files(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if pointer.state != registry.StateLive {
+		if pointer.state != registry.StateLive || k.hidden(registry.WarehouseKey(pointer.value.Warehouse)) {
 			continue
 		}
 		document, err := k.readDocument(ctx, pointer.value)

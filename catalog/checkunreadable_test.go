@@ -1,0 +1,249 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// manyRecords makes records of every kind in the warehouse of f: the tables t and ns.inner.deep, the view v, a table that is
+// dropped and awaits its purge, a transaction that has just begun, and the outcome of a change that was sent with a key. It returns the transaction's key.
+func (f tampering) manyRecords() (transaction registry.Key) {
+	f.t.Helper()
+	inner := moorage.Namespace{"ns", "inner"}
+	if _, err := f.CreateNamespace(f.ctx, testWarehouse, inner, nil); err != nil {
+		f.t.Fatal(err)
+	}
+	deep := moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "deep"}
+	if _, err := f.CreateTable(f.ctx, deep, CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.create("t")
+	f.createView("v")
+	f.create("gone")
+	f.dropPurged("gone", registry.StateDropped)
+	if _, err := f.keyedCommit(f.Catalog, "a", setProperty(f.t, "a", "b")); err != nil {
+		f.t.Fatal(err)
+	}
+	return registry.TransactionKey(f.abandon("t").ID)
+}
+
+// faultElsewhere makes a table in another warehouse, deletes its metadata file, and returns what Check must say of it.
+func (f tampering) faultElsewhere() (problem string) {
+	f.t.Helper()
+	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "w2", Location: "file:///wh2"}); err != nil {
+		f.t.Fatal(err)
+	}
+	other := moorage.Identifier{Warehouse: "w2", Namespace: moorage.Namespace{"far"}, Name: "u"}
+	if _, err := f.CreateNamespace(f.ctx, "w2", other.Namespace, nil); err != nil {
+		f.t.Fatal(err)
+	}
+	table, err := f.CreateTable(f.ctx, other, CreateTableRequest{Schema: []byte(testSchema)})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
+		f.t.Fatal(err)
+	}
+	return table.MetadataLocation + " is missing"
+}
+
+// recordOf returns the pointer's record of what is called name in ns, and its value.
+func (f tampering) recordOf(name string) (registry.Record, registry.Pointer) {
+	f.t.Helper()
+	records, err := f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, record := range records {
+		if value, err := decode[registry.Pointer](record); err != nil {
+			f.t.Fatal(err)
+		} else if value.Name == name {
+			return record, value
+		}
+	}
+	f.t.Fatalf("no pointer is called %s", name)
+	return registry.Record{}, registry.Pointer{}
+}
+
+// get returns the record of key, which must be there.
+func (f tampering) get(key registry.Key) registry.Record {
+	f.t.Helper()
+	records, err := f.Catalog.get(f.ctx, key)
+	if err != nil || !records[0].Exists() {
+		f.t.Fatalf("no record of %s (%v)", key, err)
+	}
+	return records[0]
+}
+
+// legible are records that Check must be able to go on without; each with what it says of the one that cannot be read.
+var legible = []struct {
+	name   string
+	record func(f tampering, transaction registry.Key) registry.Record
+	says   string
+}{
+	{"warehouse", func(f tampering, _ registry.Key) registry.Record { return f.get(registry.WarehouseKey(testWarehouse)) }, "the warehouse w"},
+	{"namespace", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableNamespace, "/ns", registry.StateLive)
+	}, "the namespace ns;"},
+	{"inner namespace", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableNamespace, "/inner", registry.StateLive)
+	}, "the namespace ns.inner;"},
+	{"pointer of a table", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("t"); return record }, "it is called ns.t;"},
+	{"pointer of a view", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("v"); return record }, "it is called ns.v;"},
+	{"pointer of a dropped table", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("gone"); return record }, "maybe a dropped one"},
+	{"name", func(f tampering, _ registry.Key) registry.Record { return f.entry() }, "the name of table ns.t ("},
+	{"name of a view", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableEntry, "/v", registry.StateView)
+	}, "the name of view ns.v ("},
+	{"table-uuid", func(f tampering, _ registry.Key) registry.Record {
+		_, pointer := f.recordOf("t")
+		return f.get(registry.UUIDKey(pointer.TableUUID))
+	}, "the table-uuid of table ns.t ("},
+	{"claim", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableLocation, "/t", registry.StateOwner)
+	}, "the location of table ns.t ("},
+	{"folder", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableLocation, "/wh/ns", registry.StateBelow)
+	}, "the location of a table or view"},
+	{"outcome", func(f tampering, _ registry.Key) registry.Record {
+		return f.record(registry.TableIdempotency, "", registry.StateNone)
+	}, "send that with another key"},
+	{"transaction", func(f tampering, transaction registry.Key) registry.Record { return f.get(transaction) }, "which is"},
+	{"task", func(f tampering, _ registry.Key) registry.Record {
+		_, pointer := f.recordOf("gone")
+		return f.get(registry.TaskKey(pointer.Task))
+	}, "the purge of table ns.gone ("},
+}
+
+// A record that cannot be read is one problem, and keeps Check from no other.
+func TestCheckGoesOnBehindUnreadable(t *testing.T) {
+	t.Parallel()
+	// As a damaged record, and as one of a later version.
+	damages := map[string]func(registry.Record) registry.Write{
+		"no value": func(r registry.Record) registry.Write { return registry.Put(r.Key, r.State, []byte(`{"id":`)) },
+		"no state": func(r registry.Record) registry.Write { return registry.Put(r.Key, 99, r.Value) },
+	}
+	for _, stored := range []string{"memory", "pebble"} {
+		for _, tt := range legible {
+			for name, damage := range damages {
+				t.Run(fmt.Sprintf("%s/%s/%s", stored, tt.name, name), func(t *testing.T) {
+					t.Parallel()
+					f := tampering{newFixture(t, func(c *Config) { c.Store = anyStores()[stored](t, newLockedRandom(2)) })}
+					transaction := f.manyRecords()
+					f.wantClean()
+					fault := f.faultElsewhere()
+					record := tt.record(f, transaction)
+					f.write(damage(record))
+					report, err := f.Check(f.ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					unread := slices.IndexFunc(report.Problems, func(problem string) bool {
+						return strings.HasPrefix(problem, record.Key.String()) && strings.Contains(problem, "cannot be read: ") && strings.Contains(problem, tt.says)
+					})
+					missing := slices.IndexFunc(report.Problems, func(problem string) bool { return strings.HasSuffix(problem, fault) })
+					if len(report.Problems) != 2 || unread < 0 || missing < 0 {
+						t.Errorf("found\n%s\nwant one of %s with %q, and one with %q", strings.Join(report.Problems, "\n"), record.Key, tt.says, fault)
+					}
+					f.write(registry.Put(record.Key, record.State, record.Value))
+					if report, err := f.Check(f.ctx); err != nil || len(report.Problems) != 1 {
+						t.Errorf("with the record mended: %q (%v), want one problem", report.Problems, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Values that are JSON, and yet not those of the record.
+func TestCheckFindsForeignValues(t *testing.T) {
+	t.Parallel()
+	for _, tt := range legible {
+		if tt.name == "folder" || tt.name == "outcome" { // of which no id is asked
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := tampering{newFixture(t)}
+			record := tt.record(f, f.manyRecords())
+			f.write(registry.Put(record.Key, record.State, []byte(`{}`)))
+			report, err := f.Check(f.ctx)
+			if err != nil || len(report.Problems) != 1 || !strings.HasPrefix(report.Problems[0], record.Key.String()) || !strings.Contains(report.Problems[0], "cannot be read: ") {
+				t.Errorf("found %q (%v), want one problem of %s", report.Problems, err, record.Key)
+			}
+		})
+	}
+}
+
+// What is wrong beside a record that cannot be read, and does not come from it, is found.
+func TestCheckBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	f := tampering{newFixture(t)}
+	f.manyRecords()
+	for _, name := range []string{"gone", "hidden"} {
+		if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{name}, nil); err != nil {
+			t.Fatal(err)
+		}
+		table := moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{name}, Name: "in" + name}
+		if _, err := f.CreateTable(f.ctx, table, CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.remove(f.record(registry.TableNamespace, "/gone", registry.StateLive))
+	for _, record := range []registry.Record{f.record(registry.TableNamespace, "/hidden", registry.StateLive), f.entry()} {
+		f.write(registry.Put(record.Key, record.State, nil))
+	}
+	f.remove(f.record(registry.TableEntry, "/v", registry.StateView))
+	report, err := f.Check(f.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"table gone.ingone (", "view ns.v (", "namespace/", "entry/"} {
+		n := 0
+		for _, problem := range report.Problems {
+			if strings.HasPrefix(problem, want) {
+				n++
+			}
+		}
+		if n != 1 || len(report.Problems) != 4 {
+			t.Errorf("%d problems begin with %q, want 1 of 4: %q", n, want, report.Problems)
+		}
+	}
+}
+
+// listless is a store that lists no records of one table.
+type listless struct {
+	registry.Store
+	table registry.Table
+}
+
+var errListless = errors.New("the store is away")
+
+func (s listless) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if table == s.table {
+		return nil, errListless
+	}
+	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+// A store that does not answer is an error, and not what Check finds.
+func TestCheckOfAbsentStore(t *testing.T) {
+	t.Parallel()
+	for _, table := range registry.Tables() {
+		if table == registry.TableChange || table == registry.TableFormat { // that Check does not read
+			continue
+		}
+		f := newFixture(t)
+		report, err := f.other(listless{f.store, table}).Check(f.ctx)
+		if wantKind(t, err, moorage.KindUnavailable); !errors.Is(err, errListless) || len(report.Problems) > 0 {
+			t.Errorf("%s: %q (%v)", table, report.Problems, err)
+		}
+	}
+}
