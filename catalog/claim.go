@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -24,11 +25,24 @@ type claim struct {
 // claimant is who claims a location.
 type claimant struct {
 	pointer  registry.ID
+	fresh    bool        // the pointer is new, and has claimed nothing
 	replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
 }
 
 // errTaken says that a location cannot be claimed because of a live table or view.
-type errTaken struct{ at string }
+type errTaken struct {
+	at  string
+	own taking // how it lies to a location of the claimant itself, if it is that which is in the way
+}
+
+// taking is how a location lies to another one.
+type taking int
+
+const (
+	takenByAnother taking = iota
+	withinOwn
+	aroundOwn
+)
 
 func (e *errTaken) Error() string { return "catalog: location is taken at " + e.at }
 
@@ -64,7 +78,7 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 			planned.conditions = append(planned.conditions, unchangedSince(record))
 			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
 		default:
-			return claim{}, &errTaken{key.ID}
+			return claim{}, takenAbove(record, who)
 		}
 	}
 	return planned, nil
@@ -79,7 +93,7 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 		return nil
 	}
 	if record.State != registry.StateOwner {
-		return &errTaken{key.ID}
+		return c.takenBeneath(ctx, key, who)
 	}
 	held, err := decode[registry.LocationClaim](record)
 	if err != nil {
@@ -99,11 +113,39 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	case isDropped(records[0].State):
 		planned.conditions = append(planned.conditions, registry.StateIs(holder, records[0].State))
 	default:
-		return &errTaken{key.ID}
+		return &errTaken{at: key.ID}
 	}
 	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
 	planned.puts = append(planned.puts, owner)
 	return nil
+}
+
+// takenAbove says that somebody lives in a folder above the location.
+func takenAbove(folder registry.Record, who claimant) *errTaken {
+	taken := &errTaken{at: folder.Key.ID}
+	if held, err := decode[registry.LocationClaim](folder); err == nil && held.Pointer == who.pointer {
+		taken.own = withinOwn
+	}
+	return taken
+}
+
+// takenBeneath says that somebody lives beneath the location; it looks who. What it finds is for the message only.
+func (c *Catalog) takenBeneath(ctx context.Context, location registry.Key, who claimant) error {
+	taken := &errTaken{at: location.ID}
+	if who.fresh {
+		return taken
+	}
+	err := c.scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateOwner {
+			return true, ctx.Err()
+		}
+		taken.own = takenByAnother
+		if held, err := decode[registry.LocationClaim](record); err == nil && held.Pointer == who.pointer {
+			taken.own = aroundOwn
+		}
+		return taken.own == aroundOwn, ctx.Err()
+	})
+	return cmp.Or[error](err, taken)
 }
 
 // planKept plans that who goes on to hold, or gets back, the locations that it claimed before; *errTaken if one
@@ -115,7 +157,7 @@ func (c *Catalog) planKept(ctx context.Context, planned *claim, locations []stri
 		}
 		key := registry.LocationKey(location)
 		if slices.ContainsFunc(planned.puts, func(p put) bool { return p.key == key }) {
-			return &errTaken{location} // it was given up, and lies above the one that is planned
+			return &errTaken{location, withinOwn} // it was given up, and lies above the one that is planned
 		}
 		records, err := c.get(ctx, key)
 		if err != nil {
@@ -164,10 +206,16 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 
 // explicitTaken turns *errTaken into the answer for a location that the client chose.
 func explicitTaken(err error, location string) error {
-	if _, ok := err.(*errTaken); ok {
-		return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table or view: %s", location)
+	taken, ok := err.(*errTaken)
+	switch {
+	case !ok:
+		return err
+	case taken.own == withinOwn:
+		return moorage.Errorf(moorage.KindBadRequest, "Location lies within %s, where the table or view lives, or lived, itself: %s", taken.at, location)
+	case taken.own == aroundOwn:
+		return moorage.Errorf(moorage.KindBadRequest, "Location contains one where the table or view lives, or lived, itself: %s", location)
 	}
-	return err
+	return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table or view: %s", location)
 }
 
 // release returns the conditions and deletes that give up those of the pointer's claims that it still

@@ -97,6 +97,57 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	}
 }
 
+// Whoever is refused a location is told whose it is: that of another one, or one of its own, which it keeps.
+func TestMoveIsToldWhoseLocation(t *testing.T) {
+	t.Parallel()
+	const within, around, others = "Location lies within file:///wh/", "Location contains one where", "of another table or view: "
+	for location, want := range map[string]string{
+		"file:///wh/in/now/inner":       within + "in/now, where the table or view lives, or lived, itself: ",
+		"file:///wh/once/in/ner":        within + "once, where",
+		"file:///wh/in":                 around,
+		"file:///wh/other":              others,
+		"file:///wh/other/inner/deeper": others,
+		"file:///wh/both":               others,
+		"file:///wh/free":               "",
+	} {
+		for _, kind := range []*kind{aTable, aView} {
+			t.Run(kind.noun+" to "+location, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				move := func(location string) (err error) {
+					if kind == aTable {
+						_, err = f.Commit(f.ctx, ident("it"), moveTo(t, location))
+						return err
+					}
+					_, err = f.ReplaceView(f.ctx, ident("it"), replaceRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location)))
+					return err
+				}
+				f.createAt("other", "file:///wh/other/inner")
+				f.createAt("beside", "file:///wh/both/theirs")
+				if kind == aTable {
+					f.createAt("it", "file:///wh/once")
+				} else if _, err := f.CreateView(f.ctx, ident("it"), viewRequest("file:///wh/once")); err != nil {
+					t.Fatal(err)
+				}
+				for _, location := range []string{"file:///wh/both/own", "file:///wh/in/now"} {
+					if err := move(location); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err := move(location)
+				if want == "" {
+					if err != nil {
+						t.Error(err)
+					}
+				} else if wantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), want) || !strings.HasSuffix(moorage.MessageOf(err), ": "+location) {
+					t.Errorf("it is told %q, want %q", moorage.MessageOf(err), want)
+				}
+				f.wantClean()
+			})
+		}
+	}
+}
+
 // A table in a deep namespace with long names has a location as well, if a short one.
 func TestLocationInDeepNamespace(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.I
 	var planned claim
 	var err error
 	for _, location := range locations {
-		planned, err = c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: id})
+		planned, err = c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: id, fresh: true})
 		if taken := (*errTaken)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
@@ -319,7 +319,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
 		return nil, birth{}, err
 	}
-	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id})
+	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id, fresh: true})
 	if err != nil {
 		return nil, birth{}, explicitTaken(err, document.Location())
 	}

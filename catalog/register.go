@@ -233,7 +233,7 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 	if err == nil {
 		err = c.planKept(ctx, &planned, kept, who)
 	}
-	if taken := (*errTaken)(nil); errors.As(err, &taken) && r.holder.State == registry.StateDropped {
+	if taken := (*errTaken)(nil); errors.As(err, &taken) && taken.own == takenByAnother && r.holder.State == registry.StateDropped {
 		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.noun), taken.at)
 	}
 	return planned, explicitTaken(err, r.document.Location())
