@@ -453,8 +453,8 @@ func TestPublishedIsNotSurplus(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	done := f.abandonCommitted("t")
-	if err := f.mustBeNoTransactions(f.ctx, done.Published[0]); err != nil {
+	if err := f.mustBeNoTransactions(f.ctx, &registration{location: done.Published[0]}); err != nil {
 		t.Errorf("a published file: %v", err)
 	}
-	wantKind(t, f.mustBeNoTransactions(f.ctx, done.Surplus()[0]), moorage.KindBadRequest)
+	wantKind(t, f.mustBeNoTransactions(f.ctx, &registration{location: done.Surplus()[0]}), moorage.KindBadRequest)
 }

@@ -18,7 +18,7 @@ import (
 // Errors: KindNoSuchNamespace; KindAlreadyExists if the name is in use, or the table-uuid is live under
 // another name or being purged, or the dropped table's location has passed to another one;
 // KindNotFound if there is no such file; KindUnavailable, too, as long as there is a transaction whose record cannot be
-// read, because it may delete the file; KindBadRequest,
+// read, because it may delete the file, unless it is the last one of a dropped table, which nothing deletes; KindBadRequest,
 // KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
@@ -140,7 +140,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	if err := c.readHolders(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := c.mustBeNoTransactions(ctx, r.location); err != nil {
+	if err := c.mustBeNoTransactions(ctx, r); err != nil {
 		return nil, err
 	}
 	if _, err := ch.storage.Stat(ctx, r.location); err != nil {
@@ -151,13 +151,20 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 
 // mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes it, unless the transaction
 // comes true. One whose record is gone has deleted its files before, or published them. One whose record cannot be read
-// may have written any file.
-func (c *Catalog) mustBeNoTransactions(ctx context.Context, location string) error {
+// may have written any file, of which those are published that pointers name: the dropped one that comes back does until the Apply, which
+// requires its version.
+func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) error {
+	published, err := r.holderNamesIt()
+	if err != nil {
+		return err
+	}
+	location := r.location
 	var unreadable error
 	for entry, err := range c.transactions.All(ctx) {
 		switch {
 		case err != nil:
 			return logError("catalog.register", err)
+		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
 			unreadable = moorage.Errorf(moorage.KindUnavailable, "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; "+
 				"nothing was changed. An operator can have that forgotten: moorage recover abort %s", location, entry.ID, entry.ID)
@@ -166,6 +173,15 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, location string) err
 		}
 	}
 	return unreadable
+}
+
+// holderNamesIt tells whether the pointer that has the table-uuid of r names the file.
+func (r *registration) holderNamesIt() (bool, error) {
+	if !r.holder.Exists() {
+		return false, nil
+	}
+	holder, err := decode[registry.Pointer](r.holder)
+	return holder.MetadataLocation == r.location, err
 }
 
 // readHolders reads who has the name and who has the table-uuid of r.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func TestUnreadableTransaction(t *testing.T) {
 	}
 }
 
-// While there is a transaction whose record cannot be read, no file is registered: it may be about to be deleted.
+// While there is a transaction whose record cannot be read, no file is registered that nobody names: it may be about to be deleted.
 func TestRegisterBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -126,6 +127,37 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 		t.Error(err)
 	}
 	f.wantClean()
+}
+
+// What a dropped table or view names was published: no transaction deletes it, be its record readable or not. That is so of no other file of it.
+func TestComeBackBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.create("gone").MetadataLocation
+	last, err := f.Commit(f.ctx, ident("gone"), setProperty(t, "a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := f.createView("v")
+	f.create("t")
+	if err := errors.Join(f.DropTable(f.ctx, ident("gone"), DropOptions{}), f.DropView(f.ctx, ident("v"))); err != nil {
+		t.Fatal(err)
+	}
+	f.damage("t")
+	_, err = f.RegisterTable(f.ctx, ident("gone"), RegisterRequest{MetadataLocation: first})
+	wantKind(t, err, moorage.KindUnavailable)
+	if _, err := f.RegisterTable(f.ctx, ident("gone"), RegisterRequest{MetadataLocation: last.MetadataLocation}); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.RegisterView(f.ctx, ident("v"), view.MetadataLocation); err != nil {
+		t.Error(err)
+	}
+	// In place of itself, and no other file in its place.
+	if _, err := f.RegisterTable(f.ctx, ident("gone"), RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true}); err != nil {
+		t.Error(err)
+	}
+	_, err = f.RegisterTable(f.ctx, ident("gone"), RegisterRequest{MetadataLocation: first, Overwrite: true})
+	wantKind(t, err, moorage.KindUnavailable)
 }
 
 // mendingStore calls mend, once, before the next Apply.
