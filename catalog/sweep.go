@@ -1,10 +1,12 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"moorage"
 	"moorage/registry"
 )
 
@@ -19,24 +21,35 @@ type slowScan struct {
 	after string // where the last round ended
 }
 
-// next visits the records of the next part. After an error the round that follows begins with the same page.
+// next visits the records of the next part. After an error the round that follows begins with the same page, unless it is that
+// a record cannot be read, which keeps the round from no other.
 func (s *slowScan) next(ctx context.Context, c *Catalog, visit func(registry.Record) error) error {
+	var unread error
 	for range sweepPages {
 		records, err := s.page(ctx, c)
 		if err != nil {
 			return err
 		}
 		for _, record := range records {
-			if err := errors.Join(ctx.Err(), visit(record)); err != nil {
+			err := visit(record)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case isUnread(err):
+				unread = cmp.Or(unread, err)
+			case err != nil:
 				return err
 			}
 		}
 		if s.advance(records) {
-			return nil
+			break
 		}
 	}
-	return nil
+	return unread
 }
+
+// isUnread tells whether err may say that a record cannot be read. What else it may say fails again at once, and is reported again.
+func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moorage.KindInternal }
 
 // page returns the records that come next.
 func (s *slowScan) page(ctx context.Context, c *Catalog) ([]registry.Record, error) {
@@ -148,34 +161,41 @@ const expiredKeysMin = scanPage / 10
 // forgetKeys deletes the outcomes of mutations whose keys have expired.
 func (c *Catalog) forgetKeys(ctx context.Context) error {
 	scan := &c.sweeps.keys
+	var unread error
 	for idle := 0; idle < sweepPages; {
 		page, err := scan.page(ctx, c)
 		if err != nil {
 			return err
 		}
 		expired, err := c.forgetExpired(ctx, page)
-		if err != nil {
+		switch {
+		case isUnread(err):
+			unread = cmp.Or(unread, err)
+		case err != nil:
 			return err
 		}
 		if expired < expiredKeysMin {
 			idle++
 		}
 		if scan.advance(page) {
-			return nil
+			break
 		}
 	}
-	return nil
+	return unread
 }
 
 // forgetExpired deletes those of page, which are outcomes of mutations, that have expired, and returns how many those are. If
-// another node deletes some of them at the same time the rest stays for the next round.
+// another node deletes some of them at the same time the rest stays for the next round. One that cannot be read stays, and is
+// the error if there is no other.
 func (c *Catalog) forgetExpired(ctx context.Context, page []registry.Record) (expired int, err error) {
 	var batch registry.Batch
+	var unread error
 	now := c.now()
 	for _, record := range page {
 		value, err := decode[registry.Idempotency](record)
 		if err != nil {
-			return 0, err
+			unread = cmp.Or(unread, err)
+			continue
 		}
 		if value.Expires.Before(now) {
 			batch.Conditions = append(batch.Conditions, unchangedSince(record))
@@ -183,11 +203,11 @@ func (c *Catalog) forgetExpired(ctx context.Context, page []registry.Record) (ex
 		}
 	}
 	if len(batch.Writes) == 0 {
-		return 0, nil
+		return 0, unread
 	}
 	_, err = c.store.Apply(ctx, batch)
 	if _, failed := registry.FailedCondition(err); failed {
-		return 0, nil
+		return 0, unread
 	}
-	return len(batch.Writes), storeError("catalog.forgetKeys", err)
+	return len(batch.Writes), cmp.Or(storeError("catalog.forgetKeys", err), unread)
 }

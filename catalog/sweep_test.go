@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +98,74 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	}
 	if _, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
 		t.Fatal(err)
+	}
+	f.wantClean()
+}
+
+// A record that cannot be read is reported by each round, and keeps none from what comes behind it: neither a pointer, nor the claim of
+// one, nor the outcome of a change.
+func TestSweepGoesOnBehindUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.create(name)
+		if err := f.DropTable(f.ctx, ident(name), DropOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.create("t")
+	for _, id := range []string{"1", "2", "3"} {
+		if _, err := f.keyedCommit(f.Catalog, id, setProperty(t, "a", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first of each, as lists have them.
+	list := func(table registry.Table, states ...registry.State) (found []registry.Record) {
+		records, err := f.store.List(f.ctx, table, "", "", registry.ListLimitMax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(records, func(r registry.Record) bool { return !slices.Contains(states, r.State) })
+	}
+	dropped := list(registry.TablePointer, registry.StateDropped)
+	second, err := decode[registry.Pointer](dropped[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := f.get(f.ctx, registry.LocationKey(second.Claims[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := []registry.Record{dropped[0], claims[0], list(registry.TableIdempotency, registry.StateNone)[0]}
+	for _, record := range damaged {
+		tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
+	}
+	f.clock.Advance(f.undropWindow + f.keyLifetime + keyGrace + time.Second)
+	for range 2 {
+		err := f.sweepAll(f.ctx)
+		for _, record := range []registry.Record{damaged[0], damaged[2]} {
+			if err == nil || !strings.Contains(err.Error(), record.Key.String()) {
+				t.Errorf("the sweep says nothing of %s: %v", record.Key, err)
+			}
+		}
+	}
+	left := func() (keys []registry.Key) {
+		for _, record := range append(list(registry.TablePointer, registry.StateDropped), list(registry.TableIdempotency, registry.StateNone)...) {
+			keys = append(keys, record.Key)
+		}
+		return keys
+	}
+	if got, want := left(), []registry.Key{dropped[0].Key, dropped[1].Key, damaged[2].Key}; !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
+	}
+	for _, record := range damaged {
+		tampering{f}.write(registry.Put(record.Key, record.State, record.Value))
+	}
+	if err := f.sweepAll(f.ctx); err != nil {
+		t.Error(err)
+	}
+	if got := left(); len(got) > 0 {
+		t.Errorf("left with the records mended: %v", got)
 	}
 	f.wantClean()
 }
