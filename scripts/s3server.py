@@ -45,6 +45,9 @@ LOG_TAIL_LINES = 30
 # The parts that the server is made of; each listens on a port for HTTP and on one for gRPC.
 PARTS = ["master", "volume", "filer", "s3"]
 
+# Where each part listens besides, for the others; no option says that it should not, or where else.
+SOCKETS = "/tmp/seaweedfs-{part}-grpc-{port}.sock"
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -113,6 +116,7 @@ class Server:
         ports = {part: (numbers[2 * i], numbers[2 * i + 1]) for i, part in enumerate(PARTS)}
         self.url = f"http://127.0.0.1:{ports['s3'][0]}"
         self._master = f"http://127.0.0.1:{ports['master'][0]}"
+        self._sockets = [Path(SOCKETS.format(part=part, port=grpc)) for part, (_, grpc) in ports.items()]
         self._log = folder / "server.log"
         files = folder / "files"
         files.mkdir(parents=True, exist_ok=True)
@@ -151,6 +155,8 @@ class Server:
     def kill(self) -> None:
         self.child.kill()
         self.child.wait()
+        for path in self._sockets:
+            path.unlink(missing_ok=True)
 
 
 def start(folder: Path) -> Server:

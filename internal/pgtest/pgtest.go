@@ -166,7 +166,9 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 
 // Restart starts the server on its files and its port, after Kill too, and waits until it answers.
 func (s *Server) Restart() error {
-	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c", "max_connections=200"}
+	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c", "max_connections=200",
+		// In the data folder, so that what is killed leaves nothing in memory.
+		"-c", "dynamic_shared_memory_type=mmap"}
 	for _, setting := range s.extra {
 		args = append(args, "-c", setting)
 	}
@@ -245,7 +247,8 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	return s.DSN() + "&search_path=" + name, nil
 }
 
-// Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone.
+// Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone, and with them
+// what they shared.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
@@ -269,7 +272,7 @@ func (s *Server) Kill() error {
 			wait(ctx, time.Millisecond)
 		}
 	}
-	return errors.Join(err, ctx.Err())
+	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
 // alive tells whether a process runs; one that ended and was not waited for does not.
