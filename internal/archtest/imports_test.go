@@ -25,6 +25,7 @@ func importTable() map[string][]string {
 		"internal/s3test":       {}, // tests only
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
+		"internal/viewtest":     {"internal/nodetest"},
 		"migrations":            {},
 		"metadata":              {},
 		"locks":                 {},
@@ -114,7 +115,7 @@ func drivers() []driver {
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"github.com/go-chi/", []string{"rest"}},
-		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest", "internal/transfertest"}},
+		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest", "internal/transfertest", "internal/viewtest"}},
 		{"go.yaml.in/", []string{"cmd/moorage"}},
 		{"github.com/apache/iceberg-go", []string{"metadata", "catalog"}},
 	}

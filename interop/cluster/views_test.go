@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"moorage/internal/nodetest"
+	"moorage/internal/viewtest"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 type viewHistory struct {
 	began    time.Time
 	mu       sync.Mutex // guards the fields below; a leaf
-	events   []viewEvent
+	events   []viewtest.Event
 	problems []string
 	versions int // acknowledged
 	drops    int // acknowledged
@@ -85,12 +85,12 @@ func TestViews(t *testing.T) {
 	for node := range nodesCount {
 		for name := range viewsCount {
 			last.node = node
-			last.call(t.Context(), viewEvent{name: viewName(name)}, http.MethodGet, nil)
+			last.call(t.Context(), viewtest.Event{Name: viewName(name)}, http.MethodGet, nil)
 		}
 	}
 	c.stop(t)
 	t.Logf("%d calls, %d versions and %d drops acknowledged", len(history.events), history.versions, history.drops)
-	for _, problem := range append(history.problems, judgeViews(history.events)...) {
+	for _, problem := range append(history.problems, viewtest.Judge(history.events)...) {
 		t.Error(problem)
 	}
 	if !history.enough() {
@@ -117,24 +117,24 @@ func (h *viewHistory) enough() bool {
 }
 
 // note takes an event down.
-func (h *viewHistory) note(e viewEvent) {
+func (h *viewHistory) note(e viewtest.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 	switch {
-	case e.outcome != nodetest.Acknowledged:
-	case e.drops:
+	case e.Outcome != nodetest.Acknowledged:
+	case e.Drops:
 		h.drops++
-	case e.query != "":
+	case e.Query != "":
 		h.versions++
 	}
 }
 
 // fail takes down what no server may answer.
-func (h *viewHistory) fail(format string, arguments ...any) {
+func (h *viewHistory) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.problems = append(h.problems, fmt.Sprintf(format, arguments...))
+	h.problems = append(h.problems, err.Error())
 }
 
 // workOnViews lets the clients work for some time, and on until enough has happened.
@@ -161,20 +161,20 @@ func (c *viewClient) work(ctx context.Context) {
 	name := viewName(c.random.IntN(viewsCount))
 	known := c.uuids[name]
 	if c.random.IntN(5) == 0 {
-		c.call(ctx, viewEvent{name: name}, http.MethodGet, nil)
+		c.call(ctx, viewtest.Event{Name: name}, http.MethodGet, nil)
 		return
 	}
 	if c.random.IntN(2) == 0 {
 		known = "" // any view of that name
 	}
-	replace := viewEvent{name: name, query: c.query()}
-	done := c.call(ctx, replace, http.MethodPost, nodetest.NewVersion(viewsNamespace, known, replace.query))
+	replace := viewtest.Event{Name: name, Query: c.query()}
+	done := c.call(ctx, replace, http.MethodPost, nodetest.NewVersion(viewsNamespace, known, replace.Query))
 	switch {
-	case done.absent:
-		create := viewEvent{name: name, query: c.query()}
-		c.call(ctx, create, http.MethodPost, nodetest.NewView(viewsNamespace, name, create.query))
-	case len(done.seen.Queries) >= viewVersionsMax:
-		c.call(ctx, viewEvent{name: name, drops: true}, http.MethodDelete, nil)
+	case done.Absent:
+		create := viewtest.Event{Name: name, Query: c.query(), Creates: true}
+		c.call(ctx, create, http.MethodPost, nodetest.NewView(viewsNamespace, name, create.Query))
+	case len(done.Seen.Queries) >= viewVersionsMax:
+		c.call(ctx, viewtest.Event{Name: name, Drops: true}, http.MethodDelete, nil)
 	}
 }
 
@@ -186,46 +186,34 @@ func (c *viewClient) query() string {
 
 // call makes a call about a view, takes down what became of it, and returns that. Half of the changes have a key and are sent until it
 // is known what became of them, each time to another server.
-func (c *viewClient) call(ctx context.Context, e viewEvent, method string, body nodetest.Object) viewEvent {
+func (c *viewClient) call(ctx context.Context, e viewtest.Event, method string, body nodetest.Object) viewtest.Event {
 	key := ""
 	if method != http.MethodGet && c.random.IntN(2) == 0 {
 		key = uuid.Must(uuid.NewRandomFromReader(c)).String()
 	}
-	path := nodetest.ViewPath(viewsNamespace, e.name)
+	path := nodetest.ViewPath(viewsNamespace, e.Name)
 	if body["name"] != nil {
 		path = nodetest.ViewsPath(viewsNamespace)
 	}
-	e.from = time.Since(c.history.began)
+	e.From = time.Since(c.history.began)
 	a := c.ask(ctx, key, method, path, body)
-	for n := 0; key != "" && n < viewsRepeatsMax && ctx.Err() == nil && undecided(a); n++ {
+	for n := 0; key != "" && n < viewsRepeatsMax && ctx.Err() == nil && viewtest.Undecided(a); n++ {
 		_ = pause(ctx, viewsRepeat) // the loop looks at ctx
 		a = c.ask(ctx, key, method, path, body)
 	}
-	e.to = time.Since(c.history.began)
-	e.outcome = a.Outcome
-	switch {
-	case a.Outcome == nodetest.Acknowledged && !e.drops:
-		var err error
-		if e.seen, err = a.View(); err != nil {
-			c.history.fail("%s: %v", e, err)
-		}
-		c.uuids[e.name] = e.seen.UUID
-	case a.Status == http.StatusNotFound:
-		e.absent = true
-		if body["name"] != nil || !strings.Contains(a.Text, "NoSuchViewException") {
-			c.history.fail("%s: %s", e, a.Text)
-		}
-	case a.Status == http.StatusConflict && e.query != "" || a.Outcome == nodetest.Acknowledged:
-	case key != "" || !undecided(a):
-		c.history.fail("%s: %d %s", e, a.Status, a.Text)
+	e.To = time.Since(c.history.began)
+	err := e.Take(a)
+	if err == nil && key != "" && viewtest.Undecided(a) {
+		err = fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
+	}
+	if err != nil {
+		c.history.fail(err)
+	}
+	if e.Seen.UUID != "" {
+		c.uuids[e.Name] = e.Seen.UUID
 	}
 	c.history.note(e)
 	return e
-}
-
-// undecided tells whether an answer leaves open what becomes of a request with a key.
-func undecided(a nodetest.Answer) bool {
-	return a.Outcome == nodetest.Unknown || a.Status == http.StatusServiceUnavailable
 }
 
 // ask sends a request, and goes to another server after that if there is no answer, and now and then without a reason.

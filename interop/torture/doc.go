@@ -9,6 +9,8 @@
 //   - every commit that was refused is in no history;
 //   - a commit whose answer never came is there once or not at all;
 //   - creates, drops and renames that were acknowledged have happened;
+//   - views, which all writers create, replace and drop, hold every acknowledged version once, and one is gone if and only if it was
+//     dropped (package internal/viewtest);
 //   - `moorage check` finds nothing wrong, right after the kill and at the end.
 //
 // TestTransfers does the same while clients move amounts between tables by transactions (package internal/transfertest),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage/internal/nodetest"
+	"moorage/internal/viewtest"
 )
 
 // round is the life of one process of the server: from its start on what the last one left to its death.
@@ -46,6 +47,7 @@ func (r *round) run(t *testing.T) {
 	for i := range writers {
 		writers[i] = &writer{
 			number: i, round: r.number, client: client, own: r.world.own[i], answered: count,
+			viewsBegan: r.world.views.began, sights: map[string]viewSight{},
 			random: rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32|uint64(i+1))),
 		}
 		group.Go(func() { writers[i].work(ctx) })
@@ -91,10 +93,13 @@ type writer struct {
 	random        *rand.Rand
 	answered      func()
 
-	calls    int
-	commits  []commit
-	shared   sharedCount
-	problems []string
+	calls      int
+	commits    []commit
+	shared     sharedCount
+	viewsBegan time.Time
+	sights     map[string]viewSight // of views, by their names, in this round
+	views      []viewtest.Event
+	problems   []string
 }
 
 // work makes requests until the server is dead.
@@ -102,10 +107,12 @@ func (w *writer) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		var last nodetest.Answer
 		switch n := w.random.IntN(100); {
-		case n < 60:
+		case n < 50:
 			last = w.commit(ctx)
-		case n < 85:
+		case n < 70:
 			last = w.workOnOwn(ctx)
+		case n < 85:
+			last = w.workOnViews(ctx)
 		default:
 			last = w.workOnShared(ctx)
 		}

@@ -45,6 +45,7 @@ func TestKill(t *testing.T) {
 	binary := nodetest.Build(t)
 	data := filepath.Join(t.ArtifactDir(), "data")
 	state := newWorld()
+	answers := int64(0)
 
 	for number := range *killsFlag {
 		r := &round{
@@ -52,6 +53,7 @@ func TestKill(t *testing.T) {
 			answers: answersMin + random.Int64N(answersMax-answersMin),
 			delay:   time.Duration(random.Int64N(int64(delayMax))),
 		}
+		answers += r.answers
 		r.run(t)
 		if t.Failed() {
 			t.Fatalf("round %d failed; -artifacts keeps the data", number)
@@ -62,6 +64,7 @@ func TestKill(t *testing.T) {
 	client := nodetest.NewClient(server.URI, requestTimeout)
 	state.verify(t, client)
 	state.verifySettled(t, client, len(state.settled))
+	state.views.verifyCounts(t, answers)
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}

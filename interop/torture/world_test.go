@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage/internal/nodetest"
 )
@@ -18,6 +19,7 @@ import (
 type world struct {
 	own     []*owner
 	shared  sharedCount
+	views   viewWorld
 	round   int      // the last; -1 before the first
 	commits []commit // to the common tables of the last round
 	settled []settled
@@ -27,7 +29,7 @@ type world struct {
 type settled struct{ namespace, table, location string }
 
 func newWorld() *world {
-	w := &world{round: -1}
+	w := &world{round: -1, views: viewWorld{began: time.Now()}}
 	for i := range writersCount {
 		w.own = append(w.own, &owner{namespace: fmt.Sprintf("own%d", i), tables: map[string]ownTable{}})
 	}
@@ -48,6 +50,7 @@ func (w *world) prepare(t *testing.T, c *nodetest.Client, number int) {
 	}
 	if number == 0 {
 		must(c.CreateNamespace(t.Context(), sharedNamespace))
+		must(c.CreateNamespace(t.Context(), viewsNamespace))
 		for _, o := range w.own {
 			must(c.CreateNamespace(t.Context(), o.namespace))
 		}
@@ -69,15 +72,17 @@ func (w *world) take(t *testing.T, from *writer) {
 	}
 	w.commits = append(w.commits, from.commits...)
 	w.shared.add(from.shared)
+	w.views.take(from.views)
 }
 
-// summary counts the commits to the common tables of the last round.
+// summary counts the commits to the common tables of the last round, and what became of views in all rounds.
 func (w *world) summary() string {
 	var counts [3]int
 	for _, made := range w.commits {
 		counts[made.outcome]++
 	}
-	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown", counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown])
+	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown; in all %d versions and %d drops of views",
+		counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown], w.views.versions, w.views.drops)
 }
 
 // verify compares what the server holds with what the writers were answered.
@@ -93,6 +98,7 @@ func (w *world) verify(t *testing.T, c *nodetest.Client) {
 		return
 	}
 	report(t, w.verifyShared(ctx, c))
+	w.views.verify(t, c)
 	w.verifySettled(t, c, settledLooks)
 	namespace := commonNamespace(w.round)
 	for _, table := range commonTables() {

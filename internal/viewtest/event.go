@@ -1,0 +1,62 @@
+package viewtest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+// Event is what a client knows of a call that was about a view.
+type Event struct {
+	Name    string
+	Query   string // of the version that it makes, which no other call asks for; "" if it makes none
+	Creates bool   // that is the first version of a view
+	Drops   bool
+	Absent  bool // it was refused because there is no view
+	Outcome nodetest.Outcome
+	Seen    nodetest.View // what an acknowledged call was answered; nothing if it drops
+	From    time.Duration // when it was sent first, since some moment that is the same for all
+	To      time.Duration // when the answer came
+}
+
+// String describes the event.
+func (e Event) String() string {
+	verb := "load of"
+	switch {
+	case e.Drops:
+		verb = "drop of"
+	case e.Query != "":
+		verb = e.Query + " for"
+	}
+	outcome := []string{"acknowledged", "refused", "unknown"}[e.Outcome]
+	return fmt.Sprintf("%s %s, %s to %s, %s", verb, e.Name, e.From, e.To, outcome)
+}
+
+// Take takes down what the call was answered. It is an error if no server may answer that, whatever others do.
+func (e *Event) Take(a nodetest.Answer) error {
+	e.Outcome = a.Outcome
+	switch {
+	case a.Outcome == nodetest.Acknowledged && !e.Drops:
+		var err error
+		if e.Seen, err = a.View(); err != nil {
+			return fmt.Errorf("%s: %w", e, err)
+		}
+		return nil
+	case a.Status == http.StatusNotFound:
+		e.Absent = true
+		if !e.Creates && strings.Contains(a.Text, "NoSuchViewException") {
+			return nil
+		}
+	case a.Outcome == nodetest.Acknowledged, a.Status == http.StatusConflict && e.Query != "", Undecided(a):
+		return nil
+	}
+	return fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
+}
+
+// Undecided tells whether an answer leaves open what becomes of a request with a key.
+func Undecided(a nodetest.Answer) bool {
+	return a.Outcome == nodetest.Unknown || a.Status == http.StatusServiceUnavailable
+}

@@ -1,0 +1,180 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/viewtest"
+)
+
+const (
+	viewsNamespace = "views"
+	viewsCount     = 4 // names
+	// viewVersionsMax is after how many versions a view is dropped, by those who see it, and made again by those who miss it.
+	viewVersionsMax = 8
+	// viewsAnswersMin is after how many answers in all rounds some view must have been replaced, and some dropped.
+	viewsAnswersMin = 500
+)
+
+// viewWorld is what the writers know of the views that all of them create, replace and drop.
+type viewWorld struct {
+	began           time.Time
+	events          []viewtest.Event // since the last start of the server, and those that explain what was there then
+	versions, drops int              // acknowledged
+}
+
+func viewName(number int) string { return fmt.Sprintf("v%d", number) }
+
+// viewSight is what a writer knows of a view.
+type viewSight struct {
+	uuid     string
+	versions int
+	absent   bool
+}
+
+// workOnViews makes one call about one of the views: mostly it replaces it, whatever others do to it meanwhile. A view that is not there
+// is made, and one with many versions dropped.
+func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
+	e := viewtest.Event{Name: viewName(w.random.IntN(viewsCount))}
+	for number := range viewsCount { // before all, what others wait for
+		if sight := w.sights[viewName(number)]; sight.absent || sight.versions >= viewVersionsMax {
+			e.Name = viewName(number)
+		}
+	}
+	sight := w.sights[e.Name]
+	method, path, body := http.MethodPost, nodetest.ViewPath(viewsNamespace, e.Name), nodetest.Object(nil)
+	w.calls++
+	query := fmt.Sprintf("SELECT '%d.%d.%d' AS id", w.round, w.number, w.calls)
+	switch {
+	case sight.absent:
+		e.Creates, e.Query = true, query
+		path, body = nodetest.ViewsPath(viewsNamespace), nodetest.NewView(viewsNamespace, e.Name, query)
+	case sight.versions >= viewVersionsMax:
+		e.Drops, method = true, http.MethodDelete
+	case w.random.IntN(5) == 0:
+		method = http.MethodGet
+	default:
+		uuid := ""
+		if w.random.IntN(2) == 0 {
+			uuid = sight.uuid
+		}
+		e.Query, body = query, nodetest.NewVersion(viewsNamespace, uuid, query)
+	}
+	a, err := viewCall(ctx, w.client, w.viewsBegan, &e, method, path, body)
+	if err != nil && a.Status < 500 { // that is told by work
+		w.problems = append(w.problems, err.Error())
+	}
+	w.sights[e.Name] = viewSight{uuid: e.Seen.UUID, versions: len(e.Seen.Queries), absent: e.Absent}
+	w.views = append(w.views, e)
+	return a
+}
+
+// viewCall makes the call that e is about, and takes down what became of it.
+func viewCall(ctx context.Context, c *nodetest.Client, began time.Time, e *viewtest.Event, method, path string, body nodetest.Object) (nodetest.Answer, error) {
+	var sent any
+	if body != nil {
+		sent = body
+	}
+	e.From = time.Since(began)
+	a := c.Send(ctx, method, path, sent)
+	e.To = time.Since(began)
+	return a, e.Take(a)
+}
+
+// take adds what a writer saw.
+func (v *viewWorld) take(events []viewtest.Event) {
+	v.events = append(v.events, events...)
+	for _, e := range events {
+		switch {
+		case e.Outcome != nodetest.Acknowledged:
+		case e.Drops:
+			v.drops++
+		case e.Query != "":
+			v.versions++
+		}
+	}
+}
+
+// verify looks at all views, and judges what was seen since the last time.
+func (v *viewWorld) verify(t *testing.T, c *nodetest.Client) {
+	t.Helper()
+	var sights []viewtest.Event
+	for number := range viewsCount {
+		e := viewtest.Event{Name: viewName(number)}
+		_, err := viewCall(t.Context(), c, v.began, &e, http.MethodGet, nodetest.ViewPath(viewsNamespace, e.Name), nil)
+		report(t, err)
+		sights = append(sights, e)
+	}
+	for _, problem := range v.judge(sights) {
+		t.Error(problem)
+	}
+}
+
+// judge returns what is wrong with what was seen up to sights, which are of all views. It keeps what explains those that are there.
+func (v *viewWorld) judge(sights []viewtest.Event) (problems []string) {
+	problems = viewtest.Judge(append(v.events, sights...))
+	var kept []viewtest.Event
+	for _, e := range sights {
+		for _, made := range v.events {
+			if made.Query != "" && slices.Contains(e.Seen.Queries, made.Query) {
+				kept = append(kept, made)
+			}
+		}
+	}
+	v.events = append(kept, sights...)
+	return problems
+}
+
+// verifyCounts fails the test if so many answers came, and no view was replaced or none was dropped.
+func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
+	t.Helper()
+	if answers >= viewsAnswersMin && (v.versions == 0 || v.drops == 0) {
+		t.Errorf("%d versions and %d drops of views were acknowledged among %d answers", v.versions, v.drops, answers)
+	}
+}
+
+// What is wrong is found however many rounds ago it was right, and what a round left behind is no problem of later ones.
+func TestViewsOverRounds(t *testing.T) {
+	t.Parallel()
+	sight := func(uuid string, queries ...string) viewtest.Event {
+		return viewtest.Event{Name: "v0", Seen: nodetest.View{UUID: uuid, Queries: queries}}
+	}
+	created := sight("u", "a")
+	created.Query, created.Creates = "a", true
+	lost := viewtest.Event{Name: "v0", Query: "b", Outcome: nodetest.Unknown}
+	dropped := viewtest.Event{Name: "v0", Drops: true}
+	absent := viewtest.Event{Name: "v0", Absent: true, Outcome: nodetest.Refused}
+	again := sight("w", "c")
+	again.Query, again.Creates = "c", true
+	type round []viewtest.Event // the last one is the sight after it
+	before := []round{{created, lost, sight("u", "a", "b")}, {sight("u", "a", "b")}}
+	for name, row := range map[string]struct {
+		last []round
+		want int
+	}{
+		"as it was":                {[]round{{sight("u", "a", "b")}}, 0},
+		"dropped":                  {[]round{{dropped, absent}, {absent}, {again, sight("w", "c")}}, 0},
+		"gone":                     {[]round{{absent}}, 1},
+		"gone after an older drop": {[]round{{dropped, again, sight("w", "c")}, {absent}}, 1},
+		"a version lost":           {[]round{{sight("u", "a")}}, 1},
+		"back":                     {[]round{{dropped, absent}, {absent}, {sight("u", "a", "b")}}, 2}, // nobody made either
+	} {
+		v, clock, found := viewWorld{}, time.Duration(0), 0
+		for _, r := range append(slices.Clone(before), row.last...) {
+			for i := range r {
+				clock += 2
+				r[i].From, r[i].To = clock, clock+1
+			}
+			v.take(r[:len(r)-1])
+			found += len(v.judge(r[len(r)-1:]))
+		}
+		if found != row.want {
+			t.Errorf("%s: %d problems, want %d", name, found, row.want)
+		}
+	}
+}
