@@ -13,7 +13,7 @@ func checkCommand() command {
 	return command{
 		name:    "check",
 		summary: "look whether everything in the store holds together",
-		text: "Checks that every table's and view's metadata file exists and can be read, that names and tables or views " +
+		text: "Checks that every record can be read, that every table's and view's metadata file exists and can be read, that names and tables or views " +
 			"belong to each other one to one, and that no record names a missing file. Prints what is wrong, " +
 			"changes nothing, and exits with 0 if all is well and 1 if not.\n\n" +
 			"Without --uri it opens the store itself; if that is a folder, its server must be stopped.\n",
