@@ -185,7 +185,8 @@ type Store interface {
 	// that names the first such condition in the order of batch.Conditions; that of
 	// batch.Change comes last. ErrUnknown: it may have happened, now or later.
 	// ErrFailed, ErrUnavailable: it did not and will not. ErrBadBatch: it breaks a rule
-	// of this package (see Batch.Check). The batch is the caller's again when Apply returns.
+	// of this package (see Batch.Check). The batch is the caller's again when Apply returns, but for the values of its
+	// writes: the store may keep them, and nobody may write to them any more.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 
 	// Changes returns the changes behind position after, oldest first, at most limit

@@ -27,6 +27,7 @@ type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,
 	// before it returns. A file that exists is ErrExists and stays as it is. ErrNotFound: no file
 	// can have that name here. After any other error the file may be there, whole, or not at all.
+	// The store may keep body: nobody may write to it any more.
 	Create(ctx context.Context, location string, body []byte) error
 
 	// Open returns the content of a file, for the caller to close. ErrNotFound if there is none.

@@ -130,7 +130,7 @@ func (s *Store) writeLocked(sealed registry.Batch, etags []registry.ETag) {
 			s.deleteLocked(w.Key)
 			continue
 		}
-		s.putLocked(registry.Record{Key: w.Key, ETag: etags[i], State: w.State, Value: slices.Clone(w.Value)})
+		s.putLocked(registry.Record{Key: w.Key, ETag: etags[i], State: w.State, Value: w.Value})
 	}
 	if len(unplaced) > 0 {
 		s.changes = slices.DeleteFunc(s.changes, func(p positioned) bool { return unplaced[p.key] })
@@ -189,8 +189,9 @@ func (s *Store) usableLocked(ctx context.Context) error {
 
 // putLocked stores record in place of the one at its key. mu must be held.
 func (s *Store) putLocked(record registry.Record) {
-	ids := s.ids[record.Key.Table]
-	if at, found := slices.BinarySearch(ids, record.Key.ID); !found {
+	if !s.records[record.Key].Exists() {
+		ids := s.ids[record.Key.Table]
+		at, _ := slices.BinarySearch(ids, record.Key.ID)
 		s.ids[record.Key.Table] = slices.Insert(ids, at, record.Key.ID)
 	}
 	s.records[record.Key] = record

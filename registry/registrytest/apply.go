@@ -84,8 +84,10 @@ func applyBatchNotAliased(h *harness) {
 	if batch.Change.Versions != nil || batch.Change.Operation != want.Operation {
 		h.Errorf("apply wrote to the caller's change: %+v", batch.Change)
 	}
-	copy(value, "after!")
-	batch.Writes[0] = registry.Put(key("b"), registry.StateBelow, value)
+	if string(value) != "before" {
+		h.Errorf("apply wrote to the value of a write: %q", value)
+	}
+	batch.Writes[0] = registry.Put(key("b"), registry.StateBelow, []byte("after!"))
 	batch.Conditions[0] = registry.Absent(key("b"))
 	batch.Change.Ident.Namespace[0] = "other"
 	h.wantRecord(h.get(key("a")), key("a"), etag, registry.StateOwner, "before")

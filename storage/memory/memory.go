@@ -67,7 +67,7 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if _, ok := s.files.byName[name]; ok {
 		return fmt.Errorf("%w: %s", storage.ErrExists, location)
 	}
-	s.files.byName[name] = file{bytes.Clone(body), s.files.now()}
+	s.files.byName[name] = file{body, s.files.now()}
 	return nil
 }
 

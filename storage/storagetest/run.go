@@ -23,7 +23,7 @@ func Run(t *testing.T, open Open) {
 		{"CreateOnly", testCreateOnly},
 		{"CreateRace", testCreateRace},
 		{"CreateInOneNewFolder", testCreateInOneNewFolder},
-		{"CreateKeepsACopy", testCreateKeepsACopy},
+		{"CreateLeavesTheBody", testCreateLeavesTheBody},
 		{"Bodies", testBodies},
 		{"Names", testNames},
 		{"Spellings", testSpellings},
