@@ -226,7 +226,7 @@ func (b *builder) finish() (*Document, error) {
 		return nil, err
 	}
 	d := b.next
-	d.raw, d.members, d.arrays = spliced.raw, spliced.members, spliced.arrays
+	d.raw, d.names, d.places, d.arrays = spliced.raw, spliced.names, spliced.places, spliced.arrays
 	if edit := b.edits[snapshots]; edit != nil && edit.drops > 0 {
 		d.snapshotAt = positionsOf(d.arrays[snapshots])
 	} else {
@@ -364,7 +364,7 @@ func (b *builder) currentSnapshotJSON() []byte {
 // propertiesJSON writes the properties. Those that stay keep their place and spelling.
 func (b *builder) propertiesJSON() []byte {
 	at, _ := b.base.find(keyProperties)
-	c := &cursor{raw: b.base.raw[at.start:at.end]}
+	c := reread(b.base.raw[at.start:at.end])
 	const growth = 128 // as much as most updates add
 	out := append(make([]byte, 0, len(c.raw)+growth), '{')
 	if len(c.raw) > 0 {

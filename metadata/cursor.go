@@ -36,7 +36,12 @@ type cursor struct {
 	// was read last begins.
 	keys     [][]byte
 	keyStart int
+	// reread tells that the text was read before, so that no key stands twice.
+	reread bool
 }
+
+// reread returns a cursor on what a cursor has read before.
+func reread(raw []byte) *cursor { return &cursor{raw: raw, reread: true} }
 
 // checkJSON refuses what is not exactly one JSON value, strictly.
 func checkJSON(raw []byte) error {
@@ -115,7 +120,7 @@ func (c *cursor) object(member func(key []byte) error) error {
 		return c.fail("nested too deeply")
 	}
 	c.pos++
-	if c.keys == nil {
+	if c.keys == nil && !c.reread {
 		c.keys = make([][]byte, 0, keysFirst)
 	}
 	open := len(c.keys)
@@ -179,6 +184,8 @@ func (c *cursor) record(member func(key []byte) error, required ...string) error
 // Objects with many keys pass their set from call to call.
 func (c *cursor) unseen(key []byte, open int, seen map[string]bool) (map[string]bool, error) {
 	switch earlier := c.keys[open:]; {
+	case c.reread:
+		return nil, nil
 	case seen != nil:
 		if seen[string(key)] {
 			return seen, c.fail("duplicate key " + clip(strconv.Quote(string(key))))

@@ -155,7 +155,7 @@ func (o jsonObject) longOrAbsent(key string) (int64, bool, error) {
 // cursor returns a cursor on the value of a member, which must be there and not null.
 func (o jsonObject) cursor(key string) (*cursor, error) {
 	v, err := o.required(key)
-	return &cursor{raw: o.bytes(v)}, err
+	return reread(o.bytes(v)), err
 }
 
 // firstOf returns the first of keys that the object has, or else the first of all.

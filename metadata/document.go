@@ -117,7 +117,7 @@ func (d *Document) elementRaw(a arrayName, e element) []byte {
 func (d *Document) MetadataLog() []MetadataLogEntry {
 	entries := make([]MetadataLogEntry, 0, d.arrays[metadataLog].len())
 	for _, e := range d.arrays[metadataLog].all(0) {
-		entry, _ := readMetadataLogEntry(&cursor{raw: d.elementRaw(metadataLog, e)}) // Parse has read it
+		entry, _ := readMetadataLogEntry(reread(d.elementRaw(metadataLog, e)))
 		entries = append(entries, entry)
 	}
 	return entries
@@ -136,7 +136,7 @@ func (d *Document) Snapshots() iter.Seq[Snapshot] {
 }
 
 func (d *Document) snapshot(e element) snapshot {
-	s, _ := readSnapshot(&cursor{raw: d.elementRaw(snapshots, e)}) // Parse has read it
+	s, _ := readSnapshot(reread(d.elementRaw(snapshots, e)))
 	return s
 }
 

@@ -166,3 +166,23 @@ func TestStaleSnapshotIsConflict(t *testing.T) {
 		t.Errorf("got %v (%v), want a conflict", err, kind)
 	}
 }
+
+// Versions share the names of their members: what one adds or drops is nothing to the others.
+func TestVersionsShareNames(t *testing.T) {
+	t.Parallel()
+	made := []*Document{createTest(t, 1), mustParse(t, vectors(t, "valid")["v2-minimal"])}
+	for _, base := range made {
+		for _, updates := range []string{
+			`{"action":"set-properties","updates":{"a":"1"}}`,
+			`{"action":"upgrade-format-version","format-version":3}`,
+			`{"action":"upgrade-format-version","format-version":3},{"action":"set-properties","updates":{"a":"2"}}`,
+			`{"action":"upgrade-format-version","format-version":2},` + snapshotUpdates(5, 0, 1),
+		} {
+			next := applyTest(t, base, updates)
+			made = append(made, next, applyTest(t, next, `{"action":"set-properties","updates":{"b":"3"}}`))
+		}
+	}
+	for _, d := range made {
+		checkIndex(t, d)
+	}
+}

@@ -78,11 +78,11 @@ func checkKept(t testing.TB, was, is *Document, changed ...string) {
 		gone[key] = true
 	}
 	at := 0
-	for _, m := range was.members {
-		if gone[m.key] {
+	for i, name := range was.names {
+		if gone[name] {
 			continue
 		}
-		member := was.raw[m.start:m.value.end]
+		member := was.raw[was.places[i].start:was.places[i].valueEnd]
 		found := bytes.Index(is.raw[at:], member)
 		if found < 0 {
 			t.Fatalf("%s is not in %s", member, is.raw)

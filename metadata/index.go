@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"slices"
+
 	"moorage"
 )
 
@@ -54,10 +56,13 @@ const noSnapshot = -1
 // index is what is known of a document without reading it again: the values that commits ask
 // for, and where everything else lies. Commits share what they did not change of it.
 type index struct {
-	members []jsonMember // top level, in the document's order
-	arrays  [arrayCount]list
-	refs    []ref
-	props   map[string]string // never written to
+	// names are the keys of the top level, in the document's order, and places where each member lies. Versions with the same
+	// names share them.
+	names  []string
+	places []memberPlace
+	arrays [arrayCount]list
+	refs   []ref
+	props  map[string]string // never written to
 
 	formatVersion      int
 	uuid               string // empty in a v1 table without one
@@ -76,6 +81,15 @@ type index struct {
 	snapshotAt positions
 }
 
+// memberPlace is where a member of the top level begins, at the quote of its key, and where its value lies.
+type memberPlace struct{ start, valueStart, valueEnd uint32 }
+
+func placeOf(start, valueStart, valueEnd int) memberPlace {
+	return memberPlace{uint32(start), uint32(valueStart), uint32(valueEnd)}
+}
+
+func (p memberPlace) value() extent { return extent{int(p.valueStart), int(p.valueEnd)} }
+
 // reader builds the index of a document in one pass over its bytes.
 type reader struct {
 	cursor
@@ -92,12 +106,12 @@ type reader struct {
 // read indexes the document of the reader.
 func (r *reader) read() error {
 	err := r.object(func(key []byte) error {
-		m := jsonMember{key: internKey(key), start: r.keyStart}
+		name, at := internKey(key), r.keyStart
 		r.space()
-		m.value.start = r.pos
-		err := r.member(m.key)
-		m.value.end = r.pos
-		r.members = append(r.members, m)
+		start := r.pos
+		err := r.member(name)
+		r.names = append(r.names, name)
+		r.places = append(r.places, placeOf(at, start, r.pos))
 		return err
 	})
 	if err == nil {
@@ -241,12 +255,11 @@ func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), i
 
 // find returns where the value of a top-level member lies.
 func (x *index) find(key string) (extent, bool) {
-	for i := range x.members {
-		if x.members[i].key == key {
-			return x.members[i].value, true
-		}
+	i := slices.Index(x.names, key)
+	if i < 0 {
+		return extent{}, false
 	}
-	return extent{}, false
+	return x.places[i].value(), true
 }
 
 // has tells whether there is a top-level member of that name.
@@ -258,7 +271,7 @@ func (x *index) has(key string) bool {
 // bytes is the memory that the index holds, roughly.
 func (x *index) bytes() int64 {
 	const memberBytes, refBytes, entryBytes = 48, 64, 64
-	n := int64(len(x.members))*memberBytes + x.snapshotAt.bytes()
+	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes()
 	for _, l := range x.arrays {
 		n += l.bytes()
 	}

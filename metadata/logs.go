@@ -73,7 +73,7 @@ func (b *builder) finishSnapshotLog() error {
 func (b *builder) snapshotLogTimes() []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
-		entry, _ := readSnapshotLogEntry(&cursor{raw: b.base.elementRaw(snapshotLog, e)}) // Parse has read it
+		entry, _ := readSnapshotLogEntry(reread(b.base.elementRaw(snapshotLog, e)))
 		return entry.timestampMS
 	}
 	edit := b.edits[snapshotLog]

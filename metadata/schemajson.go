@@ -23,14 +23,6 @@ type jsonField struct {
 	value jsonValue
 }
 
-// jsonMember is a member of a JSON object that is not looked into: its key, unquoted, where the
-// whole member begins (at the quote of the key) and where its value lies.
-type jsonMember struct {
-	key   string
-	start int
-	value extent
-}
-
 // jsonObject is a JSON object in its document.
 type jsonObject struct {
 	raw     []byte

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"moorage"
@@ -30,15 +31,16 @@ func (c *change) write(dst, old []byte, arrays *[arrayCount]list) []byte {
 // splicer copies a document with changes. What they do not touch is copied as it is, in runs as
 // long as possible.
 type splicer struct {
-	raw     []byte
-	members []jsonMember
-	arrays  [arrayCount]list
+	raw    []byte
+	names  []string
+	places []memberPlace
+	arrays [arrayCount]list
 }
 
 // splice returns the document after changes, with the places of its members and elements. New
 // members come last, in the order of changes.
 func (d *Document) splice(changes []change) (splicer, error) {
-	s := splicer{arrays: d.arrays}
+	s := splicer{names: slices.Clip(d.names), arrays: d.arrays}
 	size := len(d.raw)
 	for i := range changes {
 		const punctuation = len(`,"":[],`)
@@ -52,7 +54,7 @@ func (d *Document) splice(changes []change) (splicer, error) {
 			"Cannot write metadata of more than %d bytes", documentBytesMax)
 	}
 	s.raw = make([]byte, 0, size)
-	s.members = make([]jsonMember, 0, len(d.members)+len(changes))
+	s.places = make([]memberPlace, 0, len(d.places))
 	s.copyMembers(d, changes)
 	return s, nil
 }
@@ -60,30 +62,28 @@ func (d *Document) splice(changes []change) (splicer, error) {
 func (s *splicer) copyMembers(d *Document, changes []change) {
 	copied := 0                            // up to where d.raw was copied or left out
 	end := bytes.IndexByte(d.raw, '{') + 1 // after the last member that was dealt with
-	for i, m := range d.members {
-		c := findChange(changes, m.key)
+	for i, key := range d.names {
+		at, value := int(d.places[i].start), d.places[i].value()
+		c := findChange(changes, key)
 		switch {
 		case c == nil:
 			shift := len(s.raw) - copied
-			s.members = append(s.members, jsonMember{
-				m.key, m.start + shift, extent{m.value.start + shift, m.value.end + shift},
-			})
-			end = m.value.end
+			s.places = append(s.places, placeOf(at+shift, value.start+shift, value.end+shift))
+			end = value.end
 		case c.drop:
 			s.raw = append(s.raw, d.raw[copied:end]...)
-			end = m.value.end
-			if len(s.members) == 0 && i+1 < len(d.members) {
-				end = d.members[i+1].start // the comma after it goes, for there is none before
+			end = value.end
+			if len(s.places) == 0 && i+1 < len(d.places) {
+				end = int(d.places[i+1].start) // the comma after it goes, for there is none before
 			}
+			s.names = slices.Delete(slices.Clone(s.names), len(s.places), len(s.places)+1)
 			copied = end
 		default:
-			s.raw = append(s.raw, d.raw[copied:m.value.start]...)
+			s.raw = append(s.raw, d.raw[copied:value.start]...)
 			start := len(s.raw)
-			s.raw = c.write(s.raw, d.raw[m.value.start:m.value.end], &s.arrays)
-			s.members = append(s.members, jsonMember{
-				m.key, start - (m.value.start - m.start), extent{start, len(s.raw)},
-			})
-			copied, end = m.value.end, m.value.end
+			s.raw = c.write(s.raw, d.raw[value.start:value.end], &s.arrays)
+			s.places = append(s.places, placeOf(start-(value.start-at), start, len(s.raw)))
+			copied, end = value.end, value.end
 		}
 	}
 	s.raw = append(s.raw, d.raw[copied:end]...)
@@ -98,15 +98,15 @@ func (s *splicer) addMembers(d *Document, changes []change) {
 		if c.drop || d.has(c.key) {
 			continue
 		}
-		if len(s.members) > 0 {
+		if len(s.places) > 0 {
 			s.raw = append(s.raw, ',')
 		}
-		m := jsonMember{key: c.key, start: len(s.raw)}
+		at := len(s.raw)
 		s.raw = append(strconv.AppendQuote(s.raw, c.key), ':')
-		m.value.start = len(s.raw)
+		start := len(s.raw)
 		s.raw = c.write(s.raw, nil, &s.arrays)
-		m.value.end = len(s.raw)
-		s.members = append(s.members, m)
+		s.names = append(s.names, c.key)
+		s.places = append(s.places, placeOf(at, start, len(s.raw)))
 	}
 }
 

@@ -71,8 +71,8 @@ func readPartitionStatistics(c *cursor) (snapshotID int64, err error) {
 
 // statisticsPath returns the path of a statistics file or partition statistics file.
 func statisticsPath(raw []byte) (path string) {
-	c := &cursor{raw: raw}
-	_ = c.object(func(key []byte) (err error) { // Parse has read it
+	c := reread(raw)
+	_ = c.object(func(key []byte) (err error) {
 		if string(key) == "statistics-path" {
 			path, err = c.string("statistics-path")
 			return err

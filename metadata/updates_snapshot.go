@@ -91,7 +91,7 @@ type setRef struct{ ref ref }
 
 func decodeSetRef(o jsonObject) (operation, error) {
 	var u setRef
-	c := &cursor{raw: o.raw[o.at.start:o.at.end]}
+	c := reread(o.raw[o.at.start:o.at.end])
 	err := c.record(func(key []byte) (err error) {
 		if string(key) == "ref-name" {
 			u.ref.name, err = c.string("ref-name")

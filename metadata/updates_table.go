@@ -221,7 +221,7 @@ func (u removeEncryptionKey) apply(b *builder) error {
 func (b *builder) encryptionKeyIDs() func(yield func(string, func()) bool) {
 	edit := b.edit(encryptionKeys)
 	idOf := func(raw []byte) string {
-		id, _ := readEncryptionKey(&cursor{raw: raw}) // was read before
+		id, _ := readEncryptionKey(reread(raw))
 		return id
 	}
 	return func(yield func(string, func()) bool) {

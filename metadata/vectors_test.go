@@ -206,12 +206,12 @@ func TestApplyKeepsWhatItDoesNotTouch(t *testing.T) {
 		"last-sequence-number": true, "last-updated-ms": true, "next-row-id": true, "properties": true,
 		"current-snapshot-id": true, "refs": true, "snapshots": true, "snapshot-log": true, "metadata-log": true,
 	}
-	for i, m := range d.members {
-		if next.members[i].key != m.key {
-			t.Fatalf("member %d is %s, was %s", i, next.members[i].key, m.key)
+	for i, name := range d.names {
+		if next.names[i] != name {
+			t.Fatalf("member %d is %s, was %s", i, next.names[i], name)
 		}
-		if same := memberOf(next, m.key) == memberOf(d, m.key); same == changed[m.key] {
-			t.Errorf("%s: unchanged is %t: %s", m.key, same, memberOf(next, m.key))
+		if same := memberOf(next, name) == memberOf(d, name); same == changed[name] {
+			t.Errorf("%s: unchanged is %t: %s", name, same, memberOf(next, name))
 		}
 	}
 	was, is := memberOf(d, "snapshots"), memberOf(next, "snapshots")

@@ -90,7 +90,7 @@ func (d *ViewDocument) parseScalars() error {
 		return err
 	}
 	if v, ok := d.members.find(keyProperties); ok {
-		d.properties, err = (&cursor{raw: d.members.bytes(v)}).stringMap(keyProperties)
+		d.properties, err = reread(d.members.bytes(v)).stringMap(keyProperties)
 	}
 	return err
 }
