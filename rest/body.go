@@ -127,11 +127,18 @@ func (s *server) readFields(w http.ResponseWriter, r *http.Request, what string)
 }
 
 func parseFields(text []byte, what string) (*fields, error) {
-	return parseFieldsAt(text, place{what: what})
+	members, err := parseObject(text)
+	return fieldsOf(members, err, place{what: what})
 }
 
-func parseFieldsAt(text []byte, at place) (*fields, error) {
-	members, err := parseObject(text)
+// within returns the fields of an object in the text of f.
+func (f *fields) within(text []byte, at place) (*fields, error) {
+	at.outer = &f.place
+	members, err := reparseObject(text)
+	return fieldsOf(members, err, at)
+}
+
+func fieldsOf(members []member, err error, at place) (*fields, error) {
 	if err != nil {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", at, err)
 	}
@@ -216,7 +223,7 @@ func (f *fields) texts(name string) []string {
 		return nil
 	}
 	texts := []string{}
-	s := scanner{text: value}
+	s := scanner{text: value, checked: true}
 	err := s.array(0, func(element []byte) {
 		if element[0] != '"' {
 			f.fail("member %q must be an array of strings", name)
@@ -224,7 +231,7 @@ func (f *fields) texts(name string) []string {
 		}
 		texts = append(texts, string(unquote(element)))
 	})
-	f.check(func() error { return err }) // never: the body was parsed
+	f.check(func() error { return err }) // never
 	if f.failure != nil {
 		return nil
 	}
@@ -238,7 +245,7 @@ func (f *fields) textMap(name string) map[string]string {
 		return nil
 	}
 	texts := make(map[string]string)
-	s := scanner{text: value}
+	s := scanner{text: value, checked: true}
 	err := s.object(0, func(key, text []byte) {
 		if text[0] != '"' {
 			f.fail("member %q must be an object with strings as values", name)
@@ -246,7 +253,7 @@ func (f *fields) textMap(name string) map[string]string {
 		}
 		texts[string(key)] = string(unquote(text))
 	})
-	f.check(func() error { return err }) // never: the body was parsed
+	f.check(func() error { return err }) // never
 	if f.failure != nil {
 		return nil
 	}
@@ -261,16 +268,16 @@ func (f *fields) objects(name, what string, limit int) (list []*fields, length i
 		return nil, 0
 	}
 	list = []*fields{}
-	s := scanner{text: value}
+	s := scanner{text: value, checked: true}
 	err := s.array(0, func(element []byte) {
 		if length++; length > limit {
 			return
 		}
-		inner, err := parseFieldsAt(element, place{outer: &f.place, what: what, number: length})
+		inner, err := f.within(element, place{what: what, number: length})
 		f.check(func() error { return err })
 		list = append(list, inner)
 	})
-	f.check(func() error { return err }) // never: the body was parsed
+	f.check(func() error { return err }) // never
 	return list, length
 }
 
@@ -297,7 +304,7 @@ func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	if value == nil {
 		return moorage.Identifier{}
 	}
-	inner, err := parseFieldsAt(value, place{outer: &f.place, what: "member", name: member})
+	inner, err := f.within(value, place{what: "member", name: member})
 	if err != nil {
 		f.check(func() error { return err })
 		return moorage.Identifier{}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -44,8 +45,7 @@ func parseObject(text []byte) ([]member, error) {
 	if s.text[s.at] != '{' {
 		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text[s.at:]))
 	}
-	members := make([]member, 0, membersUsual)
-	err := s.object(1, func(name, value []byte) { members = append(members, member{name, value}) })
+	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +54,15 @@ func parseObject(text []byte) ([]member, error) {
 		return nil, s.errorf("unexpected text after the JSON object")
 	}
 	return members, nil
+}
+
+// reparseObject is parseObject for a text within one that parseObject has checked.
+func reparseObject(text []byte) ([]member, error) {
+	if text[0] != '{' {
+		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text))
+	}
+	s := scanner{text: text, checked: true}
+	return s.members()
 }
 
 // jsonType names the type of a value by how its text begins.
@@ -75,9 +84,17 @@ func jsonType(value []byte) string {
 
 // scanner walks through JSON text.
 type scanner struct {
-	text  []byte
-	at    int
-	names int // those of the objects that have begun and not ended
+	text    []byte
+	at      int
+	names   int  // those of the objects that have begun and not ended
+	checked bool // the text is part of one that was walked through before: it has no faults
+}
+
+// members passes over an object, and returns its members.
+func (s *scanner) members() ([]member, error) {
+	members := make([]member, 0, membersUsual)
+	err := s.object(1, func(name, value []byte) { members = append(members, member{name, value}) })
+	return members, err
 }
 
 func (s *scanner) errorf(format string, args ...any) error {
@@ -105,6 +122,10 @@ func (s *scanner) space() {
 
 // value passes over one value that stands at depth.
 func (s *scanner) value(depth int) error {
+	if s.checked {
+		s.pass()
+		return nil
+	}
 	switch c := s.peek(); {
 	case c == '{':
 		return s.object(depth, nil)
@@ -128,6 +149,43 @@ func (s *scanner) value(depth int) error {
 	return s.errorf("unexpected character %q", s.peek())
 }
 
+// pass passes over one value of a text that is checked.
+func (s *scanner) pass() {
+	depth := 0
+	for {
+		switch s.text[s.at] {
+		case '"':
+			s.passString()
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			depth--
+			s.at++
+		default: // a number or literal, or what stands between values
+			for s.at++; s.at < len(s.text) && strings.IndexByte(`"{}[],: `+"\t\r\n", s.text[s.at]) < 0; s.at++ {
+			}
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// passString passes over a string of a text that is checked.
+func (s *scanner) passString() {
+	for s.at++; ; {
+		s.at += bytes.IndexByte(s.text[s.at:], '"') + 1
+		escapes := 0
+		for s.text[s.at-2-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return
+		}
+	}
+}
+
 // object passes over an object and calls visit, if not nil, for each member.
 func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 	if depth > jsonDepthMax {
@@ -147,7 +205,9 @@ func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 		if err != nil {
 			return err
 		}
-		if names.add(name) {
+		if s.checked {
+			names.count++
+		} else if names.add(name) {
 			return s.errorf("member %q stands twice in an object", name)
 		}
 		if s.names++; s.names > jsonNamesMax {

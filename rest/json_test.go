@@ -63,6 +63,7 @@ func TestParseObjectRefuses(t *testing.T) {
 func FuzzParseObject(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `{"a":1,"b":[true,null,"x"],"c":{"d":-1.5e3}}`, `{"a":1,"a":2}`, `{"\ud83d\ude00":"\ud800"}`, `[1]`, `{"a":01}`, "{\"a\":\"\xff\"}", `{} x`, `{"a":"\u0061\/"}`,
+		`{"a":{"\"{":[1 , -2.5e+3,{"b":"\\"},[ ],"]\\\"", false ] , "c":{}},"d":[[[]],{"e":[null]}, 7 ]}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -86,8 +87,41 @@ func FuzzParseObject(f *testing.F) {
 			if string(want[string(m.name)]) != string(m.value) {
 				t.Fatalf("%q: member %q is %q, want %q", text, m.name, m.value, want[string(m.name)])
 			}
+			checkReread(t, m.value)
 		}
 	})
+}
+
+// checkReread fails unless a value of a text that was checked is read again as package encoding/json reads it.
+func checkReread(t *testing.T, value []byte) {
+	t.Helper()
+	switch value[0] {
+	case '{':
+		members, err := reparseObject(value)
+		var want map[string]json.RawMessage
+		if wantErr := json.Unmarshal(value, &want); err != nil || wantErr != nil || len(members) != len(want) {
+			t.Fatalf("%q: %d members, want %d: %v, %v", value, len(members), len(want), err, wantErr)
+		}
+		for _, m := range members {
+			if string(want[string(m.name)]) != string(m.value) {
+				t.Fatalf("%q: member %q is %q, want %q", value, m.name, m.value, want[string(m.name)])
+			}
+			checkReread(t, m.value)
+		}
+	case '[':
+		var elements, want []json.RawMessage
+		s := scanner{text: value, checked: true}
+		err := s.array(0, func(element []byte) { elements = append(elements, element) })
+		if wantErr := json.Unmarshal(value, &want); err != nil || wantErr != nil || s.at != len(value) || len(elements) != len(want) {
+			t.Fatalf("%q: %d elements up to byte %d, want %d: %v, %v", value, len(elements), s.at, len(want), err, wantErr)
+		}
+		for i, element := range elements {
+			if string(want[i]) != string(element) {
+				t.Fatalf("%q: element %d is %q, want %q", value, i, element, want[i])
+			}
+			checkReread(t, element)
+		}
+	}
 }
 
 // knownStrictness tells whether err is one of the rules that package encoding/json lacks.
