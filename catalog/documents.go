@@ -101,10 +101,6 @@ type metadataFile struct {
 // <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set
 // by the property write.metadata.path and the ending says whether the file is compressed.
 func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base string) (metadataFile, error) {
-	folder := storage.Join(document.Location(), "metadata")
-	if custom, ok := document.Property(propMetadataPath); ok && custom != "" {
-		folder = storage.Trim(custom)
-	}
 	unique, err := c.newUUID()
 	if err != nil {
 		return metadataFile{}, err
@@ -119,7 +115,13 @@ func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base
 	}
 	version := strconv.Itoa(fileVersion(base) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
-	return metadataFile{k, storage.Join(folder, name), document, store}, nil
+	location := ""
+	if folder, ok := document.Property(propMetadataPath); ok && folder != "" {
+		location = storage.Join(folder, name)
+	} else {
+		location = storage.Join(document.Location(), "metadata", name)
+	}
+	return metadataFile{k, location, document, store}, nil
 }
 
 // fileVersion returns the number that the name of a metadata file begins with, -1 if there is none.

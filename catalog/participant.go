@@ -230,7 +230,9 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 
 // batch returns what one Apply must require and write to make all of t true.
 func (t *transaction) batch() (registry.Batch, error) {
-	var merged registry.Batch
+	merged := registry.Batch{
+		Conditions: make([]registry.Condition, 0, len(t.parts)), Writes: make([]registry.Write, 0, len(t.parts)+1),
+	}
 	conditions := make(map[registry.Condition]bool, len(t.parts))
 	puts := make(map[registry.Key]registry.State, len(t.parts))
 	for _, p := range t.parts {
@@ -284,7 +286,7 @@ func (t *transaction) participants() []txlog.Participant {
 
 // files returns the metadata files that t writes.
 func (t *transaction) files() []metadataFile {
-	var files []metadataFile
+	files := make([]metadataFile, 0, len(t.parts))
 	for _, p := range t.parts {
 		if p.writes() {
 			files = append(files, p.next)

@@ -94,9 +94,10 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 	case len(changes) > TransactionChangesMax:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", len(changes), TransactionChangesMax)
 	}
-	var parts []*participant
+	parts := make([]*participant, 0, len(changes))
+	all, steps := make([]participant, len(changes)), make([]metadata.Step, len(changes)) // at once, not one by one
 	at := make(map[string]*participant, len(changes))
-	for _, change := range changes {
+	for i, change := range changes {
 		if err := change.Ident.Validate(); err != nil {
 			return nil, err
 		}
@@ -106,7 +107,8 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 		key := cacheKey(warehouse, change.Ident.Namespace, change.Ident.Name)
 		p, again := at[key]
 		if !again {
-			p = &participant{ident: change.Ident}
+			p = &all[i]
+			p.ident, p.steps = change.Ident, steps[i:i:i+1]
 			at[key] = p
 			parts = append(parts, p)
 		}
