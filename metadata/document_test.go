@@ -64,6 +64,10 @@ func applyTest(t testing.TB, d *Document, updates string) *Document {
 		t.Fatalf("%s: %v", updates, err)
 	}
 	checkIndex(t, next)
+	const slack = 100 // commas, brackets, and the keys of members that went
+	if spare := cap(next.raw) - len(next.raw); next != d && spare > slack {
+		t.Errorf("%s: %d bytes of %d are held for nothing", updates, spare, cap(next.raw))
+	}
 	return next
 }
 

@@ -186,11 +186,17 @@ func (e *listEdit) kept() iter.Seq2[int, element] {
 // len returns the number of elements after the change.
 func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }
 
-// addedBytes is an upper bound of what the change adds to the document.
-func (e *listEdit) addedBytes() int {
-	n := 0
+// growth is an upper bound of what the change adds to an array; it may be negative.
+func (e *listEdit) growth() int {
+	n := len("[]") // which may not be there yet
 	for _, added := range e.added {
 		n += len(added.raw) + len(",")
+	}
+	for i, dropped := range e.dropped {
+		if dropped {
+			old := e.base.at(i)
+			n -= int(old.end-old.start) + len(",")
+		}
 	}
 	return n
 }

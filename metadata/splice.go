@@ -15,6 +15,26 @@ type change struct {
 	value []byte    // the new value, JSON; nil if list says it
 	list  *listEdit // the change of an array
 	array arrayName
+
+	at int // which member it is, -1 if there is none; set by splice
+}
+
+// growth is an upper bound of what the change adds to the document, in which the value of its member has oldBytes, 0 if it is
+// not there. It may be negative.
+func (c *change) growth(oldBytes int) int {
+	grown := 0
+	switch {
+	case c.drop:
+		return -oldBytes
+	case c.list != nil:
+		grown = c.list.growth()
+	default:
+		grown = len(c.value) - oldBytes
+	}
+	if c.at < 0 {
+		grown += len(c.key) + len(`,"":`)
+	}
+	return grown
 }
 
 func (c *change) write(dst, old []byte, arrays *[arrayCount]list) []byte {
@@ -43,11 +63,11 @@ func (d *Document) splice(changes []change) (splicer, error) {
 	s := splicer{names: slices.Clip(d.names), arrays: d.arrays}
 	size := len(d.raw)
 	for i := range changes {
-		const punctuation = len(`,"":[],`)
-		size += len(changes[i].key) + len(changes[i].value) + punctuation
-		if l := changes[i].list; l != nil {
-			size += l.addedBytes()
+		c, oldBytes := &changes[i], 0
+		if c.at = slices.Index(d.names, c.key); c.at >= 0 {
+			oldBytes = int(d.places[c.at].valueEnd - d.places[c.at].valueStart)
 		}
+		size += c.growth(oldBytes)
 	}
 	if size > documentBytesMax {
 		return s, moorage.Errorf(moorage.KindTooLarge,
@@ -62,9 +82,9 @@ func (d *Document) splice(changes []change) (splicer, error) {
 func (s *splicer) copyMembers(d *Document, changes []change) {
 	copied := 0                            // up to where d.raw was copied or left out
 	end := bytes.IndexByte(d.raw, '{') + 1 // after the last member that was dealt with
-	for i, key := range d.names {
+	for i := range d.names {
 		at, value := int(d.places[i].start), d.places[i].value()
-		c := findChange(changes, key)
+		c := changeAt(changes, i)
 		switch {
 		case c == nil:
 			shift := len(s.raw) - copied
@@ -87,15 +107,15 @@ func (s *splicer) copyMembers(d *Document, changes []change) {
 		}
 	}
 	s.raw = append(s.raw, d.raw[copied:end]...)
-	s.addMembers(d, changes)
+	s.addMembers(changes)
 	s.raw = append(s.raw, d.raw[end:]...)
 }
 
-// addMembers appends the members that d does not have.
-func (s *splicer) addMembers(d *Document, changes []change) {
+// addMembers appends the members that are new.
+func (s *splicer) addMembers(changes []change) {
 	for i := range changes {
 		c := &changes[i]
-		if c.drop || d.has(c.key) {
+		if c.drop || c.at >= 0 {
 			continue
 		}
 		if len(s.places) > 0 {
@@ -110,9 +130,10 @@ func (s *splicer) addMembers(d *Document, changes []change) {
 	}
 }
 
-func findChange(changes []change, key string) *change {
+// changeAt returns the change of a member, nil if it stays.
+func changeAt(changes []change, member int) *change {
 	for i := range changes {
-		if changes[i].key == key {
+		if changes[i].at == member {
 			return &changes[i]
 		}
 	}
