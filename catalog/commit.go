@@ -243,14 +243,14 @@ func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadat
 
 // move is what one Apply must require and write to make a pointer name another version.
 type move struct {
-	batch registry.Batch    // its first write is that of the pointer
-	to    *registry.Pointer // what that one writes
+	batch registry.Batch // its first write is that of the pointer
+	to    *resolved      // what that one makes of it, without the record
 }
 
 // planMove returns the move to next, which was built on base, the current version.
 func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
-	pointer := new(registry.Pointer)
-	*pointer = found.pointer
+	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place, before: found.pointer.MetadataLocation}
+	pointer := &to.pointer
 	pointer.MetadataLocation = next.location
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	conditions := []registry.Condition{unchangedSince(found.record)}
@@ -265,7 +265,7 @@ func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, 
 			func(kept string) bool { return kept == moved.normalised }), moved.normalised)
 	}
 	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
-	return move{registry.Batch{Conditions: conditions, Writes: writes}, pointer}, err
+	return move{registry.Batch{Conditions: conditions, Writes: writes}, to}, err
 }
 
 // claimMove plans the claim of a location that set-location asked for; the old one is kept.

@@ -149,6 +149,7 @@ func (s lockScope) paths(level locks.Level) []locks.Path {
 			paths = append(paths, locks.NamespacePath(name.Warehouse, name.Namespace).Shard(registry.Shard(name.Name)))
 		}
 	case locks.LevelPointer:
+		paths = make([]locks.Path, 0, len(s.pointers))
 		for _, id := range s.pointers {
 			paths = append(paths, locks.Pointer(s.warehouse, id.String()))
 		}

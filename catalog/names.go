@@ -19,7 +19,11 @@ type resolved struct {
 	storage storage.Store
 	place   storage.Place // that storage reaches, as the warehouse has it
 	before  string        // the metadata location that this node replaced by the pointer's; empty if it did not
+	kept    *keptName     // where names keeps what the name led to; nil if it was not found by its name
 }
+
+// keptName is where names keeps what one name led to last.
+type keptName = atomic.Pointer[resolved]
 
 // isIn tells whether r is in the warehouse; nil is nowhere. Who may change a table or view by its uuid alone, whatever it
 // is called by now, may do so in the warehouse only in which it was asked for.
@@ -31,11 +35,11 @@ func (r *resolved) isIn(warehouse string) bool {
 // pointer again: the record says itself what it is called and whether it is live, so a name
 // that is remembered wrongly is noticed. A value is replaced in its place: to put one into the cache costs more.
 type names struct {
-	cache *otter.Cache[string, *atomic.Pointer[resolved]]
+	cache *otter.Cache[string, *keptName]
 }
 
 func newNames() *names {
-	return &names{otter.Must(&otter.Options[string, *atomic.Pointer[resolved]]{MaximumSize: namesMax})}
+	return &names{otter.Must(&otter.Options[string, *keptName]{MaximumSize: namesMax})}
 }
 
 func nameKey(ident moorage.Identifier) string {
@@ -44,35 +48,41 @@ func nameKey(ident moorage.Identifier) string {
 
 // get returns what ident led to when it was asked for last.
 func (n *names) get(ident moorage.Identifier) (*resolved, bool) {
-	place, ok := n.cache.GetIfPresent(nameKey(ident))
+	kept, ok := n.cache.GetIfPresent(nameKey(ident))
 	if !ok {
 		return nil, false
 	}
-	return place.Load(), true
+	return kept.Load(), true
 }
 
+// set keeps found, which nobody else has yet, as what ident leads to.
 func (n *names) set(ident moorage.Identifier, found *resolved) {
 	key := nameKey(ident)
-	place, ok := n.cache.GetIfPresent(key)
-	if ok {
-		place.Store(found)
-		return
+	kept, ok := n.cache.GetIfPresent(key)
+	if !ok {
+		kept = new(keptName)
 	}
-	place = new(atomic.Pointer[resolved])
-	place.Store(found)
-	n.cache.Set(key, place)
+	found.kept = kept
+	kept.Store(found)
+	if !ok {
+		n.cache.Set(key, kept)
+	}
 }
 
 func (n *names) forget(ident moorage.Identifier) { n.cache.Invalidate(nameKey(ident)) }
 
-// moved notes that this node moved a pointer, which was as found says, to another version, by a write that got the ETag etag:
-// known by its ETag when it is read next, it need not be decoded. The document that was replaced is kept for those who have
+// moved notes that this node moved a pointer, from how found has it to how to does, by a write that got the ETag etag: known by its
+// ETag when it is read next, it need not be decoded. The document that was replaced is kept for those who have
 // just read the pointer; the one before it is not needed any more, and on a busy table would soon be one of many.
-func (c *Catalog) moved(found *resolved, to *registry.Pointer, write registry.Write, etag registry.ETag) {
-	record := registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
-	c.names.set(to.Identifier(), &resolved{record, *to, found.storage, found.place, found.pointer.MetadataLocation})
+func (c *Catalog) moved(found, to *resolved, write registry.Write, etag registry.ETag) {
+	to.record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
+	if to.kept = found.kept; to.kept != nil { // a move leaves the name as it is
+		to.kept.Store(to)
+	} else {
+		c.names.set(to.pointer.Identifier(), to)
+	}
 	if found.before != "" {
-		c.documents.forget(kindOf(*to), found.before)
+		c.documents.forget(kindOf(to.pointer), found.before)
 	}
 }
 

@@ -41,7 +41,7 @@ type participant struct {
 	batch registry.Batch // what makes next the current version
 
 	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
-	to      *registry.Pointer
+	to      *resolved
 	toWrite int
 }
 

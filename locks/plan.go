@@ -68,7 +68,8 @@ func (g Grant) String() string { return g.Mode.String() + " " + g.Path.String() 
 // implies for it; what lies below a path in mode R or W is left out, because that mode covers it. A
 // request with a zero Path is a mistake of the programmer, and panics.
 func Plan(request Request) []Grant {
-	modes := make(map[Path]Mode)
+	const aboveUsual = 2
+	modes := make(map[Path]Mode, len(request.Reads)+len(request.Writes)+aboveUsual)
 	add := func(path Path, own, above Mode) {
 		if path.IsZero() {
 			panic("locks: request for the zero Path")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -117,11 +118,18 @@ func appendHex(dst []byte, bits [16]byte) []byte {
 	return append(hex.AppendEncode(append(dst, '"'), bits[:]), '"')
 }
 
+// plain tells which bytes stand for themselves in a string.
+var plain = func() (plain [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		plain[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return plain
+}()
+
 // AppendText appends text as a string.
 func AppendText(dst []byte, text string) []byte {
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c < ' ', c >= utf8.RuneSelf, c == '"', c == '\\', c == '<', c == '>', c == '&':
+		if !plain[text[i]] {
 			literal, _ := json.Marshal(text) // a string always has a JSON form
 			return append(dst, literal...)
 		}

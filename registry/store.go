@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -340,8 +341,8 @@ func (b Batch) Seal(etags []ETag) (Batch, error) {
 	}
 	key := ChangeKey(change.ID)
 	sealed := Batch{
-		Conditions: append(b.Conditions[:len(b.Conditions):len(b.Conditions)], Absent(key)),
-		Writes:     append(b.Writes[:len(b.Writes):len(b.Writes)], Put(key, StateNone, value)),
+		Conditions: slices.Concat(b.Conditions, []Condition{Absent(key)}),
+		Writes:     slices.Concat(b.Writes, []Write{Put(key, StateNone, value)}),
 		Change:     &change,
 	}
 	return sealed, nil
