@@ -157,10 +157,28 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 	return nil
 }
 
-// buildParticipants checks what each table must be like and builds what it is to be, against what was read: as many at a
-// time as there are processors, because that is work rather than waiting, each in a goroutine that goes from one to the next, because the
-// stack that building needs grows once then. The error is that of the first table, in the order of the
-// request, that fails.
+const (
+	// builderBytes is for how much metadata another goroutine is worth while: copied in some hundred microseconds, after which
+	// another processor may have woken up.
+	builderBytes = 2 << 20
+	// buildBytes is what building any version costs, as metadata that is copied in the same time.
+	buildBytes = 64 << 10
+)
+
+// builders returns in how many goroutines the versions of t are built: that is work rather than waiting.
+func (t *transaction) builders() int {
+	bytes := buildBytes * len(t.parts)
+	for _, p := range t.parts {
+		if p.base != nil {
+			bytes += len(p.base.Raw())
+		}
+	}
+	return min(runtime.GOMAXPROCS(0), len(t.parts), 1+bytes/builderBytes)
+}
+
+// buildParticipants checks what each table must be like and builds what it is to be, against what was read, in goroutines that go
+// from one to the next, because the stack that building needs grows once then. The error is that of the first table, in the order
+// of the request, that fails.
 func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 	failures := make([]error, len(t.parts))
 	var failed atomic.Bool
@@ -178,7 +196,7 @@ func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(t.parts)) - 1 {
+	for range t.builders() - 1 {
 		others.Go(build)
 	}
 	build()
