@@ -367,13 +367,18 @@ func (b *builder) propertiesJSON() []byte {
 	c := reread(b.base.raw[at.start:at.end])
 	const growth = 128 // as much as most updates add
 	out := append(make([]byte, 0, len(c.raw)+growth), '{')
+	stayed := 0
 	if len(c.raw) > 0 {
 		c.object(func(key []byte) error { //nolint:errcheck // Parse has read it
 			start := c.keyStart
 			c.space()
 			valueAt := c.pos
 			err := c.skip()
-			switch value, stays := b.props[string(key)]; {
+			value, stays := b.props[string(key)]
+			if stays {
+				stayed++
+			}
+			switch {
 			case !stays:
 			case value == b.base.props[string(key)]:
 				out = append(append(out, c.raw[start:c.pos]...), ',')
@@ -383,7 +388,7 @@ func (b *builder) propertiesJSON() []byte {
 			return err
 		})
 	}
-	for _, key := range b.newProperties() {
+	for _, key := range b.newProperties(len(b.props) - stayed) {
 		out = append(appendQuoted(append(appendQuoted(out, key), ':'), b.props[key]), ',')
 	}
 	if last := len(out) - 1; out[last] == ',' {
@@ -392,9 +397,12 @@ func (b *builder) propertiesJSON() []byte {
 	return append(out, '}')
 }
 
-// newProperties returns the names of the properties that the base does not have, in their order.
-func (b *builder) newProperties() []string {
-	var names []string
+// newProperties returns the names of the properties that the base does not have, which are count, in their order.
+func (b *builder) newProperties(count int) []string {
+	if count == 0 {
+		return nil
+	}
+	names := make([]string, 0, count)
 	for name := range b.props {
 		if _, was := b.base.props[name]; !was {
 			names = append(names, name)

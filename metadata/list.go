@@ -223,20 +223,15 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 			i++
 			continue
 		}
-		first := i
-		for i < e.base.len() && !e.dropped[i] {
-			i++
-		}
 		if len(elements) > 0 {
 			dst = append(dst, ',')
 		}
-		start, end := e.base.at(first).start, e.base.at(i-1).end
+		start, end := e.base.at(i).start, uint32(0)
 		shift := uint32(len(dst)-origin) - start // wraps around where the run moves left
-		for _, kept := range e.base.all(first) {
-			if kept.start >= end {
-				break
-			}
+		for ; i < e.base.len() && !e.dropped[i]; i++ {
+			kept := e.base.at(i)
 			elements = append(elements, element{kept.id, kept.start + shift, kept.end + shift})
+			end = kept.end
 		}
 		dst = append(dst, old[start:end]...)
 	}

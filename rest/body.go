@@ -91,7 +91,12 @@ type fields struct {
 	place   place // for messages
 	members []member
 	failure error
+
+	room [membersUsual]member // for members
 }
+
+// membersUsual is how many members objects of requests seldom exceed.
+const membersUsual = 4
 
 // place says what an object is and, if it is a part of another, what that one is. It is put into words only where
 // something is wrong.
@@ -127,22 +132,22 @@ func (s *server) readFields(w http.ResponseWriter, r *http.Request, what string)
 }
 
 func parseFields(text []byte, what string) (*fields, error) {
-	members, err := parseObject(text)
-	return fieldsOf(members, err, place{what: what})
+	f := &fields{place: place{what: what}}
+	return f.parse(parseObject, text)
 }
 
 // within returns the fields of an object in the text of f.
 func (f *fields) within(text []byte, at place) (*fields, error) {
 	at.outer = &f.place
-	members, err := reparseObject(text)
-	return fieldsOf(members, err, at)
+	inner := &fields{place: at}
+	return inner.parse(reparseObject, text)
 }
 
-func fieldsOf(members []member, err error, at place) (*fields, error) {
-	if err != nil {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", at, err)
+func (f *fields) parse(read func(dst []member, text []byte) ([]member, error), text []byte) (_ *fields, err error) {
+	if f.members, err = read(f.room[:0], text); err != nil {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, err)
 	}
-	return &fields{place: at, members: members}, nil
+	return f, nil
 }
 
 func (f *fields) fail(format string, args ...any) {

@@ -25,15 +25,12 @@ type member struct {
 	name, value []byte
 }
 
-// membersUsual is how many members objects of requests seldom exceed.
-const membersUsual = 4
-
-// parseObject checks that text is one JSON object and nothing else, and returns its members
+// parseObject checks that text is one JSON object and nothing else, and appends its members to dst,
 // in their order. It is stricter than package encoding/json, because members of the body are
 // kept as they are and given to readers who may differ in how they read them: a name may not
 // stand twice in an object, text must be UTF-8 without lone surrogates, and depth and the number of members are bounded.
 // It makes no copy of values.
-func parseObject(text []byte) ([]member, error) {
+func parseObject(dst []member, text []byte) ([]member, error) {
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("it is not valid UTF-8")
 	}
@@ -45,7 +42,7 @@ func parseObject(text []byte) ([]member, error) {
 	if s.text[s.at] != '{' {
 		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text[s.at:]))
 	}
-	members, err := s.members()
+	members, err := s.members(dst)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +54,12 @@ func parseObject(text []byte) ([]member, error) {
 }
 
 // reparseObject is parseObject for a text within one that parseObject has checked.
-func reparseObject(text []byte) ([]member, error) {
+func reparseObject(dst []member, text []byte) ([]member, error) {
 	if text[0] != '{' {
 		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text))
 	}
 	s := scanner{text: text, checked: true}
-	return s.members()
+	return s.members(dst)
 }
 
 // jsonType names the type of a value by how its text begins.
@@ -90,11 +87,10 @@ type scanner struct {
 	checked bool // the text is part of one that was walked through before: it has no faults
 }
 
-// members passes over an object, and returns its members.
-func (s *scanner) members() ([]member, error) {
-	members := make([]member, 0, membersUsual)
-	err := s.object(1, func(name, value []byte) { members = append(members, member{name, value}) })
-	return members, err
+// members passes over an object, and appends its members to dst.
+func (s *scanner) members(dst []member) ([]member, error) {
+	err := s.object(1, func(name, value []byte) { dst = append(dst, member{name, value}) })
+	return dst, err
 }
 
 func (s *scanner) errorf(format string, args ...any) error {

@@ -15,7 +15,7 @@ func TestParseObject(t *testing.T) {
 		{`{"a":-0.5e+10,"b":0,"c":1E9}`, `a=-0.5e+10 b=0 c=1E9`}, {`{"\u0061\n":"\ud83d\ude00"}`, "a\n=\"\\ud83d\\ude00\""},
 		{`{"a":{"x":1},"b":{"x":1}}`, `a={"x":1} b={"x":1}`}, {`{"":true,"A":false}`, `=true A=false`}, {`{"a":9223372036854775808}`, `a=9223372036854775808`},
 	} {
-		members, err := parseObject([]byte(row.text))
+		members, err := parseObject(nil, []byte(row.text))
 		var got []string
 		for _, m := range members {
 			got = append(got, string(m.name)+"="+string(m.value))
@@ -46,14 +46,14 @@ func TestParseObjectRefuses(t *testing.T) {
 		`{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1 2]}`, `{"a":[1}`, `{"a":[`, `{"a":` + strings.Repeat("[", jsonDepthMax) + strings.Repeat("]", jsonDepthMax) + `}`,
 		strings.Repeat(`{"a":`, 100_000), `{"a":` + strings.Repeat(`[`, 100_000),
 	} {
-		if members, err := parseObject([]byte(text)); err == nil {
+		if members, err := parseObject(nil, []byte(text)); err == nil {
 			t.Errorf("%.60q: %v", text, members)
 		}
 	}
 	for _, text := range []string{
 		wide(16, `"x":1`), wide(40, `"x":1`), `{"a":` + strings.Repeat("[", jsonDepthMax-1) + strings.Repeat("]", jsonDepthMax-1) + `}`,
 	} {
-		if _, err := parseObject([]byte(text)); err != nil {
+		if _, err := parseObject(nil, []byte(text)); err != nil {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzParseObject(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		members, err := parseObject(text)
+		members, err := parseObject(nil, text)
 		var want map[string]json.RawMessage
 		wantErr := json.Unmarshal(text, &want)
 		if err == nil && (wantErr != nil || want == nil) {
@@ -97,7 +97,7 @@ func checkReread(t *testing.T, value []byte) {
 	t.Helper()
 	switch value[0] {
 	case '{':
-		members, err := reparseObject(value)
+		members, err := reparseObject(nil, value)
 		var want map[string]json.RawMessage
 		if wantErr := json.Unmarshal(value, &want); err != nil || wantErr != nil || len(members) != len(want) {
 			t.Fatalf("%q: %d members, want %d: %v, %v", value, len(members), len(want), err, wantErr)
@@ -158,7 +158,7 @@ func TestParseObjectBoundsMembers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := parseObject([]byte(row.text)); (err != nil) != row.fails {
+			if _, err := parseObject(nil, []byte(row.text)); (err != nil) != row.fails {
 				t.Errorf("got error %v", err)
 			}
 		})
