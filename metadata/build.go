@@ -284,7 +284,7 @@ func (b *builder) changes() []change {
 		}
 	}
 	num := func(key string, was, is int64) {
-		if was != is || !old.has(key) {
+		if was != is { // what is the same is there: the base spells it out
 			changes = append(changes, intChange(key, is))
 		}
 	}

@@ -58,10 +58,12 @@ func (d *Document) heads() map[int64]bool {
 func (d *Document) CostBytes() int64 {
 	const fixed = 1024
 	cost := fixed + 2*int64(len(d.raw)) + d.index.bytes()
-	heads := d.heads()
-	for _, e := range d.arrays[snapshots].all(0) {
-		if !heads[e.id] {
-			cost -= int64(e.end - e.start)
+	if d.arrays[snapshots].len() > 0 {
+		heads := d.heads()
+		for _, e := range d.arrays[snapshots].all(0) {
+			if !heads[e.id] {
+				cost -= int64(e.end - e.start)
+			}
 		}
 	}
 	if d.canonical != nil {

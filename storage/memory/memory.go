@@ -58,26 +58,32 @@ func (s *Store) Within(roots []string) (*Store, error) {
 
 // Create writes a new file.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
-	name, err := s.locate(ctx, location)
-	if err != nil {
-		return err
-	}
-	s.files.mu.Lock()
-	defer s.files.mu.Unlock()
-	if _, ok := s.files.byName[name]; ok {
-		return fmt.Errorf("%w: %s", storage.ErrExists, location)
-	}
-	s.files.byName[name] = file{body, s.files.now()}
-	return nil
+	return s.CreateAll(ctx, []storage.File{{Location: location, Body: body}})[0]
 }
 
 // CreateAll writes new files.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
-	for i, file := range files {
-		failures[i] = s.Create(ctx, file.Location, file.Body)
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	now := s.files.now()
+	for i, created := range files {
+		failures[i] = s.createLocked(ctx, created.Location, file{created.Body, now})
 	}
 	return failures
+}
+
+// createLocked writes a new file. The files' mu must be held.
+func (s *Store) createLocked(ctx context.Context, location string, created file) error {
+	name, err := s.locate(ctx, location)
+	if err != nil {
+		return err
+	}
+	if _, ok := s.files.byName[name]; ok {
+		return fmt.Errorf("%w: %s", storage.ErrExists, location)
+	}
+	s.files.byName[name] = created
+	return nil
 }
 
 // Open returns the content of a file.
