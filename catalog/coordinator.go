@@ -171,6 +171,9 @@ func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
 
 // write stores files: together where their storage can do that, several at a time where it cannot.
 func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
+	if batcher, ok := files[0].storage.(storage.Batcher); ok && inOneStore(files) {
+		return o.writeTogether(ctx, batcher, files)
+	}
 	together := make(map[storage.Batcher][]metadataFile)
 	var others []metadataFile
 	for _, file := range files {
@@ -179,11 +182,6 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 			continue
 		}
 		others = append(others, file)
-	}
-	if len(others) == 0 && len(together) == 1 { // as nearly always: all are in the storage of one warehouse
-		for batcher, files := range together {
-			return o.writeTogether(ctx, batcher, files)
-		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
@@ -194,6 +192,11 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 		group.Go(func() error { return o.writeTogether(ctx, batcher, files) })
 	}
 	return group.Wait()
+}
+
+// inOneStore tells whether all of files are in the storage of the first, as nearly always: it is that of their warehouse.
+func inOneStore(files []metadataFile) bool {
+	return !slices.ContainsFunc(files, func(file metadataFile) bool { return file.storage != files[0].storage })
 }
 
 // writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.

@@ -150,8 +150,9 @@ func (s lockScope) paths(level locks.Level) []locks.Path {
 		}
 	case locks.LevelPointer:
 		paths = make([]locks.Path, 0, len(s.pointers))
+		warehouse := locks.Warehouse(s.warehouse)
 		for _, id := range s.pointers {
-			paths = append(paths, locks.Pointer(s.warehouse, id.String()))
+			paths = append(paths, warehouse.Pointer(id.String()))
 		}
 	}
 	return paths

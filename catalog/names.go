@@ -113,8 +113,7 @@ func (c *Catalog) resolve(ctx context.Context, k *kind, ident moorage.Identifier
 // resolveTables is resolve for several tables, with one read for all that were found before, as of one moment.
 func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier) ([]*resolved, error) {
 	found := make([]*resolved, len(idents))
-	var known []*resolved
-	var places []int
+	known, places := make([]*resolved, 0, len(idents)), make([]int, 0, len(idents))
 	for i, ident := range idents {
 		if hit, ok := c.names.get(ident); ok && aTable.isOf(hit.pointer) {
 			known, places = append(known, hit), append(places, i)

@@ -150,7 +150,7 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 // lockTransaction takes the locks of all tables of t that there are: at once or, if the catalog's transactions wait for
 // locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first.
 func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Hold, error) {
-	scope := lockScope{warehouse: t.warehouse}
+	scope := lockScope{warehouse: t.warehouse, pointers: make([]registry.ID, 0, len(t.parts))}
 	for _, p := range t.parts {
 		if !p.create {
 			scope.pointers = append(scope.pointers, p.found.pointer.ID)
@@ -176,7 +176,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 func (t *transaction) heldTable(conflict error) string {
 	if held, ok := errors.AsType[*locks.ConflictError](conflict); ok {
 		for _, p := range t.parts {
-			if !p.create && held.Blocked.Path == locks.Pointer(t.warehouse, p.found.pointer.ID.String()) {
+			if !p.create && held.Blocked.Path == locks.Warehouse(t.warehouse).Pointer(p.found.pointer.ID.String()) {
 				return "the table " + p.ident.String()
 			}
 		}

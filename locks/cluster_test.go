@@ -134,7 +134,7 @@ func TestHeartbeatsPaused(t *testing.T) {
 			config.Name, config.Observer, config.Logger = "paused", &seen, slog.New(slog.NewTextHandler(&logs, nil))
 		})
 		began := time.Now()
-		hold := mustAcquire(t, node, writes(shard(1), locks.Pointer("wh", "1")))
+		hold := mustAcquire(t, node, writes(shard(1), locks.Warehouse("wh").Pointer("1")))
 		c.cutOff("Renew")
 		<-hold.Context().Done()
 		mustBeLost(t, hold)

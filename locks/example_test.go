@@ -14,7 +14,7 @@ func Example() {
 	manager := locks.NewLocal(locks.LocalConfig{})
 	timeouts := locks.NewTimeouts()
 	ns := locks.NamespacePath("sales", moorage.Namespace{"eu", "orders"})
-	rename := locks.Request{Writes: []locks.Path{ns.Shard(11), ns.Shard(4), locks.Pointer("sales", "0f7c")}}
+	rename := locks.Request{Writes: []locks.Path{ns.Shard(11), ns.Shard(4), locks.Warehouse("sales").Pointer("0f7c")}}
 
 	hold, err := manager.Acquire(context.Background(), rename, locks.Options{Timeout: timeouts.Structural})
 	if err != nil {
@@ -26,7 +26,7 @@ func Example() {
 	for _, grant := range locks.Plan(rename) {
 		fmt.Println(grant)
 	}
-	transaction := locks.Request{Writes: []locks.Path{locks.Pointer("sales", "0f7c")}}
+	transaction := locks.Request{Writes: []locks.Path{locks.Warehouse("sales").Pointer("0f7c")}}
 	_, err = manager.Acquire(context.Background(), transaction, locks.Options{NonBlocking: true})
 	fmt.Println(errors.Is(err, locks.ErrConflict), err)
 	// Output:

@@ -169,7 +169,7 @@ func TestLocalObserver(t *testing.T) {
 			}
 			watcher.events = nil
 		}
-		shard, pointer := Warehouse("wh").Namespace("ns").Shard(1), Pointer("wh", "1")
+		shard, pointer := Warehouse("wh").Namespace("ns").Shard(1), Warehouse("wh").Pointer("1")
 		both := Request{Writes: []Path{shard, pointer}}
 
 		first, err := l.Acquire(t.Context(), both, Options{})

@@ -57,9 +57,14 @@ func NamespacePath(warehouse string, ns moorage.Namespace) Path {
 	return path
 }
 
-// Pointer returns the path of a pointer. Pointers stand beside the namespaces, not below them, because a
+// Pointer returns the path of a pointer of the warehouse p. Pointers stand beside the namespaces, not below them, because a
 // pointer stays itself when its table is renamed.
-func Pointer(warehouse, id string) Path { return Warehouse(warehouse).child("@", id) }
+func (p Path) Pointer(id string) Path {
+	if p.Level() != LevelWarehouse {
+		panic(fmt.Sprintf("locks: %s %q has no pointers", p.Level(), p.text))
+	}
+	return p.child("@", id)
+}
 
 // Namespace returns the path of the namespace called level directly below p, which must be a warehouse or
 // a namespace.

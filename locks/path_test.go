@@ -28,7 +28,7 @@ func TestPathString(t *testing.T) {
 		{"namespace without a name", locks.Warehouse("wh").Namespace(""), "/wh/", locks.LevelNamespace},
 		{"first shard", locks.NamespacePath("wh", ns).Shard(0), "/wh/a/b/#0", locks.LevelShard},
 		{"last shard", locks.NamespacePath("wh", ns).Shard(15), "/wh/a/b/#f", locks.LevelShard},
-		{"pointer", locks.Pointer("wh", "0a1b"), "/wh/@0a1b", locks.LevelPointer},
+		{"pointer", locks.Warehouse("wh").Pointer("0a1b"), "/wh/@0a1b", locks.LevelPointer},
 		{"namespace like a shard", locks.Warehouse("wh").Namespace("#3"), "/wh/%233", locks.LevelNamespace},
 		{"namespace like a pointer", locks.Warehouse("wh").Namespace("@x"), "/wh/%40x", locks.LevelNamespace},
 		{"namespace like two", locks.Warehouse("wh").Namespace("a/b"), "/wh/a%2Fb", locks.LevelNamespace},
@@ -67,7 +67,7 @@ func TestPathUnambiguous(t *testing.T) {
 		add(locks.Warehouse(warehouse), fmt.Sprintf("warehouse %q", warehouse))
 		add(locks.Warehouse(warehouse).Shard(0), fmt.Sprintf("shard 0 of warehouse %q", warehouse))
 		for _, name := range names {
-			add(locks.Pointer(warehouse, name), fmt.Sprintf("pointer %q %q", warehouse, name))
+			add(locks.Warehouse(warehouse).Pointer(name), fmt.Sprintf("pointer %q %q", warehouse, name))
 			one := locks.Warehouse(warehouse).Namespace(name)
 			add(one, fmt.Sprintf("namespace %q %q", warehouse, name))
 			add(one.Shard(0), fmt.Sprintf("shard 0 of %q %q", warehouse, name))
@@ -115,10 +115,11 @@ func TestPathMistakesPanic(t *testing.T) {
 	warehouse := locks.Warehouse("wh")
 	for name, mistake := range map[string]func(){
 		"namespace below a shard":   func() { warehouse.Shard(1).Namespace("a") },
-		"namespace below a pointer": func() { locks.Pointer("wh", "x").Namespace("a") },
+		"namespace below a pointer": func() { locks.Warehouse("wh").Pointer("x").Namespace("a") },
 		"namespace below nothing":   func() { locks.Path{}.Namespace("a") },
 		"shard of a shard":          func() { warehouse.Shard(1).Shard(1) },
-		"shard of a pointer":        func() { locks.Pointer("wh", "x").Shard(1) },
+		"pointer of a namespace":    func() { warehouse.Namespace("a").Pointer("x") },
+		"shard of a pointer":        func() { locks.Warehouse("wh").Pointer("x").Shard(1) },
 		"shard beyond the last":     func() { warehouse.Shard(locks.Shards) },
 		"plan of the zero path":     func() { locks.Plan(locks.Request{Reads: []locks.Path{{}}}) },
 	} {

@@ -13,7 +13,7 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	warehouse := locks.Warehouse("wh")
 	ns := locks.NamespacePath("wh", moorage.Namespace{"a", "b"})
-	pointer := locks.Pointer("wh", "1")
+	pointer := locks.Warehouse("wh").Pointer("1")
 	type paths = []locks.Path
 	for _, test := range []struct {
 		name    string

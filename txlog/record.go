@@ -88,6 +88,9 @@ func appendParticipant(dst []byte, p Participant) []byte {
 // Surplus returns the files that no pointer ever named or, if the transaction is not committed, ever will: Files
 // without Published, in their order.
 func (t Transaction) Surplus() []string {
+	if slices.Equal(t.Files, t.Published) { // as nearly always: it was built once
+		return nil
+	}
 	published := make(map[string]bool, len(t.Published))
 	for _, file := range t.Published {
 		published[file] = true

@@ -102,7 +102,7 @@ func TestLockMetrics(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	observer := newLockMetrics(metrics)
 	manager := locks.NewLocal(locks.LocalConfig{Observer: observer})
-	request := locks.Request{Writes: []locks.Path{locks.Pointer("w", "1")}}
+	request := locks.Request{Writes: []locks.Path{locks.Warehouse("w").Pointer("1")}}
 	hold, err := manager.Acquire(t.Context(), request, locks.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestRecorderCalls(t *testing.T) {
 	t.Parallel()
 	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 	ns := locks.Warehouse("wh").Namespace("ns")
-	rename := locks.Request{Writes: []locks.Path{ns.Shard(3), locks.Pointer("wh", "1")}, Reads: []locks.Path{ns.Shard(2)}}
+	rename := locks.Request{Writes: []locks.Path{ns.Shard(3), locks.Warehouse("wh").Pointer("1")}, Reads: []locks.Path{ns.Shard(2)}}
 	hold, err := recorder.Acquire(t.Context(), rename, locks.Options{})
 	if err != nil {
 		t.Fatal(err)

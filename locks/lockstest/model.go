@@ -22,7 +22,7 @@ func tree() []place {
 
 	w := locks.Warehouse("w")
 	add(w, "w")
-	add(locks.Pointer("w", "1"), "w", "pointer 1")
+	add(locks.Warehouse("w").Pointer("1"), "w", "pointer 1")
 	for _, name := range []string{"a", "#1"} {
 		ns := w.Namespace(name)
 		add(ns, "w", name)

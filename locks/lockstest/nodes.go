@@ -111,7 +111,7 @@ func testNodesLineage(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 
 // A non-blocking Acquire is refused at once, names the lock, and leaves nothing behind.
 func testNodesNonBlocking(t *testing.T, c NodesConfig, nodes []locks.Manager) {
-	pointer := func(id string) locks.Path { return locks.Pointer("wh", id) }
+	pointer := func(id string) locks.Path { return locks.Warehouse("wh").Pointer(id) }
 	holder := acquire(t, nodes[0], write(pointer("2")))
 	refused := try(t.Context(), nodes[1], write(pointer("1"), pointer("2"), pointer("3")), locks.Options{NonBlocking: true})
 	if !refused.isDone() || refused.took != 0 {
