@@ -72,8 +72,8 @@ type checker struct {
 	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
 	unfinished map[registry.ID]bool // transactions
 	tasks      map[registry.Key]bool
-	unreadable map[registry.Key]error       // why; but for transactions and tasks
-	callers    map[registry.ID]registry.Key // of pointers that cannot be read, the entries
+	unreadable map[registry.Key]error        // why; but for transactions
+	callers    map[registry.Key]registry.Key // of pointers that cannot be read, the entries
 }
 
 type namespaceAt struct {
@@ -109,7 +109,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		unfinished: map[registry.ID]bool{},
 		tasks:      map[registry.Key]bool{},
 		unreadable: map[registry.Key]error{},
-		callers:    map[registry.ID]registry.Key{},
+		callers:    map[registry.Key]registry.Key{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	if err := k.transactions(ctx); err != nil {
@@ -219,8 +219,8 @@ func (k *checker) entry(record registry.Record) {
 	if !ok || !k.identifies(record, value.Pointer) {
 		return
 	}
-	if k.hidden(registry.PointerKey(value.Pointer)) {
-		k.callers[value.Pointer] = record.Key
+	if named := registry.PointerKey(value.Pointer); k.hidden(named) {
+		k.callers[named] = record.Key
 		return
 	}
 	pointer, ok := k.pointers[value.Pointer]
@@ -296,7 +296,7 @@ func (k *checker) task(record registry.Record) {
 	k.tasks[record.Key] = true
 	value, err := readTask(record)
 	if err != nil {
-		k.problem("%s cannot be read: %s (%s; see moorage recover)", record.Key, err, k.owner(record.Key))
+		k.unreadable[record.Key] = err
 		return
 	}
 	if record.State == registry.StateBlocked {
@@ -314,21 +314,6 @@ func (k *checker) task(record registry.Record) {
 	if pointer, ok := k.pointers[value.Pointer]; !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
 		k.problem("%s belongs to no dropped table", record.Key)
 	}
-}
-
-// owner says what a task belongs to that cannot say so itself.
-func (k *checker) owner(task registry.Key) string {
-	for id := range k.unfinished {
-		if registry.TaskKey(id) == task {
-			return "it says why that transaction was given up"
-		}
-	}
-	for _, pointer := range k.pointers {
-		if pointer.awaits(task) {
-			return fmt.Sprintf("the purge of %s", pointer)
-		}
-	}
-	return "no dropped table awaits it"
 }
 
 // purges reports dropped tables that nobody will purge although that was asked for, nor forget.
@@ -371,10 +356,10 @@ func (k *checker) names() {
 	}
 }
 
-// path returns the names that lead to a namespace, nil if it does not exist.
+// path returns the names that lead to a namespace, nil if it does not exist or does not lie in a warehouse.
 func (k *checker) path(id registry.ID) moorage.Namespace {
 	var path moorage.Namespace
-	for {
+	for range len(k.namespaces) { // more there cannot be, unless one lies within itself
 		at, ok := k.namespaces[id]
 		if !ok {
 			return nil
@@ -386,6 +371,7 @@ func (k *checker) path(id registry.ID) moorage.Namespace {
 		path = append(path, at.name)
 		id = at.parent
 	}
+	return nil
 }
 
 // locations reports claims that do not belong to the table that lives there, and live tables that

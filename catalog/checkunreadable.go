@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,44 +67,98 @@ func (k *checker) hiddenPath(warehouse string, namespace moorage.Namespace) bool
 	return k.hidden(key)
 }
 
-// unread reports the records that cannot be read.
+// unread reports the records that cannot be read. It must say the same of one each time: what two looks say differently Check takes for
+// what has passed.
 func (k *checker) unread() {
+	holders := k.holders()
 	for key, err := range k.unreadable {
-		todo := "run the version that wrote it, or restore a backup"
-		if key.Table == registry.TableIdempotency {
-			todo = "send that with another key"
-		}
-		k.problem("%s cannot be read: %s (%s; %s)", key, err, k.concern(key), todo)
+		k.problem("%s cannot be read: %s (%s; %s)", key, err, k.concern(key, holders), remedy(key))
 	}
 }
 
+// holders returns whose the records are that cannot be read, by what tables and views know of themselves.
+func (k *checker) holders() map[registry.Key]pointerAt {
+	holders := map[registry.Key]pointerAt{}
+	for _, pointer := range k.pointers {
+		keys := []registry.Key{registry.UUIDKey(pointer.value.TableUUID)}
+		if pointer.state == registry.StateLive {
+			keys = append(keys, registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name))
+		} else {
+			keys = append(keys, registry.TaskKey(pointer.value.Task))
+		}
+		for _, location := range pointer.value.Claims {
+			keys = append(keys, registry.LocationKey(location))
+		}
+		for _, key := range keys {
+			if other, ok := holders[key]; k.hidden(key) && (!ok || pointer.succeeds(other)) {
+				holders[key] = pointer
+			}
+		}
+	}
+	return holders
+}
+
+// succeeds tells which of two the record of a claim is more likely to name: the live one, or that which was dropped last.
+func (p pointerAt) succeeds(other pointerAt) bool {
+	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
+		return live
+	}
+	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(p.value.ID[:], other.value.ID[:])) > 0
+}
+
 // concern says what a record is about that cannot say so itself, as far as others know.
-func (k *checker) concern(key registry.Key) string {
+func (k *checker) concern(key registry.Key, holders map[registry.Key]pointerAt) string {
+	holder, held := holders[key]
+	whose := "a table or view"
+	if held {
+		whose = holder.String()
+	}
 	switch key.Table {
 	case registry.TableWarehouse:
 		return "the warehouse " + key.ID
 	case registry.TableNamespace:
 		return k.namespaceName(key)
 	case registry.TableEntry:
-		return k.concernOf("the name", func(p registry.Pointer) bool { return registry.EntryKey(p.NamespaceID, p.Name) == key })
+		if !held {
+			whose = k.entryName(key)
+		}
+		return "the name of " + whose
 	case registry.TablePointer:
-		return k.callerName(key)
+		if caller, ok := k.callers[key]; ok {
+			return "it is called " + k.entryName(caller)
+		}
+		return "a table or view, maybe a dropped one"
 	case registry.TableUUID:
-		return k.concernOf("the table-uuid", func(p registry.Pointer) bool { return registry.UUIDKey(p.TableUUID) == key })
+		return "the table-uuid of " + whose
 	case registry.TableLocation:
-		return k.concernOf("the location", func(p registry.Pointer) bool { return slices.Contains(p.Claims, key.ID) })
+		return "the location of " + whose
+	case registry.TableTask:
+		return k.taskName(key, holder)
 	}
 	return "what a request with an Idempotency-Key was answered"
 }
 
-// concernOf returns "what of" the table or view whose record it is.
-func (k *checker) concernOf(what string, is func(registry.Pointer) bool) string {
-	for _, pointer := range k.pointers {
-		if is(pointer.value) {
-			return fmt.Sprintf("%s of %s", what, pointer)
-		}
+// remedy says what can be done about a record that cannot be read.
+func remedy(key registry.Key) string {
+	switch key.Table {
+	case registry.TableTask:
+		return "see moorage recover"
+	case registry.TableIdempotency:
+		return "who repeats that request has to look whether it happened"
 	}
-	return what + " of a table or view"
+	return "run the version that wrote it, or restore a backup"
+}
+
+// taskName says what a task belongs to, given the dropped table that awaits it, if there is one.
+func (k *checker) taskName(task registry.Key, awaiting pointerAt) string {
+	var id registry.ID
+	switch err := id.UnmarshalText([]byte(task.ID)); {
+	case err == nil && k.unfinished[id]:
+		return "it says why that transaction was given up"
+	case awaiting.awaits(task):
+		return "the purge of " + awaiting.String()
+	}
+	return "no dropped table awaits it"
 }
 
 // namespaceName names the namespace with this key.
@@ -114,18 +170,12 @@ func (k *checker) namespaceName(key registry.Key) string {
 	return "the namespace " + append(k.path(at.parent), at.name).String()
 }
 
-// callerName names the table or view whose pointer this is by the entry that leads to it.
-func (k *checker) callerName(pointer registry.Key) string {
-	for id, entry := range k.callers {
-		if registry.PointerKey(id) != pointer {
-			continue
-		}
-		namespace, name, _ := strings.Cut(entry.ID, "/")
-		var parent registry.ID
-		if err := parent.UnmarshalText([]byte(namespace)); err != nil {
-			break
-		}
-		return "it is called " + moorage.Identifier{Namespace: k.path(parent), Name: name}.String()
+// entryName returns the name that an entry gives, with the namespace if that is known.
+func (k *checker) entryName(entry registry.Key) string {
+	namespace, name, _ := strings.Cut(entry.ID, "/")
+	var parent registry.ID
+	if err := parent.UnmarshalText([]byte(namespace)); err != nil {
+		return "a table or view"
 	}
-	return "a table or view, maybe a dropped one"
+	return moorage.Identifier{Namespace: k.path(parent), Name: name}.String()
 }

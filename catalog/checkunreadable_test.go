@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -114,7 +115,7 @@ var legible = []struct {
 	}, "the location of a table or view"},
 	{"outcome", func(f tampering, _ registry.Key) registry.Record {
 		return f.record(registry.TableIdempotency, "", registry.StateNone)
-	}, "send that with another key"},
+	}, "has to look whether it happened"},
 	{"transaction", func(f tampering, transaction registry.Key) registry.Record { return f.get(transaction) }, "which is"},
 	{"task", func(f tampering, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("gone")
@@ -159,6 +160,90 @@ func TestCheckGoesOnBehindUnreadable(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A name or location that others had before is told to be of whom it is now, else of whom it was last, by every look: what two looks say
+// differently is not reported.
+func TestCheckTellsHeirs(t *testing.T) {
+	t.Parallel()
+	for name, dropped := range map[string]bool{"live": false, "dropped": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tampering{newFixture(t)}
+			drop := func() {
+				f.clock.Advance(time.Minute)
+				if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 8 {
+				f.create("t")
+				drop()
+			}
+			f.create("t")
+			_, pointer := f.pointer()
+			damaged := []registry.Record{f.record(registry.TableLocation, "/t", registry.StateOwner)}
+			if !dropped {
+				damaged = append(damaged, f.entry())
+			} else {
+				drop()
+			}
+			for _, record := range damaged {
+				f.write(registry.Put(record.Key, record.State, nil))
+			}
+			report, err := f.Check(f.ctx)
+			if err != nil || len(report.Problems) != len(damaged) {
+				t.Errorf("found %q (%v), want %d", report.Problems, err, len(damaged))
+			}
+			for _, problem := range report.Problems {
+				if want := fmt.Sprintf(" of table ns.t (%s); ", pointer.ID); !strings.Contains(problem, want) {
+					t.Errorf("found %q, want %q in it", problem, want)
+				}
+			}
+		})
+	}
+}
+
+// A name without the table that has it is told by the name.
+func TestCheckTellsNameOfNobody(t *testing.T) {
+	t.Parallel()
+	f := tampering{newFixture(t)}
+	f.create("t")
+	entry, claim := f.entry(), f.record(registry.TableLocation, "/t", registry.StateOwner)
+	record, pointer := f.pointer()
+	f.write(registry.Put(record.Key, record.State, nil), registry.Put(entry.Key, entry.State, nil), registry.Put(claim.Key, claim.State, nil),
+		registry.Put(registry.UUIDKey(pointer.TableUUID), registry.StateNone, nil))
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 4 {
+		t.Fatalf("found %q (%v), want 4", report.Problems, err)
+	}
+	for i, want := range []string{"(the name of ns.t; ", "(the location of a table or view; ", "(a table or view, maybe a dropped one; ", "(the table-uuid of a table or view; "} {
+		if !strings.Contains(report.Problems[i], want) {
+			t.Errorf("found %q, want %q in it", report.Problems[i], want)
+		}
+	}
+}
+
+// A damaged store may have a namespace that lies within itself.
+func TestCheckOfCircle(t *testing.T) {
+	t.Parallel()
+	f := tampering{newFixture(t)}
+	f.create("t")
+	record := f.record(registry.TableNamespace, "/ns", registry.StateLive)
+	namespace, err := registry.Decode[registry.Namespace](record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := splitNamespaceKey(record.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.remove(record)
+	f.put(registry.NamespaceKey(at.warehouse, namespace.ID, "ns"), record.State, namespace)
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], `is in namespace ""`) {
+		t.Errorf("found %q (%v), want that of the table", report.Problems, err)
 	}
 }
 
