@@ -296,7 +296,7 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 	value, err := decode[registry.Idempotency](records[0])
 	switch {
 	case err != nil:
-		return Outcome{}, true, err
+		return Outcome{}, true, c.untold(ctx, work, err)
 	case value.Request != work.value.Request:
 		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
 	}

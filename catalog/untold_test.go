@@ -29,7 +29,7 @@ func (s *blindStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 	return s.Store.Get(ctx, keys...)
 }
 
-// What happened is sent again, and the node that gets it can read neither its outcome nor, in the end, its answer. It says
+// What happened is sent again, and the node that gets it cannot read its outcome, be that damaged or the store away, or, in the end, its answer. It says
 // that it cannot tell: whoever was told that nothing was changed would delete the files of the commit.
 func TestOnceCannotTell(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestOnceCannotTell(t *testing.T) {
 		},
 	}
 	for name, repeat := range repeats {
-		for _, what := range []string{"outcome", "answer"} {
+		for _, what := range []string{"outcome", "record", "answer"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -84,6 +84,10 @@ func TestOnceCannotTell(t *testing.T) {
 						t.Fatal(err)
 					}
 					store.blind.Store(what == "outcome")
+					kept := tampering{f}.record(registry.TableIdempotency, "", registry.StateNone)
+					if what == "record" {
+						tampering{f}.write(registry.Put(kept.Key, kept.State, []byte("{")))
+					}
 					if what == "answer" {
 						node.documents.cache.InvalidateAll()
 						broken.Store(true)
@@ -92,6 +96,7 @@ func TestOnceCannotTell(t *testing.T) {
 					wantKind(t, err, moorage.KindCommitUnknown)
 					store.blind.Store(false)
 					broken.Store(false)
+					tampering{f}.write(registry.Put(kept.Key, kept.State, kept.Value))
 					if err := send(node, repeat); err != nil {
 						t.Errorf("once it can be told: %v", err)
 					}
