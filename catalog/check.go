@@ -279,6 +279,10 @@ func (k *checker) transactions(ctx context.Context) error {
 
 func (k *checker) transaction(entry txlog.Entry) {
 	key := registry.TransactionKey(entry.ID)
+	if entry.ID.IsZero() {
+		k.problem("a transaction, which is %s, cannot be read: %s (restore a backup, or remove the record from the database)", entry.State, entry.Unreadable)
+		return
+	}
 	if entry.Unreadable != nil {
 		k.problem("%s, which is %s, cannot be read: %s (see moorage recover)", key, entry.State, entry.Unreadable)
 		return

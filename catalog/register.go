@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // RegisterTable makes a table of a metadata file that exists; the file is named as it was given and
@@ -166,13 +167,21 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 			return logError("catalog.register", err)
 		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
-			unreadable = moorage.Errorf(moorage.KindUnavailable, "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; "+
-				"nothing was changed. An operator can have that forgotten: moorage recover abort %s", location, entry.ID, entry.ID)
+			unreadable = unreadableTransaction(entry, location)
 		case slices.Contains(entry.Surplus(), location):
 			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
 		}
 	}
 	return unreadable
+}
+
+// unreadableTransaction is the answer to who registers a file while the record of a transaction cannot be read.
+func unreadableTransaction(entry txlog.Entry, location string) error {
+	const cannot = "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; nothing was changed. "
+	if entry.ID.IsZero() {
+		return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator has to remove it from the store: %s", location, "without an id", entry.Unreadable)
+	}
+	return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten: moorage recover abort %s", location, entry.ID, entry.ID)
 }
 
 // holderNamesIt tells whether the pointer that has the table-uuid of r names the file.

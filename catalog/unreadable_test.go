@@ -129,6 +129,42 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	f.wantClean()
 }
 
+// A record that no transaction of this version has keeps nobody from the transactions, and is told of.
+func TestTransactionWithoutID(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	gone := f.create("gone")
+	f.create("t")
+	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+		t.Fatal(err)
+	}
+	dead := f.abandon("t")
+	key := registry.Key{Table: registry.TableTransaction, ID: "00 x"}
+	tampering{f}.write(registry.Put(key, registry.StatePending, []byte("{")))
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "cannot be read: the key transaction/00 x holds no id") {
+		t.Errorf("check: %q (%v)", report.Problems, err)
+	}
+	if found, next, err := f.UnfinishedTransactions(f.ctx, Page{}); err != nil || next != "" || len(found) != 1 || found[0].ID != dead.ID.String() {
+		t.Errorf("listed are %+v (%v)", found, err)
+	}
+	if err := f.recovery.RunOnce(f.ctx); err != nil {
+		t.Error(err)
+	}
+	f.wantFiles(dead)
+	request := RegisterRequest{MetadataLocation: gone.MetadataLocation}
+	_, err = f.RegisterTable(f.ctx, ident("new"), request)
+	wantKind(t, err, moorage.KindUnavailable)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "remove it from the store: the key transaction/00 x holds no id") {
+		t.Errorf("the client is told %q", message)
+	}
+	tampering{f}.write(registry.Delete(key))
+	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {
+		t.Error(err)
+	}
+	f.wantClean()
+}
+
 // What a dropped table or view names was published: no transaction deletes it, be its record readable or not. That is so of no other file of it.
 func TestComeBackBesideUnreadable(t *testing.T) {
 	t.Parallel()

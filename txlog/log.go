@@ -154,40 +154,56 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 	if err != nil || !records[0].Exists() {
 		return Entry{}, false, err
 	}
-	e, err := decodeEntry(records[0])
-	return e, err == nil, err
+	return decodeEntry(records[0]), true, nil
 }
 
 // Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from the start), at most limit of
-// them (1 to registry.ListLimitMax). A page shorter than limit is the last. Those that are Unreadable are among them.
+// them (1 to registry.ListLimitMax). A page shorter than limit is the last. Those that are Unreadable are among them, unless they have no id.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {
 		behind = after.String()
 	}
-	records, err := l.store.List(ctx, registry.TableTransaction, "", behind, limit)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]Entry, 0, len(records))
-	for _, record := range records {
-		e, err := decodeEntry(record)
+	var entries []Entry
+	for {
+		wanted := limit - len(entries)
+		page, last, err := l.page(ctx, behind, wanted)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, e)
+		entries = append(entries, slices.DeleteFunc(page, func(e Entry) bool { return e.ID.IsZero() })...)
+		if last == "" || len(entries) == limit {
+			return entries, nil
+		}
+		behind = last
 	}
-	return entries, nil
+}
+
+// page returns the transactions of at most limit records behind a key, and the key of the last of them; "" if there are no further ones.
+func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Entry, last string, err error) {
+	records, err := l.store.List(ctx, registry.TableTransaction, "", behind, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	entries = make([]Entry, len(records))
+	for i, record := range records {
+		entries[i] = decodeEntry(record)
+	}
+	if len(records) == limit {
+		last = records[limit-1].Key.ID
+	}
+	return entries, last, nil
 }
 
 // logPage is how many transactions are read in one call to the store by those who read all.
 const logPage = 1000
 
-// All returns every transaction, as Unfinished does, page by page. It ends with the first error.
+// All returns every transaction, page by page, in the order of their keys: those that are Unreadable, be it because they have no id, are among
+// them. It ends with the first error.
 func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for after := (registry.ID{}); ; {
-			entries, err := l.Unfinished(ctx, after, logPage)
+		for behind := ""; ; {
+			entries, last, err := l.page(ctx, behind, logPage)
 			if err != nil {
 				yield(Entry{}, err)
 				return
@@ -197,10 +213,10 @@ func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
 					return
 				}
 			}
-			if len(entries) < logPage {
+			if last == "" {
 				return
 			}
-			after = entries[len(entries)-1].ID
+			behind = last
 		}
 	}
 }

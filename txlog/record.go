@@ -110,7 +110,8 @@ type Entry struct {
 	State registry.State
 	ETag  registry.ETag
 	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then nothing is known but ID,
-	// State and ETag, and the log takes no step with it but Forget. Nil: all is known.
+	// State and ETag, and the log takes no step with it but Forget. Nil: all is known. A record whose key is no id
+	// has the zero ID, and only All returns it: nobody can have begun that transaction.
 	Unreadable error
 }
 
@@ -136,17 +137,18 @@ func (e Entry) mustBePending(step string) error {
 	return nil
 }
 
-// decodeEntry reads a transaction record. Only a key that none of this package's records has is an error.
-func decodeEntry(record registry.Record) (Entry, error) {
-	var id registry.ID
-	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil || registry.TransactionKey(id) != record.Key {
-		return Entry{}, fmt.Errorf("txlog: malformed key %s", record.Key)
-	}
+// decodeEntry reads a transaction record. A key that none of this package's records has gives an Entry without an id.
+func decodeEntry(record registry.Record) Entry {
 	e := Entry{State: record.State, ETag: record.ETag}
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil || id.IsZero() || registry.TransactionKey(id) != record.Key {
+		e.Unreadable = fmt.Errorf("the key %s holds no id", record.Key)
+		return e
+	}
 	if e.Transaction, e.Unreadable = decodeTransaction(record, id); e.Unreadable != nil {
 		e.Transaction = Transaction{ID: id}
 	}
-	return e, nil
+	return e
 }
 
 // decodeTransaction reads the value of the record of the transaction id. A state that is not known, and an id that is another's, are

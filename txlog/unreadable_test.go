@@ -88,9 +88,60 @@ func TestUnreadable(t *testing.T) {
 		if condition, failed := registry.FailedCondition(commit(t.Context(), store, e, e.Files...)); !failed || condition.Key != registry.TransactionKey(e.ID) {
 			t.Error("a coordinator whose transaction was forgotten went on")
 		}
-		apply(t, store, registry.Put(registry.Key{Table: registry.TableTransaction, ID: "x"}, registry.StatePending, []byte(`{}`)))
-		if _, err := log.Unfinished(t.Context(), registry.ID{}, 10); err == nil {
-			t.Error("a key that is no id was passed over")
+	})
+}
+
+// Records whose keys are no ids are passed over where transactions are looked for by their ids, whatever the size of the pages, and seen
+// where all are.
+func TestKeysThatAreNoIDs(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store registry.Store) {
+		log, a := begun(t, store)
+		_, b := begun(t, store)
+		if bytes.Compare(a.ID[:], b.ID[:]) > 0 {
+			a, b = b, a
+		}
+		keys := []string{registry.ID{}.String(), " ", strings.ToUpper("0000000000000000000000000000abcd"), a.ID.String() + "x", a.ID.String() + "y", "x", "y", "z"}
+		for _, key := range keys {
+			apply(t, store, registry.Put(registry.Key{Table: registry.TableTransaction, ID: key}, registry.StatePending, []byte(`{}`)))
+		}
+		for limit := 1; limit < 12; limit++ {
+			var ids []registry.ID
+			for after := (registry.ID{}); ; {
+				page, err := log.Unfinished(t.Context(), after, limit)
+				if err != nil || len(page) > limit {
+					t.Fatalf("a page of %d: %+v (%v)", limit, page, err)
+				}
+				for _, e := range page {
+					ids, after = append(ids, e.ID), e.ID
+				}
+				if len(page) < limit {
+					break
+				}
+			}
+			if !slices.Equal(ids, []registry.ID{a.ID, b.ID}) {
+				t.Errorf("in pages of %d: %v", limit, ids)
+			}
+		}
+		var told []string
+		whole := 0
+		for e, err := range log.All(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Unreadable == nil {
+				whole++
+			} else if e.ID.IsZero() && e.State == registry.StatePending {
+				told = append(told, e.Unreadable.Error())
+			}
+		}
+		for _, key := range keys {
+			if !slices.Contains(told, fmt.Sprintf("the key transaction/%s holds no id", key)) {
+				t.Errorf("nothing is told of %q: %q", key, told)
+			}
+		}
+		if whole != 2 || len(told) != len(keys) {
+			t.Errorf("%d transactions, and %q", whole, told)
 		}
 	})
 }
