@@ -190,3 +190,21 @@ func TestVersionsShareNames(t *testing.T) {
 		checkIndex(t, d)
 	}
 }
+
+// Logs may be null, as the Java reference reads them: the next version has them anew.
+func TestApplyToNullLogs(t *testing.T) {
+	t.Parallel()
+	raw := string(createTest(t, 2).Raw())
+	for _, log := range []string{snapshotLog.key(), metadataLog.key()} {
+		was := `"` + log + `":[]`
+		if !strings.Contains(raw, was) {
+			t.Fatalf("%s is not in %s", was, raw)
+		}
+		raw = strings.Replace(raw, was, `"`+log+`":null`, 1)
+	}
+	d := mustParse(t, []byte(raw))
+	next := applyTest(t, d, snapshotUpdates(5, 0, 1))
+	if logged, snapshots := next.MetadataLog(), next.arrays[snapshotLog].len(); len(logged) != 1 || snapshots != 1 {
+		t.Errorf("%d metadata files and %d snapshots are logged in %s, want one of each", len(logged), snapshots, next.Raw())
+	}
+}

@@ -114,6 +114,9 @@ func TestParseViewRefuses(t *testing.T) {
 		{"query without sql", `"sql":"select 1",`, ``, moorage.KindBadRequest, "Cannot parse missing string: sql"},
 		{"query without dialect", `,"dialect":"spark"`, ``, moorage.KindBadRequest, "Cannot parse missing string: dialect"},
 		{"query without type", `{"type":"sql","sql":"select 1"`, `{"sql":"select 1"`, moorage.KindBadRequest, "Cannot parse missing string: type"},
+		{"key twice", `"format-version":1,`, `"format-version":1,"format-version":1,`, moorage.KindBadRequest, `duplicate key "format-version"`},
+		{"property twice", `"k":"v"`, `"k":"v","\u006b":"v"`, moorage.KindBadRequest, `duplicate key "k"`},
+		{"key twice deep inside", `"summary":{"engine-name":"spark"}`, `"summary":{"x":{"y":1,"y":1}}`, moorage.KindBadRequest, `duplicate key "y"`},
 		{"cut", `"version-log"`, ``, moorage.KindBadRequest, "Cannot parse JSON"},
 	}
 	for _, tt := range tests {
