@@ -64,6 +64,7 @@ func FuzzParseObject(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `{"a":1,"b":[true,null,"x"],"c":{"d":-1.5e3}}`, `{"a":1,"a":2}`, `{"\ud83d\ude00":"\ud800"}`, `[1]`, `{"a":01}`, "{\"a\":\"\xff\"}", `{} x`, `{"a":"\u0061\/"}`,
 		`{"a":{"\"{":[1 , -2.5e+3,{"b":"\\"},[ ],"]\\\"", false ] , "c":{}},"d":[[[]],{"e":[null]}, 7 ]}`,
+		"{\"a\":[1\n,\t2\r,{\"b\":null\n,\"c\":true\t}\r],\"d\":{\"e\":0\r}}",
 	} {
 		f.Add([]byte(text))
 	}
