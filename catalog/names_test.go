@@ -54,6 +54,22 @@ func TestNamesRememberWhatWasWritten(t *testing.T) {
 	}
 }
 
+// So is what a transaction makes of a table that it follows past the version that it found first.
+func TestNamesRememberWhatWasFollowed(t *testing.T) {
+	t.Parallel()
+	transactAmid(t, func(f *fixture) error {
+		_, err := f.Commit(f.ctx, ident("a"), setProperty(t, "meanwhile", "1"))
+		return err
+	}, func(f *fixture, _ bool, err error) {
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.wantRemembered("a")
+		f.wantRemembered("b")
+		f.wantProperty("a", "meanwhile", "1")
+	})
+}
+
 // wantRemembered fails unless the pointer of table is remembered as the store holds it.
 func (f *fixture) wantRemembered(table string) {
 	f.t.Helper()
@@ -71,6 +87,16 @@ func (f *fixture) wantRemembered(table string) {
 	stored, err := registry.Decode[registry.Pointer](records[0])
 	if err != nil {
 		f.t.Fatal(err)
+	}
+	walked, err := f.walk(f.ctx, aTable, ident(table))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if known.storage != walked.storage || !reflect.DeepEqual(known.place, walked.place) {
+		f.t.Errorf("%s is remembered in %v, and is in %v", table, known.place, walked.place)
+	}
+	if known.kept == nil || known.kept.Load() != known {
+		f.t.Errorf("it is not known where %s is remembered", table)
 	}
 	remembered := known.pointer
 	for _, at := range []*time.Time{&stored.Since, &stored.ReplayableUntil, &remembered.Since, &remembered.ReplayableUntil} {

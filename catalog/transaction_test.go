@@ -46,6 +46,30 @@ func (f *fixture) wantNoTransactions() {
 	}
 }
 
+// Changes of one table stay together, however many of others stand between them.
+func TestTransactionChangesTablesByTurns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tables := []string{"a", "b", "c"}
+	var changes []TableChange
+	for round := range 3 {
+		for _, table := range tables {
+			if round == 0 {
+				f.create(table)
+			}
+			changes = append(changes, on(table, setProperty(t, fmt.Sprint("n", round), table)))
+		}
+	}
+	if err := f.transact(changes...); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		for _, table := range tables {
+			f.wantProperty(table, fmt.Sprint("n", round), table)
+		}
+	}
+}
+
 func TestTransaction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
