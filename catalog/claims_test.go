@@ -123,7 +123,8 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 					return err
 				}
 				f.createAt("other", "file:///wh/other/inner")
-				f.createAt("beside", "file:///wh/both/theirs")
+				f.createAt("before", "file:///wh/both/before")
+				f.createAt("behind", "file:///wh/both/theirs")
 				if kind == aTable {
 					f.createAt("it", "file:///wh/once")
 				} else if _, err := f.CreateView(f.ctx, ident("it"), viewRequest("file:///wh/once")); err != nil {

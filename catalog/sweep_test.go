@@ -170,6 +170,28 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	f.wantClean()
 }
 
+// Nor do more of them than one page keep it from those of the next.
+func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var writes []registry.Write
+	for i := range scanPage {
+		writes = append(writes, registry.Put(registry.IdempotencyKey(registry.Hash{0: byte(i >> 8), 1: byte(i)}), registry.StateNone, []byte("{")))
+	}
+	for part := range slices.Chunk(writes, 500) {
+		tampering{f}.write(part...)
+	}
+	last := registry.IdempotencyKey(registry.Hash{0: 255})
+	tampering{f}.put(last, registry.StateNone, registry.Idempotency{Expires: f.clock.Now().Add(-time.Hour)})
+	if err := f.forgetKeys(f.ctx); err == nil || !strings.Contains(err.Error(), writes[0].Key.String()) {
+		t.Errorf("the sweep says nothing of the first: %v", err)
+	}
+	records, err := f.store.Get(f.ctx, writes[0].Key, last)
+	if err != nil || !records[0].Exists() || records[1].Exists() {
+		t.Errorf("left are %v (%v)", records, err)
+	}
+}
+
 // listingStore calls listed, once, when pointers were listed.
 type listingStore struct {
 	registry.Store
