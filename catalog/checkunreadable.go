@@ -103,7 +103,7 @@ func (p pointerAt) succeeds(other pointerAt) bool {
 	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
 		return live
 	}
-	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(p.value.ID[:], other.value.ID[:])) > 0
+	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(other.value.ID[:], p.value.ID[:])) > 0
 }
 
 // concern says what a record is about that cannot say so itself, as far as others know.

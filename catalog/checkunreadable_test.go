@@ -305,6 +305,23 @@ func TestCheckBesideUnreadable(t *testing.T) {
 	}
 }
 
+// A namespace that cannot be read may be the parent of others in its warehouse, and of none elsewhere.
+func TestCheckFindsOrphansBesideUnreadable(t *testing.T) {
+	t.Parallel()
+	f := tampering{newFixture(t)}
+	f.faultElsewhere()
+	far := f.record(registry.TableNamespace, "/far", registry.StateLive)
+	f.write(registry.Put(far.Key, far.State, nil))
+	if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "inner"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.remove(f.record(registry.TableNamespace, "/ns", registry.StateLive))
+	report, err := f.Check(f.ctx)
+	if err != nil || !slices.ContainsFunc(report.Problems, func(problem string) bool { return strings.HasPrefix(problem, "namespace inner (") }) {
+		t.Errorf("found %q (%v), want the namespace without a parent", report.Problems, err)
+	}
+}
+
 // Nobody knows how the files of a warehouse are reached whose record cannot be read.
 func TestCheckLeavesFilesOfUnreadableWarehouse(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,8 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 		"file:///wh/in":                 around,
 		"file:///wh/other":              others,
 		"file:///wh/other/inner/deeper": others,
-		"file:///wh/both":               others,
+		"file:///wh/both":               others, // behind its own
+		"file:///wh/mixed":              others, // before it
 		"file:///wh/free":               "",
 	} {
 		for _, kind := range []*kind{aTable, aView} {
@@ -123,14 +124,14 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 					return err
 				}
 				f.createAt("other", "file:///wh/other/inner")
-				f.createAt("before", "file:///wh/both/before")
-				f.createAt("behind", "file:///wh/both/theirs")
+				f.createAt("beside", "file:///wh/both/theirs")
+				f.createAt("before", "file:///wh/mixed/before")
 				if kind == aTable {
 					f.createAt("it", "file:///wh/once")
 				} else if _, err := f.CreateView(f.ctx, ident("it"), viewRequest("file:///wh/once")); err != nil {
 					t.Fatal(err)
 				}
-				for _, location := range []string{"file:///wh/both/own", "file:///wh/in/now"} {
+				for _, location := range []string{"file:///wh/both/own", "file:///wh/mixed/own", "file:///wh/in/now"} {
 					if err := move(location); err != nil {
 						t.Fatal(err)
 					}
