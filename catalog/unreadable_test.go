@@ -196,6 +196,41 @@ func TestComeBackBesideUnreadable(t *testing.T) {
 	wantKind(t, err, moorage.KindUnavailable)
 }
 
+// What came back beside a transaction that had published it stays when the record of that can be read again, and is recovered.
+func TestComeBackOfWhatTransactionPublished(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	published := f.create("t").MetadataLocation
+	transaction := f.transactionOver("t")
+	transaction.Files[1] = published
+	entry, err := f.transactions.Begin(f.ctx, transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(entry.Surplus()[0])
+	condition, write, err := entry.Commit([]string{published})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tampering{f}.write(registry.Put(write.Key, write.State, []byte("{")))
+	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: published}); err != nil {
+		t.Fatal(err)
+	}
+	tampering{f}.write(write)
+	if err := f.recovery.RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry, published)
+	f.wantEnded()
+	f.wantClean()
+}
+
 // mendingStore calls mend, once, before the next Apply.
 type mendingStore struct {
 	registry.Store
