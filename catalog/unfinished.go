@@ -40,8 +40,8 @@ type Blocker struct {
 
 // BlockedPurge is a dropped table whose files could not be deleted, or a task that cannot be read.
 type BlockedPurge struct {
-	ID      string             `json:"id"` // of the task
-	Table   moorage.Identifier `json:"table"`
+	ID      string             `json:"id"`      // of the task
+	Table   moorage.Identifier `json:"table"`   // without a name if its record cannot be read
 	Blocker Blocker            `json:"blocker"` // since is when the table was dropped
 	// Unreadable says why the record of the task cannot be read: then nothing is known but ID, and the workers leave it alone. It is taken for
 	// a purge, unless there is a transaction that it belongs to.
@@ -158,8 +158,11 @@ func (c *Catalog) blockedPurge(ctx context.Context, record registry.Record) (Blo
 	if err != nil || !pointers[0].Exists() {
 		return BlockedPurge{}, false, err
 	}
-	pointer, err := decode[registry.Pointer](pointers[0])
-	return BlockedPurge{ID: task.ID.String(), Table: pointer.Identifier(), Blocker: *blockerOf(record)}, true, err
+	blocked := BlockedPurge{ID: task.ID.String(), Table: moorage.Identifier{Namespace: moorage.Namespace{}}, Blocker: *blockerOf(record)}
+	if pointer, err := decode[registry.Pointer](pointers[0]); err == nil { // else that is why it was given up
+		blocked.Table = pointer.Identifier()
+	}
+	return blocked, true, nil
 }
 
 // What an operator's word can be about.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +200,34 @@ func TestRetryPurge(t *testing.T) {
 	}
 	f.wantEnded()
 	f.wantClean()
+}
+
+// A purge that was given up because the table's record cannot be read is listed, beside those of other tables.
+func TestBlockedPurgeOfUnreadable(t *testing.T) {
+	t.Parallel()
+	f, _ := newUndeletable(t)
+	for _, name := range []string{"a", "b"} {
+		f.create(name)
+		if err := f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record, pointer := tampering{f}.recordOf("a")
+	tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
+	for range purgeAttemptsMax {
+		if err := f.purgeAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purges, next, err := f.BlockedPurges(f.ctx, Page{})
+	if err != nil || len(purges) != 2 || next != "" {
+		t.Fatalf("given up: %+v, then %q (%v)", purges, next, err)
+	}
+	for _, purge := range purges {
+		if unread := purge.ID == pointer.Task.String(); unread != (purge.Table.Name == "") || unread != strings.Contains(purge.Blocker.LastError, record.Key.String()) || purge.Table.Namespace == nil {
+			t.Errorf("given up: %+v", purge)
+		}
+	}
 }
 
 // TestBlockedPurgesPages walks through purges that were given up, among other tasks.

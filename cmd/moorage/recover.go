@@ -261,7 +261,11 @@ func describePurge(out io.Writer, p catalog.BlockedPurge) {
 		fmt.Fprintln(out, "    the servers leave it alone; moorage check says of which table; moorage recover abort removes it and leaves the files that it was to delete")
 		return
 	}
-	fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
+	if p.Table.Name == "" {
+		fmt.Fprintf(out, "%s  purge of a table whose record cannot be read\n", p.ID)
+	} else {
+		fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
+	}
 	describeBlocker(out, p.Blocker)
 }
 
