@@ -208,3 +208,17 @@ func TestApplyToNullLogs(t *testing.T) {
 		t.Errorf("%d metadata files and %d snapshots are logged in %s, want one of each", len(logged), snapshots, next.Raw())
 	}
 }
+
+// A document costs its bytes, those without the snapshots that nothing points to, and its index.
+func TestCostIsThatOfBothTexts(t *testing.T) {
+	t.Parallel()
+	d := createTest(t, 2)
+	for id := range 20 {
+		const fixed = 1024
+		least := fixed + int64(len(d.Raw())+len(d.RawRefs())) + d.index.bytes()
+		if most, cost := least+int64(id), d.CostBytes(); cost < least || cost > most { // the commas are counted twice
+			t.Fatalf("%d snapshots: costs %d bytes, want %d to %d", id, cost, least, most)
+		}
+		d = applyTest(t, d, snapshotUpdates(int64(id+1), int64(id), id+1))
+	}
+}
