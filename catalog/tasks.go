@@ -65,18 +65,26 @@ func (c *Catalog) forgetTask(ctx context.Context, id registry.ID, record registr
 	return aborted, again(err)
 }
 
-// awaiting returns the dropped table that the task was to purge, or the zero record.
+// awaiting returns the dropped table that the task was to purge, or the zero record. If it may be one whose record cannot be read, which no
+// purge could be called off of, that is KindUnprocessable.
 func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registry.Record, pointer registry.Pointer, err error) {
+	var unread error
 	err = c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 		if !isDropped(record.State) {
 			return true, ctx.Err()
 		}
 		value, err := decode[registry.Pointer](record)
-		if err == nil && value.Task == task {
+		switch {
+		case err != nil:
+			unread = moorage.Errorf(moorage.KindUnprocessable, "The task may belong to a dropped table whose record cannot be read, and stays until that is mended: %s", record.Key)
+		case value.Task == task:
 			found, pointer = record, value
 		}
-		return !found.Exists(), err
+		return !found.Exists(), ctx.Err()
 	})
+	if err == nil && !found.Exists() {
+		err = unread
+	}
 	return found, pointer, err
 }
 

@@ -423,3 +423,25 @@ func forgetTaskOnce(t *testing.T, state registry.State, k int, action registryte
 	f.wantClean()
 	return survived
 }
+
+// A task that cannot be read is removed beside a dropped table that cannot be, unless it may be that table's.
+func TestAbortTaskBesideUnreadableTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var tasks []registry.Record
+	for _, name := range []string{"a", "b"} {
+		f.create(name)
+		task, _ := f.dropPurged(name, registry.StateDropped)
+		tasks = append(tasks, task)
+		tampering{f}.write(registry.Put(task.Key, task.State, []byte("{")))
+	}
+	record, _ := tampering{f}.recordOf("a")
+	tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
+	_, err := f.Abort(f.ctx, tasks[0].Key.ID)
+	if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), record.Key.String()) {
+		t.Errorf("it is told %q, want %s in it", moorage.MessageOf(err), record.Key)
+	}
+	if got, err := f.Abort(f.ctx, tasks[1].Key.ID); err != nil || got.Table == nil || !got.Table.Equal(ident("b")) {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+}
