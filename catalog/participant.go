@@ -158,8 +158,8 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 }
 
 const (
-	// builderBytes is for how much metadata another goroutine is worth while: copied in some hundred microseconds, after which
-	// another processor may have woken up.
+	// builderBytes is the metadata for which one more goroutine is worth while: to copy that much takes some hundred
+	// microseconds, about what another processor takes to wake up.
 	builderBytes = 2 << 20
 	// buildBytes is what building any version costs, as metadata that is copied in the same time.
 	buildBytes = 64 << 10

@@ -397,7 +397,8 @@ func (b *builder) propertiesJSON() []byte {
 	return append(out, '}')
 }
 
-// newProperties returns the names of the properties that the base does not have, which are count, in their order.
+// newProperties returns the names of the properties that the base does not have, in their order. count is how many there
+// are: mostly none, and then they need not be looked for.
 func (b *builder) newProperties(count int) []string {
 	if count == 0 {
 		return nil

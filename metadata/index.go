@@ -270,7 +270,7 @@ func (x *index) has(key string) bool {
 
 // bytes is the memory that the index holds, roughly.
 func (x *index) bytes() int64 {
-	const memberBytes, refBytes, entryBytes = 48, 64, 64
+	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share that
 	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes()
 	for _, l := range x.arrays {
 		n += l.bytes()

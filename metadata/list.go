@@ -226,8 +226,9 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 		if len(elements) > 0 {
 			dst = append(dst, ',')
 		}
-		start, end := e.base.at(i).start, uint32(0)
+		start := e.base.at(i).start
 		shift := uint32(len(dst)-origin) - start // wraps around where the run moves left
+		var end uint32
 		for ; i < e.base.len() && !e.dropped[i]; i++ {
 			kept := e.base.at(i)
 			elements = append(elements, element{kept.id, kept.start + shift, kept.end + shift})

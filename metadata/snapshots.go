@@ -123,8 +123,7 @@ func (s *snapshot) export() Snapshot {
 	if s.manifestList != nil {
 		out.ManifestList = unquote(s.manifestList)
 	} else {
-		c := cursor{raw: s.manifests}
-		out.Manifests, _ = c.stringList("manifests") // readSnapshot has seen that it is one
+		out.Manifests, _ = reread(s.manifests).stringList("manifests") // readSnapshot has seen that it is one
 	}
 	return out
 }

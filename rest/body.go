@@ -236,7 +236,7 @@ func (f *fields) texts(name string) []string {
 		}
 		texts = append(texts, string(unquote(element)))
 	})
-	f.check(func() error { return err }) // never
+	f.check(func() error { return err }) // never: the text was checked
 	if f.failure != nil {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (f *fields) textMap(name string) map[string]string {
 		}
 		texts[string(key)] = string(unquote(text))
 	})
-	f.check(func() error { return err }) // never
+	f.check(func() error { return err }) // never: the text was checked
 	if f.failure != nil {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (f *fields) textMap(name string) map[string]string {
 }
 
 // objects returns the fields of the first limit of a list of objects, nil if it is not there, and how many it has. Behind them nothing
-// is read: an object takes as little as three bytes of a body, and its fields fifty times as many.
+// is read: an object takes as little as three bytes of a body, and its fields a hundred times as many.
 func (f *fields) objects(name, what string, limit int) (list []*fields, length int) {
 	value := f.raw(name, '[')
 	if value == nil {
@@ -282,7 +282,7 @@ func (f *fields) objects(name, what string, limit int) (list []*fields, length i
 		f.check(func() error { return err })
 		list = append(list, inner)
 	})
-	f.check(func() error { return err }) // never
+	f.check(func() error { return err }) // never: the text was checked
 	return list, length
 }
 

@@ -171,7 +171,11 @@ func (s *scanner) pass() {
 // passString passes over a string of a text that is checked.
 func (s *scanner) passString() {
 	for s.at++; ; {
-		s.at += bytes.IndexByte(s.text[s.at:], '"') + 1
+		quote := bytes.IndexByte(s.text[s.at:], '"')
+		if quote < 0 { // cannot be; or this would never end
+			panic("rest: a string without an end in a text that was checked")
+		}
+		s.at += quote + 1
 		escapes := 0
 		for s.text[s.at-2-escapes] == '\\' {
 			escapes++

@@ -41,7 +41,7 @@ type Store interface {
 	Delete(ctx context.Context, locations ...string) error
 }
 
-// File is the name and the content of a file that is to be made.
+// File is the name and the content of a file that is to be made. Who hands one over writes to its body no more.
 type File struct {
 	Location string
 	Body     []byte
