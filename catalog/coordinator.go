@@ -201,22 +201,8 @@ func inOneStore(files []metadataFile) bool {
 
 // writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []metadataFile) error {
-	bodies := make([]storage.File, len(files))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
-	for i, file := range files {
-		fill := func() (err error) {
-			bodies[i].Location = file.location
-			bodies[i].Body, err = file.content()
-			return err
-		}
-		if file.isCompressed() {
-			group.Go(fill)
-		} else if err := fill(); err != nil {
-			return errors.Join(err, group.Wait())
-		}
-	}
-	if err := group.Wait(); err != nil {
+	bodies, err := contents(files)
+	if err != nil {
 		return err
 	}
 	var first error
@@ -226,6 +212,30 @@ func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher
 		}
 	}
 	return first
+}
+
+// contents returns files as they are to be stored.
+func contents(files []metadataFile) ([]storage.File, error) {
+	bodies := make([]storage.File, len(files))
+	fill := func(i int) (err error) {
+		bodies[i].Location = files[i].location
+		bodies[i].Body, err = files[i].content()
+		return err
+	}
+	if slices.ContainsFunc(files, metadataFile.isCompressed) {
+		var group errgroup.Group
+		group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
+		for i := range files {
+			group.Go(func() error { return fill(i) })
+		}
+		return bodies, group.Wait()
+	}
+	for i := range files {
+		if err := fill(i); err != nil {
+			return nil, err
+		}
+	}
+	return bodies, nil
 }
 
 // wrote returns err, which the write of file answered, and remembers if that name is somebody else's.
