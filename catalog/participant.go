@@ -251,17 +251,14 @@ func (t *transaction) batch() (registry.Batch, error) {
 	merged := registry.Batch{
 		Conditions: make([]registry.Condition, 0, len(t.parts)), Writes: make([]registry.Write, 0, len(t.parts)+1),
 	}
-	conditions := make(map[registry.Condition]bool) // those that others may have too, such as that of a namespace
+	conditions := make(map[registry.Condition]bool, len(t.parts))
 	puts := make(map[registry.Key]registry.State, len(t.parts))
 	for _, p := range t.parts {
 		p.toWrite = len(merged.Writes)
-		own := len(p.batch.Conditions) == 1 // that of its pointer
 		for _, condition := range p.batch.Conditions {
-			if own || !conditions[condition] {
-				merged.Conditions = append(merged.Conditions, condition)
-			}
-			if !own {
+			if !conditions[condition] {
 				conditions[condition] = true
+				merged.Conditions = append(merged.Conditions, condition)
 			}
 		}
 		for _, write := range p.batch.Writes {

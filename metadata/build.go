@@ -388,8 +388,10 @@ func (b *builder) propertiesJSON() []byte {
 			return err
 		})
 	}
-	for _, key := range b.newProperties(len(b.props) - stayed) {
-		out = append(appendQuoted(append(appendQuoted(out, key), ':'), b.props[key]), ',')
+	if len(b.props) > stayed {
+		for _, key := range b.newProperties() {
+			out = append(appendQuoted(append(appendQuoted(out, key), ':'), b.props[key]), ',')
+		}
 	}
 	if last := len(out) - 1; out[last] == ',' {
 		out = out[:last]
@@ -397,13 +399,9 @@ func (b *builder) propertiesJSON() []byte {
 	return append(out, '}')
 }
 
-// newProperties returns the names of the properties that the base does not have, in their order. count is how many there
-// are: mostly none, and then they need not be looked for.
-func (b *builder) newProperties(count int) []string {
-	if count == 0 {
-		return nil
-	}
-	names := make([]string, 0, count)
+// newProperties returns the names of the properties that the base does not have, in their order.
+func (b *builder) newProperties() []string {
+	var names []string
 	for name := range b.props {
 		if _, was := b.base.props[name]; !was {
 			names = append(names, name)
