@@ -225,3 +225,64 @@ func TestCommitDerivesItsIndex(t *testing.T) {
 		t.Error("found snapshots that are not there")
 	}
 }
+
+// BenchmarkSmallCommit is what a small table, whose metadata log is full, costs in a transaction beside storage and the store: its
+// requirements and updates are decoded, checked and applied. Of what that allocates, the new document keeps its bytes, the places of its
+// members, its properties and the elements of the arrays that changed.
+func BenchmarkSmallCommit(b *testing.B) {
+	const versions = 10
+	setProperties := func(n int) string {
+		return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"%d"}}]}`, 1_000_000+n)
+	}
+	appendFiles := func(n int) string {
+		return fmt.Sprintf(`{"requirements":[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%d}],"updates":%s}`,
+			testUUID, benchFirstID+n, benchUpdates(n))
+	}
+	for _, row := range []struct {
+		name   string
+		commit func(n int) string
+	}{{"set-properties", setProperties}, {"append", appendFiles}} {
+		b.Run(row.name, func(b *testing.B) {
+			properties := fmt.Sprintf(`{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"%d"}}`, versions)
+			d, err := createTest(b, 2).Apply(decodeTest(b, properties), benchEnv())
+			for n := range versions {
+				if err == nil {
+					d, err = d.Apply(decodeTest(b, string(benchMember(b, row.commit(n), "updates"))), benchEnv())
+				}
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			next := row.commit(versions)
+			requirements, updates := benchMember(b, next, "requirements"), benchMember(b, next, "updates")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decodeAndApply(d, requirements, updates); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchMember(tb testing.TB, object, key string) []byte {
+	tb.Helper()
+	o, err := parseObject([]byte(object), "commit")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	v, _ := o.find(key)
+	return o.bytes(v)
+}
+
+func decodeAndApply(d *Document, requirements, updates []byte) (*Document, error) {
+	var step Step
+	var err error
+	if step.Requirements, err = DecodeRequirements(requirements); err != nil {
+		return nil, err
+	}
+	if step.Updates, err = DecodeUpdates(updates); err != nil {
+		return nil, err
+	}
+	return ApplySteps(d, []Step{step}, benchEnv())
+}

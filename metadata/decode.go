@@ -28,16 +28,7 @@ func (u Update) Action() string { return u.action }
 // request and refers to raw, which must not be modified.
 // Source: REST specification, TableUpdate; Java MetadataUpdateParser.
 func DecodeUpdates(raw []byte) ([]Update, error) {
-	updates := []Update{}
-	err := decodeEach(raw, "metadata update", func(o jsonObject) error {
-		u, err := decodeUpdate(o)
-		updates = append(updates, u)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return updates, nil
+	return decodeEach(raw, "metadata update", decodeUpdate)
 }
 
 func decodeUpdate(o jsonObject) (Update, error) {
@@ -101,20 +92,34 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", clip(action))
 }
 
-// decodeEach calls visit for the objects of a JSON array that comes from outside, until that fails.
-func decodeEach(raw []byte, what string, visit func(jsonObject) error) error {
+// decodeEach returns what decode makes of the objects of a JSON array that comes from outside, in their order. decode must not keep the
+// members of an object: the next one takes their place.
+func decodeEach[T any](raw []byte, what string, decode func(jsonObject) (T, error)) ([]T, error) {
+	const usual = 2 // as many as most requests have, if any
+	all, members := []T{}, []jsonField(nil)
 	c := &cursor{raw: raw}
 	err := c.array(func() error {
-		o, err := c.objectHere(what)
+		o, err := c.objectInto(members, what)
 		if err != nil {
 			return err
 		}
-		return visit(o)
+		one, err := decode(o)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			all = make([]T, 0, usual)
+		}
+		all, members = append(all, one), o.members[:0]
+		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.end()
 	}
-	return c.end()
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // discriminator returns the member that says what an object is, in lower case.
@@ -153,9 +158,9 @@ func (o jsonObject) longOrAbsent(key string) (int64, bool, error) {
 }
 
 // cursor returns a cursor on the value of a member, which must be there and not null.
-func (o jsonObject) cursor(key string) (*cursor, error) {
+func (o jsonObject) cursor(key string) (cursor, error) {
 	v, err := o.required(key)
-	return reread(o.bytes(v)), err
+	return cursor{raw: o.bytes(v), reread: true}, err
 }
 
 // firstOf returns the first of keys that the object has, or else the first of all.

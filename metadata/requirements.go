@@ -26,16 +26,7 @@ const (
 // that stands twice in an object, is KindBadRequest. The result is in the order of the request.
 // Source: REST specification, TableRequirement; Java UpdateRequirementParser.
 func DecodeRequirements(raw []byte) ([]Requirement, error) {
-	requirements := []Requirement{}
-	err := decodeEach(raw, "requirement", func(o jsonObject) error {
-		r, err := decodeRequirement(o)
-		requirements = append(requirements, r)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return requirements, nil
+	return decodeEach(raw, "requirement", decodeRequirement)
 }
 
 func decodeRequirement(o jsonObject) (r Requirement, err error) {

@@ -17,9 +17,9 @@ type extent struct{ start, end int }
 // somebody may send is a hundred times as large as the text.
 type jsonValue struct{ at extent }
 
-// jsonField is a member of a JSON object that is looked into; its key is unquoted.
+// jsonField is a member of a JSON object that is looked into; its key is unquoted, and part of the document where it can be.
 type jsonField struct {
-	key   string
+	key   []byte
 	value jsonValue
 }
 
@@ -43,8 +43,11 @@ func parseObject(raw []byte, what string) (jsonObject, error) {
 
 // objectHere consumes an object and returns it without looking into its members, though these
 // are checked. It refuses another value, naming it by what.
-func (c *cursor) objectHere(what string) (jsonObject, error) {
-	o := jsonObject{raw: c.raw}
+func (c *cursor) objectHere(what string) (jsonObject, error) { return c.objectInto(nil, what) }
+
+// objectInto is objectHere with room for members, which are the object's from then on.
+func (c *cursor) objectInto(room []jsonField, what string) (jsonObject, error) {
+	o := jsonObject{raw: c.raw, members: room}
 	first := c.space()
 	o.at.start = c.pos
 	if first != '{' {
@@ -63,7 +66,7 @@ func (c *cursor) objectHere(what string) (jsonObject, error) {
 		value := jsonValue{at: extent{start: c.pos}}
 		err := c.skip()
 		value.at.end = c.pos
-		o.members = append(o.members, jsonField{keyText(key), value})
+		o.members = append(o.members, jsonField{key, value})
 		return err
 	})
 	o.at.end = c.pos
@@ -71,17 +74,7 @@ func (c *cursor) objectHere(what string) (jsonObject, error) {
 }
 
 // fieldsUsual is the number of members that most objects of a schema do not exceed.
-const fieldsUsual = 6
-
-// keyText returns a key as a string, without an allocation for those that every column has.
-func keyText(key []byte) string {
-	for _, usual := range [...]string{"id", "name", "required", "type", "doc"} {
-		if string(key) == usual {
-			return usual
-		}
-	}
-	return string(key)
-}
+const fieldsUsual = 5
 
 // unquote returns the text of a JSON string.
 func unquote(literal []byte) string {
@@ -107,7 +100,7 @@ func quote(text string) string {
 // find returns the value of a member; false if there is none.
 func (o jsonObject) find(key string) (jsonValue, bool) {
 	for _, m := range o.members {
-		if m.key == key {
+		if string(m.key) == key {
 			return m.value, true
 		}
 	}

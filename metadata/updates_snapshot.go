@@ -16,7 +16,7 @@ func decodeAddSnapshot(o jsonObject) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSnapshot(c)
+	s, err := readSnapshot(&c)
 	return addSnapshot{s, c.raw}, err
 }
 
@@ -91,13 +91,13 @@ type setRef struct{ ref ref }
 
 func decodeSetRef(o jsonObject) (operation, error) {
 	var u setRef
-	c := reread(o.raw[o.at.start:o.at.end])
+	c := cursor{raw: o.raw[o.at.start:o.at.end], reread: true}
 	err := c.record(func(key []byte) (err error) {
 		if string(key) == "ref-name" {
 			u.ref.name, err = c.string("ref-name")
 			return err
 		}
-		known, err := u.ref.member(c, key)
+		known, err := u.ref.member(&c, key)
 		if err == nil && !known {
 			err = c.skip()
 		}

@@ -103,7 +103,9 @@ func (u setLocation) apply(b *builder) error {
 	return nil
 }
 
-type setProperties struct{ updates map[string]string }
+type setProperties struct{ updates []property }
+
+type property struct{ name, value string }
 
 func decodeSetProperties(o jsonObject) (operation, error) {
 	key := o.firstOf("updates", "updated")
@@ -111,7 +113,8 @@ func decodeSetProperties(o jsonObject) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	updates, err := c.stringMap(key)
+	var updates []property
+	err = c.eachString(key, func(name, value string) { updates = append(updates, property{name, value}) })
 	return setProperties{updates}, err
 }
 
@@ -120,11 +123,11 @@ func (u setProperties) apply(b *builder) error {
 	if len(u.updates) == 0 {
 		return nil
 	}
-	for key, value := range u.updates {
-		if err := b.guardProperty(key, value, true); err != nil {
+	for _, p := range u.updates {
+		if err := b.guardProperty(p.name, p.value, true); err != nil {
 			return err
 		}
-		b.editProps()[key] = value
+		b.editProps()[p.name] = p.value
 	}
 	b.changed = true
 	return nil
@@ -179,7 +182,7 @@ func decodeAddEncryptionKey(o jsonObject) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := readEncryptionKey(c)
+	id, err := readEncryptionKey(&c)
 	return addEncryptionKey{id, c.raw}, err
 }
 
@@ -253,7 +256,7 @@ func decodeSetStatistics(
 	if err != nil {
 		return nil, err
 	}
-	id, err := read(c)
+	id, err := read(&c)
 	return setStatistics{array, id, c.raw}, err
 }
 

@@ -93,21 +93,29 @@ func (c *cursor) string(name string) (string, error) {
 
 // stringMap consumes the value of a member that must be an object of strings.
 func (c *cursor) stringMap(name string) (map[string]string, error) {
+	texts := make(map[string]string)
+	err := c.eachString(name, func(key, text string) { texts[key] = text })
+	return texts, err
+}
+
+// eachString calls visit for each member of an object of strings, which the value of a member must be.
+func (c *cursor) eachString(name string, visit func(key, text string)) error {
 	if c.space() != '{' {
 		literal, err := c.value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindBadRequest,
 				"Cannot parse string map from non-object value: %s: %s", name, clip(string(literal)))
 		}
-		return nil, err
+		return err
 	}
-	texts := make(map[string]string)
-	err := c.object(func(key []byte) error {
-		text, err := c.string(string(key))
-		texts[string(key)] = text
+	return c.object(func(key []byte) error {
+		name := string(key)
+		text, err := c.string(name)
+		if err == nil {
+			visit(name, text)
+		}
 		return err
 	})
-	return texts, err
 }
 
 // stringList consumes the value of a member that must be an array of strings.

@@ -20,25 +20,20 @@ const assertViewUUID = "assert-view-uuid"
 // of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
 // Source: REST specification, ViewRequirement; Java UpdateRequirementParser.
 func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	requirements := []ViewRequirement{}
-	err := decodeEach(raw, "requirement", func(o jsonObject) error {
-		kind, err := o.discriminator("update requirement", "type")
-		if err != nil {
-			return err
-		}
-		r := ViewRequirement{kind: kind}
-		if kind == assertViewUUID {
-			r.uuid, _, err = o.str("uuid")
-		} else {
-			_, err = decodeRequirement(o)
-		}
-		requirements = append(requirements, r)
-		return err
-	})
+	return decodeEach(raw, "requirement", decodeViewRequirement)
+}
+
+func decodeViewRequirement(o jsonObject) (r ViewRequirement, err error) {
+	r.kind, err = o.discriminator("update requirement", "type")
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	return requirements, nil
+	if r.kind == assertViewUUID {
+		r.uuid, _, err = o.str("uuid")
+	} else {
+		_, err = decodeRequirement(o)
+	}
+	return r, err
 }
 
 // CheckView checks requirements, in order, against the view. The first that does not hold is

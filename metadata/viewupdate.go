@@ -21,23 +21,18 @@ const viewUpdatesMax = 1000
 // KindBadRequest. The result is in the order of the request and refers to raw, which must not be modified.
 // Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
 func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
-	updates := []ViewUpdate{}
-	err := decodeEach(raw, "metadata update", func(o jsonObject) error {
-		if len(updates) == viewUpdatesMax {
-			return moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by more than %d updates at once", viewUpdatesMax)
+	count := 0
+	return decodeEach(raw, "metadata update", func(o jsonObject) (ViewUpdate, error) {
+		if count++; count > viewUpdatesMax {
+			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by more than %d updates at once", viewUpdatesMax)
 		}
 		action, err := o.discriminator("metadata update", "action")
 		if err != nil {
-			return err
+			return ViewUpdate{}, err
 		}
 		apply, err := decodeViewUpdate(o, action)
-		updates = append(updates, ViewUpdate{apply})
-		return err
+		return ViewUpdate{apply}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return updates, nil
 }
 
 func decodeViewUpdate(o jsonObject, action string) (func(*viewBuilder) error, error) {
