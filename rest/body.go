@@ -92,7 +92,8 @@ type fields struct {
 	members []member
 	failure error
 
-	room [membersUsual]member // for members
+	room  [membersUsual]member // for members
+	inner *fields              // of the object that was read last within this one
 }
 
 // membersUsual is how many members objects of requests seldom exceed.
@@ -131,23 +132,29 @@ func (s *server) readFields(w http.ResponseWriter, r *http.Request, what string)
 	return parseFields(body, what)
 }
 
-func parseFields(text []byte, what string) (*fields, error) {
+func parseFields(text []byte, what string) (_ *fields, err error) {
 	f := &fields{place: place{what: what}}
-	return f.parse(parseObject, text)
-}
-
-// within returns the fields of an object in the text of f.
-func (f *fields) within(text []byte, at place) (*fields, error) {
-	at.outer = &f.place
-	inner := &fields{place: at}
-	return inner.parse(reparseObject, text)
-}
-
-func (f *fields) parse(read func(dst []member, text []byte) ([]member, error), text []byte) (_ *fields, err error) {
-	if f.members, err = read(f.room[:0], text); err != nil {
+	if f.members, err = parseObject(f.room[:0], text); err != nil {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, err)
 	}
 	return f, nil
+}
+
+// within returns the fields of an object in the text of f, which w passes over; with a failure if it is none. They
+// are good until the next call.
+func (f *fields) within(w *walker, at place) *fields {
+	if f.inner == nil {
+		f.inner = new(fields)
+	}
+	inner := f.inner
+	at.outer = &f.place
+	inner.place, inner.members, inner.failure = at, inner.room[:0], nil
+	if first := w.text[w.at:]; first[0] != '{' {
+		inner.fail("it must be a JSON object, not %s", jsonType(first))
+		return inner
+	}
+	inner.members = w.members(inner.members)
+	return inner
 }
 
 func (f *fields) fail(format string, args ...any) {
@@ -228,17 +235,13 @@ func (f *fields) texts(name string) []string {
 		return nil
 	}
 	texts := []string{}
-	s := scanner{text: value, checked: true}
-	err := s.array(0, func(element []byte) {
+	for w := (walker{text: value}); w.next(); {
+		element := w.value()
 		if element[0] != '"' {
 			f.fail("member %q must be an array of strings", name)
-			return
+			return nil
 		}
 		texts = append(texts, string(unquote(element)))
-	})
-	f.check(func() error { return err }) // never: the text was checked
-	if f.failure != nil {
-		return nil
 	}
 	return texts
 }
@@ -250,48 +253,63 @@ func (f *fields) textMap(name string) map[string]string {
 		return nil
 	}
 	texts := make(map[string]string)
-	s := scanner{text: value, checked: true}
-	err := s.object(0, func(key, text []byte) {
+	for w := (walker{text: value}); w.next(); {
+		key, text := w.name(), w.value()
 		if text[0] != '"' {
 			f.fail("member %q must be an object with strings as values", name)
-			return
+			return nil
 		}
 		texts[string(key)] = string(unquote(text))
-	})
-	f.check(func() error { return err }) // never: the text was checked
-	if f.failure != nil {
-		return nil
 	}
 	return texts
 }
 
-// objects returns the fields of the first limit of a list of objects, nil if it is not there, and how many it has. Behind them nothing
-// is read: an object takes as little as three bytes of a body, and its fields a hundred times as many.
-func (f *fields) objects(name, what string, limit int) (list []*fields, length int) {
+// objects calls visit with the fields of each of the first limit objects of a list, which are good until visit
+// returns, and returns how many it has. What is none among the first limit is a failure of f and ends the list.
+func (f *fields) objects(name, what string, limit int, visit func(inner *fields)) (length int) {
 	value := f.raw(name, '[')
 	if value == nil {
-		return nil, 0
+		return 0
 	}
-	list = []*fields{}
-	s := scanner{text: value, checked: true}
-	err := s.array(0, func(element []byte) {
+	for w := (walker{text: value}); w.next(); {
 		if length++; length > limit {
-			return
+			w.value()
+			continue
 		}
-		inner, err := f.within(element, place{what: what, number: length})
-		f.check(func() error { return err })
-		list = append(list, inner)
-	})
-	f.check(func() error { return err }) // never: the text was checked
-	return list, length
+		inner := f.within(&w, place{what: what, number: length})
+		if inner.failure != nil {
+			f.check(func() error { return inner.failure })
+			break
+		}
+		visit(inner)
+	}
+	return length
 }
 
-// namespace returns the namespace in the member of that name, which must be there.
-func (f *fields) namespace() moorage.Namespace {
+// namespace returns the namespace in the member of that name, which must be there. like is nil or a valid one, which
+// is returned if it is the same.
+func (f *fields) namespace(like moorage.Namespace) moorage.Namespace {
 	f.require("namespace")
+	if value := f.get("namespace"); like != nil && areTexts(value, like) {
+		return like
+	}
 	ns := moorage.Namespace(f.texts("namespace"))
 	f.check(ns.Validate)
 	return ns
+}
+
+// areTexts tells whether value is an array of the strings in texts.
+func areTexts(value []byte, texts []string) bool {
+	if value == nil || value[0] != '[' {
+		return false
+	}
+	for w := (walker{text: value}); w.next(); texts = texts[1:] {
+		element := w.value()
+		if len(texts) == 0 || element[0] != '"' || string(unquote(element)) != texts[0] {
+			return false
+		}
+	}
+	return len(texts) == 0
 }
 
 // name returns the member called name, which must be there and be one.
@@ -302,19 +320,16 @@ func (f *fields) name() string {
 	return name
 }
 
-// identifier returns the table or view that an object of namespace and name means.
-func (f *fields) identifier(member, warehouse string) moorage.Identifier {
+// identifier returns the table or view that an object of namespace and name means. like is what it is for
+// namespace.
+func (f *fields) identifier(member, warehouse string, like moorage.Namespace) moorage.Identifier {
 	f.require(member)
 	value := f.raw(member, '{')
 	if value == nil {
 		return moorage.Identifier{}
 	}
-	inner, err := f.within(value, place{what: "member", name: member})
-	if err != nil {
-		f.check(func() error { return err })
-		return moorage.Identifier{}
-	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(), Name: inner.name()}
+	inner := f.within(&walker{text: value}, place{what: "member", name: member})
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(like), Name: inner.name()}
 	f.check(func() error { return inner.failure })
 	return ident
 }
@@ -324,7 +339,7 @@ func (f *fields) mustName(kind string, ident moorage.Identifier) {
 	if f.get("identifier") == nil {
 		return
 	}
-	named := f.identifier("identifier", ident.Warehouse)
+	named := f.identifier("identifier", ident.Warehouse, ident.Namespace)
 	if f.failure == nil && !named.Equal(ident) {
 		f.fail("it names %s %s, but the path names %s", kind, named, ident)
 	}

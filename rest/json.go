@@ -2,9 +2,7 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -42,24 +40,14 @@ func parseObject(dst []member, text []byte) ([]member, error) {
 	if s.text[s.at] != '{' {
 		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text[s.at:]))
 	}
-	members, err := s.members(dst)
-	if err != nil {
+	if err := s.object(1, func(name, value []byte) { dst = append(dst, member{name, value}) }); err != nil {
 		return nil, err
 	}
 	s.space()
 	if s.at != len(text) {
 		return nil, s.errorf("unexpected text after the JSON object")
 	}
-	return members, nil
-}
-
-// reparseObject is parseObject for a text within one that parseObject has checked.
-func reparseObject(dst []member, text []byte) ([]member, error) {
-	if text[0] != '{' {
-		return nil, fmt.Errorf("it must be a JSON object, not %s", jsonType(text))
-	}
-	s := scanner{text: text, checked: true}
-	return s.members(dst)
+	return dst, nil
 }
 
 // jsonType names the type of a value by how its text begins.
@@ -79,18 +67,11 @@ func jsonType(value []byte) string {
 	return "a number"
 }
 
-// scanner walks through JSON text.
+// scanner walks through JSON text and looks for faults.
 type scanner struct {
-	text    []byte
-	at      int
-	names   int  // those of the objects that have begun and not ended
-	checked bool // the text is part of one that was walked through before: it has no faults
-}
-
-// members passes over an object, and appends its members to dst.
-func (s *scanner) members(dst []member) ([]member, error) {
-	err := s.object(1, func(name, value []byte) { dst = append(dst, member{name, value}) })
-	return dst, err
+	text  []byte
+	at    int
+	names int // those of the objects that have begun and not ended
 }
 
 func (s *scanner) errorf(format string, args ...any) error {
@@ -118,15 +99,11 @@ func (s *scanner) space() {
 
 // value passes over one value that stands at depth.
 func (s *scanner) value(depth int) error {
-	if s.checked {
-		s.pass()
-		return nil
-	}
 	switch c := s.peek(); {
 	case c == '{':
 		return s.object(depth, nil)
 	case c == '[':
-		return s.array(depth, nil)
+		return s.array(depth)
 	case c == '"':
 		_, err := s.string()
 		return err
@@ -143,47 +120,6 @@ func (s *scanner) value(depth int) error {
 		return s.errorf("unexpected end of the JSON text")
 	}
 	return s.errorf("unexpected character %q", s.peek())
-}
-
-// pass passes over one value of a text that is checked.
-func (s *scanner) pass() {
-	depth := 0
-	for {
-		switch s.text[s.at] {
-		case '"':
-			s.passString()
-		case '{', '[':
-			depth++
-			s.at++
-		case '}', ']':
-			depth--
-			s.at++
-		default: // a number or literal, or what stands between values
-			for s.at++; s.at < len(s.text) && strings.IndexByte(`"{}[],: `+"\t\r\n", s.text[s.at]) < 0; s.at++ {
-			}
-		}
-		if depth == 0 {
-			return
-		}
-	}
-}
-
-// passString passes over a string of a text that is checked.
-func (s *scanner) passString() {
-	for s.at++; ; {
-		quote := bytes.IndexByte(s.text[s.at:], '"')
-		if quote < 0 { // cannot be; or this would never end
-			panic("rest: a string without an end in a text that was checked")
-		}
-		s.at += quote + 1
-		escapes := 0
-		for s.text[s.at-2-escapes] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return
-		}
-	}
 }
 
 // object passes over an object and calls visit, if not nil, for each member.
@@ -205,9 +141,7 @@ func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 		if err != nil {
 			return err
 		}
-		if s.checked {
-			names.count++
-		} else if names.add(name) {
+		if names.add(name) {
 			return s.errorf("member %q stands twice in an object", name)
 		}
 		if s.names++; s.names > jsonNamesMax {
@@ -240,8 +174,8 @@ func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 	return nil
 }
 
-// array passes over an array and calls visit, if not nil, for each element.
-func (s *scanner) array(depth int, visit func(value []byte)) error {
+// array passes over an array.
+func (s *scanner) array(depth int) error {
 	if depth > jsonDepthMax {
 		return s.errorf("nested deeper than %d levels", jsonDepthMax)
 	}
@@ -253,12 +187,8 @@ func (s *scanner) array(depth int, visit func(value []byte)) error {
 	}
 	for {
 		s.space()
-		start := s.at
 		if err := s.value(depth + 1); err != nil {
 			return err
-		}
-		if visit != nil {
-			visit(s.text[start:s.at])
 		}
 		s.space()
 		if s.peek() != ',' {
@@ -386,18 +316,6 @@ func (s *scanner) digits() error {
 		return s.errorf("expected a digit")
 	}
 	return nil
-}
-
-// unquote returns the content of a string that was checked: a part of it, unless it has escapes.
-func unquote(quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted[1 : len(quoted)-1]
-	}
-	var content string
-	if err := json.Unmarshal(quoted, &content); err != nil {
-		return quoted // cannot be; the name then stands for itself
-	}
-	return []byte(content)
 }
 
 // names are those of one object.

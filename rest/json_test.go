@@ -98,10 +98,11 @@ func checkReread(t *testing.T, value []byte) {
 	t.Helper()
 	switch value[0] {
 	case '{':
-		members, err := reparseObject(nil, value)
+		w := walker{text: value}
+		members := w.members(nil)
 		var want map[string]json.RawMessage
-		if wantErr := json.Unmarshal(value, &want); err != nil || wantErr != nil || len(members) != len(want) {
-			t.Fatalf("%q: %d members, want %d: %v, %v", value, len(members), len(want), err, wantErr)
+		if err := json.Unmarshal(value, &want); err != nil || w.at != len(value) || len(members) != len(want) {
+			t.Fatalf("%q: %d members up to byte %d, want %d: %v", value, len(members), w.at, len(want), err)
 		}
 		for _, m := range members {
 			if string(want[string(m.name)]) != string(m.value) {
@@ -111,10 +112,12 @@ func checkReread(t *testing.T, value []byte) {
 		}
 	case '[':
 		var elements, want []json.RawMessage
-		s := scanner{text: value, checked: true}
-		err := s.array(0, func(element []byte) { elements = append(elements, element) })
-		if wantErr := json.Unmarshal(value, &want); err != nil || wantErr != nil || s.at != len(value) || len(elements) != len(want) {
-			t.Fatalf("%q: %d elements up to byte %d, want %d: %v, %v", value, len(elements), s.at, len(want), err, wantErr)
+		w := walker{text: value}
+		for w.next() {
+			elements = append(elements, w.value())
+		}
+		if err := json.Unmarshal(value, &want); err != nil || w.at != len(value) || len(elements) != len(want) {
+			t.Fatalf("%q: %d elements up to byte %d, want %d: %v", value, len(elements), w.at, len(want), err)
 		}
 		for i, element := range elements {
 			if string(want[i]) != string(element) {

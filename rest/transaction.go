@@ -22,29 +22,45 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 	return silently(func(ctx context.Context) error { return s.catalog.CommitTransaction(ctx, warehouse, changes) }), err
 }
 
+// changesUsual is how many changes transactions seldom exceed.
+const changesUsual = 16
+
 // decodeChanges reads the changes of a transaction: commits of which each says which table it is of.
 func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 	f.require("table-changes")
-	list, length := f.objects("table-changes", "table change", catalog.TransactionChangesMax)
+	changes := make([]catalog.TableChange, 0, changesUsual)
+	var namespace moorage.Namespace // of the last change: most are of one
+	var refused error
+	length := f.objects("table-changes", "table change", catalog.TransactionChangesMax, func(inner *fields) {
+		if refused != nil {
+			return
+		}
+		var change catalog.TableChange
+		if change, refused = decodeChange(inner, warehouse, namespace); refused == nil {
+			changes, namespace = append(changes, change), change.Ident.Namespace
+		}
+	})
 	switch {
 	case f.failure != nil:
 		return nil, f.failure
-	case length > len(list):
+	case length > catalog.TransactionChangesMax:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", length, catalog.TransactionChangesMax)
-	}
-	changes := make([]catalog.TableChange, len(list))
-	for i, inner := range list {
-		ident := inner.identifier("identifier", warehouse)
-		if inner.failure != nil {
-			return nil, inner.failure
-		}
-		request, err := decodeCommit(inner)
-		if err != nil {
-			return nil, ofTable(ident, err)
-		}
-		changes[i] = catalog.TableChange{Ident: ident, CommitRequest: request}
+	case refused != nil:
+		return nil, refused
 	}
 	return changes, nil
+}
+
+// decodeChange reads one change of a transaction. like is for fields.identifier.
+func decodeChange(f *fields, warehouse string, like moorage.Namespace) (change catalog.TableChange, err error) {
+	change.Ident = f.identifier("identifier", warehouse, like)
+	if f.failure != nil {
+		return change, f.failure
+	}
+	if change.CommitRequest, err = decodeCommit(f); err != nil {
+		return change, ofTable(change.Ident, err)
+	}
+	return change, nil
 }
 
 // ofTable adds to the text of err, which the client sees, which table of a transaction it is about.
