@@ -29,6 +29,7 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 		base = d.canonical
 	}
 	b := newBuilder(base, env)
+	defer b.release()
 	if err := b.applyAll(updates); err != nil {
 		return nil, err
 	}
@@ -49,24 +50,25 @@ type builder struct {
 	creating bool
 	changed  bool
 
-	edits     [arrayCount]*listEdit
 	ownsRefs  bool // refs is a copy
 	ownsProps bool // props is a copy
 
 	lastAddedSchema, lastAddedSpec, lastAddedOrder lastAdded
 
-	addedSnapshots   map[int64]snapshot // nil if there are none
-	latestSnapshotMS int64              // of those added
-	removedSnapshots bool               // some
-	newMains         []int64            // snapshots of this request that became current, in order
-	logged           []snapshotLogEntry // to be appended to the snapshot log
-	removedRefs      map[string]bool    // nil if there are none
-	parents          map[int64]optional // of snapshots of the base, as far as they were asked for; nil if none was
+	addedSnapshots   map[int64]*snapshot // nil if there are none
+	latestSnapshotMS int64               // of those added
+	removedSnapshots bool                // some
+	newMains         []int64             // snapshots of this request that became current, in order
+	logged           []snapshotLogEntry  // to be appended to the snapshot log
+	removedRefs      map[string]bool     // nil if there are none
+	parents          map[int64]optional  // of snapshots of the base, as far as they were asked for; nil if none was
 
 	// What elements say that additions were compared with, as far as there were any.
 	parsedSchemas once[*schema]
 	parsedSpecs   once[*spec]
 	parsedOrders  once[*sortOrder]
+
+	scratch
 }
 
 // once keeps what elements say, by where their bytes are, so that each is parsed once in a request however many updates look at it.
@@ -86,11 +88,6 @@ func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
 	return parsed, err
 }
 
-func newBuilder(base *Document, env Env) *builder {
-	next := &Document{index: base.index}
-	return &builder{index: &next.index, base: base, next: next, env: env, nowMS: env.Now.UnixMilli()}
-}
-
 func (b *builder) applyAll(updates []Update) error {
 	for _, u := range updates {
 		if err := u.op.apply(b); err != nil {
@@ -100,28 +97,9 @@ func (b *builder) applyAll(updates []Update) error {
 	return nil
 }
 
-// edit returns the change of an array, which does nothing at first.
-func (b *builder) edit(a arrayName) *listEdit {
-	if b.edits[a] == nil {
-		b.edits[a] = &listEdit{base: b.base.arrays[a]}
-	}
-	return b.edits[a]
-}
-
-// count returns the number of elements that an array has by now.
-func (b *builder) count(a arrayName) int {
-	if b.edits[a] == nil {
-		return b.base.arrays[a].len()
-	}
-	return b.edits[a].len()
-}
-
 // elements ranges over ids and JSON of the elements that an array has by now.
 func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
-	edit := listEdit{base: b.base.arrays[a]}
-	if b.edits[a] != nil {
-		edit = *b.edits[a]
-	}
+	edit := &b.edits[a]
 	return func(yield func(int64, []byte) bool) {
 		for _, e := range edit.kept() {
 			if !yield(e.id, b.base.elementRaw(a, e)) {
@@ -151,8 +129,7 @@ func (b *builder) hasSnapshot(id int64) bool {
 		return true
 	}
 	i, ok := b.base.snapshotAt.find(b.base.arrays[snapshots], id)
-	edit := b.edits[snapshots]
-	return ok && (edit == nil || edit.dropped == nil || !edit.dropped[i])
+	return ok && !b.edits[snapshots].isDropped(i)
 }
 
 // editProps returns the properties for writing.
@@ -221,13 +198,14 @@ func (b *builder) finish() (*Document, error) {
 	if err := b.finishMetadataLog(); err != nil {
 		return nil, err
 	}
-	spliced, err := b.base.splice(b.changes())
+	b.listChanges()
+	spliced, err := b.base.splice(b.changes)
 	if err != nil {
 		return nil, err
 	}
 	d := b.next
 	d.raw, d.names, d.places, d.arrays = spliced.raw, spliced.names, spliced.places, spliced.arrays
-	if edit := b.edits[snapshots]; edit != nil && edit.drops > 0 {
+	if b.edits[snapshots].drops > 0 {
 		d.snapshotAt = positionsOf(d.arrays[snapshots])
 	} else {
 		d.snapshotAt = d.snapshotAt.extend(d.arrays[snapshots])
@@ -273,19 +251,17 @@ func (b *builder) checkDefaults() error {
 	return checkDefaults(s, defaultSpec, b.defaultSpecID, defaultOrder, b.defaultOrderID)
 }
 
-// changes lists what the new document has otherwise than the base.
-func (b *builder) changes() []change {
+// listChanges notes what the new document has otherwise than the base.
+func (b *builder) listChanges() {
 	old := &b.base.index
-	const usual = 6
-	changes := make([]change, 0, usual)
 	str := func(key, was, is string) {
 		if was != is {
-			changes = append(changes, change{key: key, value: appendQuoted(nil, is)})
+			b.set(key, b.keep(appendQuoted(b.text, is)))
 		}
 	}
 	num := func(key string, was, is int64) {
 		if was != is { // what is the same is there: the base spells it out
-			changes = append(changes, intChange(key, is))
+			b.set(key, b.keep(strconv.AppendInt(b.text, is, 10)))
 		}
 	}
 	num(keyFormatVersion, int64(old.formatVersion), int64(b.formatVersion))
@@ -311,46 +287,43 @@ func (b *builder) changes() []change {
 		}
 		num(keyNextRowID, was, b.nextRowID)
 	}
-	changes = append(changes, b.v1Changes()...)
+	b.listV1Changes()
 	if b.ownsProps {
-		changes = append(changes, change{key: keyProperties, value: b.propertiesJSON()})
+		b.set(keyProperties, b.keep(b.appendProperties(b.text)))
 	}
 	if b.currentSnapshotID != old.currentSnapshotID || b.formatVersion != old.formatVersion {
-		changes = append(changes, change{key: keyCurrentSnapshotID, value: b.currentSnapshotJSON()})
+		b.set(keyCurrentSnapshotID, b.currentSnapshotJSON())
 	}
 	if b.ownsRefs {
-		changes = append(changes, change{key: keyRefs, value: b.refsJSON()})
+		b.set(keyRefs, b.keep(b.appendRefs(b.text)))
 	}
-	for a, edit := range b.edits {
-		if edit != nil && (edit.drops > 0 || len(edit.added) > 0) {
+	for a := range b.edits {
+		if edit := &b.edits[a]; edit.drops > 0 || len(edit.added) > 0 {
 			name := arrayName(a)
-			changes = append(changes, change{key: name.key(), list: edit, array: name})
+			b.changes = append(b.changes, change{key: name.key(), list: edit, array: name})
 		}
 	}
-	return changes
 }
 
-// v1Changes keeps the members by which the oldest readers know schema and spec, and removes them
+// listV1Changes keeps the members by which the oldest readers know schema and spec, and removes them
 // with the upgrade from version 1.
-func (b *builder) v1Changes() []change {
+func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
-		if b.base.formatVersion > 1 {
-			return nil
+		if b.base.formatVersion == 1 {
+			b.changes = append(b.changes, change{key: keySchema, drop: true}, change{key: keyPartitionSpec, drop: true})
 		}
-		return []change{{key: keySchema, drop: true}, {key: keyPartitionSpec, drop: true}}
+		return
 	}
-	var changes []change
 	if b.currentSchemaID != b.base.currentSchemaID || !b.base.has(keySchema) || b.creating {
 		raw, _ := b.element(schemas, b.currentSchemaID) // checkDefaults has seen it
-		changes = append(changes, change{key: keySchema, value: raw})
+		b.set(keySchema, raw)
 	}
 	if b.defaultSpecID != b.base.defaultSpecID || !b.base.has(keyPartitionSpec) || b.creating {
 		raw, _ := b.element(partitionSpecs, b.defaultSpecID) // checkDefaults has seen it
 		o, _ := parseObject(raw, "spec")
 		fields, _ := o.find("fields")
-		changes = append(changes, change{key: keyPartitionSpec, value: o.bytes(fields)})
+		b.set(keyPartitionSpec, o.bytes(fields))
 	}
-	return changes
 }
 
 // currentSnapshotJSON spells no snapshot as each format version does.
@@ -358,15 +331,14 @@ func (b *builder) currentSnapshotJSON() []byte {
 	if b.currentSnapshotID == noSnapshot && b.formatVersion >= 3 {
 		return []byte("null")
 	}
-	return strconv.AppendInt(nil, b.currentSnapshotID, 10)
+	return b.keep(strconv.AppendInt(b.text, b.currentSnapshotID, 10))
 }
 
-// propertiesJSON writes the properties. Those that stay keep their place and spelling.
-func (b *builder) propertiesJSON() []byte {
+// appendProperties appends the properties. Those that stay keep their place and spelling.
+func (b *builder) appendProperties(out []byte) []byte {
 	at, _ := b.base.find(keyProperties)
 	c := reread(b.base.raw[at.start:at.end])
-	const growth = 128 // as much as most updates add
-	out := append(make([]byte, 0, len(c.raw)+growth), '{')
+	out = append(out, '{')
 	stayed := 0
 	if len(c.raw) > 0 {
 		c.object(func(key []byte) error { //nolint:errcheck // Parse has read it
@@ -431,25 +403,26 @@ func appendQuoted(dst []byte, text string) []byte {
 	return append(append(dst, text[copied:]...), '"')
 }
 
-// refsJSON writes the refs, and notes where each lies now. Those that stay are copied as they are.
-func (b *builder) refsJSON() []byte {
+// appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they are.
+func (b *builder) appendRefs(out []byte) []byte {
 	at, _ := b.base.find(keyRefs)
-	out := []byte{'{'}
+	origin := len(out)
+	out = append(out, '{')
 	for i := range b.refs {
-		if len(out) > 1 {
+		if i > 0 {
 			out = append(out, ',')
 		}
 		r := &b.refs[i]
-		start := len(out)
+		start := len(out) - origin
 		if r.at.end > 0 {
 			out = append(out, b.base.raw[at.start+r.keyStart:at.start+r.at.end]...)
 			shift := start - r.keyStart
 			r.at = extent{r.at.start + shift, r.at.end + shift}
 		} else {
 			out = append(appendQuoted(out, r.name), ':')
-			r.at.start = len(out)
+			r.at.start = len(out) - origin
 			out = r.appendJSON(out)
-			r.at.end = len(out)
+			r.at.end = len(out) - origin
 		}
 		r.keyStart = start
 	}

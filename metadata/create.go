@@ -63,6 +63,7 @@ func Create(request CreateTable, env Env) (*Document, error) {
 		return nil, err
 	}
 	b := newBuilder(d, env)
+	defer b.release()
 	b.creating = true
 	b.location = stripTrailingSlash(request.Location)
 	b.lastColumnID, b.lastPartitionID = parts.lastColumnID, parts.lastPartitionID
@@ -98,6 +99,7 @@ func Build(updates []Update, env Env) (*Document, error) {
 		return nil, err
 	}
 	b := newBuilder(d, env)
+	defer b.release()
 	b.creating = true
 	if err := b.applyAll(updates); err != nil {
 		return nil, err

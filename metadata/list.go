@@ -47,7 +47,7 @@ func (l list) append(added ...element) list {
 	if len(added) == 0 {
 		return l
 	}
-	chunks := slices.Grow(slices.Clone(l.chunks), len(added)/chunkLen+1)
+	chunks := append(make([][]element, 0, len(l.chunks)+len(added)/chunkLen+1), l.chunks...)
 	n := l.n + len(added)
 	for len(added) > 0 {
 		last := len(chunks) - 1
@@ -136,7 +136,7 @@ type newElement struct {
 // listEdit is a change of one array: some elements go, others are added at the end.
 type listEdit struct {
 	base    list
-	dropped []bool // by position in base; nil if all stay
+	dropped []bool // by position in base; empty if all stay
 	drops   int
 	added   []newElement
 }
@@ -163,8 +163,9 @@ func (e *listEdit) drop(gone func(id int64) bool) int {
 }
 
 func (e *listEdit) dropAt(i int) {
-	if e.dropped == nil {
-		e.dropped = make([]bool, e.base.len())
+	if len(e.dropped) == 0 {
+		e.dropped = slices.Grow(e.dropped, e.base.len())[:e.base.len()]
+		clear(e.dropped)
 	}
 	if !e.dropped[i] {
 		e.dropped[i] = true
@@ -172,11 +173,13 @@ func (e *listEdit) dropAt(i int) {
 	}
 }
 
+func (e *listEdit) isDropped(i int) bool { return len(e.dropped) > 0 && e.dropped[i] }
+
 // kept ranges over the elements of the base that stay, with their positions.
 func (e *listEdit) kept() iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for i, old := range e.base.all(0) {
-			if (e.dropped == nil || !e.dropped[i]) && !yield(i, old) {
+			if !e.isDropped(i) && !yield(i, old) {
 				return
 			}
 		}
@@ -209,7 +212,8 @@ func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	}
 	origin, tail := len(dst), e.base.end()
 	dst = append(dst, old[:tail]...)
-	dst, added := e.writeAdded(dst, origin, make([]element, 0, len(e.added)), e.base.len() == 0)
+	const usual = 4
+	dst, added := e.writeAdded(dst, origin, make([]element, 0, usual), e.base.len() == 0)
 	return append(dst, old[tail:]...), e.base.append(added...)
 }
 

@@ -43,22 +43,29 @@ func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
 
 // finishSnapshotLog appends what became current in this request.
 func (b *builder) finishSnapshotLog() error {
-	between := make(map[int64]bool)
+	var between map[int64]bool
 	for _, id := range b.newMains {
 		if id != b.currentSnapshotID {
+			if between == nil {
+				between = make(map[int64]bool)
+			}
 			between[id] = true
 		}
 	}
 	entries := b.logged
 	trim := len(between) > 0 || b.removedSnapshots
+	if len(entries) == 0 && !trim {
+		return nil // the log stays, and the time of the table does not go back
+	}
 	if trim {
 		entries = b.trimSnapshotLog(between)
 	}
-	times := b.snapshotLogTimes()
+	const usual = 4
+	times := b.appendSnapshotLogTimes(make([]int64, 0, usual))
 	for _, e := range entries {
-		raw := strconv.AppendInt([]byte(`{"timestamp-ms":`), e.timestampMS, 10)
+		raw := strconv.AppendInt(append(b.text, `{"timestamp-ms":`...), e.timestampMS, 10)
 		raw = strconv.AppendInt(append(raw, `,"snapshot-id":`...), e.snapshotID, 10)
-		b.edit(snapshotLog).add(e.snapshotID, append(raw, '}'))
+		b.edit(snapshotLog).add(e.snapshotID, b.keep(append(raw, '}')))
 		times = append(times, e.timestampMS)
 	}
 	if trim && b.hasSnapshot(b.currentSnapshotID) && b.lastLogged() != b.currentSnapshotID {
@@ -68,26 +75,24 @@ func (b *builder) finishSnapshotLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
 }
 
-// snapshotLogTimes returns the times of the entries of the base that stay: of all if some go,
+// appendSnapshotLogTimes appends the times of the entries of the base that stay: of all if some go,
 // because their neighbours change, else of the last, because the others were checked.
-func (b *builder) snapshotLogTimes() []int64 {
+func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
 		entry, _ := readSnapshotLogEntry(reread(b.base.elementRaw(snapshotLog, e)))
 		return entry.timestampMS
 	}
-	edit := b.edits[snapshotLog]
+	edit := b.edit(snapshotLog)
 	switch {
-	case edit != nil && edit.drops > 0:
-		var times []int64
+	case edit.drops > 0:
 		for _, e := range edit.kept() {
 			times = append(times, timeOf(e))
 		}
-		return times
 	case list.len() > 0:
-		return []int64{timeOf(list.at(list.len() - 1))}
+		times = append(times, timeOf(list.at(list.len()-1)))
 	}
-	return nil
+	return times
 }
 
 // lastLogged returns the snapshot of the last entry of the snapshot log.
@@ -121,10 +126,9 @@ func (b *builder) finishMetadataLog() error {
 		for i := range max(0, list.len()-entriesMax+1) {
 			edit.dropAt(i)
 		}
-		const punctuation = len(`{"timestamp-ms":1700000000000,"metadata-file":""}`)
-		raw := append(make([]byte, 0, punctuation+len(b.env.BaseLocation)), `{"timestamp-ms":`...)
-		raw = append(strconv.AppendInt(raw, b.base.lastUpdatedMS, 10), `,"metadata-file":`...)
-		edit.add(0, append(appendQuoted(raw, b.env.BaseLocation), '}'))
+		raw := strconv.AppendInt(append(b.text, `{"timestamp-ms":`...), b.base.lastUpdatedMS, 10)
+		raw = appendQuoted(append(raw, `,"metadata-file":`...), b.env.BaseLocation)
+		edit.add(0, b.keep(append(raw, '}')))
 		b.metadataLoggedMS = b.base.lastUpdatedMS
 		times = append(times, b.metadataLoggedMS)
 	}

@@ -74,7 +74,7 @@ func (d *Document) IsReplay(updates []Update) bool {
 	added := make(map[int64]bool, len(updates))
 	for _, u := range updates {
 		switch op := u.op.(type) {
-		case addSnapshot:
+		case *addSnapshot:
 			if !d.holds(&op.snapshot) {
 				return false
 			}

@@ -17,11 +17,11 @@ func decodeAddSnapshot(o jsonObject) (operation, error) {
 		return nil, err
 	}
 	s, err := readSnapshot(&c)
-	return addSnapshot{s, c.raw}, err
+	return &addSnapshot{s, c.raw}, err
 }
 
 // apply adds a snapshot that no ref points to yet. Source: Java TableMetadata.Builder.addSnapshot.
-func (u addSnapshot) apply(b *builder) error {
+func (u *addSnapshot) apply(b *builder) error {
 	if err := b.checkReady(); err != nil {
 		return err
 	}
@@ -44,9 +44,9 @@ func (u addSnapshot) apply(b *builder) error {
 	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
 	b.edit(snapshots).add(s.id, u.raw)
 	if b.addedSnapshots == nil {
-		b.addedSnapshots = make(map[int64]snapshot)
+		b.addedSnapshots = make(map[int64]*snapshot)
 	}
-	b.addedSnapshots[s.id] = *s
+	b.addedSnapshots[s.id] = s
 	b.changed = true
 	return nil
 }
