@@ -2,7 +2,9 @@ package rest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -209,6 +211,7 @@ func (s *scanner) string() ([]byte, error) {
 	s.at++ // "
 	escaped := false
 	for {
+		s.plain()
 		switch c := s.peek(); {
 		case s.at == len(s.text):
 			return nil, s.errorf("unexpected end of a string")
@@ -223,11 +226,27 @@ func (s *scanner) string() ([]byte, error) {
 			if err := s.escape(); err != nil {
 				return nil, err
 			}
-		case c < ' ':
-			return nil, s.errorf("control character in a string")
 		default:
-			s.at++
+			return nil, s.errorf("control character in a string")
 		}
+	}
+}
+
+// plain passes over what a string simply contains, up to a quote, backslash or control character. It looks at eight bytes
+// at a time: most of a body is text.
+func (s *scanner) plain() {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; s.at+8 <= len(s.text); s.at += 8 {
+		x := binary.LittleEndian.Uint64(s.text[s.at:])
+		quote, backslash := x^(ones*'"'), x^(ones*'\\')
+		// The lowest bit that is set marks the first such byte; borrows only spoil higher ones.
+		if special := ((x-ones*' ')&^x | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; special != 0 {
+			s.at += bits.TrailingZeros64(special) / 8
+			return
+		}
+	}
+	for c := s.peek(); ' ' <= c && c != '"' && c != '\\'; c = s.peek() {
+		s.at++
 	}
 }
 

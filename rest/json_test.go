@@ -59,6 +59,27 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 }
 
+// Each character at each place of a string, of which the scanner looks at several bytes at a time.
+func TestParseObjectCharacters(t *testing.T) {
+	t.Parallel()
+	const around = "éa~\x7f 0123456789"
+	for c := range rune(0x100) {
+		for before := range around {
+			for after := range around {
+				text := []byte(`{"a":"` + around[:before] + string(c) + around[:after] + `"}`)
+				members, err := parseObject(nil, text)
+				if valid := json.Valid(text); (err == nil) != valid || valid && string(members[0].value) != string(text[len(`{"a":`):len(text)-1]) {
+					t.Fatalf("%q: %q, %v", text, members, err)
+				}
+				control := fmt.Sprintf("at byte %d: control character in a string", len(`{"a":"`)+before)
+				if c < ' ' && (err == nil || err.Error() != control) {
+					t.Fatalf("%q: got error %v, want %s", text, err, control)
+				}
+			}
+		}
+	}
+}
+
 // FuzzParseObject holds the scanner against package encoding/json, which accepts more.
 func FuzzParseObject(f *testing.F) {
 	for _, text := range []string{
