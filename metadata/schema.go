@@ -197,7 +197,7 @@ func (p *schemaParser) structField(o jsonObject, parent *field, depth int) (*fie
 	writeDefault, _ := o.present("write-default")
 	f.initialDefault, f.writeDefault = initialDefault.at, writeDefault.at
 	p.schema.patches = append(p.schema.patches, o.dropMembers(func(m jsonField) bool {
-		isDefault := string(m.key) == "initial-default" || string(m.key) == "write-default"
+		isDefault := m.key == "initial-default" || m.key == "write-default"
 		return isDefault && o.raw[m.value.at.start] == 'n'
 	})...)
 	typeJSON, err := o.required("type")

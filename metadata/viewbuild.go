@@ -328,13 +328,12 @@ func (b *viewBuilder) propertiesJSON() []byte {
 			old = jsonObject{} // not reached: ParseView has read it
 		}
 		for _, m := range old.members {
-			key := string(m.key)
-			value, stays := b.properties[key]
+			value, stays := b.properties[m.key]
 			switch {
-			case stays && value == b.base.properties[key]:
-				members = append(members, slices.Concat(appendQuoted(nil, key), []byte{':'}, old.bytes(m.value)))
+			case stays && value == b.base.properties[m.key]:
+				members = append(members, slices.Concat(appendQuoted(nil, m.key), []byte{':'}, old.bytes(m.value)))
 			case stays:
-				members = append(members, propertyJSON(key, value))
+				members = append(members, propertyJSON(m.key, value))
 			}
 		}
 	}
