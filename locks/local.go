@@ -12,8 +12,11 @@ import (
 // of its largest size.
 const nodesKeptMax = 1024
 
+// nodesSpareMax is how many nodes are kept for the next paths: as many as a large transaction needs.
+const nodesSpareMax = 64
+
 // Local is a Manager for one process. An Acquire costs time in proportion to the depth of its paths, however many locks
-// are held; a path that nobody holds or waits for costs no memory. It never loses a lock. It is
+// are held; a path that nobody holds or waits for costs no memory, but for nodesSpareMax of them. It never loses a lock. It is
 // safe for concurrent use.
 type Local struct {
 	now      func() time.Time
@@ -21,8 +24,9 @@ type Local struct {
 
 	mu    sync.Mutex // guards the fields below and everything they lead to; leaf; never held over a wait
 	nodes map[Path]*node
-	peak  int   // the most nodes since the map was made
-	steps int64 // nodes and waiters looked at: the work done, which the tests bound
+	spare []*node // nobody holds or waits for them: for the next paths
+	peak  int     // the most nodes since the map was made
+	steps int64   // nodes and waiters looked at: the work done, which the tests bound
 }
 
 // LocalConfig is what a Local is made of. The zero value is usable.
@@ -45,9 +49,9 @@ func NewLocal(config LocalConfig) *Local {
 
 // node is the state of one path. It exists while somebody holds the path or waits for it.
 type node struct {
-	held  [W + 1]int // how many hold it in each mode
-	wants [W + 1]int // how many of queue wait for each mode
-	queue list.List  // of *waiter, who came first in front
+	held  [W + 1]uint32 // how many hold it in each mode
+	wants [W + 1]uint32 // how many of queue wait for each mode
+	queue list.List     // of *waiter, who came first in front
 }
 
 // waiter is one Acquire at the one lock that it waits for.
@@ -125,7 +129,7 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 		l.steps++
 		n := l.nodes[grant.Path]
 		if n == nil {
-			n = new(node)
+			n = l.newNodeLocked()
 			l.nodes[grant.Path] = n
 			l.peak = max(l.peak, len(l.nodes))
 		}
@@ -142,6 +146,17 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 		return i, turn
 	}
 	return len(plan), nil
+}
+
+// newNodeLocked returns the node of a path that nobody holds or waits for. mu must be held.
+func (l *Local) newNodeLocked() *node {
+	last := len(l.spare) - 1
+	if last < 0 {
+		return new(node)
+	}
+	n := l.spare[last]
+	l.spare = l.spare[:last]
+	return n
 }
 
 // wait returns nil when turn was granted. Otherwise the lock is neither held nor waited for any longer.
@@ -204,6 +219,9 @@ func (l *Local) settleLocked(path Path, n *node) {
 		return
 	}
 	delete(l.nodes, path)
+	if len(l.spare) < nodesSpareMax {
+		l.spare = append(l.spare, n)
+	}
 	if len(l.nodes) == 0 && l.peak > nodesKeptMax {
 		l.nodes, l.peak = make(map[Path]*node), 0
 	}
@@ -222,7 +240,7 @@ func (n *node) canGrant(passedOver modeSet) bool {
 }
 
 // modesIn returns the modes whose count is not zero.
-func modesIn(counts *[W + 1]int) modeSet {
+func modesIn(counts *[W + 1]uint32) modeSet {
 	var set modeSet
 	for _, mode := range [...]Mode{RA, R, WA, W} {
 		if counts[mode] > 0 {

@@ -69,37 +69,57 @@ func (g Grant) String() string { return g.Mode.String() + " " + g.Path.String() 
 // request with a zero Path is a mistake of the programmer, and panics.
 func Plan(request Request) []Grant {
 	const aboveUsual = 2
-	modes := make(map[Path]Mode, len(request.Reads)+len(request.Writes)+aboveUsual)
-	add := func(path Path, own, above Mode) {
-		if path.IsZero() {
-			panic("locks: request for the zero Path")
+	plan := make([]Grant, 0, len(request.Reads)+len(request.Writes)+aboveUsual)
+	add := func(paths []Path, own, above Mode) {
+		var parent Path // of the path before
+		for _, path := range paths {
+			if path.IsZero() {
+				panic("locks: request for the zero Path")
+			}
+			if path.Parent() != parent {
+				parent = path.Parent()
+				for ancestor := range path.Ancestors() {
+					plan = append(plan, Grant{ancestor, above})
+				}
+			}
+			plan = append(plan, Grant{path, own})
 		}
-		for ancestor := range path.Ancestors() {
-			modes[ancestor] |= above
+	}
+	add(request.Reads, R, RA)
+	add(request.Writes, W, WA)
+	plan = sorted(plan)
+
+	isCovered := func(grant Grant) bool {
+		for ancestor := range grant.Path.Ancestors() {
+			i, found := slices.BinarySearchFunc(plan, ancestor, func(g Grant, path Path) int { return g.Path.Compare(path) })
+			if found && plan[i].Mode.coversSubtree() {
+				return true
+			}
 		}
-		modes[path] |= own
+		return false
 	}
-	for _, path := range request.Reads {
-		add(path, R, RA)
+	if !slices.ContainsFunc(plan, isCovered) { // as nearly always
+		return plan
 	}
-	for _, path := range request.Writes {
-		add(path, W, WA)
-	}
-
-	plan := make([]Grant, 0, len(modes))
-	for path, mode := range modes {
-		plan = append(plan, Grant{path, mode})
-	}
-	slices.SortFunc(plan, func(a, b Grant) int { return a.Path.Compare(b.Path) })
-
-	// A parent comes before its children, so it hands its cover on to them.
-	uncovered := plan[:0]
+	var uncovered []Grant
 	for _, grant := range plan {
-		if cover := modes[grant.Path.Parent()]; cover.coversSubtree() {
-			modes[grant.Path] = cover
-			continue
+		if !isCovered(grant) {
+			uncovered = append(uncovered, grant)
 		}
-		uncovered = append(uncovered, grant)
 	}
 	return uncovered
+}
+
+// sorted returns grants in the order of their paths, one for each path, in the least mode that includes all of its modes.
+func sorted(grants []Grant) []Grant {
+	slices.SortFunc(grants, func(a, b Grant) int { return a.Path.Compare(b.Path) })
+	single := grants[:0]
+	for _, grant := range grants {
+		if last := len(single) - 1; last >= 0 && single[last].Path == grant.Path {
+			single[last].Mode |= grant.Mode
+			continue
+		}
+		single = append(single, grant)
+	}
+	return single
 }
