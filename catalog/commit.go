@@ -50,7 +50,7 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 	case create:
 		return c.commitCreate(ctx, ident, steps)
 	}
-	return c.commit(ctx, newCommit(ctx, aTable, ident, tableEdit(steps)))
+	return c.commit(ctx, newCommit(ctx, aTable, ident, &tableEdit{steps}))
 }
 
 // edit is what a commit asks of a table or view.
@@ -65,22 +65,22 @@ type edit interface {
 	pins() bool
 }
 
-// tableEdit is the edit of a table: not empty.
-type tableEdit []metadata.Step
+// tableEdit is the edit of a table.
+type tableEdit struct{ steps []metadata.Step } // not empty
 
-func (e tableEdit) check(base document) error {
-	return metadata.Check(base.(*metadata.Document), e[0].Requirements)
+func (e *tableEdit) check(base document) error {
+	return metadata.Check(base.(*metadata.Document), e.steps[0].Requirements)
 }
 
-func (e tableEdit) next(base document, env metadata.Env) (document, error) {
-	return metadata.ApplySteps(base.(*metadata.Document), e, env)
+func (e *tableEdit) next(base document, env metadata.Env) (document, error) {
+	return metadata.ApplySteps(base.(*metadata.Document), e.steps, env)
 }
 
 // replays holds for an edit that adds snapshots and does nothing else, all of which base has: the answer to an earlier attempt
 // was lost. What it requires was so before that attempt, and need not be so now.
-func (e tableEdit) replays(base document) bool {
+func (e *tableEdit) replays(base document) bool {
 	asks := false
-	for _, step := range e {
+	for _, step := range e.steps {
 		asks = asks || len(step.Updates) > 0
 		if !base.(*metadata.Document).IsReplay(step.Updates) {
 			return false
@@ -89,8 +89,8 @@ func (e tableEdit) replays(base document) bool {
 	return asks
 }
 
-func (e tableEdit) pins() bool {
-	return slices.ContainsFunc(e, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })
+func (e *tableEdit) pins() bool {
+	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return metadata.AssertsUUID(step.Requirements) })
 }
 
 // commit is one commit under way, of one table or view.

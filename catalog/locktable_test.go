@@ -100,7 +100,9 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aTable, ident("t"), tableEdit{setProperty(t, "a", "b").step()}), found)
+			var edit tableEdit
+			edit.steps = append(edit.steps, setProperty(t, "a", "b").step())
+			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aTable, ident("t"), &edit), found)
 			return []string{pointer(f, "t")}, err
 		}},
 		{OpCreateView, func(f *fixture) ([]string, error) {

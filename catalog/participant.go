@@ -29,7 +29,7 @@ type transaction struct {
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
 type participant struct {
 	ident  moorage.Identifier
-	steps  tableEdit
+	edit   tableEdit
 	create bool
 	pinned bool // it is followed by its table-uuid; see commit
 
@@ -57,7 +57,7 @@ func (t *transaction) replayed() bool {
 		if p.create {
 			return false
 		}
-		for _, step := range p.steps {
+		for _, step := range p.edit.steps {
 			asks = asks || len(step.Updates) > 0
 			if !p.base.IsReplay(step.Updates) {
 				return false
@@ -221,7 +221,7 @@ func safely(ctx context.Context, do func(context.Context) error) error {
 
 func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 	if p.create {
-		ch, born, err := c.planBirth(ctx, p.ident, p.steps)
+		ch, born, err := c.planBirth(ctx, p.ident, p.edit.steps)
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 	}
 	p.place = p.found.place
 	var err error
-	if p.next, err = c.buildNext(p.found, p.base, p.steps); err != nil {
+	if p.next, err = c.buildNext(p.found, p.base, &p.edit); err != nil {
 		return err
 	}
 	if !p.writes() {

@@ -74,14 +74,14 @@ func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, chang
 		return err
 	}
 	if len(parts) == 1 {
-		_, err := c.commitTable(ctx, parts[0].ident, parts[0].steps)
+		_, err := c.commitTable(ctx, parts[0].ident, parts[0].edit.steps)
 		return err
 	}
 	for _, p := range parts {
-		if p.create, err = metadata.IsCreate(p.steps[0].Requirements); err != nil {
+		if p.create, err = metadata.IsCreate(p.edit.steps[0].Requirements); err != nil {
 			return err
 		}
-		p.pinned = p.steps.pins()
+		p.pinned = p.edit.pins()
 	}
 	return c.runTransaction(ctx, &transaction{warehouse: warehouse, keyed: keyedOf(ctx) != nil, parts: parts})
 }
@@ -108,11 +108,11 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 		p, again := at[key]
 		if !again {
 			p = &all[i]
-			p.ident, p.steps = change.Ident, steps[i:i:i+1]
+			p.ident, p.edit.steps = change.Ident, steps[i:i:i+1]
 			at[key] = p
 			parts = append(parts, p)
 		}
-		p.steps = append(p.steps, change.step())
+		p.edit.steps = append(p.edit.steps, change.step())
 	}
 	return parts, nil
 }
@@ -131,7 +131,7 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 		if p.create {
 			continue
 		}
-		if err := metadata.Check(p.base, p.steps[0].Requirements); err != nil {
+		if err := metadata.Check(p.base, p.edit.steps[0].Requirements); err != nil {
 			return ofTable(p.ident, err)
 		}
 	}
