@@ -24,7 +24,7 @@ type Store struct {
 	// mu guards the fields below; leaf; nothing is waited for while it is held.
 	mu      sync.RWMutex
 	closed  bool
-	records map[registry.Key]registry.Record
+	records map[registry.Key]*registry.Record
 	ids     map[registry.Table][]string // the IDs in records, in byte order
 	last    registry.Position           // the position last given away
 	changes []positioned                // by position
@@ -43,7 +43,7 @@ var _ registry.Store = (*Store)(nil)
 func New(random io.Reader) *Store {
 	s := &Store{
 		random:  random,
-		records: make(map[registry.Key]registry.Record),
+		records: make(map[registry.Key]*registry.Record),
 		ids:     make(map[registry.Table][]string),
 	}
 	s.putLocked(registry.FormatRecord())
@@ -62,7 +62,7 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	}
 	records := make([]registry.Record, len(keys))
 	for i, key := range keys {
-		records[i] = s.records[key]
+		records[i] = s.recordLocked(key)
 	}
 	return records, nil
 }
@@ -87,7 +87,7 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 		if len(records) == limit || !strings.HasPrefix(id, prefix) {
 			break
 		}
-		records = append(records, s.records[registry.Key{Table: table, ID: id}])
+		records = append(records, *s.records[registry.Key{Table: table, ID: id}])
 	}
 	return records, nil
 }
@@ -111,7 +111,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 		return nil, err
 	}
 	for i, condition := range sealed.Conditions {
-		if !condition.Met(s.records[condition.Key]) {
+		if !condition.Met(s.recordLocked(condition.Key)) {
 			return nil, &registry.FailedError{Index: i, Condition: condition}
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 func (s *Store) writeLocked(sealed registry.Batch, etags []registry.ETag) {
 	unplaced := make(map[registry.Key]bool) // change records that lose their place
 	for i, w := range sealed.Writes {
-		if w.Key.Table == registry.TableChange && s.records[w.Key].Exists() {
+		if w.Key.Table == registry.TableChange && s.records[w.Key] != nil {
 			unplaced[w.Key] = true
 		}
 		if w.Delete {
@@ -162,7 +162,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 		if len(changes) == limit {
 			break
 		}
-		change, err := registry.Decode[registry.Change](s.records[p.key])
+		change, err := registry.Decode[registry.Change](*s.records[p.key])
 		if err != nil {
 			return nil, fmt.Errorf("read change at position %d: %w", p.position, err)
 		}
@@ -187,14 +187,25 @@ func (s *Store) usableLocked(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// recordLocked returns the record at key, the zero Record if there is none. mu must be held.
+func (s *Store) recordLocked(key registry.Key) registry.Record {
+	if record := s.records[key]; record != nil {
+		return *record
+	}
+	return registry.Record{}
+}
+
 // putLocked stores record in place of the one at its key. mu must be held.
 func (s *Store) putLocked(record registry.Record) {
-	if !s.records[record.Key].Exists() {
-		ids := s.ids[record.Key.Table]
-		at, _ := slices.BinarySearch(ids, record.Key.ID)
-		s.ids[record.Key.Table] = slices.Insert(ids, at, record.Key.ID)
+	if place := s.records[record.Key]; place != nil {
+		*place = record
+		return
 	}
-	s.records[record.Key] = record
+	added := record
+	s.records[record.Key] = &added
+	ids := s.ids[record.Key.Table]
+	at, _ := slices.BinarySearch(ids, record.Key.ID)
+	s.ids[record.Key.Table] = slices.Insert(ids, at, record.Key.ID)
 }
 
 // deleteLocked removes the record at key, if there is one. mu must be held.
