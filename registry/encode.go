@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -118,21 +117,33 @@ func appendHex(dst []byte, bits [16]byte) []byte {
 	return append(hex.AppendEncode(append(dst, '"'), bits[:]), '"')
 }
 
-// plain tells which bytes stand for themselves in a string.
-var plain = func() (plain [256]bool) {
-	for c := ' '; c < utf8.RuneSelf; c++ {
-		plain[c] = !strings.ContainsRune(`"\<>&`, c)
+// isPlain tells whether package encoding/json writes text as it is. It looks at eight bytes at a time: most of a record is text.
+func isPlain(text string) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; len(text) >= 8; text = text[8:] {
+		x := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+		quote, backslash, ampersand := x^ones*'"', x^ones*'\\', x^ones*'&'
+		angle := (x | ones*('<'^'>')) ^ ones*'>' // either of them
+		// A high bit is set for each such byte, and perhaps for some above it, to which a borrow went.
+		if (x|(x-ones*' ')|(quote-ones)|(backslash-ones)|(ampersand-ones)|(angle-ones))&highs != 0 {
+			return false
+		}
 	}
-	return plain
-}()
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c >= utf8.RuneSelf, c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
+}
 
 // AppendText appends text as a string.
 func AppendText(dst []byte, text string) []byte {
-	for i := range len(text) {
-		if !plain[text[i]] {
-			literal, _ := json.Marshal(text) // a string always has a JSON form
-			return append(dst, literal...)
-		}
+	if !isPlain(text) {
+		literal, _ := json.Marshal(text) // a string always has a JSON form
+		return append(dst, literal...)
 	}
 	return append(append(append(dst, '"'), text...), '"')
 }

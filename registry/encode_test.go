@@ -32,6 +32,9 @@ func TestAppendText(t *testing.T) {
 	texts := []string{"", "plain", "\u2028", "\u2029", "\ufffd", "\U0001f600", "\xed\xa0\x80", "\xc3(", "\xf0\x9f\x98"}
 	for b := range 256 {
 		texts = append(texts, string([]byte{byte(b)}), "a"+string([]byte{byte(b)})+"z")
+		for at := range 8 { // of eight bytes that are looked at together
+			texts = append(texts, "abcdefgh"+"ABCDEFGH"[:at]+string([]byte{byte(b)})+"ABCDEFGH"[at+1:]+"z")
+		}
 	}
 	for _, text := range texts {
 		want, err := json.Marshal(text)
