@@ -84,7 +84,18 @@ func Normalise(location string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return parsed.String(), nil
+	return parsed.Normal(location), nil
+}
+
+// Normal returns String of what Parse made of location: location itself where it is spelled so, as nearly always.
+func (l Location) Normal(location string) string {
+	rest, scheme := strings.CutPrefix(location, l.Scheme)
+	rest, separator := strings.CutPrefix(rest, "://")
+	rest, authority := strings.CutPrefix(rest, l.Authority)
+	if scheme && separator && authority && rest == l.Path {
+		return location
+	}
+	return l.String()
 }
 
 // Trim removes the slashes at the end of location, but never those of "scheme://" and

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type files struct {
 
 	// mu guards byName; a leaf.
 	mu     sync.RWMutex
-	byName map[storage.Location]file
+	byName map[string]file // by normalised location
 }
 
 // file is immutable.
@@ -39,7 +40,7 @@ type file struct {
 
 // New returns an empty store in which every location is allowed.
 func New() *Store {
-	return &Store{files: &files{now: time.Now, byName: make(map[storage.Location]file)}}
+	return &Store{files: &files{now: time.Now, byName: make(map[string]file)}}
 }
 
 // Within returns a store of the same files that reaches only those at and below roots, which
@@ -117,10 +118,12 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// MayBeGone implements storage.Local: a look into a map.
+// MayBeGone implements storage.Local: a look into a map. What is not spelled as the map has it may be gone.
 func (s *Store) MayBeGone(location string) bool {
-	_, err := s.find(context.Background(), location)
-	return err != nil
+	s.files.mu.RLock()
+	defer s.files.mu.RUnlock()
+	_, ok := s.files.byName[location]
+	return !ok
 }
 
 func (s *Store) find(ctx context.Context, location string) (file, error) {
@@ -137,24 +140,19 @@ func (s *Store) find(ctx context.Context, location string) (file, error) {
 	return found, nil
 }
 
-// locate checks that location is well-formed and allowed.
-func (s *Store) locate(ctx context.Context, location string) (storage.Location, error) {
+// locate returns the normalised form of location, which must be well-formed and allowed.
+func (s *Store) locate(ctx context.Context, location string) (string, error) {
 	if err := ctx.Err(); err != nil {
-		return storage.Location{}, fmt.Errorf("%s: %w", location, context.Cause(ctx))
+		return "", fmt.Errorf("%s: %w", location, context.Cause(ctx))
 	}
-	name, err := storage.Parse(location)
+	parsed, err := storage.Parse(location)
 	if err != nil {
-		return storage.Location{}, err
+		return "", err
 	}
-	if s.roots == nil {
-		return name, nil
+	if s.roots == nil || slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(parsed) }) {
+		return parsed.Normal(location), nil
 	}
-	for _, root := range s.roots {
-		if root.Contains(name) {
-			return name, nil
-		}
-	}
-	return storage.Location{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+	return "", fmt.Errorf("%w: %s", storage.ErrOutside, location)
 }
 
 func (f file) info() storage.Info {
