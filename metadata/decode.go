@@ -96,13 +96,15 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 // members of an object: the next one takes their place.
 func decodeEach[T any](raw []byte, what string, decode func(jsonObject) (T, error)) ([]T, error) {
 	const usual = 2 // as many as most requests have, if any
-	all, members := []T{}, []jsonField(nil)
-	c := &cursor{raw: raw}
-	err := c.array(func() error {
-		o, err := c.objectInto(members, what)
+	all := []T{}
+	d := newDecoder(raw)
+	defer d.release()
+	err := d.array(func() error {
+		o, err := d.objectInto(d.members[:0], what)
 		if err != nil {
 			return err
 		}
+		d.members = o.members
 		one, err := decode(o)
 		if err != nil {
 			return err
@@ -110,11 +112,11 @@ func decodeEach[T any](raw []byte, what string, decode func(jsonObject) (T, erro
 		if len(all) == 0 {
 			all = make([]T, 0, usual)
 		}
-		all, members = append(all, one), o.members[:0]
+		all = append(all, one)
 		return nil
 	})
 	if err == nil {
-		err = c.end()
+		err = d.end()
 	}
 	if err != nil {
 		return nil, err
@@ -122,10 +124,19 @@ func decodeEach[T any](raw []byte, what string, decode func(jsonObject) (T, erro
 	return all, nil
 }
 
+// usualTypes are the discriminators of what most requests ask for.
+var usualTypes = []string{"set-properties", "add-snapshot", "set-snapshot-ref", "assert-ref-snapshot-id", assertTableUUID}
+
 // discriminator returns the member that says what an object is, in lower case.
 func (o jsonObject) discriminator(what, key string) (string, error) {
-	if _, ok := o.present(key); !ok {
+	v, ok := o.present(key)
+	if !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
+	}
+	if literal := o.bytes(v); literal[0] == '"' {
+		if known, ok := lookUp(usualTypes, literal[1:len(literal)-1]); ok {
+			return known, nil
+		}
 	}
 	text, _, err := o.str(key)
 	return strings.ToLower(text), err

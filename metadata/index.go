@@ -122,10 +122,8 @@ func (r *reader) read() error {
 
 // internKey returns key without holding on to the document, and without copying known keys.
 func internKey(key []byte) string {
-	for _, known := range arrayKeys {
-		if string(key) == known {
-			return known
-		}
+	if known, ok := lookUp(arrayKeys[:], key); ok {
+		return known
 	}
 	return string(key)
 }

@@ -76,17 +76,28 @@ func (c *cursor) objectInto(room []jsonField, what string) (jsonObject, error) {
 // fieldsUsual is the number of members that most objects of a schema do not exceed.
 const fieldsUsual = 6
 
-// keyText returns a key as a string, without an allocation for those that every column or most requests have.
+// usualKeys are those that every column or most requests have.
+var usualKeys = []string{
+	"id", "name", "required", "type", "doc",
+	"action", "updates", "snapshot", "ref-name", "snapshot-id", "ref", "uuid",
+}
+
+// keyText returns a key as a string, without an allocation for usual ones.
 func keyText(key []byte) string {
-	for _, usual := range [...]string{
-		"id", "name", "required", "type", "doc",
-		"action", "updates", "snapshot", "ref-name", "snapshot-id", "ref", "uuid",
-	} {
-		if string(key) == usual {
-			return usual
-		}
+	if known, ok := lookUp(usualKeys, key); ok {
+		return known
 	}
 	return string(key)
+}
+
+// lookUp returns text as the one of known that it is equal to; false if there is none.
+func lookUp(known []string, text []byte) (string, bool) {
+	for _, k := range known {
+		if string(text) == k {
+			return k, true
+		}
+	}
+	return "", false
 }
 
 // unquote returns the text of a JSON string.

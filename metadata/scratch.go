@@ -62,6 +62,37 @@ func (s *scratch) held() int {
 	return n
 }
 
+// decoder reads the objects of an array that a request carries.
+type decoder struct {
+	cursor
+	members []jsonField // of the object that was read last
+}
+
+// decoders have nothing but room for keys and members.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// newDecoder returns a decoder of raw. It may be released when nothing refers to the members of its objects.
+func newDecoder(raw []byte) *decoder {
+	d := decoders.Get().(*decoder)
+	d.raw = raw
+	return d
+}
+
+// decoderRoomMax is for how many keys and members room waits for another request.
+const decoderRoomMax = 32
+
+// release leaves the room of d to other requests.
+func (d *decoder) release() {
+	keys, members := d.keys[:cap(d.keys)], d.members[:cap(d.members)]
+	if len(keys) > decoderRoomMax || len(members) > decoderRoomMax {
+		return
+	}
+	clear(keys)
+	clear(members)
+	*d = decoder{cursor: cursor{keys: keys[:0]}, members: members[:0]}
+	decoders.Put(d)
+}
+
 // edit returns the change of an array, which does nothing at first.
 func (s *scratch) edit(a arrayName) *listEdit { return &s.edits[a] }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -128,6 +129,44 @@ func TestScratchOfALargeCommitIsNotKept(t *testing.T) {
 			for range 4 {
 				if other := newBuilder(createTest(t, 2), testEnv(1)); other.held() > scratchBytesMax {
 					t.Errorf("a request got %d bytes of scratch", other.held())
+				}
+			}
+		})
+	}
+}
+
+// Not parallel: it looks for one decoder among those that wait.
+func TestDecodersForgetWhatTheyRead(t *testing.T) {
+	many := make([]string, decoderRoomMax+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"member %d":{}`, i)
+	}
+	for name, raw := range map[string]string{
+		"good":         `[{"action":"set-location","location":"x"},{"action":"remove-properties","removals":[]}]`,
+		"bad":          `[{"action":"set-location","location":"x"},{"action":"unknown","member":5}]`,
+		"not JSON":     `[{"action":"set-location","location":{"a":{"b":`,
+		"many members": `[{"action":"set-location","location":"x",` + strings.Join(many, ",") + `}]`,
+		"deep":         `[{"action":"set-location","location":"x","y":` + strings.Repeat(`{"z":`, decoderRoomMax) + `0` + strings.Repeat(`}`, decoderRoomMax) + `}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _ = DecodeUpdates([]byte(raw))
+			for range 4 {
+				d := newDecoder(nil)
+				if cap(d.keys) > decoderRoomMax || cap(d.members) > decoderRoomMax {
+					t.Errorf("a request got room for %d keys and %d members", cap(d.keys), cap(d.members))
+				}
+				if d.depth != 0 || d.pos != 0 || len(d.keys) != 0 || len(d.members) != 0 {
+					t.Errorf("a request got %+v", d)
+				}
+				for _, key := range d.keys[:cap(d.keys)] {
+					if key != nil {
+						t.Errorf("a request got key %q", key)
+					}
+				}
+				for _, m := range d.members[:cap(d.members)] {
+					if m != (jsonField{}) {
+						t.Errorf("a request got member %+v", m)
+					}
 				}
 			}
 		})
