@@ -42,6 +42,12 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 // builder applies the updates of one request to a document. Its index, which is that of next, has the values of the
 // new document, but for members and arrays, which finish sets; edits have what becomes of the arrays.
 type builder struct {
+	progress
+	scratch
+}
+
+// progress is what a builder knows of its request.
+type progress struct {
 	*index
 	base     *Document
 	next     *Document // without bytes until finish
@@ -67,8 +73,6 @@ type builder struct {
 	parsedSchemas once[*schema]
 	parsedSpecs   once[*spec]
 	parsedOrders  once[*sortOrder]
-
-	scratch
 }
 
 // once keeps what elements say, by where their bytes are, so that each is parsed once in a request however many updates look at it.
@@ -199,12 +203,10 @@ func (b *builder) finish() (*Document, error) {
 		return nil, err
 	}
 	b.listChanges()
-	spliced, err := b.base.splice(b.changes)
-	if err != nil {
+	d := b.next
+	if err := b.base.splice(b.changes, d); err != nil {
 		return nil, err
 	}
-	d := b.next
-	d.raw, d.names, d.places, d.arrays = spliced.raw, spliced.names, spliced.places, spliced.arrays
 	if b.edits[snapshots].drops > 0 {
 		d.snapshotAt = positionsOf(d.arrays[snapshots])
 	} else {
@@ -352,7 +354,7 @@ func (b *builder) appendProperties(out []byte) []byte {
 			}
 			switch {
 			case !stays:
-			case value == b.base.props[string(key)]:
+			case saysText(c.raw[valueAt:c.pos], value):
 				out = append(append(out, c.raw[start:c.pos]...), ',')
 			default:
 				out = append(appendQuoted(append(out, c.raw[start:valueAt]...), value), ',')
@@ -387,6 +389,11 @@ func (b *builder) newProperties() []string {
 func appendQuoted(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
+	start := len(dst)
+	if dst = append(dst, text...); skipPlain(dst, start) == len(dst) {
+		return append(dst, '"') // as most are
+	}
+	dst = dst[:start]
 	copied := 0
 	for i := range len(text) {
 		b := text[i]

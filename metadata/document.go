@@ -30,15 +30,15 @@ func (d *Document) Raw() []byte { return d.raw }
 // Source: REST specification, loadTable, snapshots=refs.
 func (d *Document) RawRefs() []byte {
 	d.refsOnce.Do(func() {
-		edit := listEdit{base: d.arrays[snapshots]}
+		edit := listEdit{base: &d.arrays[snapshots]}
 		heads := d.heads()
 		if edit.drop(func(id int64) bool { return !heads[id] }) == 0 {
 			d.refsRaw = d.raw
 			return
 		}
-		spliced, err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}})
-		if err != nil { // not reached: the result is smaller than what was read
-			spliced.raw = d.raw
+		var spliced Document
+		if err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}}, &spliced); err != nil {
+			spliced.raw = d.raw // not reached: the result is smaller than what was read
 		}
 		d.refsRaw = spliced.raw
 	})
@@ -58,11 +58,11 @@ func (d *Document) heads() map[int64]bool {
 func (d *Document) CostBytes() int64 {
 	const fixed = 1024
 	cost := fixed + 2*int64(len(d.raw)) + d.index.bytes()
-	if d.arrays[snapshots].len() > 0 {
-		heads := d.heads()
-		for _, e := range d.arrays[snapshots].all(0) {
-			if !heads[e.id] {
-				cost -= int64(e.end - e.start)
+	if all := d.arrays[snapshots]; all.len() > 0 {
+		cost -= int64(all.end()-int(all.at(0).start)) - int64(all.len()-1)
+		for id := range d.heads() {
+			if i, ok := d.snapshotAt.find(all, id); ok {
+				cost += int64(all.at(i).end - all.at(i).start)
 			}
 		}
 	}

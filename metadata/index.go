@@ -269,15 +269,13 @@ func (x *index) has(key string) bool {
 // bytes is the memory that the index holds, roughly.
 func (x *index) bytes() int64 {
 	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share that
-	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes()
+	properties, _ := x.find(keyProperties)               // their texts, as JSON
+	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes + int64(properties.end-properties.start)
 	for _, l := range x.arrays {
 		n += l.bytes()
 	}
 	for _, r := range x.refs {
 		n += refBytes + int64(len(r.name))
-	}
-	for key, value := range x.props {
-		n += entryBytes + int64(len(key)+len(value))
 	}
 	return n
 }

@@ -39,7 +39,8 @@ func (l list) end() int {
 
 // listOf returns the list of elements, which belong to it from then on.
 func listOf(elements []element) list {
-	return list{chunks: slices.Collect(slices.Chunk(elements, chunkLen)), n: len(elements)}
+	chunks := make([][]element, 0, (len(elements)+chunkLen-1)/chunkLen)
+	return list{chunks: slices.AppendSeq(chunks, slices.Chunk(elements, chunkLen)), n: len(elements)}
 }
 
 // append returns a list with more elements at its end.
@@ -135,7 +136,7 @@ type newElement struct {
 
 // listEdit is a change of one array: some elements go, others are added at the end.
 type listEdit struct {
-	base    list
+	base    *list
 	dropped []bool // by position in base; empty if all stay
 	drops   int
 	added   []newElement

@@ -46,8 +46,8 @@ func Parse(raw []byte) (*Document, error) {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		spliced, err := d.splice(missing)
-		if err != nil {
+		var spliced Document
+		if err := d.splice(missing, &spliced); err != nil {
 			return nil, err
 		}
 		if d.canonical, err = Parse(spliced.raw); err != nil {
@@ -148,7 +148,7 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	r.schemas[s.id] = s
 	r.currentSchemaID = s.id
 	return []change{
-		{key: schemas.key(), list: &listEdit{added: []newElement{{int64(s.id), s.withID(s.id)}}}},
+		{key: schemas.key(), list: &listEdit{base: &list{}, added: []newElement{{int64(s.id), s.withID(s.id)}}}},
 		intChange(keyCurrentSchemaID, int64(s.id)),
 	}, nil
 }
@@ -175,7 +175,7 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	r.specs[p.id] = p
 	r.defaultSpecID = p.id
 	return []change{
-		{key: partitionSpecs.key(), list: &listEdit{added: []newElement{{0, p.withID(0)}}}, array: partitionSpecs},
+		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.withID(0)}}}, array: partitionSpecs},
 		intChange(keyDefaultSpecID, 0),
 	}, nil
 }
@@ -212,7 +212,7 @@ func (r *reader) resolveOrders() ([]change, error) {
 	r.orders[o.id] = o
 	r.defaultOrderID = o.id
 	return []change{
-		{key: sortOrders.key(), list: &listEdit{added: []newElement{{0, raw}}}, array: sortOrders},
+		{key: sortOrders.key(), list: &listEdit{base: &list{}, added: []newElement{{0, raw}}}, array: sortOrders},
 		intChange(keyDefaultOrderID, 0),
 	}, nil
 }

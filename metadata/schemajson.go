@@ -112,6 +112,14 @@ func unquote(literal []byte) string {
 	return text
 }
 
+// saysText tells whether a JSON string has text as its content.
+func saysText(literal []byte, text string) bool {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return string(literal[1:len(literal)-1]) == text
+	}
+	return unquote(literal) == text
+}
+
 // quote returns text as a JSON string.
 func quote(text string) string {
 	literal, err := json.Marshal(text)

@@ -27,7 +27,7 @@ func (b *builder) start(base *Document, env Env) {
 	b.next = &Document{index: base.index}
 	b.index, b.base, b.env, b.nowMS = &b.next.index, base, env, env.Now.UnixMilli()
 	for a := range b.edits {
-		b.edits[a].base = base.arrays[a]
+		b.edits[a].base = &base.arrays[a]
 	}
 }
 
@@ -42,14 +42,15 @@ func (b *builder) release() {
 
 // reset makes b forget all but where its scratch lies.
 func (b *builder) reset() {
+	b.progress = progress{}
 	clear(b.changes)
-	empty := scratch{changes: b.changes[:0], text: b.text[:0]}
+	b.changes, b.text = b.changes[:0], b.text[:0]
 	for a := range b.edits {
 		edit := &b.edits[a]
 		clear(edit.added)
-		empty.edits[a] = listEdit{dropped: edit.dropped[:0], added: edit.added[:0]}
+		edit.base, edit.drops = nil, 0
+		edit.dropped, edit.added = edit.dropped[:0], edit.added[:0]
 	}
-	*b = builder{scratch: empty}
 }
 
 // held is the memory that the scratch holds beside its fixed part, roughly.

@@ -54,13 +54,12 @@ type splicer struct {
 	raw    []byte
 	names  []string
 	places []memberPlace
-	arrays [arrayCount]list
+	arrays *[arrayCount]list
 }
 
-// splice returns the document after changes, with the places of its members and elements. New
+// splice gives next, which has the arrays of d, the bytes of d after changes, and the places of its members and elements. New
 // members come last, in the order of changes.
-func (d *Document) splice(changes []change) (splicer, error) {
-	s := splicer{names: slices.Clip(d.names), arrays: d.arrays}
+func (d *Document) splice(changes []change, next *Document) error {
 	size := len(d.raw)
 	for i := range changes {
 		c, oldBytes := &changes[i], 0
@@ -70,13 +69,15 @@ func (d *Document) splice(changes []change) (splicer, error) {
 		size += c.growth(oldBytes)
 	}
 	if size > documentBytesMax {
-		return s, moorage.Errorf(moorage.KindTooLarge,
+		return moorage.Errorf(moorage.KindTooLarge,
 			"Cannot write metadata of more than %d bytes", documentBytesMax)
 	}
-	s.raw = make([]byte, 0, size)
-	s.places = make([]memberPlace, 0, len(d.places))
+	s := splicer{
+		raw: make([]byte, 0, size), names: slices.Clip(d.names), places: make([]memberPlace, 0, len(d.places)), arrays: &next.arrays,
+	}
 	s.copyMembers(d, changes)
-	return s, nil
+	next.raw, next.names, next.places = s.raw, s.names, s.places
+	return nil
 }
 
 func (s *splicer) copyMembers(d *Document, changes []change) {
@@ -101,7 +102,7 @@ func (s *splicer) copyMembers(d *Document, changes []change) {
 		default:
 			s.raw = append(s.raw, d.raw[copied:value.start]...)
 			start := len(s.raw)
-			s.raw = c.write(s.raw, d.raw[value.start:value.end], &s.arrays)
+			s.raw = c.write(s.raw, d.raw[value.start:value.end], s.arrays)
 			s.places = append(s.places, placeOf(start-(value.start-at), start, len(s.raw)))
 			copied, end = value.end, value.end
 		}
@@ -124,7 +125,7 @@ func (s *splicer) addMembers(changes []change) {
 		at := len(s.raw)
 		s.raw = append(strconv.AppendQuote(s.raw, c.key), ':')
 		start := len(s.raw)
-		s.raw = c.write(s.raw, nil, &s.arrays)
+		s.raw = c.write(s.raw, nil, s.arrays)
 		s.names = append(s.names, c.key)
 		s.places = append(s.places, placeOf(at, start, len(s.raw)))
 	}

@@ -165,8 +165,11 @@ const propEncryptionKeyID = "encryption.key-id"
 // guardProperty refuses a change of the key of an encrypted table, which would make its files
 // unreadable. Source: Iceberg documentation, "Table encryption", catalog security requirements.
 func (b *builder) guardProperty(key, value string, given bool) error {
+	if key != propEncryptionKeyID {
+		return nil
+	}
 	old, encrypted := b.base.props[propEncryptionKeyID]
-	if key != propEncryptionKeyID || !encrypted || given && value == old {
+	if !encrypted || given && value == old {
 		return nil
 	}
 	return illegal("Cannot change property %s of an encrypted table", propEncryptionKeyID)
