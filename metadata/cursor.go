@@ -36,7 +36,7 @@ type cursor struct {
 	// was read last begins.
 	keys     [][]byte
 	keyStart int
-	// reread tells that the text was read before, so that no key stands twice.
+	// reread tells that the text was read before, so that it is sound and no key stands twice.
 	reread bool
 }
 
@@ -79,6 +79,9 @@ func (c *cursor) end() error {
 
 // skip consumes any value.
 func (c *cursor) skip() error {
+	if c.reread {
+		return c.skipAgain()
+	}
 	switch b := c.space(); {
 	case b == '{':
 		return c.object(nil)
@@ -101,6 +104,56 @@ func (c *cursor) skip() error {
 	}
 	return c.fail("unexpected character")
 }
+
+// skipAgain is skip in text that was read before: it looks for the end of the value, and only its depth is checked.
+func (c *cursor) skipAgain() error {
+	for open := 0; ; {
+		switch c.space() {
+		case '"':
+			if !c.skipString() {
+				return c.fail("unexpected end")
+			}
+		case '{', '[':
+			if open++; c.depth+open > depthMax {
+				return c.fail("nested too deeply")
+			}
+			c.pos++
+		case '}', ']':
+			open--
+			c.pos++
+		case ',', ':':
+			c.pos++
+			continue
+		case 0:
+			return c.fail("unexpected end")
+		default:
+			for c.pos++; c.pos < len(c.raw) && !endsScalar(c.raw[c.pos]); c.pos++ {
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+	}
+}
+
+// skipString moves behind the string that begins here; false if it has no end.
+func (c *cursor) skipString() bool {
+	for c.pos++; ; c.pos++ {
+		switch c.pos = skipPlain(c.raw, c.pos); {
+		case c.pos >= len(c.raw):
+			c.pos = len(c.raw)
+			return false
+		case c.raw[c.pos] == '"':
+			c.pos++
+			return true
+		case c.raw[c.pos] == '\\':
+			c.pos++
+		}
+	}
+}
+
+// endsScalar tells whether b ends a number or word that it stands behind.
+func endsScalar(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
 
 // value consumes any value and returns its bytes.
 func (c *cursor) value() ([]byte, error) {

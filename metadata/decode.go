@@ -28,7 +28,7 @@ func (u Update) Action() string { return u.action }
 // request and refers to raw, which must not be modified.
 // Source: REST specification, TableUpdate; Java MetadataUpdateParser.
 func DecodeUpdates(raw []byte) ([]Update, error) {
-	return decodeEach(raw, "metadata update", decodeUpdate)
+	return decodeEach(newDecoder(raw), "metadata update", decodeUpdate)
 }
 
 func decodeUpdate(o jsonObject) (Update, error) {
@@ -92,12 +92,11 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", clip(action))
 }
 
-// decodeEach returns what decode makes of the objects of a JSON array that comes from outside, in their order. decode must not keep the
-// members of an object: the next one takes their place.
-func decodeEach[T any](raw []byte, what string, decode func(jsonObject) (T, error)) ([]T, error) {
+// decodeEach returns what decode makes of the objects of the JSON array that d reads, in their order, and releases d. decode must not
+// keep the members of an object: the next one takes their place.
+func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, error)) ([]T, error) {
 	const usual = 2 // as many as most requests have, if any
 	all := []T{}
-	d := newDecoder(raw)
 	defer d.release()
 	err := d.array(func() error {
 		o, err := d.objectInto(d.members[:0], what)

@@ -26,7 +26,7 @@ const (
 // that stands twice in an object, is KindBadRequest. The result is in the order of the request.
 // Source: REST specification, TableRequirement; Java UpdateRequirementParser.
 func DecodeRequirements(raw []byte) ([]Requirement, error) {
-	return decodeEach(raw, "requirement", decodeRequirement)
+	return decodeEach(newDecoder(raw), "requirement", decodeRequirement)
 }
 
 func decodeRequirement(o jsonObject) (r Requirement, err error) {

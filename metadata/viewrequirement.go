@@ -20,7 +20,7 @@ const assertViewUUID = "assert-view-uuid"
 // of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
 // Source: REST specification, ViewRequirement; Java UpdateRequirementParser.
 func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	return decodeEach(raw, "requirement", decodeViewRequirement)
+	return decodeEach(newDecoder(raw), "requirement", decodeViewRequirement)
 }
 
 func decodeViewRequirement(o jsonObject) (r ViewRequirement, err error) {

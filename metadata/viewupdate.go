@@ -21,8 +21,12 @@ const viewUpdatesMax = 1000
 // KindBadRequest. The result is in the order of the request and refers to raw, which must not be modified.
 // Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
 func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
+	return decodeViewUpdates(newDecoder(raw))
+}
+
+func decodeViewUpdates(d *decoder) ([]ViewUpdate, error) {
 	count := 0
-	return decodeEach(raw, "metadata update", func(o jsonObject) (ViewUpdate, error) {
+	return decodeEach(d, "metadata update", func(o jsonObject) (ViewUpdate, error) {
 		if count++; count > viewUpdatesMax {
 			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by more than %d updates at once", viewUpdatesMax)
 		}

@@ -118,12 +118,12 @@ func decodeCommit(f *fields) (request catalog.CommitRequest, err error) {
 		return request, f.failure
 	}
 	if requirements != nil {
-		if request.Requirements, err = metadata.DecodeRequirements(requirements); err != nil {
+		if request.Requirements, err = metadata.CheckedJSON(requirements).Requirements(); err != nil {
 			return request, err
 		}
 	}
 	if updates != nil {
-		if request.Updates, err = metadata.DecodeUpdates(updates); err != nil {
+		if request.Updates, err = metadata.CheckedJSON(updates).Updates(); err != nil {
 			return request, err
 		}
 	}

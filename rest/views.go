@@ -90,12 +90,12 @@ func decodeReplace(f *fields, ident moorage.Identifier) (request catalog.Replace
 		return request, f.failure
 	}
 	if requirements != nil {
-		if request.Requirements, err = metadata.DecodeViewRequirements(requirements); err != nil {
+		if request.Requirements, err = metadata.CheckedJSON(requirements).ViewRequirements(); err != nil {
 			return request, err
 		}
 	}
 	if updates != nil {
-		if request.Updates, err = metadata.DecodeViewUpdates(updates); err != nil {
+		if request.Updates, err = metadata.CheckedJSON(updates).ViewUpdates(); err != nil {
 			return request, err
 		}
 	}

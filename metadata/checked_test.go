@@ -1,0 +1,73 @@
+package metadata
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"moorage"
+)
+
+// deepJSON are updates, of which one has a member that nests deeper than the array by so many levels.
+func deepJSON(levels int) string {
+	return `[{"action":"set-location","location":"x","y":` + strings.Repeat(`[{"a":`, levels/2) + `0` + strings.Repeat(`}]`, levels/2) + `}]`
+}
+
+// FuzzCheckedJSON: of sound text CheckedJSON makes what the functions for unchecked text make of it, errors included. Other text does
+// it no harm.
+func FuzzCheckedJSON(f *testing.F) {
+	for _, row := range updateRows {
+		f.Add([]byte("[" + row.updates + "]"))
+	}
+	for _, row := range requirementRows {
+		f.Add([]byte("[" + row.requirement + "]"))
+	}
+	addSeeds(f, ` [ { "action" : "Set-Location" , "location" : "\ud83d\ude00\\\"" , "é" : [ -1.5e3 , true , null , { } , [ ] ] } ] `,
+		`[`+addVersion(3, 0, "spark:x")+`,`+setVersion(-1)+`]`, `[{"type":"assert-view-uuid","uuid":"x"},{"type":"assert-create"}]`,
+		deepJSON(depthMax-2), deepJSON(depthMax), `[5]`, `["x"]`, `{}`, `null`, `[{}]x`, `[{"action":"x`, `[{"action":"set-location","location":"\`, `[{"action":"a","action":"b"}]`)
+	d, view := mustParse(f, vectors(f, "valid")["v3-rich"]), mustView(f, viewDocument)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		j := CheckedJSON(raw)
+		updates, updatesErr := j.Updates()
+		requirements, requirementsErr := j.Requirements()
+		viewUpdates, viewUpdatesErr := j.ViewUpdates()
+		viewRequirements, viewRequirementsErr := j.ViewRequirements()
+		if err := checkJSON(raw); err != nil && !strings.Contains(err.Error(), "nested too deeply") {
+			return
+		}
+		wantUpdates, err := DecodeUpdates(raw)
+		checkSame(t, raw, updates, wantUpdates, updatesErr, err)
+		wantRequirements, err := DecodeRequirements(raw)
+		checkSame(t, raw, checkAll(requirements, d), checkAll(wantRequirements, d), requirementsErr, err)
+		wantViewUpdates, err := DecodeViewUpdates(raw)
+		checkSame(t, raw, applyAllView(view, viewUpdates), applyAllView(view, wantViewUpdates), viewUpdatesErr, err)
+		wantViewRequirements, err := DecodeViewRequirements(raw)
+		checkSame(t, raw, viewRequirements, wantViewRequirements, viewRequirementsErr, err)
+	})
+}
+
+func checkSame(t *testing.T, raw []byte, got, want any, gotErr, wantErr error) {
+	t.Helper()
+	if moorage.KindOf(gotErr) != moorage.KindOf(wantErr) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s makes %+v, %v, want %+v, %v", raw, got, gotErr, want, wantErr)
+	}
+}
+
+// checkAll returns what requirements say of a table and of none: functions cannot be compared.
+func checkAll(requirements []Requirement, d *Document) (said []string) {
+	for _, r := range requirements {
+		one := []Requirement{r}
+		said = append(said, fmt.Sprint(r.Type(), Check(d, one), Check(nil, one)))
+	}
+	return said
+}
+
+// applyAllView returns what updates make of a view.
+func applyAllView(d *ViewDocument, updates []ViewUpdate) string {
+	changed, err := d.Apply(updates, viewEnv())
+	if err != nil {
+		return err.Error()
+	}
+	return string(changed.Raw())
+}
