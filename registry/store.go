@@ -160,6 +160,26 @@ type Position uint64
 type PositionedChange struct {
 	Position Position
 	Change   Change
+	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version. Then nothing is known of the
+	// change but its ID, which is zero if the record's key is none. Nil: all is known.
+	Unreadable error
+}
+
+// PlacedChange returns the change of a record, for stores. A record that holds another's change is as bad as one that holds none:
+// whoever went by it would delete that one.
+func PlacedChange(position Position, record Record) PositionedChange {
+	var id ID
+	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
+		return PositionedChange{Position: position, Unreadable: fmt.Errorf("the key %s holds no id", record.Key)}
+	}
+	change, err := Decode[Change](record)
+	if err == nil && change.ID != id {
+		err = fmt.Errorf("%s holds the change %s", record.Key, change.ID)
+	}
+	if err != nil {
+		return PositionedChange{Position: position, Change: Change{ID: id}, Unreadable: err}
+	}
+	return PositionedChange{Position: position, Change: change}
 }
 
 // Store keeps the records. All methods are safe for concurrent use and return
@@ -194,7 +214,8 @@ type Store interface {
 	// (1 to ListLimitMax). Each key's changes stand in the order of its versions, and an
 	// Apply that saw another one stands after it. Positions only grow and are never used
 	// twice, but may have gaps. A later write or delete of a change's record removes it
-	// from this order; a record that was not written by Batch.Change was never in it.
+	// from this order; a record that was not written by Batch.Change was never in it. One that
+	// cannot be read keeps its place (see PositionedChange).
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
 	// Close ends the store. Calls under way end first; later ones return ErrClosed,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"testing"
 
 	"moorage/registry"
@@ -143,5 +144,41 @@ func TestSeal(t *testing.T) {
 	}
 	if err := sealed.Check(); !errors.Is(err, registry.ErrBadBatch) {
 		t.Errorf("a sealed batch can be sealed again: %v", err)
+	}
+}
+
+// What a record says of another change, or one whose key is no id, is not gone by.
+func TestPlacedChange(t *testing.T) {
+	t.Parallel()
+	mine, err := registry.Change{ID: someID, Operation: "commit"}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name       string
+		key        registry.Key
+		value      string
+		id         registry.ID
+		unreadable string
+	}{
+		{"whole", registry.ChangeKey(someID), string(mine), someID, ""},
+		{"another's", registry.ChangeKey(otherID), string(mine), otherID, "holds the change " + someID.String()},
+		{"no id in the value", registry.ChangeKey(someID), "{}", someID, "holds the change"},
+		{"no id in the key", registry.Key{Table: registry.TableChange, ID: "a1"}, string(mine), registry.ID{}, "holds no id"},
+		{"not JSON", registry.ChangeKey(someID), "{", someID, "decode"},
+	}
+	for _, tt := range tests {
+		placed := registry.PlacedChange(7, registry.Record{Key: tt.key, ETag: someETag, Value: []byte(tt.value)})
+		if placed.Position != 7 || placed.Change.ID != tt.id {
+			t.Errorf("%s: got %s at %d, want %s", tt.name, placed.Change.ID, placed.Position, tt.id)
+		}
+		switch err := placed.Unreadable; {
+		case tt.unreadable == "":
+			if err != nil || placed.Change.Operation != "commit" {
+				t.Errorf("%s: got %+v", tt.name, placed)
+			}
+		case err == nil || !strings.Contains(err.Error(), tt.unreadable) || placed.Change.Operation != "":
+			t.Errorf("%s: got %+v, want an error with %q", tt.name, placed, tt.unreadable)
+		}
 	}
 }

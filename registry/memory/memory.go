@@ -8,7 +8,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -162,11 +161,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 		if len(changes) == limit {
 			break
 		}
-		change, err := registry.Decode[registry.Change](*s.records[p.key])
-		if err != nil {
-			return nil, fmt.Errorf("read change at position %d: %w", p.position, err)
-		}
-		changes = append(changes, registry.PositionedChange{Position: p.position, Change: change})
+		changes = append(changes, registry.PlacedChange(p.position, *s.records[p.key]))
 	}
 	return changes, nil
 }

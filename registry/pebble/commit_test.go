@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -297,4 +298,25 @@ func TestLargeGroupsAreSplit(t *testing.T) {
 	if syncs := g.count() - before; syncs < 4 {
 		t.Errorf("%d syncs for groups of %d bytes, want one for each", syncs, len(large))
 	}
+}
+
+func TestChangesBehindDamage(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, vfs.NewMem(), asItIs)
+	defer closeStore(t, s)
+	registrytest.ReadsBehindDamage(t, s, func(key registry.Key, value []byte) {
+		stored, closer, err := s.db.Get(appendRecordKey(nil, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closer.Close()
+		_, old, err := splitRecord(key, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged := slices.Concat(stored[:len(stored)-len(old)], value)
+		if err := s.db.Set(appendRecordKey(nil, key), damaged, engine.Sync); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

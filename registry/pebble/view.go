@@ -135,15 +135,13 @@ func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 	if err != nil {
 		return registry.PositionedChange{}, err
 	}
-	record, err := v.record(registry.Key{Table: registry.TableChange, ID: string(id)}, new([]byte))
+	key := registry.Key{Table: registry.TableChange, ID: string(id)}
+	record, err := v.record(key, new([]byte))
 	if err != nil {
 		return registry.PositionedChange{}, err
 	}
-	change, err := registry.Decode[registry.Change](record)
-	if err != nil {
-		return registry.PositionedChange{}, fmt.Errorf("read the change at position %d: %w", position, err)
-	}
-	return registry.PositionedChange{Position: position, Change: change}, nil
+	record.Key = key // of one that is missing too
+	return registry.PlacedChange(position, record), nil
 }
 
 // scanCheck is how many keys scan visits between looks at its context.

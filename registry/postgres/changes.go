@@ -93,8 +93,7 @@ func scanChange(rows pgx.CollectableRow) (registry.PositionedChange, error) {
 	if err := rows.Scan(&position, &r.key, &r.etag, &r.state, &r.value); err != nil {
 		return registry.PositionedChange{}, err
 	}
-	change, err := registry.Decode[registry.Change](r.record(registry.TableChange))
-	return registry.PositionedChange{Position: registry.Position(position), Change: change}, err
+	return registry.PlacedChange(registry.Position(position), r.record(registry.TableChange)), nil
 }
 
 // unplaced is a change that awaits a place.

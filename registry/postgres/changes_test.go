@@ -13,6 +13,7 @@ import (
 
 	"moorage/internal/pgtest"
 	"moorage/registry"
+	"moorage/registry/registrytest"
 )
 
 // holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it came; release lets it go on.
@@ -365,4 +366,15 @@ func TestRowsThatCameBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestChangesBehindDamage(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, "")
+	registrytest.ReadsBehindDamage(t, store, func(key registry.Key, value []byte) {
+		tag, err := store.pool.Exec(t.Context(), "UPDATE moorage_change SET value = $1 WHERE key = $2", value, []byte(key.ID))
+		if err != nil || tag.RowsAffected() != 1 {
+			t.Fatalf("damage %s: %s, %v", key, tag, err)
+		}
+	})
 }
