@@ -105,28 +105,36 @@ func isDropped(state registry.State) bool {
 const forgetPage = 1000
 
 // forgetChanges deletes change records older than the retention, oldest first, then the fences among
-// them, which are in no order.
+// them, which are in no order. One that cannot be read stays, because nobody knows how old it is.
 func (c *Catalog) forgetChanges(ctx context.Context) error {
 	limit := c.now().Add(-c.changeRetention)
-	for {
-		changes, err := c.store.Changes(ctx, 0, forgetPage)
+	var unread error
+	for after, more := registry.Position(0), true; more; {
+		changes, err := c.store.Changes(ctx, after, forgetPage)
 		if err != nil {
 			return storeError("catalog.forgetChanges", err)
 		}
 		var old []registry.Write
+		more = len(changes) == forgetPage
 		for _, change := range changes {
-			if change.Change.Time.Before(limit) {
+			switch {
+			case change.Unreadable != nil:
+				unread = cmp.Or(unread, change.Unreadable)
+			case change.Change.Time.Before(limit):
 				old = append(old, registry.Delete(registry.ChangeKey(change.Change.ID)))
+			default:
+				more = false
 			}
+			after = change.Position
 		}
 		if err := c.forget(ctx, old); err != nil {
 			return err
 		}
-		if len(old) < forgetPage {
-			break
-		}
 	}
-	return c.forgetFences(ctx, limit)
+	if unread != nil {
+		unread = moorage.E("catalog.forgetChanges", "", moorage.KindInternal, unread)
+	}
+	return errors.Join(unread, c.forgetFences(ctx, limit))
 }
 
 // forgetFences deletes the fences that are older than limit.

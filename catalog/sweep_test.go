@@ -192,6 +192,59 @@ func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
 	}
 }
 
+// damagedChanges has changes that cannot be read.
+type damagedChanges struct {
+	registry.Store
+	damaged map[registry.ID]bool
+}
+
+func (s *damagedChanges) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	changes, err := s.Store.Changes(ctx, after, limit)
+	for i, change := range changes {
+		if s.damaged[change.Change.ID] {
+			changes[i] = registry.PositionedChange{Position: change.Position, Change: registry.Change{ID: change.Change.ID}, Unreadable: errDamaged}
+		}
+	}
+	return changes, err
+}
+
+var errDamaged = errors.New("damaged")
+
+// Changes that cannot be read stay, and keep neither those behind them nor those of further pages.
+func TestSweepForgetsBehindUnreadableChanges(t *testing.T) {
+	t.Parallel()
+	damaged := &damagedChanges{damaged: map[registry.ID]bool{}}
+	f := newFixture(t, func(c *Config) {
+		damaged.Store = c.Store
+		c.Store = damaged
+	})
+	const count = 2*forgetPage + 10
+	for n := range count {
+		change := registry.Change{ID: registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)}, Operation: "test", Time: f.clock.Now()}
+		damaged.damaged[change.ID] = n <= forgetPage || n == count-2
+		if _, err := f.store.Apply(f.ctx, registry.Batch{Change: &change}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.clock.Advance(f.changeRetention + time.Second)
+	for range 2 {
+		if err := f.forgetChanges(f.ctx); !errors.Is(err, errDamaged) || moorage.KindOf(err) != moorage.KindInternal {
+			t.Errorf("the sweep says nothing of the damaged ones: %v", err)
+		}
+		left, err := f.store.List(f.ctx, registry.TableChange, "", "", registry.ListLimitMax)
+		if err != nil || len(left) != forgetPage+2 {
+			t.Fatalf("%d changes are left, want the %d damaged ones; %v", len(left), forgetPage+2, err)
+		}
+	}
+	clear(damaged.damaged)
+	if err := f.sweepAll(f.ctx); err != nil {
+		t.Error(err)
+	}
+	if left, err := f.store.List(f.ctx, registry.TableChange, "", "", registry.ListLimitMax); err != nil || len(left) > 0 {
+		t.Errorf("%d changes are left when they can be read again; %v", len(left), err)
+	}
+}
+
 // listingStore calls listed, once, when pointers were listed.
 type listingStore struct {
 	registry.Store
