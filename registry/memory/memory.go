@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tidwall/btree"
+
 	"moorage/registry"
 )
 
@@ -24,9 +26,9 @@ type Store struct {
 	mu      sync.RWMutex
 	closed  bool
 	records map[registry.Key]*registry.Record
-	ids     map[registry.Table][]string // the IDs in records, in byte order
-	last    registry.Position           // the position last given away
-	changes []positioned                // by position
+	ids     map[registry.Table]*btree.Set[string] // the IDs in records, in byte order
+	last    registry.Position                     // the position last given away
+	changes []positioned                          // by position
 }
 
 // positioned is the place of a change record in the order of changes.
@@ -43,7 +45,10 @@ func New(random io.Reader) *Store {
 	s := &Store{
 		random:  random,
 		records: make(map[registry.Key]*registry.Record),
-		ids:     make(map[registry.Table][]string),
+		ids:     make(map[registry.Table]*btree.Set[string]),
+	}
+	for _, table := range registry.Tables() {
+		s.ids[table] = new(btree.Set[string])
 	}
 	s.putLocked(registry.FormatRecord())
 	return s
@@ -76,18 +81,17 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	if err := s.usableLocked(ctx); err != nil {
 		return nil, err
 	}
-	ids := s.ids[table]
-	start, found := slices.BinarySearch(ids, max(prefix, after))
-	if found && ids[start] == after {
-		start++
-	}
 	var records []registry.Record
-	for _, id := range ids[start:] {
+	s.ids[table].Ascend(max(prefix, after), func(id string) bool {
+		if id == after {
+			return true
+		}
 		if len(records) == limit || !strings.HasPrefix(id, prefix) {
-			break
+			return false
 		}
 		records = append(records, *s.records[registry.Key{Table: table, ID: id}])
-	}
+		return true
+	})
 	return records, nil
 }
 
@@ -198,16 +202,11 @@ func (s *Store) putLocked(record registry.Record) {
 	}
 	added := record
 	s.records[record.Key] = &added
-	ids := s.ids[record.Key.Table]
-	at, _ := slices.BinarySearch(ids, record.Key.ID)
-	s.ids[record.Key.Table] = slices.Insert(ids, at, record.Key.ID)
+	s.ids[record.Key.Table].Insert(record.Key.ID)
 }
 
 // deleteLocked removes the record at key, if there is one. mu must be held.
 func (s *Store) deleteLocked(key registry.Key) {
-	ids := s.ids[key.Table]
-	if at, found := slices.BinarySearch(ids, key.ID); found {
-		s.ids[key.Table] = slices.Delete(ids, at, at+1)
-	}
+	s.ids[key.Table].Delete(key.ID)
 	delete(s.records, key)
 }
