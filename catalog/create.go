@@ -103,7 +103,7 @@ func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked
 	}
 	location, claim, err := c.chooseLocation(ctx, ch, ident, asked, id)
 	if err != nil {
-		return nil, err
+		return nil, c.unlessBorn(ctx, ident, err)
 	}
 	document, err := c.buildNew(asked, location)
 	if err != nil {
@@ -317,13 +317,26 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 		return nil, birth{}, err
 	}
 	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
-		return nil, birth{}, err
+		return nil, birth{}, c.unlessBorn(ctx, ident, err)
 	}
 	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id, fresh: true})
 	if err != nil {
-		return nil, birth{}, explicitTaken(err, document.Location())
+		return nil, birth{}, c.unlessBorn(ctx, ident, explicitTaken(err, document.Location()))
 	}
 	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
+}
+
+// unlessBorn returns err, by which nothing can be made at ident, or errAgain if the name, which was free, is taken by now: what is in
+// the way may be what was made there, and that the client is to be told.
+func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err error) error {
+	_, found, lookErr := c.resolveEntry(ctx, ident)
+	switch {
+	case lookErr != nil:
+		return lookErr
+	case found.record.Exists():
+		return errAgain
+	}
+	return err
 }
 
 // mustBeFreeUUID reports KindAlreadyExists if a table or view, live or dropped, has the uuid.

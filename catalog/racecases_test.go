@@ -45,6 +45,10 @@ func commitTable(name moorage.Identifier, request CommitRequest) raceClient {
 	}
 }
 
+func commitTables(changes ...TableChange) raceClient {
+	return func(ctx context.Context, c *Catalog) error { return c.CommitTransaction(ctx, testWarehouse, changes) }
+}
+
 func createNamespace(ns ...string) raceClient {
 	return func(ctx context.Context, c *Catalog) error {
 		_, err := c.CreateNamespace(ctx, testWarehouse, ns, nil)
@@ -151,6 +155,11 @@ func nameRaces() []race {
 			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:t"},
 		},
 		{
+			name: "create two tables of one name at one location",
+			a:    createTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("t"), "file:///wh/ns/t"),
+			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:t"},
+		},
+		{
 			name: "create two tables of which one would live in the other",
 			a:    createTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("u"), "file:///wh/ns/t/u"),
 			ends: []string{"done, bad request: ns ns:t", "bad request, done: ns ns:u"},
@@ -219,7 +228,19 @@ func renamedToAndFro(times int) []string {
 func commitRaces(t testing.TB) []race {
 	one := func(f *fixture) { f.create("t") }
 	set, create := setProperty(t, "a", "b"), commitCreateRequest(t, "file:///wh/made")
+	// Each makes tables of its own: what they have in common is names and locations.
+	creating := func(n int, name string) TableChange { return on(name, createWithUUID(t, "file:///wh/ns/"+name, n)) }
 	return []race{
+		{
+			name: "create a table by commits",
+			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(2, "t").CommitRequest),
+			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
+		},
+		{
+			name: "create tables by transactions",
+			a:    commitTables(creating(1, "t"), creating(2, "u")), b: commitTables(creating(3, "t"), creating(4, "u")),
+			ends: []string{"done, commit failed: ns ns:t ns:u", "commit failed, done: ns ns:t ns:u"},
+		},
 		{
 			name:    "commit to a table, drop it",
 			prepare: one,

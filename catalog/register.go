@@ -261,7 +261,10 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 	if taken := (*errTaken)(nil); errors.As(err, &taken) && taken.own == takenByAnother && r.holder.State == registry.StateDropped {
 		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.noun), taken.at)
 	}
-	return planned, explicitTaken(err, r.document.Location())
+	if err = explicitTaken(err, r.document.Location()); err != nil && !r.entry.record.Exists() {
+		err = c.unlessBorn(ctx, r.ident, err)
+	}
+	return planned, err
 }
 
 func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
