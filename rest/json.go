@@ -52,21 +52,24 @@ func parseObject(dst []member, text []byte) ([]member, error) {
 	return dst, nil
 }
 
-// jsonType names the type of a value by how its text begins.
+// jsonType names the type of a value by how its text begins, which need not be JSON.
 func jsonType(value []byte) string {
-	switch value[0] {
-	case '{':
+	begins := func(literal string) bool { return bytes.HasPrefix(value, []byte(literal)) }
+	switch c := value[0]; {
+	case c == '{':
 		return "an object"
-	case '[':
+	case c == '[':
 		return "an array"
-	case '"':
+	case c == '"':
 		return "a string"
-	case 't', 'f':
+	case begins("true"), begins("false"):
 		return "a boolean"
-	case 'n':
+	case begins("null"):
 		return "null"
+	case c == '-', '0' <= c && c <= '9':
+		return "a number"
 	}
-	return "a number"
+	return "text that is no JSON"
 }
 
 // scanner walks through JSON text and looks for faults.

@@ -189,3 +189,16 @@ func TestParseObjectBoundsMembers(t *testing.T) {
 		})
 	}
 }
+
+// A body that is no JSON at all is not said to be a number.
+func TestParseObjectNamesWhatItIsNot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`[]`: "an array", `"a"`: "a string", `true`: "a boolean", `false`: "a boolean", `null`: "null", `0`: "a number", `-1`: "a number",
+		`hello`: "text that is no JSON", `<xml/>`: "text that is no JSON", `name=t`: "text that is no JSON", "\ufeff{}": "text that is no JSON", `table`: "text that is no JSON",
+	} {
+		if _, err := parseObject(nil, []byte(" "+text)); err == nil || err.Error() != "it must be a JSON object, not "+want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
