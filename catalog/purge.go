@@ -200,7 +200,8 @@ func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.
 }
 
 func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer) error {
-	return purgeFiles(ctx, c.log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
+	log := c.log.With("task", pointer.Task, "ident", pointer.Identifier())
+	return purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
 		records, err := c.get(ctx, registry.PointerKey(pointer.ID))
 		if err != nil {
 			return err
