@@ -238,14 +238,18 @@ func contents(files []metadataFile) ([]storage.File, error) {
 	return bodies, nil
 }
 
-// wrote returns err, which the write of file answered, and remembers if that name is somebody else's.
+// wrote returns err, which the write of file answered, with the name of its table, and remembers if that file's name is somebody else's.
 func (o *coordinator) wrote(file metadataFile, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, storage.ErrExists) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.foreign = append(o.foreign, file.location)
 	}
-	return err
+	i := slices.IndexFunc(o.t.parts, func(p *participant) bool { return p.next.location == file.location })
+	return ofTable(o.t.parts[i].ident, err)
 }
 
 // applyOnce makes the transaction true.

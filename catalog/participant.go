@@ -274,7 +274,7 @@ func (t *transaction) batch() (registry.Batch, error) {
 		}
 	}
 	if len(merged.Conditions)+2 > registry.BatchItemsMax || len(merged.Writes)+2 > registry.BatchItemsMax {
-		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: its tables need %d records to be written at once, which are too many", len(merged.Writes))
+		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: its tables need %d records to be written at once, at most %d are possible; each folder above a new table is one", len(merged.Writes)+2, registry.BatchItemsMax)
 	}
 	return merged, nil
 }

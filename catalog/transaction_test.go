@@ -466,7 +466,11 @@ func TestTransactionOutside(t *testing.T) {
 			f.create("b")
 			before := len(files.there)
 			changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "write.metadata.path", folder))}
-			wantKind(t, f.transact(changes...), moorage.KindBadRequest)
+			err := f.transact(changes...)
+			wantKind(t, err, moorage.KindBadRequest)
+			if text := moorage.MessageOf(err); !strings.Contains(text, "(table "+ident("b").String()+")") {
+				t.Errorf("it does not say which table: %s", text)
+			}
 			if len(files.there) != before {
 				t.Errorf("%d files before, %d after", before, len(files.there))
 			}
