@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -88,23 +89,28 @@ func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registr
 	return found, pointer, err
 }
 
-// callOff applies batch, and has the dropped table go on as one that was dropped without a purge: until its window ends it can come
-// back. One of which files may be gone cannot. It stays purging, from now on for a window, for a worker that has begun a batch
-// may delete that yet, and what nobody can register no pointer comes to name.
+// callOff applies batch, and calls the purge of a dropped table off.
 func (c *Catalog) callOff(ctx context.Context, record registry.Record, pointer registry.Pointer, batch registry.Batch) error {
 	change, err := c.newChange(ctx, string(OpPurge)+"-abort", pointer.Identifier())
 	if err != nil {
 		return err
 	}
-	pointer.Task = registry.ID{}
-	if record.State == registry.StatePurging {
-		pointer.Since = c.now()
-	}
-	writes, err := encodePuts(put{record.Key, record.State, pointer})
+	writes, err := encodePuts(put{record.Key, record.State, calledOff(pointer, record.State, c.now())})
 	if err != nil {
 		return err
 	}
 	batch.Conditions = append(batch.Conditions, unchangedSince(record))
 	batch.Writes = append(batch.Writes, writes...)
 	return c.applyStep(ctx, change, batch)
+}
+
+// calledOff returns a dropped table, in state, as it goes on when its purge is called off: as one that was dropped without, which can come
+// back until its window ends. One of which files may be gone cannot. It stays purging, from now on for a window, for a worker that has begun a batch
+// may delete that yet, and what nobody can register no pointer comes to name.
+func calledOff(pointer registry.Pointer, state registry.State, now time.Time) registry.Pointer {
+	pointer.Task = registry.ID{}
+	if state == registry.StatePurging {
+		pointer.Since = now
+	}
+	return pointer
 }

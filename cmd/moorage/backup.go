@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/rest"
@@ -28,8 +30,9 @@ func backupCommand() command {
 			"Without --uri it opens the store itself, whose server must be stopped. With --uri it asks the server that runs there, which must be on this " +
 			"machine; DIR is then a name, and the server makes a folder of that name in the folder that its --backups says.\n\n" +
 			"A backup holds records only; metadata and data files stay where they are. To restore it, stop the server and run moorage serve --data DIR, which goes on in DIR itself, or " +
-			"put the folder registry of DIR in the place of that in --data. The catalog is then as it was: commits made since are forgotten, and " +
-			"files that were purged or trimmed since are gone, which moorage check tells. moorage serve warns that the warehouse default was made in another folder, where its tables are. Never serve a backup while another server serves the same tables.\n",
+			"put the folder registry of DIR in the place of that in --data. The catalog is then as it was: commits made since are forgotten, their files left over, and " +
+			"files that were purged or trimmed since are gone, which moorage check tells. Of files that were about to be deleted a backup knows nothing: transactions under way are not in it, and tables that " +
+			"were to be purged are in it as dropped without. So what was put aside can be gone back to. moorage serve warns that the warehouse default was made in another folder, where its tables are. Never serve a backup while another server serves the same tables.\n",
 		settings: append(storeSettings(), uriSetting("Ask the server that runs at this address, on this machine, to make the backup.")),
 		validate: func(c config, faults *usageError) {
 			if c.URI != "" && !backupName.MatchString(c.Operand) {
@@ -71,7 +74,7 @@ func backupStopped(ctx context.Context, c config, env environment) (made rest.Ba
 		return made, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	records, err := store.(backuper).Backup(ctx, dir, storeFolder)
+	records, err := store.(backuper).Backup(ctx, dir, storeFolder, callOffDeletions)
 	return rest.Backup{Folder: dir, Records: records}, err
 }
 
@@ -83,7 +86,13 @@ func backupRunning(ctx context.Context, c config, _ environment) (made rest.Back
 
 // backuper is a store that can be copied while it is in use.
 type backuper interface {
-	Backup(ctx context.Context, dir, name string) (records int, err error)
+	Backup(ctx context.Context, dir, name string, prepare func(context.Context, registry.Store) error) (records int, err error)
+}
+
+// callOffDeletions keeps a backup from deleting files of the store that it is a copy of.
+func callOffDeletions(ctx context.Context, copied registry.Store) error {
+	_, err := catalog.CallOffDeletions(ctx, copied, time.Now())
+	return err
 }
 
 // Why some stores have no backups.
@@ -118,7 +127,7 @@ func newBackups(c config, store registry.Store) func(ctx context.Context, name s
 		}
 		if err == nil {
 			made.Folder = filepath.Join(folder, name)
-			made.Records, err = source.Backup(ctx, made.Folder, storeFolder)
+			made.Records, err = source.Backup(ctx, made.Folder, storeFolder, callOffDeletions)
 		}
 		switch {
 		case err == nil:

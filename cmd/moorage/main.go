@@ -64,7 +64,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		serveCommand(), migrateCommand(), checkCommand(), backupCommand(),
-		recoverListCommand(), recoverRetryCommand(), recoverAbortCommand(),
+		recoverListCommand(), recoverRetryCommand(), recoverAbortCommand(), recoverForgetCommand(),
 		warehouseCreateCommand(), warehouseListCommand(), warehouseDropCommand(),
 		versionCommand(),
 	}

@@ -85,6 +85,35 @@ func recoverAbortCommand() command {
 	}
 }
 
+func recoverForgetCommand() command {
+	return command{
+		name:    "recover forget",
+		summary: "after a restore: forget what would have files deleted",
+		text: "For a store that was restored from something else than moorage backup: a dump or a point in time of a database, a snapshot of a disk, a folder that was " +
+			"copied. Such a copy remembers transactions that were under way, and purges that were asked for. They may have ended otherwise since: a server that " +
+			"went by them would delete current files of the store that was replaced, or of a newer copy, which could not be gone back to then.\n\nThe command forgets the " +
+			"transactions, and calls the purges off: no file is deleted, so what they would have deleted is left over. A table that was to be purged is then as one that was dropped without; " +
+			"if the purge had begun, it cannot come back. Run it while no server uses the store, before the first one starts on it. It can be run again, and must be after an error.\n",
+		settings: storeSettings(),
+		run:      recoverForget,
+	}
+}
+
+// recoverForget has the store say of no file any more that it is to be deleted.
+func recoverForget(ctx context.Context, c config, env environment) (err error) {
+	store, err := openStoppedStore(ctx, c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	off, err := catalog.CallOffDeletions(ctx, store, time.Now())
+	if err == nil {
+		fmt.Fprintf(env.stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
+			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))
+	}
+	return err
+}
+
 func recoverSettings() []setting {
 	return append(nodeSettings(), uriSetting("Ask the server that runs at this address."))
 }

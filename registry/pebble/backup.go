@@ -13,6 +13,8 @@ import (
 
 	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"moorage/registry"
 )
 
 // unfinishedEnding is what the name of a folder ends in while a backup is written to it.
@@ -22,12 +24,13 @@ const unfinishedEnding = ".unfinished"
 // must, and returns how many records the copy holds. It can be opened like the store itself.
 //
 // The copy holds every Apply that had returned when Backup was called, none by halves, and nothing that a power cut could
-// take from the store. It was read from the first record to the last, and is durable when Backup returns. An error leaves
+// take from the store. It is also as prepare left it, which is called with the copy, open as a store of its own, and must not keep it; nil: nothing is
+// to be done. It was read from the first record to the last, and is durable when Backup returns. An error, of prepare too, leaves
 // nothing at dir: fs.ErrExist if there was something, the file system's if it has no room. The store goes on in either case.
 //
 // Applies wait while the files are linked, or copied if dir is on another file system. One backup is written at a time. A
 // process that dies in the middle leaves a folder beside dir whose name ends in ".unfinished" and may be deleted.
-func (s *Store) Backup(ctx context.Context, dir, name string) (records int, err error) {
+func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(context.Context, registry.Store) error) (records int, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("back up to %s: %w", dir, err)
@@ -48,7 +51,13 @@ func (s *Store) Backup(ctx context.Context, dir, name string) (records int, err 
 	if err := s.checkpoint(ctx, unfinished, name); err != nil {
 		return 0, err
 	}
-	records, err = s.verify(files.PathJoin(unfinished, name))
+	copied := files.PathJoin(unfinished, name)
+	if prepare != nil {
+		err = s.prepare(ctx, copied, prepare)
+	}
+	if err == nil {
+		records, err = s.verify(copied)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -159,6 +168,19 @@ func panicked(reason any) error {
 		return fmt.Errorf("the engine panicked: %w", err)
 	}
 	return fmt.Errorf("the engine panicked: %v", reason)
+}
+
+// prepare lets do change the copy of the store in dir, durably.
+func (s *Store) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
+	copied, err := Open(dir, Options{FS: s.guard.FS})
+	if err != nil {
+		return fmt.Errorf("open the copy: %w", err)
+	}
+	err = do(ctx, copied)
+	if err = errors.Join(err, copied.Close(), copied.Healthy(ctx)); err != nil {
+		return fmt.Errorf("prepare the copy: %w", err)
+	}
+	return nil
 }
 
 // verify opens the copy of the store in dir, reads all of it and returns how many records it holds.

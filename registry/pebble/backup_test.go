@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -96,7 +97,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		dir := fmt.Sprint(backupDir, n)
 		left = nil
 		acknowledged := w.copy().steps
-		records, err := s.Backup(t.Context(), dir, backupName)
+		records, err := s.Backup(t.Context(), dir, backupName, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestBackupWaitsForTheGroup(t *testing.T) {
 	})
 	<-g.arrived
 	callers.Go(func() {
-		if _, err := s.Backup(t.Context(), backupDir, backupName); err != nil {
+		if _, err := s.Backup(t.Context(), backupDir, backupName, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -178,7 +179,17 @@ func (q *queue) waiting() int {
 // goes on.
 func TestBackupFullDisk(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"once", "from then on"} {
+	task := registry.TaskKey(registry.ID{1})
+	forget := func(ctx context.Context, copied registry.Store) error {
+		_, err := copied.Apply(ctx, registry.Batch{Writes: []registry.Write{registry.Delete(task)}})
+		return err
+	}
+	for name, fault := range map[string]struct {
+		once    bool
+		prepare func(context.Context, registry.Store) error
+	}{
+		"once": {once: true}, "from then on": {}, "once, prepared": {once: true, prepare: forget}, "from then on, prepared": {prepare: forget},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := vfs.NewMem()
@@ -189,7 +200,7 @@ func TestBackupFullDisk(t *testing.T) {
 				if !arm.Load() || removes || !(inBackup(op) || op.Path == path.Dir(backupDir)) {
 					return nil
 				}
-				if call := calls.Add(1) - 1; call == failing.Load() || (call > failing.Load() && name != "once") {
+				if call := calls.Add(1) - 1; call == failing.Load() || (call > failing.Load() && !fault.once) {
 					return &vfsError{op, syscall.ENOSPC}
 				}
 				return nil
@@ -200,11 +211,14 @@ func TestBackupFullDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if _, err := s.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(task, registry.StateNone, nil)}}); err != nil {
+				t.Fatal(err)
+			}
 			for k := int64(0); ; k++ {
 				calls.Store(0)
 				failing.Store(k)
 				arm.Store(true)
-				_, err := s.Backup(t.Context(), backupDir, backupName)
+				_, err := s.Backup(t.Context(), backupDir, backupName, fault.prepare)
 				arm.Store(false)
 				if calls.Load() <= k {
 					if err != nil {
@@ -217,6 +231,9 @@ func TestBackupFullDisk(t *testing.T) {
 					t.Errorf("fault %d: %v, want ENOSPC and what was done", k, err)
 				}
 				if err == nil {
+					if exists := isInBackup(t, files, task); exists != (fault.prepare == nil) {
+						t.Errorf("fault %d was survived, but that the backup holds the task is %t", k, exists)
+					}
 					if got := readBackup(t, files, backupDir).steps[0]; got != 20+int(k) {
 						t.Errorf("fault %d was survived, but the backup is at step %d, want %d", k, got, 20+k)
 					}
@@ -241,13 +258,66 @@ func TestBackupFullDisk(t *testing.T) {
 	}
 }
 
+// isInBackup tells whether a backup holds a record.
+func isInBackup(t *testing.T, files vfs.FS, key registry.Key) bool {
+	t.Helper()
+	s, err := Open(files.PathJoin(backupDir, backupName), Options{FS: files})
+	if err != nil {
+		t.Fatalf("open the backup: %v", err)
+	}
+	defer closeStore(t, s)
+	records, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records[0].Exists()
+}
+
+// TestBackupPrepared changes the copy before it is a backup: what was done is in it when a power cut follows, and not in the store. There is no
+// backup if that fails.
+func TestBackupPrepared(t *testing.T) {
+	t.Parallel()
+	files := vfs.NewCrashableMem()
+	s := openStore(t, files, asItIs)
+	defer closeStore(t, s)
+	if _, err := s.Apply(t.Context(), powerBatch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	task, refused := registry.TaskKey(registry.ID{1}), errors.New("refused")
+	prepare := func(answer error) func(context.Context, registry.Store) error {
+		return func(ctx context.Context, copied registry.Store) error {
+			_, err := copied.Apply(ctx, registry.Batch{Writes: []registry.Write{registry.Put(task, registry.StateNone, nil)}})
+			return errors.Join(err, answer)
+		}
+	}
+	if _, err := s.Backup(t.Context(), backupDir, backupName, prepare(refused)); !errors.Is(err, refused) {
+		t.Errorf("got %v, want what prepare answered", err)
+	}
+	if left := leftovers(t, files); left != nil {
+		t.Errorf("left: %q", left)
+	}
+	if records, err := s.Backup(t.Context(), backupDir, backupName, prepare(nil)); err != nil || records != 5 {
+		t.Errorf("%d records, error %v; want the format, two of the writer, a change and the task", records, err)
+	}
+	left := files.CrashClone(vfs.CrashCloneCfg{})
+	if !isInBackup(t, left, task) {
+		t.Error("what was done to the copy is not in the backup")
+	}
+	if got := readBackup(t, left, backupDir).steps[0]; got != 1 {
+		t.Errorf("the backup is at step %d, want 1", got)
+	}
+	if records, err := s.Get(t.Context(), task); err != nil || records[0].Exists() {
+		t.Errorf("the store has %v, error %v; want nothing of what was done to the copy", records, err)
+	}
+}
+
 // TestBackupOverSomething asks for backups where something is, and where nothing can be.
 func TestBackupOverSomething(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
 	s := openStore(t, files, asItIs)
 	defer closeStore(t, s)
-	if _, err := s.Backup(t.Context(), backupDir, backupName); err != nil {
+	if _, err := s.Backup(t.Context(), backupDir, backupName, nil); err != nil {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]error{
@@ -255,7 +325,7 @@ func TestBackupOverSomething(t *testing.T) {
 		testDir:             fs.ErrExist,
 		"elsewhere/backups": fs.ErrNotExist,
 	} {
-		if _, err := s.Backup(t.Context(), dir, backupName); !errors.Is(err, want) {
+		if _, err := s.Backup(t.Context(), dir, backupName, nil); !errors.Is(err, want) {
 			t.Errorf("back up to %s: %v, want %v", dir, err, want)
 		}
 	}
@@ -270,11 +340,11 @@ func TestBackupOfAFailedStore(t *testing.T) {
 	files := vfs.NewMem()
 	s := openStore(t, files, asItIs)
 	s.fail(syscall.EIO)
-	if _, err := s.Backup(t.Context(), backupDir, backupName); !errors.Is(err, registry.ErrFailed) {
+	if _, err := s.Backup(t.Context(), backupDir, backupName, nil); !errors.Is(err, registry.ErrFailed) {
 		t.Errorf("failed: %v, want ErrFailed", err)
 	}
 	closeStore(t, s)
-	if _, err := s.Backup(t.Context(), backupDir, backupName); !errors.Is(err, registry.ErrClosed) {
+	if _, err := s.Backup(t.Context(), backupDir, backupName, nil); !errors.Is(err, registry.ErrClosed) {
 		t.Errorf("closed: %v, want ErrClosed", err)
 	}
 	if left := leftovers(t, files); left != nil {
@@ -317,7 +387,7 @@ func TestBackupOfDamage(t *testing.T) {
 	if damaged == 0 {
 		t.Fatalf("no table among %q", names)
 	}
-	if _, err := s.Backup(t.Context(), backupDir, backupName); err == nil || !strings.Contains(err.Error(), "read the copy") {
+	if _, err := s.Backup(t.Context(), backupDir, backupName, nil); err == nil || !strings.Contains(err.Error(), "read the copy") {
 		t.Errorf("backup: %v, want an error about the copy", err)
 	}
 	if left := leftovers(t, files); left != nil {

@@ -208,7 +208,7 @@ func BenchmarkBackup(b *testing.B) {
 		}
 	})
 	for n := 0; b.Loop(); n++ {
-		if _, err := s.Backup(b.Context(), filepath.Join(parent, fmt.Sprint(n)), "registry"); err != nil {
+		if _, err := s.Backup(b.Context(), filepath.Join(parent, fmt.Sprint(n)), "registry", nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/catalog"
+	"moorage/internal/pgtest"
+	"moorage/registry"
+	"moorage/registry/postgres"
+)
+
+// heldStore is a store that holds up the Apply that makes a transaction true.
+type heldStore struct {
+	registry.Store
+	arrived chan struct{} // closed when the transaction is about to become true; there is one
+	release chan struct{} // it becomes true when this is closed
+}
+
+// Apply is that of the store, after release if it is a transaction's.
+func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if batch.Change != nil && batch.Change.Operation == string(catalog.OpTransaction) {
+		close(s.arrived)
+		<-s.release
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// heldEmbedded is a heldStore that can be copied.
+type heldEmbedded struct {
+	*heldStore
+	backuper
+}
+
+// fleet are the tables of these tests; the transaction changes the first four, and the last one is dropped with a purge, and brought back.
+var fleet = []string{"brig", "sloop", "ketch", "yawl", "hulk"}
+
+func fleetTable(name string) string { return "/v1/namespaces/harbour/tables/" + name }
+
+// makeFleet makes the tables and returns the metadata location of the last.
+func makeFleet(t *testing.T, server *served) string {
+	t.Helper()
+	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
+		t.Fatalf("create namespace: %d %s", code, body)
+	}
+	var last string
+	for _, name := range fleet {
+		code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))
+		if code != http.StatusOK {
+			t.Fatalf("create %s: %d %s", name, code, body)
+		}
+		_, after, _ := strings.Cut(body, `"metadata-location":"`)
+		last, _, _ = strings.Cut(after, `"`)
+	}
+	return last
+}
+
+// dropHulk drops the table hulk with a purge.
+func dropHulk(t *testing.T, server *served) {
+	t.Helper()
+	if code, body := server.request(t, "DELETE", fleetTable("hulk")+"?purgeRequested=true", ""); code != http.StatusNoContent {
+		t.Fatalf("drop: %d %s", code, body)
+	}
+}
+
+// raiseHulk brings the table hulk back.
+func raiseHulk(t *testing.T, server *served, location string) {
+	t.Helper()
+	code, body := server.request(t, "POST", "/v1/namespaces/harbour/register", fmt.Sprintf(`{"name":"hulk","metadata-location":%q}`, location))
+	if code != http.StatusOK {
+		t.Fatalf("register: %d %s", code, body)
+	}
+}
+
+// commitFleet changes four tables in one transaction, and returns its status.
+func commitFleet(t *testing.T, server *served) int {
+	t.Helper()
+	var changes []string
+	for _, name := range fleet[:4] {
+		changes = append(changes, fmt.Sprintf(`{"identifier":{"namespace":["harbour"],"name":%q},"requirements":[],"updates":[{"action":"set-properties","updates":{"sailed":"yes"}}]}`, name))
+	}
+	code, _ := server.request(t, "POST", "/v1/default/transactions/commit", `{"table-changes":[`+strings.Join(changes, ",")+`]}`)
+	return code
+}
+
+// purgeAnother makes a table, drops it with a purge, and waits until its file is gone. After two of them each task that was there
+// before has been looked at: the second is met in a later round than the first.
+func purgeAnother(t *testing.T, server *served, name string) {
+	t.Helper()
+	code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))
+	if code != http.StatusOK {
+		t.Fatalf("create %s: %d %s", name, code, body)
+	}
+	_, after, _ := strings.Cut(body, `"metadata-location":"file://`)
+	file, _, _ := strings.Cut(after, `"`)
+	if code, body := server.request(t, "DELETE", fleetTable(name)+"?purgeRequested=true", ""); code != http.StatusNoContent {
+		t.Fatalf("drop %s: %d %s", name, code, body)
+	}
+	for end := time.Now().Add(patience); ; {
+		if _, err := os.Stat(file); err != nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not purged", name)
+		}
+		server.request(t, "GET", "/healthz", "")
+	}
+}
+
+// wantFleet fails the test unless all tables load as the servers with flags leave them, and nothing is wrong with the store.
+func wantFleet(t *testing.T, flags ...string) {
+	t.Helper()
+	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+		t.Errorf("check: %+v", got)
+	}
+	server := startServe(t, flags...)
+	defer server.stop()
+	for i, name := range fleet {
+		code, body := server.request(t, "GET", fleetTable(name), "")
+		if code != http.StatusOK || i < 4 && !strings.Contains(body, `"sailed":"yes"`) {
+			t.Errorf("load %s: %d %s", name, code, body)
+		}
+	}
+}
+
+// TestRestoreAndGoBack takes a backup while a transaction is under way and a purge is to be done. The transaction comes true, and the
+// table that was to be purged comes back. Then the backup is restored and served, and after that the store that was put aside:
+// nothing that it needs is gone.
+func TestRestoreAndGoBack(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	server := startServe(t, "--data", data)
+	location := makeFleet(t, server)
+	server.stop()
+	backUpAmid(t, data, location)
+
+	used, aside := filepath.Join(data, storeFolder), filepath.Join(data, "registry-before")
+	move(t, used, aside)
+	move(t, filepath.Join(data, "backups", "monday", storeFolder), used)
+	server = startServe(t, "--data", data)
+	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
+		t.Errorf("the backup, restored: %+v", got)
+	}
+	purgeAnother(t, server, "raft")
+	purgeAnother(t, server, "buoy")
+	if code := commitFleet(t, server); code != http.StatusNoContent {
+		t.Errorf("a transaction in the restored backup: %d", code)
+	}
+	raiseHulk(t, server, location)
+	server.stop()
+	if log := server.stderr.String(); strings.Contains(log, "transaction recovered") {
+		t.Errorf("the restored backup ended a transaction of the store that it is a copy of; stderr:\n%s", log)
+	}
+	wantFleet(t, "--data", data)
+
+	move(t, used, filepath.Join(data, "registry-restored"))
+	move(t, aside, used)
+	wantFleet(t, "--data", data)
+}
+
+// backUpAmid makes the backup monday of the store in data, in the middle of the work of a server.
+func backUpAmid(t *testing.T, data, location string) {
+	t.Helper()
+	opened, _ := mustOpenStore(t, data)
+	held := &heldStore{opened, make(chan struct{}), make(chan struct{})}
+	workAround(t, config{Data: data}, heldEmbedded{held, opened}, held, location, func(server *served) {
+		if code, body := server.request(t, "POST", "/management/v1/backup", `{"name":"monday"}`); code != http.StatusOK {
+			t.Errorf("backup: %d %s", code, body)
+		}
+	})
+}
+
+// workAround calls do in the middle of the work of a server over store, whose workers do not run: after hulk was dropped with a purge, and
+// while a transaction, which held holds up, has written its files but is not true. Then it lets that end, brings hulk back, and ends the server.
+func workAround(t *testing.T, c config, store registry.Store, held *heldStore, location string, do func(*served)) {
+	t.Helper()
+	c.KeyLifetime, c.BodyBytesMax = time.Minute, 1<<20
+	node, err := newNode(t.Context(), c, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewServer(node.handler)
+	defer func() {
+		listener.Close()
+		if err := node.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	server := &served{uri: listener.URL}
+	dropHulk(t, server)
+	answer := make(chan int, 1)
+	go func() { answer <- commitFleet(t, server) }()
+	select {
+	case <-held.arrived:
+	case code := <-answer:
+		t.Fatalf("transaction: %d before it was let go", code)
+	}
+	do(server)
+	close(held.release)
+	if code := <-answer; code != http.StatusNoContent {
+		t.Errorf("transaction: %d, want 204", code)
+	}
+	raiseHulk(t, server, location)
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreDatabaseAndGoBack dumps a database at such a moment, restores the dump as another one, has deletions forgotten there, and
+// serves first that and then the database that was dumped.
+func TestRestoreDatabaseAndGoBack(t *testing.T) {
+	t.Parallel()
+	database, err := pgtest.Start("fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, data := database.DSN(), t.TempDir()
+	restored := strings.Replace(store, "/postgres?", "/restored?", 1)
+	server := startServe(t, "--store", store, "--data", data, "--migrate")
+	location := makeFleet(t, server)
+	server.stop()
+
+	opened, err := postgres.Open(t.Context(), store, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := &heldStore{opened, make(chan struct{}), make(chan struct{})}
+	dump := filepath.Join(t.TempDir(), "dump.sql")
+	client := func(program string, args ...string) {
+		t.Helper()
+		if output, err := exec.CommandContext(t.Context(), filepath.Join(database.Programs(), program), args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, output)
+		}
+	}
+	workAround(t, config{Data: data, Store: store}, held, held, location, func(*served) { client("pg_dump", "-f", dump, store) })
+
+	client("psql", "-q", "-c", "CREATE DATABASE restored", store)
+	client("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, restored)
+	for _, want := range []string{"1 transaction forgotten, 1 purge called off; ", "0 transactions forgotten, 0 purges called off; "} {
+		if got := runToEnd(t, "recover", "forget", "--store", restored); got.code != exitDone || !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("recover forget: %+v, want %q", got, want)
+		}
+	}
+	server = startServe(t, "--store", restored, "--data", data, "--transaction-wait", "5s")
+	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
+		t.Errorf("the dump, restored: %+v", got)
+	}
+	purgeAnother(t, server, "raft")
+	purgeAnother(t, server, "buoy")
+	// The locks of the server that was at work are in the dump, and are free some seconds later.
+	code := http.StatusConflict
+	for end := time.Now().Add(patience); code == http.StatusConflict && time.Now().Before(end); {
+		code = commitFleet(t, server)
+	}
+	if code != http.StatusNoContent {
+		t.Errorf("a transaction in the restored dump: %d", code)
+	}
+	raiseHulk(t, server, location)
+	server.stop()
+	wantFleet(t, "--store", restored, "--data", data)
+	wantFleet(t, "--store", store, "--data", data)
+}
+
+// TestRecoverForget asks for it where it cannot be.
+func TestRecoverForget(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "there is no store") {
+		t.Errorf("without a store: %+v", got)
+	}
+	server := startServe(t, "--data", data)
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "stop the server first") {
+		t.Errorf("of a server that runs: %+v", got)
+	}
+	server.stop()
+	leave(t, data)
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitDone || !strings.HasPrefix(got.stdout, "4 transactions forgotten, 0 purges called off; ") {
+		t.Errorf("of a server that is stopped: %+v", got)
+	}
+	if got := runToEnd(t, "recover", "list", "--data", data); got.code != exitDone || !strings.HasPrefix(got.stdout, "0 transactions unfinished") {
+		t.Errorf("recover list: %+v", got)
+	}
+}
