@@ -24,7 +24,11 @@ const (
 // The body is written and synced under a temporary name, which ends in ".tmp", in the file's own folder, and
 // then linked to the final one: link(2) refuses a name that is taken, and a file that
 // a crash cut short never has its final name. Then the folder is synced. A crash
-// can leave the temporary file.
+// can leave the temporary file, which sweep removes.
+//
+// A file without a name, of open(2) with O_TMPFILE, would leave nothing. But nothing promises that a sync of it counts
+// once it has a name: after a power cut it can be empty on btrfs, and gone on ext4 without a journal. To sync it again
+// comes too late, because the name may be durable before that.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
@@ -155,8 +159,12 @@ func (s *Store) newDraft(c *creation) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{creation: c, parent: parent, temporary: fmt.Sprintf("moorage-%s-%d.tmp", s.temporary, s.serial.Add(1))}
-	if err := d.write(); err != nil {
+	d := &draft{creation: c, parent: parent, temporary: s.newTemporary()}
+	err = s.sweep(c.root, c.folder(), parent)
+	if err == nil {
+		err = d.write()
+	}
+	if err != nil {
 		return nil, errors.Join(err, parent.Close())
 	}
 	return d, nil

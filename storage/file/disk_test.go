@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -220,7 +221,7 @@ func (f diskFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error
 			found = &node{mode: mode, modified: time.Now()}
 			folder.entries[base] = found
 		}
-		opened = &diskFile{f.disk, found, bytes.NewReader(found.data)}
+		opened = &diskFile{disk: f.disk, node: found, Reader: bytes.NewReader(found.data)}
 		f.disk.held++
 		return nil
 	})
@@ -320,6 +321,20 @@ type diskFile struct {
 	disk *disk
 	node *node
 	*bytes.Reader
+	listed bool // Readdirnames has returned all names
+}
+
+// Readdirnames returns all names at once, however many are asked for.
+func (f *diskFile) Readdirnames(int) ([]string, error) {
+	if err := f.disk.call("readdir"); err != nil {
+		return nil, err
+	}
+	defer f.disk.called()
+	if f.listed {
+		return nil, io.EOF
+	}
+	f.listed = true
+	return slices.Sorted(maps.Keys(f.node.entries)), nil
 }
 
 func (f *diskFile) Write(body []byte) (int, error) {

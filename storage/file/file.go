@@ -7,6 +7,11 @@
 // survive a power cut. A file has its final name only once it is whole, and is found by
 // Open and Stat of the same Store only once it is durable.
 //
+// # What a killed process leaves
+//
+// Temporary files, beside the files that it was making. Whoever next creates or deletes a file in that folder
+// removes them, a minute or more later.
+//
 // # What it needs
 //
 // A file system with hard links and with fsync that means it. A folder that others, or another
@@ -45,7 +50,7 @@ type Store struct {
 	now    func() time.Time
 	atOnce int // how many files one CreateAll works on at a time
 
-	// temporary and serial name files that are being written; no two processes draw the same.
+	// temporary and serial name files that are being written, as newTemporary does; no two processes draw the same.
 	temporary string
 	serial    atomic.Uint64
 }
@@ -61,6 +66,8 @@ type root struct {
 	mu sync.RWMutex
 	// durable are folders, by name, that were there after a sync of all that lead to them.
 	durable folders
+	// swept are folders, by name, in which no killed process has left anything.
+	swept folders
 	// writing holds, by name, a *writing for each file that is being made in this process.
 	writing sync.Map
 }
@@ -187,7 +194,8 @@ func (s *Store) MayBeGone(location string) bool {
 }
 
 // Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
-// and is no file, such as a folder, is left. A power cut may bring back what it removed.
+// and is no file, such as a folder, is left. A power cut may bring back what it removed. What killed processes left beside
+// the files is removed too, as far as it can be.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	for _, location := range locations {
@@ -195,6 +203,7 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 			failures = append(failures, err)
 		}
 	}
+	s.sweepAround(locations)
 	return errors.Join(failures...)
 }
 

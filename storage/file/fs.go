@@ -35,6 +35,8 @@ type folderFS interface {
 type handle interface {
 	io.ReadWriteCloser
 	Stat() (fs.FileInfo, error)
+	// Readdirnames returns up to n more names that are in the folder, in no order; io.EOF if there are none.
+	Readdirnames(n int) ([]string, error)
 	Sync() error
 }
 

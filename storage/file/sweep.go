@@ -1,0 +1,126 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+const (
+	// leftoverAge is how old a temporary file of another Store is when it is taken for a leftover: older than any request gets. To be wrong
+	// costs little: whoever finds the temporary file gone begins again.
+	leftoverAge = time.Minute
+	// namesAtOnce bounds how many names of a folder are in memory at a time.
+	namesAtOnce = 1024
+)
+
+// A temporary name has these around 26 letters and digits that the process drew, a hyphen, and a number.
+const (
+	temporaryPrefix = "moorage-"
+	temporarySuffix = ".tmp"
+)
+
+func (s *Store) newTemporary() string {
+	return fmt.Sprintf("%s%s-%d%s", temporaryPrefix, s.temporary, s.serial.Add(1), temporarySuffix)
+}
+
+// isForeignTemporary tells whether name is a temporary name of another Store.
+func (s *Store) isForeignTemporary(name string) bool {
+	rest, hasPrefix := strings.CutPrefix(name, temporaryPrefix)
+	rest, hasSuffix := strings.CutSuffix(rest, temporarySuffix)
+	drawn, number, _ := strings.Cut(rest, "-")
+	return hasPrefix && hasSuffix && len(drawn) == len(s.temporary) && drawn != s.temporary &&
+		number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// sweep removes the temporary files that killed processes have left in folder, which is called name. It looks once into each folder,
+// and again if it saw some that are too young to be told from those of processes that live.
+func (s *Store) sweep(root *root, name string, folder folderFS) error {
+	if root.swept.has(name) {
+		return nil
+	}
+	found, err := s.foreignTemporaries(folder)
+	if err != nil {
+		return err
+	}
+	isSwept := true
+	for _, temporary := range found {
+		removed, err := s.removeLeftover(folder, temporary)
+		if err != nil {
+			return err
+		}
+		isSwept = isSwept && removed
+	}
+	if isSwept {
+		root.swept.add(name)
+	}
+	return nil
+}
+
+// foreignTemporaries returns the temporary names of other stores that are in folder.
+func (s *Store) foreignTemporaries(folder folderFS) ([]string, error) {
+	opened, err := folder.OpenFile(".", os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for err == nil {
+		var names []string
+		names, err = opened.Readdirnames(namesAtOnce)
+		for _, name := range names {
+			if s.isForeignTemporary(name) {
+				found = append(found, name)
+			}
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return found, errors.Join(err, opened.Close())
+}
+
+// removeLeftover removes the temporary file called name from folder, unless it is young: then it returns false. One that cannot be
+// removed stays.
+func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
+	found, err := folder.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// One from the future was made while a clock was wrong.
+	if s.now().Sub(found.ModTime()).Abs() < leftoverAge {
+		return false, nil
+	}
+	if found.Mode().IsRegular() {
+		_ = folder.Remove(name) // harmless if it stays
+	}
+	return true, nil
+}
+
+// sweepAround sweeps the folders of files. Nobody asked for it, so nobody hears if it fails.
+func (s *Store) sweepAround(locations []string) {
+	type place struct {
+		root   *root
+		folder string
+	}
+	looked := make(map[place]bool)
+	for _, location := range locations {
+		root, name, err := s.rootOf(location)
+		at := place{root, path.Dir(name)}
+		if err != nil || looked[at] || root.swept.has(at.folder) {
+			continue
+		}
+		looked[at] = true
+		if folder, err := root.files.Folder(at.folder); err == nil {
+			_ = s.sweep(root, at.folder, folder)
+			_ = folder.Close()
+		}
+	}
+}
