@@ -222,3 +222,23 @@ func TestCostIsThatOfBothTexts(t *testing.T) {
 		d = applyTest(t, d, snapshotUpdates(int64(id+1), int64(id), id+1))
 	}
 }
+
+// Properties cost their text three times, of which twice within the document, and the two strings of each.
+func TestCostIsAlsoThatOfProperties(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ count, valueBytes int }{{1, 100_000}, {1000, 1}, {1000, 100}} {
+		var members []string
+		for i := range row.count {
+			members = append(members, fmt.Sprintf(`"property %d":%q`, i, strings.Repeat("x", row.valueBytes)))
+		}
+		text := strings.Join(members, ",")
+		without := createTest(t, 2)
+		with := applyTest(t, without, `{"action":"set-properties","updates":{`+text+`}}`)
+		const stringBytes, entryBytesMax, other = 16, 100, 1024
+		least := int64(3*len(text) + row.count*2*stringBytes)
+		most := int64(3*len(text) + row.count*entryBytesMax + other)
+		if cost := with.CostBytes() - without.CostBytes(); cost < least || cost > most {
+			t.Errorf("%d properties of %d bytes cost %d bytes, want %d to %d", row.count, row.valueBytes, cost, least, most)
+		}
+	}
+}

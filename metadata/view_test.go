@@ -406,6 +406,7 @@ func TestDecodeViewUpdatesRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, raw, text string }{
 		{"object", `{}`, "Cannot parse JSON"},
+		{"text behind the array", `[]x`, "data after the value"},
 		{"element", `[1]`, "Cannot parse metadata update from non-object: 1"},
 		{"no action", `[{}]`, "Cannot parse metadata update. Missing field: action"},
 		{"table action", `[{"action":"set-current-schema","schema-id":1}]`, "Unrecognized view update: set-current-schema"},

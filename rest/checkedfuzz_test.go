@@ -30,6 +30,7 @@ func FuzzCheckedJSON(f *testing.F) {
 		f.Add([]byte(`{"updates":[{"action":"set-location","location":"x","y":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}]}`))
 		f.Add([]byte(`{"updates":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}`))
 	}
+	f.Add([]byte(`{"updates":[{"action":"set-location","location":"\udc00\udc00"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		members, err := parseObject(nil, body)
 		if err != nil {
