@@ -12,7 +12,7 @@ import (
 // of its largest size.
 const nodesKeptMax = 1024
 
-// nodesSpareMax is how many nodes are kept for the next paths: as many as a large transaction needs.
+// nodesSpareMax is how many nodes are kept for the next paths: more than most transactions need.
 const nodesSpareMax = 64
 
 // Local is a Manager for one process. An Acquire costs time in proportion to the depth of its paths, however many locks
@@ -47,11 +47,11 @@ func NewLocal(config LocalConfig) *Local {
 	return l
 }
 
-// node is the state of one path. It exists while somebody holds the path or waits for it.
+// node is the state of one path. It is in nodes while somebody holds the path or waits for it.
 type node struct {
-	held  [W + 1]uint32 // how many hold it in each mode
-	wants [W + 1]uint32 // how many of queue wait for each mode
-	queue list.List     // of *waiter, who came first in front
+	held  [W + 1]int // how many hold it in each mode
+	wants [W + 1]int // how many of queue wait for each mode
+	queue list.List  // of *waiter, who came first in front
 }
 
 // waiter is one Acquire at the one lock that it waits for.
@@ -240,7 +240,7 @@ func (n *node) canGrant(passedOver modeSet) bool {
 }
 
 // modesIn returns the modes whose count is not zero.
-func modesIn(counts *[W + 1]uint32) modeSet {
+func modesIn(counts *[W + 1]int) modeSet {
 	var set modeSet
 	for _, mode := range [...]Mode{RA, R, WA, W} {
 		if counts[mode] > 0 {

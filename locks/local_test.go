@@ -132,6 +132,9 @@ func TestLocalForgets(t *testing.T) {
 	if l.peak != 0 {
 		t.Errorf("the map was kept, with room for %d paths", l.peak)
 	}
+	if got := len(l.spare); got != nodesSpareMax {
+		t.Errorf("%d nodes are kept for other paths, want %d", got, nodesSpareMax)
+	}
 }
 
 // watcher notes what an Observer is told.
