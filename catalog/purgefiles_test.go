@@ -14,6 +14,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage/metadata"
+	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/storagetest"
 )
@@ -377,5 +378,32 @@ func TestPurgeFilesEnds(t *testing.T) {
 	}
 	if left := p.left(); len(left) != len(p.files) {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// What a purge says of files it says with the table that they were of, and with its own id.
+func TestPurgeSaysWhose(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	table := f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil { // its manifest list was never written
+		t.Fatal(err)
+	}
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := f.store.List(f.ctx, registry.TableTask, "", "", 2)
+	if err != nil || len(tasks) != 1 {
+		t.Fatal(len(tasks), err)
+	}
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	line := logs.String()
+	for _, want := range []string{"purge passes over", "task=" + tasks[0].Key.ID, "ident=" + ident("t").String()} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the log does not have %q: %s", want, line)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -192,13 +193,15 @@ func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
 	}
 }
 
-// damagedChanges has changes that cannot be read.
+// damagedChanges has changes that cannot be read, and counts how often changes are read.
 type damagedChanges struct {
 	registry.Store
 	damaged map[registry.ID]bool
+	reads   int
 }
 
 func (s *damagedChanges) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	s.reads++
 	changes, err := s.Store.Changes(ctx, after, limit)
 	for i, change := range changes {
 		if s.damaged[change.Change.ID] {
@@ -219,13 +222,20 @@ func TestSweepForgetsBehindUnreadableChanges(t *testing.T) {
 		c.Store = damaged
 	})
 	const count = 2*forgetPage + 10
+	unreadable := map[registry.ID]bool{}
 	for n := range count {
 		change := registry.Change{ID: registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)}, Operation: "test", Time: f.clock.Now()}
-		damaged.damaged[change.ID] = n <= forgetPage || n == count-2
+		if n <= forgetPage || n == count-2 {
+			unreadable[change.ID] = true
+		}
 		if _, err := f.store.Apply(f.ctx, registry.Batch{Change: &change}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := f.forgetChanges(f.ctx); err != nil || damaged.reads != 1 {
+		t.Errorf("the sweep read %d pages of changes that are all young, want 1; %v", damaged.reads, err)
+	}
+	maps.Copy(damaged.damaged, unreadable)
 	f.clock.Advance(f.changeRetention + time.Second)
 	for range 2 {
 		if err := f.forgetChanges(f.ctx); !errors.Is(err, errDamaged) || moorage.KindOf(err) != moorage.KindInternal {
