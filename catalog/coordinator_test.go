@@ -187,19 +187,44 @@ func TestTransactionTwinWithoutKey(t *testing.T) {
 // Tables that take too many records to be made at one moment are refused for what was asked, before anything is written.
 func TestTransactionOfTooManyRecords(t *testing.T) {
 	t.Parallel()
-	files := &fileCount{there: map[string]bool{}}
-	f := newFixture(t, countFiles(files))
-	var changes []TableChange
-	for i := range TransactionChangesMax {
-		location := fmt.Sprintf("file:///wh/%d%s", i, strings.Repeat("/x", registry.BatchItemsMax/TransactionChangesMax))
-		changes = append(changes, on(fmt.Sprintf("t%d", i), createWithUUID(t, location, i+1)))
+	folder := func(i int) string {
+		return fmt.Sprintf("file:///wh/%d%s", i, strings.Repeat("/x", registry.BatchItemsMax/TransactionChangesMax))
 	}
-	wantKind(t, f.transact(changes...), moorage.KindBadRequest)
-	if len(files.there) > 0 {
-		t.Errorf("%d files were made", len(files.there))
+	for name, prepare := range map[string]func(f *fixture){
+		"new folders": func(*fixture) {},
+		"folders that are there": func(f *fixture) {
+			for i := range TransactionChangesMax {
+				request := createWithUUID(t, folder(i)+"/other", TransactionChangesMax+i+1)
+				if _, err := f.Commit(f.ctx, ident(fmt.Sprintf("other%d", i)), request); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := &fileCount{there: map[string]bool{}}
+			f := newFixture(t, countFiles(files))
+			prepare(f)
+			before := len(files.there)
+			var changes []TableChange
+			for i := range TransactionChangesMax {
+				changes = append(changes, on(fmt.Sprintf("t%d", i), createWithUUID(t, folder(i)+"/t", i+1)))
+			}
+			err := f.transact(changes...)
+			wantKind(t, err, moorage.KindBadRequest)
+			var needed, possible int
+			if _, err := fmt.Sscanf(moorage.MessageOf(err), "Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, at most %d are possible", &needed, &possible); err != nil ||
+				needed <= possible || possible != registry.BatchItemsMax {
+				t.Errorf("it says that %d are needed and %d possible: %v", needed, possible, err)
+			}
+			if len(files.there) > before {
+				t.Errorf("%d files were made", len(files.there)-before)
+			}
+			f.wantNoTransactions()
+			f.wantClean()
+		})
 	}
-	f.wantNoTransactions()
-	f.wantClean()
 }
 
 // slowFiles makes no file before its context ends, but for those of tables called "b".

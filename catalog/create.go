@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -184,7 +185,7 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	}
 	location, _, err := c.chooseLocation(ctx, ch, ident, asked, registry.ID{})
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(c.mustBeFree(ctx, asked.kind, ident), err) // what is in the way may be what was made there since
 	}
 	document, err := c.buildNew(asked, location)
 	if err != nil {

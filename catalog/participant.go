@@ -273,8 +273,9 @@ func (t *transaction) batch() (registry.Batch, error) {
 			}
 		}
 	}
-	if len(merged.Conditions)+2 > registry.BatchItemsMax || len(merged.Writes)+2 > registry.BatchItemsMax {
-		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: its tables need %d records to be written at once, at most %d are possible; each folder above a new table is one", len(merged.Writes)+2, registry.BatchItemsMax)
+	if items := max(len(merged.Conditions), len(merged.Writes)) + 2; items > registry.BatchItemsMax {
+		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, at most %d are possible; each folder above a new table is one", items, registry.BatchItemsMax)
 	}
 	return merged, nil
 }

@@ -22,6 +22,13 @@ func createTableAt(name moorage.Identifier, location string) raceClient {
 	}
 }
 
+func stageTableAt(name moorage.Identifier, location string) raceClient {
+	return func(ctx context.Context, c *Catalog) error {
+		_, err := c.CreateTable(ctx, name, CreateTableRequest{Schema: []byte(testSchema), Location: location, Stage: true})
+		return err
+	}
+}
+
 func dropTable(name moorage.Identifier, options DropOptions) raceClient {
 	return func(ctx context.Context, c *Catalog) error { return c.DropTable(ctx, name, options) }
 }
@@ -235,6 +242,16 @@ func commitRaces(t testing.TB) []race {
 			name: "create a table by commits",
 			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(2, "t").CommitRequest),
 			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
+		},
+		{
+			name: "create a table of one uuid by commits",
+			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(1, "t").CommitRequest),
+			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
+		},
+		{
+			name: "stage a table, create it",
+			a:    stageTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("t"), "file:///wh/ns/t"),
+			ends: []string{"done, done: ns ns:t", "already exists, done: ns ns:t"},
 		},
 		{
 			name: "create tables by transactions",

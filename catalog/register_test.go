@@ -169,3 +169,22 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// A table that is made while a file is read that was to be registered under its name, and lives there, is there: that its location is
+// taken is not what the client has to know.
+func TestRegisterLosesToCreate(t *testing.T) {
+	t.Parallel()
+	var reading hook
+	f := newFixture(t, reading.onOpen, func(c *Config) { c.Locks = locks.GrantAll{} }) // as if by another node
+	table := f.create("t")
+	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+		t.Fatal(err)
+	}
+	reading.once(func() {
+		if err := createTableAt(ident("t"), table.Document.Location())(f.ctx, f.Catalog); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: table.MetadataLocation})
+	wantKind(t, err, moorage.KindAlreadyExists)
+}
