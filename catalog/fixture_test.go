@@ -122,11 +122,11 @@ func (f *fixture) create(name string) *Table {
 // request decodes a commit from JSON arrays.
 func commitRequest(t testing.TB, requirements, updates string) CommitRequest {
 	t.Helper()
-	r, err := metadata.DecodeRequirements([]byte(requirements))
+	r, err := metadata.CheckedJSON(requirements).Requirements()
 	if err != nil {
 		t.Fatalf("decode %s: %v", requirements, err)
 	}
-	u, err := metadata.DecodeUpdates([]byte(updates))
+	u, err := metadata.CheckedJSON(updates).Updates()
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}

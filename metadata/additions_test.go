@@ -22,7 +22,7 @@ func TestAdditions(t *testing.T) {
 	apply := func(updates ...string) (*Document, error) {
 		var steps []Step
 		for _, some := range [][]string{updates[:1], updates[1:]} {
-			decoded, err := DecodeUpdates([]byte("[" + strings.Join(some, ",") + "]"))
+			decoded, err := CheckedJSON("[" + strings.Join(some, ",") + "]").Updates()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,9 +25,10 @@ const (
 	keysFirst = 8
 )
 
-// cursor reads one JSON text from front to back and is strict about it (RFC 8259, and of RFC 7493
-// valid UTF-8, no lone surrogates, no key twice in one object at any depth). Each method consumes
-// one value, with the white space before it, and fails with KindBadRequest.
+// cursor reads one JSON text from front to back. Unless the text was checked before, it is strict
+// about it (RFC 8259, and of RFC 7493 valid UTF-8, no lone surrogates, no key twice in one object at
+// any depth). Each method consumes one value, with the white space before it, and fails with
+// KindBadRequest.
 type cursor struct {
 	raw   []byte
 	pos   int
@@ -36,7 +37,8 @@ type cursor struct {
 	// was read last begins.
 	keys     [][]byte
 	keyStart int
-	// reread tells that the text was read before, so that it is sound and no key stands twice.
+	// reread tells that the text was checked before, by a cursor or by the owner of a CheckedJSON: it is sound, and no key
+	// stands twice.
 	reread bool
 }
 

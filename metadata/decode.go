@@ -21,16 +21,6 @@ type operation interface {
 // Action returns the action of the update in lower case, "add-snapshot".
 func (u Update) Action() string { return u.action }
 
-// DecodeUpdates reads the updates of a commit of a table, a JSON array. Actions are compared
-// without regard to letter case, and the earlier names of some members are understood. What is
-// malformed, not an update of a table, or has a key twice in an object is KindBadRequest; what
-// could be read but never applied is KindIllegalArgument. The result is in the order of the
-// request and refers to raw, which must not be modified.
-// Source: REST specification, TableUpdate; Java MetadataUpdateParser.
-func DecodeUpdates(raw []byte) ([]Update, error) {
-	return decodeEach(newDecoder(raw), "metadata update", decodeUpdate)
-}
-
 func decodeUpdate(o jsonObject) (Update, error) {
 	action, err := o.discriminator("metadata update", "action")
 	if err != nil {

@@ -49,7 +49,7 @@ func decodeTest(t testing.TB, updates string) []Update {
 	if !strings.HasPrefix(updates, "[") {
 		updates = "[" + updates + "]"
 	}
-	decoded, err := DecodeUpdates([]byte(updates))
+	decoded, err := CheckedJSON(updates).Updates()
 	if err != nil {
 		t.Fatalf("%s: %v", updates, err)
 	}

@@ -114,7 +114,7 @@ func FuzzApply(f *testing.F) {
 		mustParse(f, all["v1-legacy-snapshots"]), mustParse(f, all["v2-full"]), mustParse(f, all["v3-rich"]), createTest(f, 2),
 	}
 	f.Fuzz(func(t *testing.T, version uint8, raw []byte) {
-		updates, err := DecodeUpdates(raw)
+		updates, err := strictUpdates(raw)
 		if err != nil {
 			return
 		}
@@ -138,7 +138,7 @@ func FuzzDecodeUpdates(f *testing.F) {
 		f.Add([]byte("[" + row.updates + "]"))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		updates, err := DecodeUpdates(raw)
+		updates, err := strictUpdates(raw)
 		if err == nil && !json.Valid(raw) {
 			t.Fatalf("accepted what is not JSON: %s", raw)
 		}
@@ -156,7 +156,7 @@ func FuzzDecodeRequirements(f *testing.F) {
 	}
 	d := mustParse(f, vectors(f, "valid")["v3-rich"])
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		requirements, err := DecodeRequirements(raw)
+		requirements, err := strictRequirements(raw)
 		if err != nil {
 			return
 		}

@@ -68,7 +68,7 @@ func tableProperties(f *testing.F) applyProperties {
 		if err != nil {
 			return
 		}
-		updates, err := DecodeUpdates(change)
+		updates, err := strictUpdates(change)
 		if err != nil {
 			return
 		}
@@ -89,7 +89,7 @@ func viewProperties(f *testing.F) applyProperties {
 		if err != nil {
 			return
 		}
-		updates, err := DecodeViewUpdates(change)
+		updates, err := strictViewUpdates(change)
 		if err != nil {
 			return
 		}

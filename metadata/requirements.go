@@ -21,14 +21,6 @@ const (
 	assertTableUUID = "assert-table-uuid"
 )
 
-// DecodeRequirements reads the requirements of a commit, a JSON array. Types are compared without
-// regard to letter case, unknown members are ignored. What is malformed or unknown, and a key
-// that stands twice in an object, is KindBadRequest. The result is in the order of the request.
-// Source: REST specification, TableRequirement; Java UpdateRequirementParser.
-func DecodeRequirements(raw []byte) ([]Requirement, error) {
-	return decodeEach(newDecoder(raw), "requirement", decodeRequirement)
-}
-
 func decodeRequirement(o jsonObject) (r Requirement, err error) {
 	r.kind, err = o.discriminator("update requirement", "type")
 	if err != nil {

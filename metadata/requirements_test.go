@@ -75,7 +75,7 @@ func TestRequirements(t *testing.T) {
 	for _, row := range requirementRows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			requirements, err := DecodeRequirements([]byte("[" + row.requirement + "]"))
+			requirements, err := strictRequirements([]byte("[" + row.requirement + "]"))
 			if err == nil {
 				err = Check(d, requirements)
 			}
@@ -91,7 +91,7 @@ func TestRequirements(t *testing.T) {
 
 func decodeRequirements(t *testing.T, raw string) []Requirement {
 	t.Helper()
-	requirements, err := DecodeRequirements([]byte(raw))
+	requirements, err := CheckedJSON(raw).Requirements()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,8 @@ func parseObject(raw []byte, what string) (jsonObject, error) {
 	return o, c.end()
 }
 
-// objectHere consumes an object and returns it without looking into its members, though these
-// are checked. It refuses another value, naming it by what.
+// objectHere consumes an object, its members as skip does, and returns it without looking into
+// them. It refuses another value, naming it by what.
 func (c *cursor) objectHere(what string) (jsonObject, error) { return c.objectInto(nil, what) }
 
 // objectInto is objectHere with room for members, which are the object's from then on.

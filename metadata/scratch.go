@@ -69,28 +69,27 @@ type decoder struct {
 	members []jsonField // of the object that was read last
 }
 
-// decoders have nothing but room for keys and members.
+// decoders have nothing but room for members.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// newDecoder returns a decoder of raw. It may be released when nothing refers to the members of its objects.
-func newDecoder(raw []byte) *decoder {
+// newDecoder returns a decoder of j. It may be released when nothing refers to the members of its objects.
+func newDecoder(j CheckedJSON) *decoder {
 	d := decoders.Get().(*decoder)
-	d.raw = raw
+	d.cursor = cursor{raw: j, reread: true}
 	return d
 }
 
-// decoderRoomMax is for how many keys and members room waits for another request.
+// decoderRoomMax is for how many members room waits for another request.
 const decoderRoomMax = 32
 
 // release leaves the room of d to other requests.
 func (d *decoder) release() {
-	keys, members := d.keys[:cap(d.keys)], d.members[:cap(d.members)]
-	if len(keys) > decoderRoomMax || len(members) > decoderRoomMax {
+	members := d.members[:cap(d.members)]
+	if len(members) > decoderRoomMax {
 		return
 	}
-	clear(keys)
 	clear(members)
-	*d = decoder{cursor: cursor{keys: keys[:0]}, members: members[:0]}
+	*d = decoder{members: members[:0]}
 	decoders.Put(d)
 }
 

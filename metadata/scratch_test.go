@@ -149,14 +149,14 @@ func TestDecodersForgetWhatTheyRead(t *testing.T) {
 		"deep":         `[{"action":"set-location","location":"x","y":` + strings.Repeat(`{"z":`, decoderRoomMax) + `0` + strings.Repeat(`}`, decoderRoomMax) + `}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _ = DecodeUpdates([]byte(raw))
+			_, _ = strictUpdates([]byte(raw))
 			_, _ = CheckedJSON(raw).Updates()
 			for range 4 {
 				d := newDecoder(nil)
 				if cap(d.keys) > decoderRoomMax || cap(d.members) > decoderRoomMax {
 					t.Errorf("a request got room for %d keys and %d members", cap(d.keys), cap(d.members))
 				}
-				if d.reread || d.depth != 0 || d.pos != 0 || len(d.keys) != 0 || len(d.members) != 0 {
+				if !d.reread || d.depth != 0 || d.pos != 0 || len(d.keys) != 0 || len(d.members) != 0 {
 					t.Errorf("a request got %+v", d)
 				}
 				for _, key := range d.keys[:cap(d.keys)] {

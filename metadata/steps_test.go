@@ -8,11 +8,11 @@ import (
 
 func decodeStep(t testing.TB, requirements, updates string) Step {
 	t.Helper()
-	r, err := DecodeRequirements([]byte("[" + requirements + "]"))
+	r, err := CheckedJSON("[" + requirements + "]").Requirements()
 	if err != nil {
 		t.Fatalf("decode %s: %v", requirements, err)
 	}
-	u, err := DecodeUpdates([]byte("[" + updates + "]"))
+	u, err := CheckedJSON("[" + updates + "]").Updates()
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}

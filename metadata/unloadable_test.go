@@ -82,7 +82,7 @@ func TestUnloadable(t *testing.T) {
 			if row.setup != "" {
 				base = applyTest(t, base, row.setup)
 			}
-			updates, err := DecodeUpdates([]byte("[" + row.updates + "]"))
+			updates, err := CheckedJSON("[" + row.updates + "]").Updates()
 			var next *Document
 			if err == nil {
 				next, err = base.Apply(updates, testEnv(1))

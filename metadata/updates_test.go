@@ -49,7 +49,7 @@ func TestUpdates(t *testing.T) {
 				base = applyTest(t, base, row.setup)
 			}
 			before := string(base.Raw())
-			updates, err := DecodeUpdates([]byte("[" + row.updates + "]"))
+			updates, err := strictUpdates([]byte("[" + row.updates + "]"))
 			if row.decode || err != nil {
 				checkRefused(t, row.updates, err, row.kind, row.message)
 				return
@@ -90,7 +90,7 @@ func TestUpdateRowsCoverAllActions(t *testing.T) {
 	t.Parallel()
 	good, bad := make(map[string]bool), make(map[string]bool)
 	for _, row := range updateRows {
-		updates, err := DecodeUpdates([]byte("[" + row.updates + "]"))
+		updates, err := strictUpdates([]byte("[" + row.updates + "]"))
 		if err != nil {
 			for _, action := range tableActions {
 				bad[action] = bad[action] || strings.Contains(row.updates, `"`+action+`"`)

@@ -37,9 +37,9 @@ func mustView(t testing.TB, raw string) *ViewDocument {
 
 func applyView(t testing.TB, d *ViewDocument, updates ...string) (*ViewDocument, error) {
 	t.Helper()
-	decoded, err := DecodeViewUpdates([]byte("[" + strings.Join(updates, ",") + "]"))
+	decoded, err := CheckedJSON("[" + strings.Join(updates, ",") + "]").ViewUpdates()
 	if err != nil {
-		t.Fatalf("DecodeViewUpdates: %v", err)
+		t.Fatalf("ViewUpdates: %v", err)
 	}
 	return d.Apply(decoded, viewEnv())
 }
@@ -427,20 +427,20 @@ func TestDecodeViewUpdatesRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := DecodeViewUpdates([]byte(tt.raw))
+			_, err := strictViewUpdates([]byte(tt.raw))
 			kind := moorage.KindOf(err)
 			if kind != moorage.KindBadRequest && kind != moorage.KindIllegalArgument || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("DecodeViewUpdates(%s) = %v %v, want %q", tt.raw, kind, err, tt.text)
+				t.Errorf("strictViewUpdates(%s) = %v %v, want %q", tt.raw, kind, err, tt.text)
 			}
 		})
 	}
-	updates, err := DecodeViewUpdates([]byte(`[{"action":"Set-Current-View-Version","view-version-id":1}]`))
+	updates, err := strictViewUpdates([]byte(`[{"action":"Set-Current-View-Version","view-version-id":1}]`))
 	if err != nil || len(updates) != 1 {
-		t.Errorf("DecodeViewUpdates = %v, %v", updates, err)
+		t.Errorf("strictViewUpdates = %v, %v", updates, err)
 	}
 	for many, want := range map[int]error{viewUpdatesMax: nil, viewUpdatesMax + 1: moorage.Errorf(moorage.KindBadRequest, "")} {
 		raw := "[" + strings.Repeat(setVersion(1)+",", many-1) + setVersion(1) + "]"
-		if _, err := DecodeViewUpdates([]byte(raw)); moorage.KindOf(err) != moorage.KindOf(want) {
+		if _, err := strictViewUpdates([]byte(raw)); moorage.KindOf(err) != moorage.KindOf(want) {
 			t.Errorf("%d updates: %v", many, err)
 		}
 	}
@@ -463,7 +463,7 @@ func TestCheckView(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			requirements, err := DecodeViewRequirements([]byte(tt.raw))
+			requirements, err := CheckedJSON(tt.raw).ViewRequirements()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -477,8 +477,8 @@ func TestCheckView(t *testing.T) {
 		})
 	}
 	for _, raw := range []string{`{}`, `[{}]`, `[{"type":"assert-view-uuid"}]`, `[{"type":"assert-peace"}]`, `[{"type":"assert-table-uuid"}]`} {
-		if _, err := DecodeViewRequirements([]byte(raw)); moorage.KindOf(err) != moorage.KindBadRequest {
-			t.Errorf("DecodeViewRequirements(%s) = %v, want a bad request", raw, err)
+		if _, err := strictViewRequirements([]byte(raw)); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("strictViewRequirements(%s) = %v, want a bad request", raw, err)
 		}
 	}
 }

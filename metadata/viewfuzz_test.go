@@ -15,7 +15,7 @@ func FuzzParseView(f *testing.F) {
 		if err != nil {
 			return
 		}
-		updates, err := DecodeViewUpdates([]byte(`[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`))
+		updates, err := CheckedJSON(`[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`).ViewUpdates()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func FuzzApplyView(f *testing.F) {
 		`[{"action":"assign-uuid","uuid":"`+viewUUID+`"},{"action":"upgrade-format-version","format-version":1},{"action":"set-location","location":"x"}]`)
 	d := mustView(f, viewDocument)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		updates, err := DecodeViewUpdates(raw)
+		updates, err := strictViewUpdates(raw)
 		if err != nil {
 			return
 		}
@@ -69,7 +69,7 @@ func FuzzDecodeViewRequirements(f *testing.F) {
 	addSeeds(f, `[]`, `[{"type":"assert-view-uuid","uuid":"x"},{"type":"assert-create"}]`)
 	d := mustView(f, viewDocument)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		requirements, err := DecodeViewRequirements(raw)
+		requirements, err := strictViewRequirements(raw)
 		if err != nil {
 			return
 		}

@@ -16,13 +16,6 @@ type ViewRequirement struct {
 
 const assertViewUUID = "assert-view-uuid"
 
-// DecodeViewRequirements reads the requirements of a commit of a view, a JSON array. Requirements
-// of tables are accepted here and never hold. What is malformed or unknown is KindBadRequest.
-// Source: REST specification, ViewRequirement; Java UpdateRequirementParser.
-func DecodeViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	return decodeEach(newDecoder(raw), "requirement", decodeViewRequirement)
-}
-
 func decodeViewRequirement(o jsonObject) (r ViewRequirement, err error) {
 	r.kind, err = o.discriminator("update requirement", "type")
 	if err != nil {

@@ -15,15 +15,6 @@ type ViewUpdate struct{ apply func(b *viewBuilder) error }
 // many megabytes would cost minutes, and each later commit its share.
 const viewUpdatesMax = 1000
 
-// DecodeViewUpdates reads the updates of a commit of a view, a JSON array. Actions are compared
-// without regard to letter case, and the earlier names of some members are understood. What is
-// malformed, not an update of a view, has a key twice in an object, or is more than 1,000 updates is
-// KindBadRequest. The result is in the order of the request and refers to raw, which must not be modified.
-// Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
-func DecodeViewUpdates(raw []byte) ([]ViewUpdate, error) {
-	return decodeViewUpdates(newDecoder(raw))
-}
-
 func decodeViewUpdates(d *decoder) ([]ViewUpdate, error) {
 	count := 0
 	return decodeEach(d, "metadata update", func(o jsonObject) (ViewUpdate, error) {

@@ -25,7 +25,7 @@ func (h *handmade) version(call Call, location, base, table string) Answer {
 	call.Table = ""
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	_, encoded := call.Commit(now.UnixMilli(), "file:///wh")
-	updates, err := metadata.DecodeUpdates([]byte(encoded))
+	updates, err := metadata.CheckedJSON(encoded).Updates()
 	if err != nil {
 		h.t.Fatal(err)
 	}
