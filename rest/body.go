@@ -286,30 +286,12 @@ func (f *fields) objects(name, what string, limit int, visit func(inner *fields)
 	return length
 }
 
-// namespace returns the namespace in the member of that name, which must be there. like is nil or a valid one, which
-// is returned if it is the same.
-func (f *fields) namespace(like moorage.Namespace) moorage.Namespace {
+// namespace returns the namespace in the member of that name, which must be there.
+func (f *fields) namespace() moorage.Namespace {
 	f.require("namespace")
-	if value := f.get("namespace"); like != nil && areTexts(value, like) {
-		return like
-	}
 	ns := moorage.Namespace(f.texts("namespace"))
 	f.check(ns.Validate)
 	return ns
-}
-
-// areTexts tells whether value is an array of the strings in texts.
-func areTexts(value []byte, texts []string) bool {
-	if value == nil || value[0] != '[' {
-		return false
-	}
-	for w := (walker{text: value}); w.next(); texts = texts[1:] {
-		element := w.value()
-		if len(texts) == 0 || element[0] != '"' || string(unquote(element)) != texts[0] {
-			return false
-		}
-	}
-	return len(texts) == 0
 }
 
 // name returns the member called name, which must be there and be one.
@@ -320,16 +302,15 @@ func (f *fields) name() string {
 	return name
 }
 
-// identifier returns the table or view that an object of namespace and name means. like is what it is for
-// namespace.
-func (f *fields) identifier(member, warehouse string, like moorage.Namespace) moorage.Identifier {
+// identifier returns the table or view that an object of namespace and name means.
+func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	f.require(member)
 	value := f.raw(member, '{')
 	if value == nil {
 		return moorage.Identifier{}
 	}
 	inner := f.within(&walker{text: value}, place{what: "member", name: member})
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(like), Name: inner.name()}
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(), Name: inner.name()}
 	f.check(func() error { return inner.failure })
 	return ident
 }
@@ -339,7 +320,7 @@ func (f *fields) mustName(kind string, ident moorage.Identifier) {
 	if f.get("identifier") == nil {
 		return
 	}
-	named := f.identifier("identifier", ident.Warehouse, ident.Namespace)
+	named := f.identifier("identifier", ident.Warehouse)
 	if f.failure == nil && !named.Equal(ident) {
 		f.fail("it names %s %s, but the path names %s", kind, named, ident)
 	}

@@ -65,7 +65,7 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	ns, properties := f.namespace(nil), f.textMap("properties")
+	ns, properties := f.namespace(), f.textMap("properties")
 	return change{
 		func(ctx context.Context) (catalog.Outcome, error) {
 			stored, err := s.catalog.CreateNamespace(ctx, warehouse, ns, properties)

@@ -160,7 +160,7 @@ func decodeRename(r *http.Request, body []byte, what string) (from, to moorage.I
 	if err != nil {
 		return from, to, err
 	}
-	from, to = f.identifier("source", warehouse, nil), f.identifier("destination", warehouse, nil)
+	from, to = f.identifier("source", warehouse), f.identifier("destination", warehouse)
 	return from, to, f.failure
 }
 

@@ -29,15 +29,14 @@ const changesUsual = 16
 func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 	f.require("table-changes")
 	changes := make([]catalog.TableChange, 0, changesUsual)
-	var namespace moorage.Namespace // of the last change: most are of one
 	var refused error
 	length := f.objects("table-changes", "table change", catalog.TransactionChangesMax, func(inner *fields) {
 		if refused != nil {
 			return
 		}
 		var change catalog.TableChange
-		if change, refused = decodeChange(inner, warehouse, namespace); refused == nil {
-			changes, namespace = append(changes, change), change.Ident.Namespace
+		if change, refused = decodeChange(inner, warehouse); refused == nil {
+			changes = append(changes, change)
 		}
 	})
 	switch {
@@ -51,9 +50,9 @@ func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 	return changes, nil
 }
 
-// decodeChange reads one change of a transaction. like is for fields.identifier.
-func decodeChange(f *fields, warehouse string, like moorage.Namespace) (change catalog.TableChange, err error) {
-	change.Ident = f.identifier("identifier", warehouse, like)
+// decodeChange reads one change of a transaction.
+func decodeChange(f *fields, warehouse string) (change catalog.TableChange, err error) {
+	change.Ident = f.identifier("identifier", warehouse)
 	if f.failure != nil {
 		return change, f.failure
 	}
