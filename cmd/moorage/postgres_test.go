@@ -11,9 +11,9 @@ import (
 	"moorage/internal/pgtest"
 )
 
-// TestPostgres runs two servers over one database: what one does, the next request to the other sees.
-func TestPostgres(t *testing.T) {
-	t.Parallel()
+// startPostgres starts a server of its own for t.
+func startPostgres(t *testing.T) *pgtest.Server {
+	t.Helper()
 	database, err := pgtest.Start("fsync=off")
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +23,13 @@ func TestPostgres(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return database
+}
+
+// TestPostgres runs two servers over one database: what one does, the next request to the other sees.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	database := startPostgres(t)
 	store, data := database.DSN(), t.TempDir()
 
 	if got := runToEnd(t, "serve", "--store", store, "--data", data, "--listen", "127.0.0.1:0"); got.code != exitFailed || !isSentence(got.stderr, "run moorage migrate") {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"moorage/catalog"
-	"moorage/internal/pgtest"
 	"moorage/registry"
 	"moorage/registry/postgres"
 )
@@ -223,15 +222,7 @@ func move(t *testing.T, from, to string) {
 // serves first that and then the database that was dumped.
 func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	t.Parallel()
-	database, err := pgtest.Start("fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := database.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	database := startPostgres(t)
 	store, data := database.DSN(), t.TempDir()
 	restored := strings.Replace(store, "/postgres?", "/restored?", 1)
 	server := startServe(t, "--store", store, "--data", data, "--migrate")

@@ -21,15 +21,7 @@ const stalledMost = 8 * time.Second
 // have stood still too.
 func TestStopWithAStalledDatabase(t *testing.T) {
 	t.Parallel()
-	database, err := pgtest.Start("fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := database.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	database := startPostgres(t)
 	for _, busy := range []bool{false, true} {
 		var took []time.Duration
 		for len(took) == 0 || len(took) < 4 && slices.Min(took) > stalledMost {
