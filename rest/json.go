@@ -91,15 +91,19 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-func (s *scanner) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
+func (s *scanner) space() { s.at = spaceEnd(s.text, s.at) }
+
+// spaceEnd returns the first place from at on where there is no white space, the length of text if there is none.
+func spaceEnd(text []byte, at int) int {
+	for at < len(text) {
+		switch text[at] {
 		case ' ', '\t', '\n', '\r':
-			s.at++
+			at++
 		default:
-			return
+			return at
 		}
 	}
+	return at
 }
 
 // value passes over one value that stands at depth.

@@ -104,16 +104,7 @@ func (w *walker) string() {
 	}
 }
 
-func (w *walker) space() {
-	for w.at < len(w.text) {
-		switch w.text[w.at] {
-		case ' ', '\t', '\n', '\r':
-			w.at++
-		default:
-			return
-		}
-	}
-}
+func (w *walker) space() { w.at = spaceEnd(w.text, w.at) }
 
 // unquote returns the content of a string that was checked: a part of it, unless it has escapes.
 func unquote(quoted []byte) []byte {
