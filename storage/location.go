@@ -241,8 +241,8 @@ func split(location string) (scheme, authority, path string, err error) {
 
 // clean brings path to the form of Location.Path.
 func clean(location, path string, opaque bool) (string, error) {
-	if len(path) > 1 && !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.HasSuffix(path, "/") {
-		return path, nil // as nearly all are: nothing to take out
+	if isClean(path) { // as nearly all are
+		return path, nil
 	}
 	var cleaned strings.Builder
 	for segment := range strings.SplitSeq(path, "/") {
@@ -266,6 +266,21 @@ func clean(location, path string, opaque bool) (string, error) {
 	return cleaned.String(), nil
 }
 
+// isClean tells whether path, which begins with a slash, certainly has nothing to take out.
+func isClean(path string) bool {
+	for {
+		path = path[1:]
+		if path == "" || path[0] == '/' || path[0] == '.' {
+			return false
+		}
+		slash := strings.IndexByte(path, '/')
+		if slash < 0 {
+			return true
+		}
+		path = path[slash:]
+	}
+}
+
 func checkCharacters(location string) error {
 	switch {
 	case location == "":
@@ -284,10 +299,18 @@ func checkCharacters(location string) error {
 	return nil
 }
 
+// ordinary has the characters of locations that need no second look.
+var ordinary = func() (set [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		set[c] = c != '?' && c != '#'
+	}
+	return set
+}()
+
 // isOrdinary tells whether location has nothing but characters that need no second look.
 func isOrdinary(location string) bool {
 	for i := range len(location) {
-		if c := location[i]; c < ' ' || c > '~' || c == '?' || c == '#' {
+		if !ordinary[location[i]] {
 			return false
 		}
 	}
