@@ -154,7 +154,7 @@ func (c *Catalog) commit(ctx context.Context, work commit) (*version, error) {
 // turnIfFree begins the turn of what is called ident if it is known which pointer that is and nobody is in front.
 // Then one read serves the whole commit.
 func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bool) {
-	known, ok := c.names.get(ident)
+	known, ok := c.names.get(nameKey(ident))
 	if !ok {
 		return func() {}, false
 	}
@@ -238,7 +238,7 @@ func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadat
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}
-	return c.nameFile(kindOf(found.pointer), found.storage, document, found.pointer.MetadataLocation)
+	return c.nameFile(kindOf(found.pointer), found.pointer.ID, found.storage, document, found.pointer.MetadataLocation)
 }
 
 // move is what one Apply must require and write to make a pointer name another version.
@@ -249,7 +249,7 @@ type move struct {
 
 // planMove returns the move to next, which was built on base, the current version.
 func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
-	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place, before: found.pointer.MetadataLocation}
+	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place}
 	pointer := &to.pointer
 	pointer.MetadataLocation = next.location
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)

@@ -282,7 +282,7 @@ func (o *coordinator) remember(etags []registry.ETag) {
 		if !p.writes() {
 			continue
 		}
-		o.documents.set(p.next.kind, p.next.location, p.next.document)
+		o.documents.set(p.next.pointer, p.next.location, p.next.document)
 		if !p.create && len(etags) > 0 {
 			o.moved(p.found, p.to, p.batch.Writes[0], etags[p.toWrite])
 		}

@@ -398,8 +398,11 @@ func TestTransactionIsRecorded(t *testing.T) {
 	f := newFixture(t, hook.onCreate)
 	f.create("a")
 	f.create("b")
-	found, err := f.resolveTables(f.ctx, []moorage.Identifier{ident("a"), ident("b")})
+	parts, err := groupChanges(testWarehouse, []TableChange{on("a", CommitRequest{}), on("b", CommitRequest{})})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.findTables(f.ctx, parts); err != nil {
 		t.Fatal(err)
 	}
 	var noted []txlog.Entry
@@ -421,8 +424,8 @@ func TestTransactionIsRecorded(t *testing.T) {
 		ID: changes[len(changes)-1].Change.ID, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
 		Participants: []txlog.Participant{
 			{Ident: ident("new"), Writes: true},
-			{Ident: ident("a"), Pointer: found[0].pointer.ID, ETag: found[0].record.ETag, Writes: true},
-			{Ident: ident("b"), Pointer: found[1].pointer.ID, ETag: found[1].record.ETag},
+			{Ident: ident("a"), Pointer: parts[0].found.pointer.ID, ETag: parts[0].found.record.ETag, Writes: true},
+			{Ident: ident("b"), Pointer: parts[1].found.pointer.ID, ETag: parts[1].found.record.ETag},
 		},
 		Began: f.clock.Now(), Deadline: f.clock.Now().Add(time.Minute), Principal: "ann",
 	}

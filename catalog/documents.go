@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/maypok86/otter/v2"
 
 	"moorage"
 	"moorage/registry"
@@ -26,53 +25,23 @@ const (
 	codecGzip = "gzip" // of propMetadataCodec
 )
 
-// documents keeps parsed metadata documents by their location. The catalog writes a location once, and reads
-// one that somebody else wrote anew when it is registered, so what is kept is what tables and views were made of.
-type documents struct {
-	cache *otter.Cache[documentKey, document]
-}
-
-// documentKey tells what was read as a table's from what was read as a view's: one file may pass for both.
-type documentKey struct {
+// documentPlace is where a document of a table or view is.
+type documentPlace struct {
 	kind     *kind
+	pointer  registry.ID
+	uuid     string // of the table or view
+	storage  storage.Store
 	location string
 }
 
-func newDocuments(bytesMax int64) *documents {
-	return &documents{otter.Must(&otter.Options[documentKey, document]{
-		MaximumWeight: uint64(bytesMax),
-		Weigher: func(key documentKey, document document) uint32 {
-			return uint32(min(document.CostBytes()+int64(len(key.location)), math.MaxUint32))
-		},
-	})}
+// placeOfDocument returns where the document is that pointer names, in storage.
+func placeOfDocument(pointer registry.Pointer, storage storage.Store) documentPlace {
+	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation}
 }
 
-// keeps tells whether the document at location is kept.
-func (d *documents) keeps(k *kind, location string) bool {
-	_, ok := d.cache.GetEntryQuietly(documentKey{k, location})
-	return ok
-}
-
-func (d *documents) get(k *kind, location string) (document, bool) {
-	return d.cache.GetIfPresent(documentKey{k, location})
-}
-
-func (d *documents) set(k *kind, location string, document document) {
-	d.cache.Set(documentKey{k, location}, document)
-}
-
-func (d *documents) forget(k *kind, location string) { d.cache.Invalidate(documentKey{k, location}) }
-
-// document returns the metadata document at location: kept, or read and parsed, once for all who ask at
-// the same time. A file that is missing is KindNotFound, one that cannot be parsed has the
-// kind of metadata.Parse or ParseView.
-func (c *Catalog) document(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
-	return c.documents.cache.Get(ctx, documentKey{k, location}, otter.LoaderFunc[documentKey, document](
-		func(ctx context.Context, _ documentKey) (document, error) {
-			ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
-			defer cancel()
-			return c.readDocument(ctx, k, store, location)
-		}))
+// isOf tells whether a document that is at the place is one of its table or view.
+func (p documentPlace) isOf(document document) bool {
+	return strings.EqualFold(document.UUID(), p.uuid)
 }
 
 // fileError gives the failure of reading or writing a file its kind.
@@ -92,6 +61,7 @@ func fileError(location string, err error) error {
 // metadataFile is a metadata document and the name under which it is, or will be, stored.
 type metadataFile struct {
 	kind     *kind
+	pointer  registry.ID // of the table or view
 	location string
 	document document
 	storage  storage.Store
@@ -100,7 +70,7 @@ type metadataFile struct {
 // nameFile draws a name for the version of document that follows the file at base ("" for the first):
 // <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set
 // by the property write.metadata.path and the ending says whether the file is compressed.
-func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base string) (metadataFile, error) {
+func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, document document, base string) (metadataFile, error) {
 	unique, err := c.newUUID()
 	if err != nil {
 		return metadataFile{}, err
@@ -121,7 +91,7 @@ func (c *Catalog) nameFile(k *kind, store storage.Store, document document, base
 	} else {
 		location = storage.Join(document.Location(), "metadata", name)
 	}
-	return metadataFile{k, location, document, store}, nil
+	return metadataFile{k, pointer, location, document, store}, nil
 }
 
 // fileVersion returns the number that the name of a metadata file begins with, -1 if there is none.
@@ -199,7 +169,7 @@ func (c *Catalog) publish(ctx context.Context, file metadataFile, change registr
 	etags, err := c.applyAnsweringTags(ctx, change, batch, answer)
 	switch {
 	case err == nil:
-		c.documents.set(file.kind, file.location, file.document)
+		c.documents.set(file.pointer, file.location, file.document)
 	case moorage.KindOf(err) != moorage.KindCommitUnknown:
 		c.discard(ctx, file)
 	}

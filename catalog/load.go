@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"moorage"
 	"moorage/storage"
@@ -44,7 +43,7 @@ func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (
 // currentDocument returns the document that a pointer names. If its file is missing that is
 // an error only if the pointer, read again, still names it; else errAgain.
 func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (document, error) {
-	document, err := c.documentOf(ctx, kindOf(found.pointer), found.storage, found.pointer.MetadataLocation, found.pointer.TableUUID)
+	document, err := c.document(ctx, placeOfDocument(found.pointer, found.storage))
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return document, err
 	}
@@ -58,29 +57,44 @@ func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (documen
 	return nil, err
 }
 
-// documentOf is presentDocument of the table or view with this uuid.
-func (c *Catalog) documentOf(ctx context.Context, k *kind, store storage.Store, location, uuid string) (document, error) {
-	document, err := c.presentDocument(ctx, k, store, location)
-	if err == nil && !strings.EqualFold(document.UUID(), uuid) {
-		// This node has read the file before its owner wrote it anew and another node registered it.
-		c.documents.forget(k, location)
-		document, err = c.document(ctx, k, store, location)
+// document returns the metadata document at a place: that which is kept, or read and parsed, once for all who ask at the same time. A
+// file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse or ParseView.
+func (c *Catalog) document(ctx context.Context, at documentPlace) (document, error) {
+	if kept := c.keptDocument(ctx, at); kept != nil {
+		return kept, nil
+	}
+	document, err := c.readDocumentOnce(ctx, at)
+	if err == nil && !at.isOf(document) { // others began to read before its owner wrote it anew
+		c.documents.forget(at.pointer, at.location)
+		document, err = c.readDocumentOnce(ctx, at)
 	}
 	return document, err
 }
 
-// presentDocument is document, except that where a look at a file is cheap it looks, each time,
+// keptDocument returns the metadata document at a place if it is kept, else nil. Where a look at a file is cheap it looks, each time,
 // whether the file is still there.
-func (c *Catalog) presentDocument(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
-	document, kept := c.documents.get(k, location)
-	if !kept {
-		return c.document(ctx, k, store, location)
+func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
+	kept, ok := c.documents.get(at.pointer, at.location)
+	if !ok {
+		return nil
 	}
-	if local, ok := store.(storage.Local); ok && local.MayBeGone(location) {
-		if _, err := store.Stat(ctx, location); errors.Is(err, storage.ErrNotFound) {
-			c.documents.forget(k, location)
-			return nil, fileError(location, err)
-		}
+	good := at.isOf(kept) // else this node has read the file before its owner wrote it anew and another node registered it
+	if local, ok := at.storage.(storage.Local); ok && good && local.MayBeGone(at.location) {
+		_, err := at.storage.Stat(ctx, at.location)
+		good = !errors.Is(err, storage.ErrNotFound)
 	}
-	return document, nil
+	if !good {
+		c.documents.forget(at.pointer, at.location)
+		return nil
+	}
+	return kept
+}
+
+// readDocumentOnce reads and parses a metadata document, once for all who ask at the same time, and keeps it.
+func (c *Catalog) readDocumentOnce(ctx context.Context, at documentPlace) (document, error) {
+	return c.documents.readOnce(at.pointer, at.location, func() (document, error) {
+		ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
+		defer cancel()
+		return c.readDocument(ctx, at.kind, at.storage, at.location)
+	})
 }

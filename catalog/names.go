@@ -18,7 +18,6 @@ type resolved struct {
 	pointer registry.Pointer
 	storage storage.Store
 	place   storage.Place // that storage reaches, as the warehouse has it
-	before  string        // the metadata location that this node replaced by the pointer's; empty if it did not
 	kept    *keptName     // where names keeps what the name led to; nil if it was not found by its name
 }
 
@@ -46,18 +45,17 @@ func nameKey(ident moorage.Identifier) string {
 	return cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
 }
 
-// get returns what ident led to when it was asked for last.
-func (n *names) get(ident moorage.Identifier) (*resolved, bool) {
-	kept, ok := n.cache.GetIfPresent(nameKey(ident))
+// get returns what the name of a nameKey led to when it was asked for last.
+func (n *names) get(key string) (*resolved, bool) {
+	kept, ok := n.cache.GetIfPresent(key)
 	if !ok {
 		return nil, false
 	}
 	return kept.Load(), true
 }
 
-// set keeps found, which nobody else has yet, as what ident leads to.
-func (n *names) set(ident moorage.Identifier, found *resolved) {
-	key := nameKey(ident)
+// set keeps found, which nobody else has yet, as what the name leads to.
+func (n *names) set(key string, found *resolved) {
 	kept, ok := n.cache.GetIfPresent(key)
 	if !ok {
 		kept = new(keptName)
@@ -69,20 +67,16 @@ func (n *names) set(ident moorage.Identifier, found *resolved) {
 	}
 }
 
-func (n *names) forget(ident moorage.Identifier) { n.cache.Invalidate(nameKey(ident)) }
+func (n *names) forget(key string) { n.cache.Invalidate(key) }
 
 // moved notes that this node moved a pointer, from how found has it to how to does, by a write that got the ETag etag: known by its
-// ETag when it is read next, it need not be decoded. The document that was replaced is kept for those who have
-// just read the pointer; the one before it is not needed any more, and on a busy table would soon be one of many.
+// ETag when it is read next, it need not be decoded.
 func (c *Catalog) moved(found, to *resolved, write registry.Write, etag registry.ETag) {
 	to.record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
 	if to.kept = found.kept; to.kept != nil { // a move leaves the name as it is
 		to.kept.Store(to)
 	} else {
-		c.names.set(to.pointer.Identifier(), to)
-	}
-	if found.before != "" {
-		c.documents.forget(kindOf(to.pointer), found.before)
+		c.names.set(nameKey(to.pointer.Identifier()), to)
 	}
 }
 
@@ -90,54 +84,25 @@ func (c *Catalog) moved(found, to *resolved, write registry.Write, etag registry
 // be it because the namespace is missing (clients look for metadata tables such as
 // ns.table.files this way), or because ident is of the other kind.
 func (c *Catalog) resolve(ctx context.Context, k *kind, ident moorage.Identifier) (*resolved, error) {
-	if known, ok := c.names.get(ident); ok && k.isOf(known.pointer) {
+	key := nameKey(ident)
+	if known, ok := c.names.get(key); ok && k.isOf(known.pointer) {
 		found, err := c.readPointer(ctx, known)
 		if err != nil {
 			return nil, err
 		}
 		if found != nil && found.pointer.Identifier().Equal(ident) {
 			if found != known {
-				c.names.set(ident, found)
+				c.names.set(key, found)
 			}
 			return found, nil
 		}
-		c.names.forget(ident)
+		c.names.forget(key)
 	}
 	found, err := c.walk(ctx, k, ident)
 	if err == nil {
-		c.names.set(ident, found)
+		c.names.set(key, found)
 	}
 	return found, err
-}
-
-// resolveTables is resolve for several tables, with one read for all that were found before, as of one moment.
-func (c *Catalog) resolveTables(ctx context.Context, idents []moorage.Identifier) ([]*resolved, error) {
-	found := make([]*resolved, len(idents))
-	known, places := make([]*resolved, 0, len(idents)), make([]int, 0, len(idents))
-	for i, ident := range idents {
-		if hit, ok := c.names.get(ident); ok && aTable.isOf(hit.pointer) {
-			known, places = append(known, hit), append(places, i)
-		}
-	}
-	now, err := c.readPointers(ctx, known)
-	if err != nil {
-		return nil, err
-	}
-	for n, i := range places {
-		if now[n] != nil && now[n].pointer.Identifier().Equal(idents[i]) {
-			if found[i] = now[n]; now[n] != known[n] {
-				c.names.set(idents[i], now[n])
-			}
-		}
-	}
-	for i, ident := range idents {
-		if found[i] == nil {
-			if found[i], err = c.resolve(ctx, aTable, ident); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return found, nil
 }
 
 // readPointer reads the pointer of known again: known itself if nothing changed, nil if

@@ -73,7 +73,7 @@ func TestNamesRememberWhatWasFollowed(t *testing.T) {
 // wantRemembered fails unless the pointer of table is remembered as the store holds it.
 func (f *fixture) wantRemembered(table string) {
 	f.t.Helper()
-	known, ok := f.names.get(ident(table))
+	known, ok := f.names.get(nameKey(ident(table)))
 	if !ok {
 		f.t.Fatalf("%s is not remembered", table)
 	}
@@ -121,7 +121,8 @@ func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			versions := []string{f.create("a").MetadataLocation}
+			created := f.create("a")
+			versions := []string{created.MetadataLocation}
 			f.create("b")
 			for n := range 4 {
 				if err := change(f, setProperty(t, "n", fmt.Sprint(n))); err != nil {
@@ -134,8 +135,8 @@ func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 				versions = append(versions, table.MetadataLocation)
 			}
 			for i, version := range versions {
-				if kept, want := f.documents.keeps(aTable, version), i >= len(versions)-2; kept != want {
-					t.Errorf("the document of version %d of %d is kept: %t, want %t", i, len(versions), kept, want)
+				if _, kept := f.documents.get(created.pointer, version); kept != (i >= len(versions)-2) {
+					t.Errorf("the document of version %d of %d is kept: %t", i, len(versions), kept)
 				}
 			}
 		})

@@ -333,7 +333,7 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.documentOf(ctx, k, ch.storage, answered.MetadataLocation, answered.TableUUID)
+	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation})
 	if err == nil {
 		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage}, nil
 	}
@@ -367,7 +367,7 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 		return nil, err
 	}
 	defer giveBack()
-	document, err := c.documentOf(ctx, k, store, pointer.MetadataLocation, pointer.TableUUID)
+	document, err := c.document(ctx, placeOfDocument(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
 			return nil, cmp.Or(readErr, errAgain) // trimmed since the pointer was read

@@ -29,6 +29,7 @@ type transaction struct {
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
 type participant struct {
 	ident  moorage.Identifier
+	key    string // of ident in names
 	edit   tableEdit
 	create bool
 	pinned bool // it is followed by its table-uuid; see commit
@@ -79,16 +80,8 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 			named = append(named, p)
 		}
 	}
-	idents := make([]moorage.Identifier, len(named))
-	for i, p := range named {
-		idents[i] = p.ident
-	}
-	found, err := c.resolveTables(ctx, idents)
-	if err != nil {
+	if err := c.findTables(ctx, named); err != nil {
 		return err
-	}
-	for i, p := range named {
-		p.found = found[i]
 	}
 	if err := c.readPinned(ctx, pinned); err != nil {
 		return err
@@ -96,14 +89,43 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	return c.readDocuments(ctx, t)
 }
 
+// findTables reads the pointers of tables that are followed by their names: all that were found before in one read, as of one moment.
+func (c *Catalog) findTables(ctx context.Context, parts []*participant) error {
+	found := make([]*resolved, len(parts))
+	known, places := make([]*resolved, 0, len(parts)), make([]int, 0, len(parts))
+	for i, p := range parts {
+		if hit, ok := c.names.get(p.key); ok && aTable.isOf(hit.pointer) {
+			known, places = append(known, hit), append(places, i)
+		}
+	}
+	now, err := c.readPointers(ctx, known)
+	if err != nil {
+		return err
+	}
+	for n, i := range places {
+		if now[n] != nil && now[n].pointer.Identifier().Equal(parts[i].ident) {
+			if found[i] = now[n]; now[n] != known[n] {
+				c.names.set(parts[i].key, now[n])
+			}
+		}
+	}
+	for i, p := range parts {
+		if found[i] == nil {
+			if found[i], err = c.resolve(ctx, aTable, p.ident); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range parts {
+		p.found = found[i]
+	}
+	return nil
+}
+
 // readDocuments reads the documents that the pointers of t name; files several at a time.
 func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	var bytes atomic.Int64
-	read := func(ctx context.Context, p *participant) error {
-		document, err := c.currentDocument(ctx, p.found)
-		if err != nil {
-			return ofTable(p.ident, err)
-		}
+	count := func(p *participant, document document) error {
 		p.base = document.(*metadata.Document)
 		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
 			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
@@ -112,14 +134,16 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	}
 	var others []*participant
 	for _, p := range t.parts {
-		switch {
-		case p.create:
-		case c.documents.keeps(aTable, p.found.pointer.MetadataLocation):
-			if err := read(ctx, p); err != nil {
-				return err
-			}
-		default:
+		if p.create {
+			continue
+		}
+		kept := c.keptDocument(ctx, placeOfDocument(p.found.pointer, p.found.storage))
+		if kept == nil {
 			others = append(others, p)
+			continue
+		}
+		if err := count(p, kept); err != nil {
+			return err
 		}
 	}
 	if len(others) == 0 {
@@ -132,7 +156,13 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 			if ctx.Err() != nil { // a read would not end with it, because others may wait for the document
 				return ctx.Err()
 			}
-			return safely(ctx, func(ctx context.Context) error { return read(ctx, p) })
+			return safely(ctx, func(ctx context.Context) error {
+				document, err := c.currentDocument(ctx, p.found)
+				if err != nil {
+					return ofTable(p.ident, err)
+				}
+				return count(p, document)
+			})
 		})
 	}
 	return group.Wait()
@@ -226,7 +256,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 			return err
 		}
 		p.place = c.placeOf(ch.warehouse)
-		if p.next, err = c.nameFile(born.kind, ch.storage, born.document, ""); err != nil {
+		if p.next, err = c.nameFile(born.kind, born.id, ch.storage, born.document, ""); err != nil {
 			return err
 		}
 		p.batch, err = c.birthBatch(ch, born, p.next.location)

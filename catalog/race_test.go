@@ -299,7 +299,7 @@ func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
 			return false, err
 		}
 		delete(unnamed, pointer.MetadataLocation)
-		document, err := f.document(f.ctx, kindOf(pointer), f.files, pointer.MetadataLocation)
+		document, err := f.document(f.ctx, placeOfDocument(pointer, f.files))
 		if table, ok := document.(*metadata.Document); ok {
 			for _, entry := range table.MetadataLog() {
 				delete(unnamed, entry.MetadataLocation)

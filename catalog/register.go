@@ -243,10 +243,10 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	}
 	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage}
 	if err := again(c.applyAnswering(ctx, change, batch, registered.outcome())); err != nil {
-		c.documents.forget(r.kind, r.location) // it may have happened
+		c.documents.forget(pointer.ID, r.location) // it may have happened
 		return nil, err
 	}
-	c.documents.set(r.kind, r.location, r.document)
+	c.documents.set(pointer.ID, r.location, r.document)
 	return registered, nil
 }
 

@@ -104,11 +104,11 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 		if change.Ident.Warehouse != warehouse {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Table %s is not in the warehouse %s", change.Ident, warehouse)
 		}
-		key := cacheKey(warehouse, change.Ident.Namespace, change.Ident.Name)
+		key := nameKey(change.Ident)
 		p, again := at[key]
 		if !again {
 			p = &all[i]
-			p.ident, p.edit.steps = change.Ident, steps[i:i:i+1]
+			p.ident, p.key, p.edit.steps = change.Ident, key, steps[i:i:i+1]
 			at[key] = p
 			parts = append(parts, p)
 		}
