@@ -76,7 +76,7 @@ func LockTable() []LockRule {
 		{OpReplace, nil},
 		{OpReplaceContended, []locks.Level{locks.LevelPointer}}, // as for a table
 		{OpRecover, []locks.Level{locks.LevelPointer}},          // non-blocking, to abort
-		{OpTransaction, []locks.Level{locks.LevelPointer}},      // all at once, without waiting
+		{OpTransaction, []locks.Level{locks.LevelPointer}},      // all at once, without waiting; with a key, its own attempt too
 		{OpPurge, nil},
 		{OpEndWindow, nil},
 		{OpRead, nil},

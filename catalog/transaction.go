@@ -33,6 +33,9 @@ const (
 	// transactionBytesMax bounds the metadata that one transaction works on, which is in memory until its end, before and after: as
 	// much as two tables have at most.
 	transactionBytesMax = 2 * metadataBytesMax
+	// twinWaitMax bounds how long a transaction with a key waits for another attempt of itself, on another node. One that takes longer
+	// may hang: it is refused then, both are.
+	twinWaitMax = 5 * time.Second
 	// abortDeadPause is how long after one look at the log nobody looks again who finds a table locked: on a busy table
 	// that is the common case, and the dead can wait.
 	abortDeadPause = time.Second
@@ -148,7 +151,8 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 }
 
 // lockTransaction takes the locks of all tables of t that there are: at once or, if the catalog's transactions wait for
-// locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first.
+// locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first. Another attempt of t
+// with the same key, on another node, is waited for, because to be refused is an outcome that would hold for both.
 func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Hold, error) {
 	scope := lockScope{warehouse: t.warehouse, pointers: make([]registry.ID, 0, len(t.parts))}
 	for _, p := range t.parts {
@@ -156,29 +160,43 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 			scope.pointers = append(scope.pointers, p.found.pointer.ID)
 		}
 	}
+	request := lockRequest(OpTransaction, scope)
+	var mine locks.Path
+	if work := keyedOf(ctx); work != nil {
+		mine = locks.Warehouse(t.warehouse).Attempt(work.key.ID)
+		request.Writes = append(request.Writes, mine)
+	}
 	until := c.now().Add(c.transactionWait)
+	twin, cancel := context.WithTimeout(ctx, twinWaitMax)
+	defer cancel()
 	for attempt := 0; ; attempt++ {
-		hold, err := c.locks.Acquire(ctx, lockRequest(OpTransaction, scope), locks.Options{NonBlocking: true})
+		hold, err := c.locks.Acquire(ctx, request, locks.Options{NonBlocking: true})
+		held, conflict := errors.AsType[*locks.ConflictError](err)
 		switch {
 		case err == nil:
 			return hold, nil
-		case !errors.Is(err, locks.ErrConflict):
+		case !conflict:
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
-		}
-		aborted := attempt == 0 && c.abortDead(ctx, scope.pointers)
-		if !aborted && (!c.now().Before(until) || c.pause(ctx, attempt+4) != nil) {
-			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds %s; nothing was changed, try again", t.heldTable(err))
+		case attempt == 0 && c.abortDead(ctx, scope.pointers):
+		case held.Blocked.Path == mine:
+			if c.pause(twin, attempt+4) == nil {
+				continue
+			}
+			if ctx.Err() != nil { // nobody waits for a refusal, which would end the other attempt
+				return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
+			}
+			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another attempt of this request took too long; nothing was changed, try again with another Idempotency-Key")
+		case !c.now().Before(until) || c.pause(ctx, attempt+4) != nil:
+			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds %s; nothing was changed, try again", t.heldTable(held.Blocked.Path))
 		}
 	}
 }
 
-// heldTable names, for people, the table whose lock conflict says could not be had. Where more than a table is held, none is named.
-func (t *transaction) heldTable(conflict error) string {
-	if held, ok := errors.AsType[*locks.ConflictError](conflict); ok {
-		for _, p := range t.parts {
-			if !p.create && held.Blocked.Path == locks.Warehouse(t.warehouse).Pointer(p.found.pointer.ID.String()) {
-				return "the table " + p.ident.String()
-			}
+// heldTable names, for people, the table whose lock could not be had. Where more than a table is held, none is named.
+func (t *transaction) heldTable(blocked locks.Path) string {
+	for _, p := range t.parts {
+		if !p.create && blocked == locks.Warehouse(t.warehouse).Pointer(p.found.pointer.ID.String()) {
+			return "the table " + p.ident.String()
 		}
 	}
 	return "one of the tables of this transaction"

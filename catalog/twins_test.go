@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"moorage"
 	"moorage/locks"
@@ -233,32 +234,82 @@ func TestDelayedRefusal(t *testing.T) {
 	}
 }
 
-// A transaction hangs before its one Apply; its retry meets its locks, on which it is refused at once. What was
-// refused must not come true.
-func TestDelayedTwinOfTransaction(t *testing.T) {
-	t.Parallel()
-	f, store, _, _ := newHeldFixture(t, isOf(OpTransaction))
+// twinOfTransaction is another attempt of what TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits hold before its one Apply,
+// on a node that shares its locks.
+func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
+	t.Helper()
+	f, store, _, _ = newHeldFixture(t, isOf(OpTransaction))
 	f.create("u")
 	run := func(c *Catalog) func(context.Context) (Outcome, error) {
 		return func(ctx context.Context) (Outcome, error) {
 			return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
 		}
 	}
-	first := f.sendHeld(store, func(ctx context.Context, c *Catalog) (Outcome, error) { return run(c)(ctx) })
+	first = f.sendHeld(store, func(ctx context.Context, c *Catalog) (Outcome, error) { return run(c)(ctx) })
 	shared := f.config
 	shared.Store = store.Store
 	node, err := New(shared)
 	must(t, err)
-	_, err = node.Once(f.ctx, keyOf("a"), run(node))
-	wantKind(t, err, moorage.KindCommitFailed)
-	close(store.release)
-	if answer, want := <-first, answerText(Outcome{}, err); answer != want {
-		t.Errorf("the retry is answered %q, the first attempt %q", want, answer)
+	return f, store, first, func(ctx context.Context) error {
+		_, err := node.Once(ctx, keyOf("a"), run(node))
+		return err
 	}
-	f.wantProperty("t", "mine", "")
-	f.wantProperty("u", "mine", "")
-	f.wantNoTransactions()
-	f.wantClean()
+}
+
+// A transaction hangs before its one Apply; its retry meets its locks, and is refused when it has waited long enough. What was
+// refused must not come true.
+func TestDelayedTwinOfTransaction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store, first, again := twinOfTransaction(t)
+		began := time.Now()
+		err := again(f.ctx)
+		wantKind(t, err, moorage.KindCommitFailed)
+		if waited := time.Since(began); waited < twinWaitMax || waited > twinWaitMax+time.Second {
+			t.Errorf("it waited %s, want %s", waited, twinWaitMax)
+		}
+		close(store.release)
+		if answer, want := <-first, answerText(Outcome{}, err); answer != want {
+			t.Errorf("the retry is answered %q, the first attempt %q", want, answer)
+		}
+		f.wantProperty("t", "mine", "")
+		f.wantProperty("u", "mine", "")
+		f.wantNoTransactions()
+		f.wantClean()
+	})
+}
+
+// A retry of a transaction that is under way on another node waits for it, and is answered as it is. One whose client goes meanwhile
+// decides nothing.
+func TestTwinOfTransactionWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store, first, again := twinOfTransaction(t)
+		before := f.count(OpTransaction)
+		gone, cancel := context.WithTimeout(f.ctx, time.Second)
+		defer cancel()
+		wantKind(t, again(gone), moorage.KindUnavailable)
+		second := make(chan error, 1)
+		go func() { second <- again(f.ctx) }()
+		time.Sleep(twinWaitMax - time.Second)
+		if len(second) > 0 {
+			t.Fatalf("the second attempt did not wait: %v", <-second)
+		}
+		close(store.release)
+		if answer, want := <-first, answerText(Outcome{}, nil); answer != want {
+			t.Errorf("the first attempt is answered %q, want %q", answer, want)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("the second attempt: %v", err)
+		}
+		if got := f.count(OpTransaction) - before; got != 1 {
+			t.Errorf("it happened %d times", got)
+		}
+		f.wantProperty("t", "mine", "yes")
+		f.wantProperty("u", "mine", "yes")
+		f.wantNoTransactions()
+		f.wantClean()
+	})
 }
 
 // newHeldFixture returns a fixture whose store holds the next Apply that hold chooses, and another node whose does not.

@@ -66,6 +66,11 @@ func (p Path) Pointer(id string) Path {
 	return p.child("@", id)
 }
 
+// Attempt returns the path on which attempts of one mutation meet that belongs to the warehouse p; key, of letters, digits and dashes,
+// tells mutations apart. It stands among the pointers and before all of them, whose ids are hexadecimal: who asks for both is told
+// of the attempt if that is held.
+func (p Path) Attempt(key string) Path { return p.Pointer("!" + key) }
+
 // Namespace returns the path of the namespace called level directly below p, which must be a warehouse or
 // a namespace.
 func (p Path) Namespace(level string) Path {

@@ -29,6 +29,7 @@ func TestPathString(t *testing.T) {
 		{"first shard", locks.NamespacePath("wh", ns).Shard(0), "/wh/a/b/#0", locks.LevelShard},
 		{"last shard", locks.NamespacePath("wh", ns).Shard(15), "/wh/a/b/#f", locks.LevelShard},
 		{"pointer", locks.Warehouse("wh").Pointer("0a1b"), "/wh/@0a1b", locks.LevelPointer},
+		{"attempt", locks.Warehouse("wh").Attempt("0a1b"), "/wh/@!0a1b", locks.LevelPointer},
 		{"namespace like a shard", locks.Warehouse("wh").Namespace("#3"), "/wh/%233", locks.LevelNamespace},
 		{"namespace like a pointer", locks.Warehouse("wh").Namespace("@x"), "/wh/%40x", locks.LevelNamespace},
 		{"namespace like two", locks.Warehouse("wh").Namespace("a/b"), "/wh/a%2Fb", locks.LevelNamespace},
