@@ -97,6 +97,9 @@ func explain(args []string, env environment) int {
 			fmt.Fprintf(env.stderr, "moorage: there is no command %q; see moorage help\n", args[0])
 			return exitUsage
 		}
+		if len(args) > 1 && !isHelp(args[1]) {
+			fmt.Fprintf(env.stderr, "moorage: there is no command %q\n", args[0]+" "+args[1])
+		}
 		args = args[1:]
 	}
 	if len(args) == 0 || !isHelp(args[0]) {

@@ -74,6 +74,15 @@ func TestCommandLineFaults(t *testing.T) {
 	}
 }
 
+// A second word that is no command is named before the commands that there are.
+func TestUnknownSecondWord(t *testing.T) {
+	t.Parallel()
+	got := runToEnd(t, "recover", "frobnicate", "--uri", "http://127.0.0.1:8181")
+	if want := "moorage: there is no command \"recover frobnicate\"\n"; got.code != exitUsage || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("exit %d, stderr %q, want %q first", got.code, got.stderr, want)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"version", "--version"} {
