@@ -35,7 +35,7 @@ func serveCommand() command {
 			"A flag wins over the environment, the environment over the file, the file over the default. " +
 			"In the file the names stand without dashes:\n\n" +
 			"  data: /var/lib/moorage\n  listen: 127.0.0.1:8181\n  allow-location: [\"file:///srv/lake\"]\n\n" +
-			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (it can commit), " +
+			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (its store takes writes), " +
 			"/metrics (Prometheus).\n",
 		settings: serverSettings(),
 		validate: validateServe,
