@@ -33,9 +33,9 @@ const (
 	// transactionBytesMax bounds the metadata that one transaction works on, which is in memory until its end, before and after: as
 	// much as two tables have at most.
 	transactionBytesMax = 2 * metadataBytesMax
-	// twinWaitMax bounds how long a transaction with a key waits for another attempt of itself, on another node. One that takes longer
-	// may hang: it is refused then, both are.
-	twinWaitMax = 5 * time.Second
+	// twinWaitMax bounds how long a transaction with a key waits for another attempt of itself, on another node: until the locks of
+	// a node that died are passed over. One that takes longer may hang: it is refused then, both are.
+	twinWaitMax = locks.SilenceMax + 2*time.Second
 	// abortDeadPause is how long after one look at the log nobody looks again who finds a table locked: on a busy table
 	// that is the common case, and the dead can wait.
 	abortDeadPause = time.Second
