@@ -61,7 +61,7 @@ func (c *Catalog) resolveTransaction(ctx context.Context, entry txlog.Entry) err
 // work: on tables so busy that they are never free, the fence goes without them after a while.
 func (c *Catalog) abortAbandoned(ctx context.Context, entry txlog.Entry) (txlog.Entry, error) {
 	if !c.recovery.Due(entry) {
-		return entry, fmt.Errorf("%w: its coordinator has until %s", txlog.ErrBusy, entry.Deadline)
+		return entry, fmt.Errorf("%w: its coordinator has until %s", txlog.ErrBusy, entry.Deadline.UTC().Format(time.RFC3339))
 	}
 	scope := lockScope{warehouse: entry.Warehouse}
 	for _, p := range entry.Participants {
