@@ -126,6 +126,9 @@ func (s *Store) publish(ctx context.Context, found looked) (bool, error) {
 		if err := s.addMissing(ctx, &found); err != nil {
 			return false, err
 		}
+		if len(found.waiting) == 0 { // when all that wait were looked for, none did any more
+			return false, nil
+		}
 	}
 	sorted := sortUnplaced(found.waiting)
 	keys, positions := make([][]byte, len(sorted)), make([]int64, len(sorted))
@@ -155,7 +158,7 @@ func (s *Store) publish(ctx context.Context, found looked) (bool, error) {
 
 // addMissing adds to a part of the changes that wait the others on which it depends. The part is the oldest by the server's
 // clock, so that there are none, unless that clock was set back between the two or another server took over. Then one may
-// depend on another and so on: after levelsMax looks all that wait are taken.
+// depend on another and so on: after levelsMax looks all that wait are taken, which are none if another reader was faster.
 func (s *Store) addMissing(ctx context.Context, found *looked) error {
 	here := make(map[string]bool, len(found.waiting))
 	made := make(map[[16]byte]bool)

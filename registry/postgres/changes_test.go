@@ -175,6 +175,44 @@ func TestManyChangesWait(t *testing.T) {
 	}
 }
 
+// TestChangesNumberedMeanwhile lets another reader number all that waits while one looks for it, because what that one found first
+// depends on more than it looks for step by step.
+func TestChangesNumberedMeanwhile(t *testing.T) {
+	t.Parallel()
+	const limit = 10
+	schema := migrated(t)
+	insertWaiting(t, schema, numberedMax+100, "-i")
+	proxy := newProxy(t, server)
+	late := openStore(t, proxy.DSN()+schema+"&default_query_exec_mode=exec", Options{})
+	other := openStore(t, server.DSN()+schema, Options{})
+	held, release := holdAt(proxy, parses("SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND TRUE"))
+	defer release()
+	returned := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer release()
+		select {
+		case <-held:
+			if _, err := other.Changes(t.Context(), 0, limit); err != nil {
+				t.Error(err)
+			}
+		case <-returned:
+			t.Error("the reader did not look for all that waits")
+		}
+	})
+	page, err := late.Changes(t.Context(), 0, limit)
+	close(returned)
+	group.Wait()
+	if err != nil || len(page) != limit {
+		t.Fatalf("%d changes, want %d (%v)", len(page), limit, err)
+	}
+	for i, c := range page {
+		if c.Change.ID != faultID(i+1) {
+			t.Errorf("change %d is %s, want %s", i, c.Change.ID, faultID(i+1))
+		}
+	}
+}
+
 // TestChangesOfLives lets clients make, change and delete few keys while two readers follow.
 func TestChangesOfLives(t *testing.T) {
 	t.Parallel()
