@@ -23,28 +23,39 @@ func applyCreateOnce(h *harness) {
 		k := key(fmt.Sprint(round))
 		var created atomic.Int64
 		h.together(contenders, func(i int) error {
-			_, err := h.store.Apply(h.ctx, registry.Batch{
-				Conditions: []registry.Condition{registry.Absent(k)},
-				Writes:     []registry.Write{registry.Put(k, registry.StateOwner, fmt.Append(nil, i))},
-			})
-			if err == nil {
+			won, err := h.createOrRead(k, i)
+			if won {
 				created.Add(1)
-				return nil
 			}
-			if !isRefused(err) {
-				return fmt.Errorf("create: %w", err)
-			}
-			// Who was refused by a record can read it.
-			records, err := h.store.Get(h.ctx, k)
-			if err != nil || !records[0].Exists() {
-				return fmt.Errorf("refused by a record that cannot be read: %s, %w", describe(records[0]), err)
-			}
-			return nil
+			return err
 		})
 		if created.Load() != 1 {
 			h.Fatalf("round %d: %d of %d creates were accepted", round, created.Load(), contenders)
 		}
 	}
+}
+
+// createOrRead makes the record at k unless it is there, and tells whether it did. Who was refused by a record can read it. It may be called
+// from any goroutine.
+func (h *harness) createOrRead(k registry.Key, i int) (created bool, err error) {
+	_, err = h.store.Apply(h.ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(k)},
+		Writes:     []registry.Write{registry.Put(k, registry.StateOwner, fmt.Append(nil, i))},
+	})
+	if err == nil {
+		return true, nil
+	}
+	if !isRefused(err) {
+		return false, fmt.Errorf("create: %w", err)
+	}
+	records, err := h.store.Get(h.ctx, k)
+	if err != nil {
+		return false, fmt.Errorf("read what refused: %w", err)
+	}
+	if !records[0].Exists() {
+		return false, errors.New("refused by a record that is not there")
+	}
+	return false, nil
 }
 
 // increment adds one to the number at k by compare-and-set, until it succeeds.
@@ -237,26 +248,40 @@ func applyStateOfNewLife(h *harness) {
 
 func applyVisible(h *harness) {
 	h.together(contenders, func(i int) error {
-		k := registry.EntryKey(id(i), "name")
 		for round := range contentionRounds {
-			c := change(i*contentionRounds + round)
-			etags, err := h.store.Apply(h.ctx, registry.Batch{
-				Writes: []registry.Write{registry.Put(k, registry.StateTable, fmt.Append(nil, round))}, Change: c,
-			})
-			if err != nil {
+			if err := h.applyAndRead(i, round); err != nil {
 				return err
-			}
-			records, err := h.store.Get(h.ctx, k, registry.ChangeKey(c.ID))
-			if err != nil || records[0].ETag != etags[0] || !records[1].Exists() {
-				return fmt.Errorf("after an Apply: %s and %s, %w", describe(records[0]), describe(records[1]), err)
-			}
-			listed, err := h.store.List(h.ctx, registry.TableEntry, registry.EntryPrefix(id(i)), "", 2)
-			if err != nil || len(listed) != 1 || listed[0].ETag != etags[0] {
-				return fmt.Errorf("after an Apply List answered %v, %w", listed, err)
 			}
 		}
 		return nil
 	})
+}
+
+// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both are there when Apply has returned. It may be
+// called from any goroutine.
+func (h *harness) applyAndRead(i, round int) error {
+	k, c := registry.EntryKey(id(i), "name"), change(i*contentionRounds+round)
+	etags, err := h.store.Apply(h.ctx, registry.Batch{
+		Writes: []registry.Write{registry.Put(k, registry.StateTable, fmt.Append(nil, round))}, Change: c,
+	})
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	records, err := h.store.Get(h.ctx, k, registry.ChangeKey(c.ID))
+	if err != nil {
+		return fmt.Errorf("get: %w", err)
+	}
+	if records[0].ETag != etags[0] || !records[1].Exists() {
+		return fmt.Errorf("after an Apply: %s and %s", describe(records[0]), describe(records[1]))
+	}
+	listed, err := h.store.List(h.ctx, registry.TableEntry, registry.EntryPrefix(id(i)), "", 2)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	if len(listed) != 1 || listed[0].ETag != etags[0] {
+		return fmt.Errorf("after an Apply List answered %v", listed)
+	}
+	return nil
 }
 
 func closeEnds(h *harness) {
