@@ -3,6 +3,9 @@
 package leasestest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -106,16 +109,28 @@ func (n *node) lease(w want) locks.Lease {
 // try asks for leases with a ticket, 0 for none, and returns their ids and which was blocked.
 func (n *node) try(ticket int64, wants ...want) (ids []int64, blocked int) {
 	n.t.Helper()
+	ids, blocked, err := n.ask(n.t.Context(), ticket, wants)
+	if err != nil {
+		n.t.Fatalf("%s: %v", n.name, err)
+	}
+	return ids, blocked
+}
+
+// ask is try for goroutines that are not the test's.
+func (n *node) ask(ctx context.Context, ticket int64, wants []want) (ids []int64, blocked int, err error) {
 	var leases []locks.Lease
 	for _, w := range wants {
 		l := n.lease(w)
 		leases, ids = append(leases, l), append(ids, l.ID)
 	}
-	blocked, alive, err := n.leases.Try(n.t.Context(), n.name, ticket, leases, silence)
-	if err != nil || !alive {
-		n.t.Fatalf("%s: try %v: alive %t, error %v", n.name, wants, alive, err)
+	blocked, alive, err := n.leases.Try(ctx, n.name, ticket, leases, silence)
+	if err == nil && !alive {
+		err = errors.New("the session is not alive")
 	}
-	return ids, blocked
+	if err != nil {
+		return nil, -1, fmt.Errorf("try %v: %w", wants, err)
+	}
+	return ids, blocked, nil
 }
 
 // take asks for what must be free.
