@@ -302,7 +302,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 				wanted := []locks.Lease{{ID: 1, Path: "/w/@1", Mode: uint8(locks.W)}, {ID: 2, Path: "/w/@2", Mode: uint8(locks.W)}}
 				blocked, alive, failed = leases.Try(t.Context(), "taker", 0, wanted, time.Minute)
 			}()
-			awaitLock(t, application+name, ended)
+			awaitLocks(t, application+name, 1, ended)
 			if _, err := gate.Exec(t.Context(), row.meanwhile); err != nil {
 				t.Fatal(err)
 			}

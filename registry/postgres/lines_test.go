@@ -1,12 +1,15 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"net/url"
-	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"moorage/internal/tcptest"
 	"moorage/registry"
@@ -27,10 +30,12 @@ func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Errorf("closing took %s, want %s at most", took, 4*closePatience)
 }
 
-// closeStandingStill returns how long it took to close a store and leases whose server stands still.
+// closeStandingStill returns how long it took to close a store and leases whose server stands still. Their calls are sent before: the server
+// lets them wait for locks.
 func closeStandingStill(t *testing.T) (took time.Duration) {
 	t.Helper()
-	dsn, err := url.Parse(server.DSN() + migrated(t))
+	schema := migrated(t)
+	dsn, err := url.Parse(server.DSN() + schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,42 +45,46 @@ func closeStandingStill(t *testing.T) (took time.Duration) {
 	}
 	defer proxy.Close()
 	dsn.Host = proxy.Addr()
-	store, err := Open(t.Context(), dsn.String(), Options{})
+	application := "still" + strings.TrimPrefix(schema, "&search_path=")
+	store := openStore(t, dsn.String()+"&application_name="+application, Options{})
+	leases := openLeases(t, dsn.String()+"&application_name="+application)
+	holder, err := pgx.Connect(t.Context(), server.DSN()+schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases, err := OpenLeases(t.Context(), dsn.String())
-	if err != nil {
+	defer holder.Close(context.WithoutCancel(t.Context()))
+	if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE moorage_warehouse, moorage_lease_session"); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	begin := func(call func() error) <-chan error {
+		result := make(chan error, 1)
+		go func() {
+			result <- call()
+			end()
+		}()
+		return result
+	}
+	applied := begin(func() error { _, err := store.Apply(t.Context(), faultBatch(1, false)); return err })
+	got := begin(func() error { _, err := store.Get(t.Context(), registry.WarehouseKey("w")); return err })
+	opened := begin(func() error { return leases.Open(t.Context(), "a") })
+	awaitLocks(t, application, 3, ended)
 	proxy.Stall()
 	defer proxy.Restore()
-	var calls sync.WaitGroup
-	begin := func(call func() error, used *Store) {
-		calls.Go(func() {
-			if call() == nil {
-				t.Error("a call that was cut off: no error")
-			}
-		})
-		for used.pool.Stat().AcquiredConns() == 0 {
-			runtime.Gosched()
-		}
-	}
-	begin(func() error {
-		_, err := store.Apply(t.Context(), faultBatch(1, false)) // on the connection that there is
-		if !errors.Is(err, registry.ErrUnknown) {
-			t.Errorf("apply: %v, want ErrUnknown", err)
-		}
-		return err
-	}, store)
-	begin(func() error { _, err := store.Get(t.Context(), registry.WarehouseKey("w")); return err }, store)
-	begin(func() error { return leases.Open(t.Context(), "a") }, leases.connections)
 	began := time.Now()
 	for _, close := range []func() error{store.Close, leases.Close, store.Close} {
 		if err := close(); err != nil {
 			t.Error(err)
 		}
 	}
-	calls.Wait()
+	if err := <-applied; !errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("apply: %v, want ErrUnknown", err)
+	}
+	for name, result := range map[string]<-chan error{"get": got, "open": opened} {
+		if err := <-result; err == nil {
+			t.Errorf("%s, which was cut off: no error", name)
+		}
+	}
 	return time.Since(began)
 }
