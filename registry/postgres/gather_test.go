@@ -17,7 +17,7 @@ import (
 	"moorage/registry"
 )
 
-// gatherFixture is a gatherer whose statements wait for the test to answer them.
+// gatherFixture is a gatherer whose statements wait for the test to answer them, or to end.
 type gatherFixture struct {
 	gatherer
 	sent chan *sentStatement
@@ -29,8 +29,10 @@ type sentStatement struct {
 	answer chan error // the statement's error; nil: it finds all keys
 }
 
-func newGatherFixture() *gatherFixture {
+func newGatherFixture(t *testing.T) *gatherFixture {
 	f := &gatherFixture{sent: make(chan *sentStatement, 100)}
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
 	f.gatherer = gatherer{read: func(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 		statement := &sentStatement{ctx, keys, make(chan error)}
 		f.sent <- statement
@@ -41,6 +43,8 @@ func newGatherFixture() *gatherFixture {
 			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-over: // nobody answers any more
+			return nil, context.Canceled
 		}
 		var read []registry.Record
 		for _, key := range keys {
@@ -84,7 +88,7 @@ func gatherKey(n int) registry.Key {
 
 func TestGatherJoinsWhenBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		one := f.call(t.Context(), gatherKey(1))
 		two := f.call(t.Context(), gatherKey(2), gatherKey(3))
@@ -127,7 +131,7 @@ func TestGatherJoinsWhenBusy(t *testing.T) {
 
 func TestGatherIsDirectWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		result := f.call(ctx, gatherKey(1))
 		<-f.sent
@@ -144,7 +148,7 @@ func TestGatherIsDirectWhenIdle(t *testing.T) {
 
 func TestGatherOutlivesCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone, stays := f.call(ctx, gatherKey(1)), f.call(t.Context(), gatherKey(2))
@@ -171,7 +175,7 @@ func TestGatherOutlivesCallers(t *testing.T) {
 // Nothing is read for a call that went away before its statement was sent.
 func TestGatherForgetsWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := f.call(ctx, gatherKey(1))
@@ -192,7 +196,7 @@ func TestGatherForgetsWhoLeaves(t *testing.T) {
 
 func TestGatherTellsAllOfFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		one, two := f.call(t.Context(), gatherKey(1)), f.call(t.Context(), gatherKey(2))
 		synctest.Wait()
@@ -213,7 +217,7 @@ func TestGatherTellsAllOfFailure(t *testing.T) {
 // A panic of a statement that calls share is the error of each, and its place is free again.
 func TestGatherPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		read := f.read
 		f.read = func(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
@@ -299,7 +303,7 @@ func TestGetJoined(t *testing.T) {
 
 func TestGatherPassesTheSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), slowStatement/2)
@@ -328,7 +332,7 @@ func TestGatherPassesTheSlow(t *testing.T) {
 
 func TestGatherKeepsStatementsSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newGatherFixture()
+		f := newGatherFixture(t)
 		busy := f.fill(t)
 		many := make([]registry.Key, joinedKeysMax)
 		for i := range many {

@@ -41,10 +41,15 @@ func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	return openStore(t, primary.DSN(), Options{}), proxy
 }
 
-// awaitStandbyWait waits until a commit waits for the standby.
-func awaitStandbyWait(t *testing.T, store *Store) {
+// awaitStandbyWait waits until a commit waits for the standby, or ended is closed.
+func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) {
 	t.Helper()
 	for waiting := false; !waiting; {
+		select {
+		case <-ended:
+			return
+		default:
+		}
 		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
 		if err := store.pool.QueryRow(t.Context(), sql).Scan(&waiting); err != nil {
 			t.Fatal(err)
@@ -61,15 +66,17 @@ func TestUnseenUntilReplicated(t *testing.T) {
 	proxy.Stall()
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
-	answered := make(chan error, 1)
+	var applyErr error
+	ended := make(chan struct{})
 	go func() {
-		_, err := store.Apply(ctx, registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateLive, []byte("{}"))}})
-		answered <- err
+		defer close(ended)
+		_, applyErr = store.Apply(ctx, registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateLive, []byte("{}"))}})
 	}()
-	awaitStandbyWait(t, store)
+	awaitStandbyWait(t, store, ended)
 	giveUp()
-	if err := <-answered; !errors.Is(err, registry.ErrUnknown) {
-		t.Fatalf("Apply: %v, want ErrUnknown", err)
+	<-ended
+	if !errors.Is(applyErr, registry.ErrUnknown) {
+		t.Fatalf("Apply: %v, want ErrUnknown", applyErr)
 	}
 	for began := time.Now(); time.Since(began) < time.Second; {
 		records, err := store.Get(t.Context(), key)
