@@ -20,6 +20,9 @@ var ErrPooling = errors.New("a proxy that pools transactions does not keep prepa
 // errSilent says that warnings would not come.
 var errSilent = errors.New("the server does not tell its warnings, and behind a proxy it cannot be told to: ALTER ROLE … SET client_min_messages = notice")
 
+// errNoResult says that what answers is no PostgreSQL.
+var errNoResult = errors.New("the server, or a proxy before it, does not answer a statement with its result")
+
 // pooled is the key in a connection's custom data under which it is noted that a proxy stands before the server, so that settings and prepared
 // statements may be those of others.
 const pooled = "moorage pooled"
@@ -30,11 +33,11 @@ const pooled = "moorage pooled"
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	raw := conn.PgConn()
 	// A proxy hands out process ids of its own.
-	set, err := raw.Exec(ctx, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false) WHERE pg_backend_pid() = %d", raw.PID())).ReadAll()
+	set, err := rowsOf(ctx, raw, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false) WHERE pg_backend_pid() = %d", raw.PID()))
 	if err != nil {
 		return err
 	}
-	if len(set[0].Rows) == 0 {
+	if len(set) == 0 {
 		raw.CustomData()[pooled] = true
 		return checkWarnings(ctx, raw)
 	}
@@ -46,14 +49,29 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 
 // checkWarnings reports errSilent if the server keeps its warnings to itself.
 func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
-	got, err := raw.Exec(ctx, "SHOW client_min_messages").ReadAll()
+	got, err := rowsOf(ctx, raw, "SHOW client_min_messages")
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]string{"error", "fatal", "panic"}, string(got[0].Rows[0][0])) {
+	if len(got) != 1 || len(got[0]) != 1 {
+		return errNoResult
+	}
+	if slices.Contains([]string{"error", "fatal", "panic"}, string(got[0][0])) {
 		return errSilent
 	}
 	return nil
+}
+
+// rowsOf returns the rows of one statement. It runs where connections are made, in goroutines of the pool, whose panic would end the process.
+func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 {
+		return nil, errNoResult
+	}
+	return results[0].Rows, nil
 }
 
 // preparesStatements tells whether the statements of a connection stay prepared on the server.
@@ -134,11 +152,8 @@ func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept
 
 // hasStatement tells whether the server's connection that conn has now knows a prepared statement.
 func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, error) {
-	got, err := conn.Exec(ctx, fmt.Sprintf("SELECT 1 FROM pg_prepared_statements WHERE name = '%s'", name)).ReadAll()
-	if err != nil {
-		return false, err
-	}
-	return len(got[0].Rows) > 0, nil
+	got, err := rowsOf(ctx, conn, fmt.Sprintf("SELECT 1 FROM pg_prepared_statements WHERE name = '%s'", name))
+	return len(got) > 0, err
 }
 
 // explain adds to an error of the server what it comes from, if it is one that it does not give without a proxy that mixes statements up.

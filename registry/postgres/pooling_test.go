@@ -3,10 +3,14 @@ package postgres
 import (
 	"bytes"
 	"errors"
+	"net"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"moorage/internal/pgtest"
 	"moorage/registry"
@@ -57,6 +61,81 @@ func TestNothingOutlivesItsTransaction(t *testing.T) {
 			defer mu.Unlock()
 			if wrong > 0 || binds < 30 {
 				t.Errorf("%d of %d statements counted on a transaction before", wrong, binds)
+			}
+		})
+	}
+}
+
+// oneColumn is a result of one column, without rows.
+func oneColumn() pgproto3.BackendMessage {
+	return &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("x"), DataTypeOID: pgtype.TextOID, DataTypeSize: -1}}}
+}
+
+// serveAnswers is a server that lets everybody in and answers each statement as answer says.
+func serveAnswers(conn net.Conn, answer func(sql string) []pgproto3.BackendMessage) {
+	defer conn.Close()
+	backend := pgproto3.NewBackend(conn, conn)
+	if _, err := backend.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	backend.Send(&pgproto3.AuthenticationOk{})
+	backend.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte("none")})
+	for {
+		backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if backend.Flush() != nil {
+			return
+		}
+		message, err := backend.Receive()
+		query, ok := message.(*pgproto3.Query)
+		if err != nil || !ok {
+			return
+		}
+		for _, part := range answer(query.String) {
+			backend.Send(part)
+		}
+	}
+}
+
+// What answers like no PostgreSQL is refused. It must not end the process, in which the pool makes its connections by itself.
+func TestServerWithoutResults(t *testing.T) {
+	t.Parallel()
+	off := []pgproto3.BackendMessage{oneColumn(), &pgproto3.DataRow{Values: [][]byte{[]byte("off")}}, &pgproto3.CommandComplete{CommandTag: []byte("SHOW")}}
+	empty := []pgproto3.BackendMessage{oneColumn(), &pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")}}
+	for name, answers := range map[string][]pgproto3.BackendMessage{
+		"no result": nil,
+		"no rows":   empty, // as of a proxy, which is asked for its level
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var serving sync.WaitGroup
+			defer serving.Wait()
+			defer listener.Close()
+			serving.Go(func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					serving.Go(func() {
+						serveAnswers(conn, func(sql string) []pgproto3.BackendMessage {
+							if strings.EqualFold(sql, "show transaction_read_only") { // asked by the driver
+								return off
+							}
+							return answers
+						})
+					})
+				}
+			})
+			store, err := Open(t.Context(), "postgres://moorage@"+listener.Addr().String()+"/postgres?sslmode=disable", Options{})
+			if err == nil {
+				_ = store.Close()
+			}
+			if !errors.Is(err, errNoResult) {
+				t.Errorf("got %v, want errNoResult", err)
 			}
 		})
 	}
