@@ -3,6 +3,7 @@ package lockstest
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +11,14 @@ import (
 	"moorage/locks"
 )
 
-// stream keeps several holders of request in overlapping holds, so that there is always one, until stop is closed. It
-// returns a function that waits for them.
-func stream(t *testing.T, manager locks.Manager, stop chan struct{}, request func(i int) locks.Request) (wait func()) {
-	const streams = 4
-	ended := make(chan struct{})
-	for i := range streams {
-		go func() {
-			defer func() { ended <- struct{}{} }()
+// stream keeps several holders of request in overlapping holds, so that there is always one. It returns a function that ends them and waits
+// for them.
+func stream(t *testing.T, manager locks.Manager, request func(i int) locks.Request) (end func()) {
+	const holders = 4
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range holders {
+		all.Go(func() {
 			time.Sleep(time.Duration(i) * time.Millisecond)
 			for {
 				hold, err := manager.Acquire(t.Context(), request(i), locks.Options{})
@@ -25,7 +26,7 @@ func stream(t *testing.T, manager locks.Manager, stop chan struct{}, request fun
 					t.Errorf("stream %d: %v", i, err)
 					return
 				}
-				time.Sleep(streams * time.Millisecond)
+				time.Sleep(holders * time.Millisecond)
 				hold.Release()
 				select {
 				case <-stop:
@@ -33,31 +34,27 @@ func stream(t *testing.T, manager locks.Manager, stop chan struct{}, request fun
 				default:
 				}
 			}
-		}()
+		})
 	}
 	return func() {
-		for range streams {
-			<-ended
-		}
+		close(stop)
+		all.Wait()
 	}
 }
 
 // underStream checks that a writer gets in among a stream of others within the time that one of them holds.
 func underStream(t *testing.T, manager locks.Manager, request func(i int) locks.Request, writer locks.Request) {
-	stop := make(chan struct{})
-	wait := stream(t, manager, stop, request)
+	defer stream(t, manager, request)()
 	time.Sleep(20 * time.Millisecond)
 	taker := try(t.Context(), manager, writer, locks.Options{})
 	taker.mustWait(t, "writer under a stream")
 	<-taker.done
-	close(stop)
 	if taker.err != nil || taker.took > 4*time.Millisecond {
 		t.Errorf("writer under a stream: got %v after %s, want it within 4ms", taker.err, taker.took)
 	}
 	if taker.err == nil {
 		taker.hold.Release()
 	}
-	wait()
 }
 
 // A stream of readers of one path does not keep a writer out.

@@ -193,10 +193,8 @@ func testNodesArrivalOrder(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 
 // underNodesStream checks that a writer of one node gets in among streams of all others.
 func underNodesStream(t *testing.T, c NodesConfig, nodes []locks.Manager, request func(i int) locks.Request, writer locks.Request) {
-	stop := make(chan struct{})
-	var waits []func()
 	for _, node := range nodes[1:] {
-		waits = append(waits, stream(t, node, stop, request))
+		defer stream(t, node, request)()
 	}
 	time.Sleep(time.Second)
 	taker := try(t.Context(), nodes[0], writer, locks.Options{})
@@ -208,10 +206,6 @@ func underNodesStream(t *testing.T, c NodesConfig, nodes []locks.Manager, reques
 	if taker.err == nil {
 		time.Sleep(time.Second)
 		taker.hold.Release()
-	}
-	close(stop)
-	for _, wait := range waits {
-		wait()
 	}
 }
 
