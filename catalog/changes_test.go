@@ -48,8 +48,11 @@ func TestChangeRecords(t *testing.T) {
 			}
 			for key, etag := range newest {
 				records, err := f.store.Get(f.ctx, key)
-				if err != nil || records[0].ETag != etag {
-					t.Errorf("%s is at %s, and the changes end at %s (%v)", key, records[0].ETag, etag, err)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if records[0].ETag != etag {
+					t.Errorf("%s is at %s, and the changes end at %s", key, records[0].ETag, etag)
 				}
 			}
 		})

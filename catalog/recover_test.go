@@ -327,8 +327,11 @@ func TestRecoverBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 		records, err := f.get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
-		if err != nil || records[0].State != registry.StateAborted || records[1].State != registry.StateBlocked {
-			t.Fatalf("the transaction is %s and its blocker %s (%v)", records[0].State, records[1].State, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records[0].State != registry.StateAborted || records[1].State != registry.StateBlocked {
+			t.Fatalf("the transaction is %s and its blocker %s", records[0].State, records[1].State)
 		}
 		f.wantFiles(entry, entry.Files[0])
 		broken = func(int, string) storagetest.Action { return storagetest.Pass }
