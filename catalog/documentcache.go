@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"context"
+	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/sync/singleflight"
 
 	"moorage/registry"
 )
@@ -15,38 +17,58 @@ import (
 // a location once, and reads one that somebody else wrote anew when it is registered, so what is kept is what tables and
 // views were made of. It is safe for concurrent use.
 type documents struct {
-	cache   *otter.Cache[registry.ID, *shelf] // by pointer
-	reads   singleflight.Group
-	forgets atomic.Int64 // calls of forget
+	cache *otter.Cache[registry.ID, *shelf] // by pointer
+
+	mu    sync.Mutex            // guards reads; a leaf, taken also while the cache holds a lock of its own
+	reads map[readKey]*fileRead // those under way that are not outdated
 }
 
 // shelf is where the documents of one pointer are kept. They are replaced in their place: to put something into the cache costs more.
+// Their weight changes only while the cache holds its lock of the pointer, so that it counts what the shelf says.
 type shelf = atomic.Pointer[shelved]
 
 // shelved is immutable.
 type shelved struct {
-	last, before keptDocument
+	last, before located
 	weight       int64 // that the cache counts, in bytes: what both take, or up to half more
 }
 
-// keptDocument is a document and the location that it was written to, or read from; zero is none.
-type keptDocument struct {
+// located is a document and the location that it was written to, or read from; zero is none.
+type located struct {
 	location string
 	document document
 }
 
-func (k keptDocument) costBytes() int64 {
-	if k.document == nil {
+func (l located) costBytes() int64 {
+	if l.document == nil {
 		return 0
 	}
-	return k.document.CostBytes() + int64(len(k.location))
+	return l.document.CostBytes() + int64(len(l.location))
 }
 
+// readKey is what one read is shared for.
+type readKey struct {
+	pointer  registry.ID
+	location string
+}
+
+// fileRead is one read of a file, for all who ask for it meanwhile. Who carries it out sets what is below done, and closes that.
+type fileRead struct {
+	done     chan struct{}
+	document document
+	err      error
+	outdated bool // document may be what was at the location before it was set, or forgotten
+}
+
+// errReadPanicked is what those get who have waited for another's read; who carried it out has the panic.
+var errReadPanicked = errors.New("the read of a metadata file panicked")
+
 func newDocuments(bytesMax int64) *documents {
-	return &documents{cache: otter.Must(&otter.Options[registry.ID, *shelf]{
+	cache := otter.Must(&otter.Options[registry.ID, *shelf]{
 		MaximumWeight: uint64(bytesMax),
 		Weigher:       func(_ registry.ID, kept *shelf) uint32 { return uint32(min(kept.Load().weight, math.MaxUint32)) },
-	})}
+	})
+	return &documents{cache: cache, reads: make(map[readKey]*fileRead)}
 }
 
 // get returns the document of pointer at location, if it is kept.
@@ -59,64 +81,132 @@ func (d *documents) get(pointer registry.ID, location string) (document, bool) {
 	return found.document, found.document != nil
 }
 
-// set keeps document, which is at location by now, whatever was there.
+// set keeps document, which is at location by now, whatever was there, or is being read of it.
 func (d *documents) set(pointer registry.ID, location string, document document) {
-	d.put(pointer, func(now *shelved) *shelved { return now.with(keptDocument{location, document}) })
+	d.outdate(readKey{pointer, location})
+	d.put(pointer, located{location, document}, nil)
 }
 
-// put replaces what is kept of pointer, nil for nothing, by what next makes of it.
-func (d *documents) put(pointer registry.ID, next func(*shelved) *shelved) {
-	kept, ok := d.cache.GetIfPresent(pointer)
-	if !ok {
-		kept = new(shelf)
-	}
-	for {
-		now := kept.Load()
-		then := next(now)
-		if !kept.CompareAndSwap(now, then) {
-			continue
-		}
-		if then != nil && (now == nil || now.weight != then.weight) {
-			d.cache.Set(pointer, kept) // that it is weighed
-		}
-		return
-	}
-}
-
-// forget drops what is kept of pointer, and what is being read of it.
+// forget drops what is kept of pointer, and what is being read of location.
 func (d *documents) forget(pointer registry.ID, location string) {
-	d.forgets.Add(1)
-	d.reads.Forget(readKey(pointer, location))
+	d.outdate(readKey{pointer, location})
 	d.cache.Invalidate(pointer)
 }
 
-// readOnce returns what read reads from location, once for all who ask at the same time, and keeps it, unless a newer document
-// of that location is kept by then.
-func (d *documents) readOnce(pointer registry.ID, location string, read func() (document, error)) (document, error) {
-	shared, err, _ := d.reads.Do(readKey(pointer, location), func() (any, error) {
-		forgets := d.forgets.Load()
-		document, err := read()
-		if err != nil {
+// readOnce returns what read reads from location, once for all who ask at the same time, and keeps it. If the location is set or
+// forgotten meanwhile, what was read is neither kept nor returned. Who waits for another's read waits until ctx ends.
+func (d *documents) readOnce(ctx context.Context, pointer registry.ID, location string, read func() (document, error)) (document, error) {
+	key := readKey{pointer, location}
+	for {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		d.put(pointer, func(now *shelved) *shelved {
-			if d.forgets.Load() != forgets || now.at(location).document != nil {
-				return now
+		shared, joined := d.join(key)
+		if !joined {
+			d.carryOut(key, shared, read)
+		} else {
+			select {
+			case <-shared.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
-			return now.with(keptDocument{location, document})
-		})
-		return document, nil
-	})
-	if err != nil {
-		return nil, err
+		}
+		if !shared.outdated {
+			return shared.document, shared.err
+		}
 	}
-	return shared.(document), nil
 }
 
-func readKey(pointer registry.ID, location string) string { return string(pointer[:]) + location }
+// carryOut ends shared: with what is kept if another read has ended since the caller looked, else with what read reads.
+func (d *documents) carryOut(key readKey, shared *fileRead, read func() (document, error)) {
+	defer d.end(key, shared)
+	found, kept := d.get(key.pointer, key.location)
+	if !kept {
+		var err error
+		if found, err = read(); err != nil {
+			shared.err = err
+			return
+		}
+		d.put(key.pointer, located{key.location, found}, shared)
+	}
+	shared.document, shared.err = found, nil
+}
+
+// join returns the read of key that is under way, or begins one, which the caller has to carry out.
+func (d *documents) join(key readKey) (read *fileRead, joined bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if read, joined = d.reads[key]; !joined {
+		read = &fileRead{done: make(chan struct{}), err: errReadPanicked}
+		d.reads[key] = read
+	}
+	return read, joined
+}
+
+func (d *documents) end(key readKey, read *fileRead) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.reads[key] == read {
+		delete(d.reads, key)
+	} else {
+		read.outdated = read.err == nil
+	}
+	close(read.done)
+}
+
+// outdate sees to it that what is being read is not kept, and that nobody joins the read.
+func (d *documents) outdate(key readKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.reads, key)
+}
+
+// isOutdated tells whether read is; nil is none.
+func (d *documents) isOutdated(key readKey, read *fileRead) bool {
+	if read == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reads[key] != read
+}
+
+// put keeps a document of pointer, unless it comes of a read, which may be nil, that is outdated.
+func (d *documents) put(pointer registry.ID, put located, read *fileRead) {
+	if kept, ok := d.cache.GetIfPresent(pointer); ok {
+		now := kept.Load()
+		if then := d.next(pointer, now, put, read); then.weight == now.weight && kept.CompareAndSwap(now, then) {
+			return // if the cache has dropped kept meanwhile, put is dropped with it
+		}
+	}
+	d.cache.Compute(pointer, func(kept *shelf, found bool) (*shelf, otter.ComputeOp) {
+		if !found {
+			kept = new(shelf)
+		}
+		for {
+			now := kept.Load()
+			then := d.next(pointer, now, put, read)
+			switch {
+			case then == now:
+				return kept, otter.CancelOp
+			case kept.CompareAndSwap(now, then):
+				return kept, otter.WriteOp // which weighs it
+			}
+		}
+	})
+}
+
+// next returns what put makes of now, which is nil for nothing and what the cache has: who outdates the read after this has looked
+// drops, or replaces, what comes of it.
+func (d *documents) next(pointer registry.ID, now *shelved, put located, read *fileRead) *shelved {
+	if d.isOutdated(readKey{pointer, put.location}, read) {
+		return now
+	}
+	return now.with(put)
+}
 
 // at returns what s keeps of location; s may be nil.
-func (s *shelved) at(location string) keptDocument {
+func (s *shelved) at(location string) located {
 	switch {
 	case s == nil:
 	case s.last.location == location:
@@ -124,11 +214,11 @@ func (s *shelved) at(location string) keptDocument {
 	case s.before.location == location:
 		return s.before
 	}
-	return keptDocument{}
+	return located{}
 }
 
 // with returns s, nil for nothing, with one document more, or another one in the place of that at the same location.
-func (s *shelved) with(put keptDocument) *shelved {
+func (s *shelved) with(put located) *shelved {
 	next := &shelved{last: put}
 	if s != nil {
 		next.before, next.weight = s.last, s.weight
@@ -136,7 +226,7 @@ func (s *shelved) with(put keptDocument) *shelved {
 			next.before = s.before
 		}
 	}
-	if cost := next.last.costBytes() + next.before.costBytes(); cost > next.weight || next.weight > cost+cost/2 {
+	if cost := put.costBytes() + next.before.costBytes(); cost > next.weight || next.weight > cost+cost/2 {
 		next.weight = cost + cost/4
 	}
 	return next

@@ -1,8 +1,12 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -12,10 +16,17 @@ import (
 // weighedDocument is a document of which only the cost matters.
 type weighedDocument struct {
 	document
-	bytes int64
+	bytes   int64
+	onceDue func() // called once, when it is weighed; may be nil
 }
 
-func (d *weighedDocument) CostBytes() int64 { return d.bytes }
+func (d *weighedDocument) CostBytes() int64 {
+	if due := d.onceDue; due != nil {
+		d.onceDue = nil
+		due()
+	}
+	return d.bytes
+}
 
 var onePointer = registry.ID{1}
 
@@ -60,14 +71,14 @@ func TestDocumentsKeepTheLastTwo(t *testing.T) {
 
 // heldRead begins to read location in a goroutine. It returns when the read is under way; finish ends that with found and
 // waits for what readOnce returned.
-func heldRead(d *documents, location string) (finish func(found document, failure error) (document, error)) {
+func heldRead(t *testing.T, d *documents, location string) (finish func(found document, failure error) (document, error)) {
 	type result struct {
 		document document
 		err      error
 	}
 	begun, end, ended := make(chan struct{}), make(chan result), make(chan result)
 	go func() {
-		read, err := d.readOnce(onePointer, location, func() (document, error) {
+		read, err := d.readOnce(t.Context(), onePointer, location, func() (document, error) {
 			close(begun)
 			r := <-end
 			return r.document, r.err
@@ -82,16 +93,18 @@ func heldRead(d *documents, location string) (finish func(found document, failur
 	}
 }
 
+// readsTwice is a read that must not be.
+func readsTwice() (document, error) { return nil, errors.New("read twice") }
+
 func TestDocumentsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	d := newDocuments(1 << 20)
 	found := &weighedDocument{bytes: 1}
 	synctest.Test(t, func(t *testing.T) {
-		finish := heldRead(d, "a")
+		finish := heldRead(t, d, "a")
 		for range 8 {
 			go func() {
-				read, err := d.readOnce(onePointer, "a", func() (document, error) { return nil, errors.New("read twice") })
-				if read != found || err != nil {
+				if read, err := d.readOnce(t.Context(), onePointer, "a", readsTwice); read != found || err != nil {
 					t.Errorf("read %v, %v", read, err)
 				}
 			}()
@@ -102,46 +115,265 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 		}
 	})
 	wantKept(t, d, "a", found)
+	if read, err := d.readOnce(t.Context(), onePointer, "a", readsTwice); read != found || err != nil {
+		t.Errorf("read %v, %v, after another read had ended", read, err)
+	}
 
 	failure := errors.New("disk on fire")
-	if read, err := heldRead(d, "b")(nil, failure); read != nil || !errors.Is(err, failure) {
+	if read, err := heldRead(t, d, "b")(nil, failure); read != nil || !errors.Is(err, failure) {
 		t.Errorf("read %v, %v", read, err)
 	}
 	wantKept(t, d, "b", nil)
-	if other, err := heldRead(d, "b")(found, nil); other != found || err != nil {
+	if other, err := heldRead(t, d, "b")(found, nil); other != found || err != nil {
 		t.Errorf("read %v, %v, after a read that failed", other, err)
 	}
 }
 
-// What is read from a location does not replace what was put there meanwhile, and is not kept if it was forgotten meanwhile: then
-// it may be what was there before.
-func TestDocumentsReadDoNotReplaceNewer(t *testing.T) {
+// Who waits for another's read need not wait longer than it wants to, and who wants nothing any more reads nothing.
+func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	d := newDocuments(1 << 20)
+	found := &weighedDocument{bytes: 1}
+	synctest.Test(t, func(t *testing.T) {
+		finish := heldRead(t, d, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := d.readOnce(ctx, onePointer, "a", readsTwice)
+			gone <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("who went away was told %v", err)
+		}
+		if _, err := d.readOnce(ctx, onePointer, "b", readsTwice); !errors.Is(err, context.Canceled) {
+			t.Errorf("who had gone away was told %v", err)
+		}
+		if read, err := finish(found, nil); read != found || err != nil {
+			t.Errorf("read %v, %v", read, err)
+		}
+	})
+}
+
+// Nor does a client that has gone away hold its request for the sake of another's read.
+func TestLoadIsNotHeldByAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{}
+		f := newFixture(t, hook.onOpen)
+		created := f.create("t")
+		f.documents.forget(created.pointer, created.MetadataLocation)
+		begun, end := make(chan struct{}), make(chan struct{})
+		hook.once(func() {
+			close(begun)
+			<-end
+		})
+		load := func(ctx context.Context) (ended chan error) {
+			ended = make(chan error, 1)
+			go func() {
+				_, err := f.LoadTable(ctx, ident("t"))
+				ended <- err
+			}()
+			return ended
+		}
+		first := load(f.ctx)
+		<-begun
+		ctx, cancel := context.WithCancel(f.ctx)
+		second := load(ctx)
+		synctest.Wait() // until it waits for the first
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-second:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("who went away was told %v", err)
+			}
+		default:
+			t.Error("who went away is held")
+		}
+		close(end)
+		if err := <-first; err != nil {
+			t.Errorf("who had begun to read was told %v", err)
+		}
+	})
+}
+
+// A read that panics is the end of no other: those who have waited for it are told, and the next one reads.
+func TestDocumentsReadPanics(t *testing.T) {
+	t.Parallel()
+	d := newDocuments(1 << 20)
+	found := &weighedDocument{bytes: 1}
+	synctest.Test(t, func(t *testing.T) {
+		begun, end := make(chan struct{}), make(chan struct{})
+		panicked, told := make(chan any), make(chan error)
+		go func() {
+			defer func() { panicked <- recover() }()
+			d.readOnce(t.Context(), onePointer, "a", func() (document, error) {
+				close(begun)
+				<-end
+				panic("out of range")
+			})
+		}()
+		<-begun
+		go func() {
+			_, err := d.readOnce(t.Context(), onePointer, "a", readsTwice)
+			told <- err
+		}()
+		synctest.Wait()
+		close(end)
+		if got := <-panicked; got != "out of range" {
+			t.Errorf("who read panicked with %v", got)
+		}
+		if err := <-told; !errors.Is(err, errReadPanicked) {
+			t.Errorf("who waited was told %v", err)
+		}
+	})
+	if read, err := heldRead(t, d, "a")(found, nil); read != found || err != nil {
+		t.Errorf("read %v, %v, after a read that panicked", read, err)
+	}
+}
+
+// What is read from a location that is put, or forgotten, meanwhile may be what was there before. It is neither kept nor returned.
+func TestDocumentsReadIsOutdated(t *testing.T) {
 	t.Parallel()
 	d := newDocuments(1 << 20)
 	old, newer := &weighedDocument{bytes: 1}, &weighedDocument{bytes: 2}
-	finish := heldRead(d, "a")
+	finish := heldRead(t, d, "a")
 	d.set(onePointer, "a", newer)
 	d.set(onePointer, "b", newer)
-	if read, err := finish(old, nil); read != old || err != nil {
-		t.Errorf("read %v, %v", read, err)
+	if read, err := finish(old, nil); read != newer || err != nil {
+		t.Errorf("read %v, %v, from where a newer one was put", read, err)
 	}
 	wantKept(t, d, "a", newer)
 
-	finish = heldRead(d, "c")
-	d.forget(onePointer, "c")
-	finishAgain := heldRead(d, "c") // does not get what the first has begun to read
-	if read, err := finish(old, nil); read != old || err != nil {
-		t.Errorf("read %v, %v", read, err)
-	}
-	wantKept(t, d, "c", nil)
-	if read, err := finishAgain(newer, nil); read != newer || err != nil {
-		t.Errorf("read %v, %v", read, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		finish := heldRead(t, d, "c")
+		d.forget(onePointer, "c")
+		finishAgain := heldRead(t, d, "c") // does not wait for the first
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if read, err := finish(old, nil); read != newer || err != nil {
+				t.Errorf("read %v, %v, what was forgotten", read, err)
+			}
+		}()
+		synctest.Wait() // until it waits for the second
+		wantKept(t, d, "c", nil)
+		if read, err := finishAgain(newer, nil); read != newer || err != nil {
+			t.Errorf("read %v, %v", read, err)
+		}
+		<-ended
+	})
 	wantKept(t, d, "c", newer)
+
+	finish = heldRead(t, d, "d")
+	d.forget(onePointer, "e") // of other locations what is read stays
+	d.set(onePointer, "e", old)
+	if read, err := finish(newer, nil); read != newer || err != nil {
+		t.Errorf("read %v, %v", read, err)
+	}
+	wantKept(t, d, "d", newer)
+
+	failure := errors.New("disk on fire")
+	finish = heldRead(t, d, "f")
+	d.forget(onePointer, "f")
+	if _, err := finish(nil, failure); !errors.Is(err, failure) {
+		t.Errorf("a read that failed, of what was forgotten: %v", err)
+	}
 }
 
-// A document that replaces another in its place is weighed with what it takes, or up to half more, and is not put into the cache anew
-// while that holds.
+// So it is if that happens while what was read is about to be kept, beside anything that is kept already.
+func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
+	t.Parallel()
+	newer := &weighedDocument{bytes: 1001}
+	for beside, bytes := range map[string]int64{"nothing": 0, "a light one": 10, "a heavy one": 10_000} {
+		for name, rewrite := range map[string]func(*documents){
+			"set":    func(d *documents) { d.set(onePointer, "a", newer) },
+			"forget": func(d *documents) { d.forget(onePointer, "a") },
+		} {
+			t.Run(name+" beside "+beside, func(t *testing.T) {
+				t.Parallel()
+				d := newDocuments(1 << 20)
+				if bytes > 0 {
+					d.set(onePointer, "b", &weighedDocument{bytes: bytes})
+				}
+				var rewriting sync.WaitGroup
+				first := &weighedDocument{bytes: 1000, onceDue: func() {
+					rewriting.Go(func() { rewrite(d) }) // it may have to wait until first is put
+					for isBeingRead(d, "a") {
+						runtime.Gosched()
+					}
+				}}
+				found := []document{first, newer}
+				_, err := d.readOnce(t.Context(), onePointer, "a", func() (next document, err error) {
+					next, found = found[0], found[1:]
+					return next, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				rewriting.Wait()
+				if kept, ok := d.get(onePointer, "a"); ok && kept != newer {
+					t.Error("what was read before is kept")
+				}
+			})
+		}
+	}
+}
+
+func isBeingRead(d *documents, location string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, isRead := d.reads[readKey{onePointer, location}]
+	return isRead
+}
+
+// So it is whenever the location is put or forgotten, and whatever else is put, and evicted, at the same time.
+func TestDocumentsOutdatedAreNotKept(t *testing.T) {
+	t.Parallel()
+	for name, rewritten := range map[string]func(*documents, *weighedDocument){
+		"set":    func(d *documents, now *weighedDocument) { d.set(onePointer, "a", now) },
+		"forget": func(d *documents, now *weighedDocument) { d.forget(onePointer, "a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDocuments(20_000)
+			var file atomic.Pointer[weighedDocument] // what is at the location
+			file.Store(&weighedDocument{bytes: 1000})
+			ctx, cancel := context.WithCancel(t.Context())
+			var others sync.WaitGroup
+			defer others.Wait()
+			defer cancel()
+			for range 2 {
+				others.Go(func() {
+					for ctx.Err() == nil {
+						_, err := d.readOnce(ctx, onePointer, "a", func() (document, error) { return file.Load(), nil })
+						if err != nil && ctx.Err() == nil {
+							t.Errorf("read: %v", err)
+						}
+					}
+				})
+			}
+			others.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					d.set(onePointer, fmt.Sprint(n), &weighedDocument{bytes: int64(n * 7 % 5000)})
+					d.set(registry.ID{2, byte(n)}, "b", &weighedDocument{bytes: 9000})
+				}
+			})
+			for n := range int64(30_000) {
+				now := &weighedDocument{bytes: 1001 + n%5000}
+				file.Store(now)
+				rewritten(d, now)
+				if kept, ok := d.get(onePointer, "a"); ok && kept != now {
+					t.Fatalf("after %d times what was read before is kept", n+1)
+				}
+			}
+		})
+	}
+}
+
+// What is kept of a pointer is weighed with what it takes, or up to half more, and its weight stays as it is while that holds.
 func TestDocumentsAreWeighed(t *testing.T) {
 	t.Parallel()
 	d := newDocuments(1 << 40)

@@ -60,7 +60,6 @@ func fileError(location string, err error) error {
 
 // metadataFile is a metadata document and the name under which it is, or will be, stored.
 type metadataFile struct {
-	kind     *kind
 	pointer  registry.ID // of the table or view
 	location string
 	document document
@@ -91,7 +90,7 @@ func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, do
 	} else {
 		location = storage.Join(document.Location(), "metadata", name)
 	}
-	return metadataFile{k, pointer, location, document, store}, nil
+	return metadataFile{pointer, location, document, store}, nil
 }
 
 // fileVersion returns the number that the name of a metadata file begins with, -1 if there is none.

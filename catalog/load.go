@@ -92,7 +92,7 @@ func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
 
 // readDocumentOnce reads and parses a metadata document, once for all who ask at the same time, and keeps it.
 func (c *Catalog) readDocumentOnce(ctx context.Context, at documentPlace) (document, error) {
-	return c.documents.readOnce(at.pointer, at.location, func() (document, error) {
+	return c.documents.readOnce(ctx, at.pointer, at.location, func() (document, error) {
 		ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 		defer cancel()
 		return c.readDocument(ctx, at.kind, at.storage, at.location)
