@@ -17,7 +17,8 @@ import (
 // a location once, and reads one that somebody else wrote anew when it is registered, so what is kept is what tables and
 // views were made of. It is safe for concurrent use.
 type documents struct {
-	cache *otter.Cache[registry.ID, *shelf] // by pointer
+	cache    *otter.Cache[registry.ID, *shelf] // by pointer
+	bytesMax int64
 
 	mu    sync.Mutex            // guards reads; a leaf, taken also while the cache holds a lock of its own
 	reads map[readKey]*fileRead // those under way that are not outdated
@@ -68,7 +69,7 @@ func newDocuments(bytesMax int64) *documents {
 		MaximumWeight: uint64(bytesMax),
 		Weigher:       func(_ registry.ID, kept *shelf) uint32 { return uint32(min(kept.Load().weight, math.MaxUint32)) },
 	})
-	return &documents{cache: cache, reads: make(map[readKey]*fileRead)}
+	return &documents{cache: cache, bytesMax: bytesMax, reads: make(map[readKey]*fileRead)}
 }
 
 // get returns the document of pointer at location, if it is kept.
@@ -202,7 +203,7 @@ func (d *documents) next(pointer registry.ID, now *shelved, put located, read *f
 	if d.isOutdated(readKey{pointer, put.location}, read) {
 		return now
 	}
-	return now.with(put)
+	return now.with(put, d.bytesMax)
 }
 
 // at returns what s keeps of location; s may be nil.
@@ -217,8 +218,9 @@ func (s *shelved) at(location string) located {
 	return located{}
 }
 
-// with returns s, nil for nothing, with one document more, or another one in the place of that at the same location.
-func (s *shelved) with(put located) *shelved {
+// with returns s, nil for nothing, with one document more, or another one in the place of that at the same location; with
+// that one alone if two are more than the cache may hold.
+func (s *shelved) with(put located, bytesMax int64) *shelved {
 	next := &shelved{last: put}
 	if s != nil {
 		next.before, next.weight = s.last, s.weight
@@ -226,8 +228,12 @@ func (s *shelved) with(put located) *shelved {
 			next.before = s.before
 		}
 	}
-	if cost := put.costBytes() + next.before.costBytes(); cost > next.weight || next.weight > cost+cost/2 {
-		next.weight = cost + cost/4
+	cost := put.costBytes() + next.before.costBytes()
+	if cost > bytesMax {
+		next.before, cost = located{}, put.costBytes()
+	}
+	if cost > next.weight || next.weight > cost+cost/2 {
+		next.weight = max(cost, min(cost+cost/4, bytesMax))
 	}
 	return next
 }

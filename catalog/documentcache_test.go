@@ -414,3 +414,25 @@ func TestDocumentsAreBounded(t *testing.T) {
 		t.Errorf("documents of %d bytes are kept, and count as %d; at most %d may", bytes, weight, bytesMax)
 	}
 }
+
+// A document that leaves no room for another is kept alone, whatever was kept before it.
+func TestDocumentsWithoutRoomForTwo(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 100_000
+	for _, bytes := range []int64{45_000, 60_000, 90_000, bytesMax - 1} {
+		d := newDocuments(bytesMax)
+		for n := range 4 {
+			document := &weighedDocument{bytes: bytes}
+			d.set(onePointer, fmt.Sprint(n), document)
+			d.cache.CleanUp()
+			wantKept(t, d, fmt.Sprint(n), document)
+		}
+		if _, both := d.get(onePointer, "2"); both != (bytes < bytesMax/2) {
+			t.Errorf("of documents of %d bytes, where %d may be kept, the one before is: %t", bytes, bytesMax, both)
+		}
+	}
+	d := newDocuments(bytesMax)
+	d.set(onePointer, "a", &weighedDocument{bytes: bytesMax + 1})
+	d.cache.CleanUp()
+	wantKept(t, d, "a", nil)
+}
