@@ -156,7 +156,7 @@ func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Nor does a client that has gone away hold its request for the sake of another's read.
+// Nor is a client that has gone away held by another's read, and what it has begun to read others get.
 func TestLoadIsNotHeldByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,11 +177,11 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 			}()
 			return ended
 		}
-		first := load(f.ctx)
-		<-begun
 		ctx, cancel := context.WithCancel(f.ctx)
-		second := load(ctx)
-		synctest.Wait() // until it waits for the first
+		first := load(ctx)
+		<-begun
+		second, third := load(ctx), load(f.ctx)
+		synctest.Wait() // until they wait for the first
 		cancel()
 		synctest.Wait()
 		select {
@@ -193,9 +193,10 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 			t.Error("who went away is held")
 		}
 		close(end)
-		if err := <-first; err != nil {
-			t.Errorf("who had begun to read was told %v", err)
+		if err := <-third; err != nil {
+			t.Errorf("who waited was told %v", err)
 		}
+		<-first
 	})
 }
 

@@ -108,7 +108,7 @@ func (f *fixture) wantRemembered(table string) {
 }
 
 // Of a table that is changed again and again the documents of two versions are kept, the present one and the one before, for those who
-// read the pointer when that was current.
+// read the pointer when that was current. Nobody has to read what this node has written.
 func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fixture, CommitRequest) error{
@@ -121,24 +121,51 @@ func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			created := f.create("a")
-			versions := []string{created.MetadataLocation}
+			f.create("a")
 			f.create("b")
+			pointers := []registry.Pointer{f.pointerOf("a")}
 			for n := range 4 {
 				if err := change(f, setProperty(t, "n", fmt.Sprint(n))); err != nil {
 					t.Fatal(err)
 				}
-				table, err := f.LoadTable(f.ctx, ident("a"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				versions = append(versions, table.MetadataLocation)
+				pointers = append(pointers, f.pointerOf("a"))
 			}
-			for i, version := range versions {
-				if _, kept := f.documents.get(created.pointer, version); kept != (i >= len(versions)-2) {
-					t.Errorf("the document of version %d of %d is kept: %t", i, len(versions), kept)
+			for i, pointer := range pointers {
+				if kept := f.keeps(pointer); kept != (i >= len(pointers)-2) {
+					t.Errorf("the document of version %d of %d is kept: %t", i, len(pointers), kept)
 				}
 			}
 		})
 	}
+}
+
+// So it is with the first version.
+func TestDocumentsOfNewTablesAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("c")
+	if err := f.transact(on("a", setProperty(t, "n", "1")), on("b", commitCreateRequest(t, "file:///wh/b"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"a", "b", "c"} {
+		if !f.keeps(f.pointerOf(table)) {
+			t.Errorf("the document of %s is not kept", table)
+		}
+	}
+}
+
+func (f *fixture) pointerOf(table string) registry.Pointer {
+	f.t.Helper()
+	found, err := f.resolve(f.ctx, aTable, ident(table))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return found.pointer
+}
+
+// keeps tells whether the document that pointer names is kept.
+func (f *fixture) keeps(pointer registry.Pointer) bool {
+	_, kept := f.documents.get(pointer.ID, pointer.MetadataLocation)
+	return kept
 }

@@ -3,8 +3,6 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
-	"moorage/storage"
 	"moorage/txlog"
 )
 
@@ -52,59 +49,6 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 		if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// lateReads runs the hook when a file was opened: what is read is what was there before.
-type lateReads struct {
-	storage.Store
-	hook *hook
-}
-
-func (f lateReads) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
-	body, info, err := f.Store.Open(ctx, location)
-	f.hook.run()
-	return body, info, err
-}
-
-// A file that its owner writes anew and registers again while it is being read is served as it is then, also if what was registered is not
-// kept any more.
-func TestRegisterMeetsRead(t *testing.T) {
-	t.Parallel()
-	for name, evict := range map[string]func(*documents){"kept": func(*documents) {}, "evicted": func(d *documents) { d.cache.InvalidateAll() }} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hook := &hook{}
-			f := newFixture(t, func(config *Config) {
-				wrapStorage(config, func(inner storage.Store) storage.Store { return lateReads{inner, hook} })
-			})
-			pointer := f.create("t").pointer
-			const location = "file:///wh/v.metadata.json"
-			var versions []*Table
-			for n := range 2 {
-				version, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(n)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				versions = append(versions, version)
-			}
-			register := func(version *Table) {
-				f.rewrite(location, version.Document.Raw())
-				if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location, Overwrite: true}); err != nil {
-					t.Error(err)
-				}
-			}
-			register(versions[0])
-			f.documents.forget(pointer, location)
-			hook.once(func() {
-				register(versions[1])
-				evict(f.documents)
-			})
-			for range 2 { // while it is written anew, and after that
-				f.wantProperty("t", "n", "1")
-			}
-			f.wantClean()
-		})
 	}
 }
 

@@ -72,6 +72,8 @@ func TestRoundTrips(t *testing.T) {
 			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, Page{Limit: 10})
 			must(err)
 		}},
+		{"transaction", 3, func() { must(f.transact(on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2")))) }},
+		{"load after a transaction", 1, load("u")},
 		{"create a view", 4, func() { f.createView("v") }},
 		{"first load of a view", 2, func() {
 			_, err := f.LoadView(f.ctx, ident("v"))

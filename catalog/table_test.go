@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -289,12 +291,46 @@ func TestMissingMetadataFile(t *testing.T) {
 	}
 	_, err := f.LoadTable(f.ctx, ident("t"))
 	wantKind(t, err, moorage.KindNotFound)
-	if want := "Failed to open input stream for file: " + table.MetadataLocation; moorage.MessageOf(err) != want {
+	want := "Failed to open input stream for file: " + table.MetadataLocation
+	if moorage.MessageOf(err) != want {
 		t.Errorf("message %q, want %q", moorage.MessageOf(err), want)
+	}
+	f.create("u")
+	err = f.transact(on("u", setProperty(t, "n", "1")), on("t", setProperty(t, "n", "1")))
+	wantKind(t, err, moorage.KindNotFound)
+	if want += " (table " + ident("t").String() + ")"; moorage.MessageOf(err) != want {
+		t.Errorf("a transaction has the message %q, want %q", moorage.MessageOf(err), want)
 	}
 	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
 		t.Errorf("drop without the file: %v", err)
 	}
+}
+
+// unreachableFiles is storage of which nobody knows what it has.
+type unreachableFiles struct{ storage.Store }
+
+func (unreachableFiles) MayBeGone(string) bool { return true }
+
+func (unreachableFiles) Stat(context.Context, string) (storage.Info, error) {
+	return storage.Info{}, errors.New("input/output error")
+}
+
+func (unreachableFiles) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
+	return nil, storage.Info{}, errors.New("input/output error")
+}
+
+// A document that is kept is served as long as its file is not known to be missing.
+func TestUnreachableMetadataFile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) {
+		wrapStorage(c, func(inner storage.Store) storage.Store { return unreachableFiles{inner} })
+	})
+	f.create("t")
+	if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
+		t.Errorf("load of a document that is kept: %v", err)
+	}
+	_, err := f.other(f.store).LoadTable(f.ctx, ident("t"))
+	wantKind(t, err, moorage.KindUnavailable)
 }
 
 // Check reads a table's file also where the server, as it is configured now, would not let a table be.

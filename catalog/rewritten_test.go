@@ -1,0 +1,155 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// ownedFile is the metadata file of table "t", which its owner writes anew, and registers again, as often as it likes.
+type ownedFile struct {
+	*fixture
+	contents [][]byte // one version and the next, in which the property n is 0 and 1
+}
+
+const ownedLocation = "file:///wh/v.metadata.json"
+
+// newOwnedFile returns a file whose table names it, with its first content.
+func newOwnedFile(t *testing.T, change ...func(*Config)) *ownedFile {
+	t.Helper()
+	f := &ownedFile{fixture: newFixture(t, change...)}
+	f.create("t")
+	for n := range 2 {
+		version, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.contents = append(f.contents, version.Document.Raw())
+	}
+	f.rewriteAndRegister(0)
+	return f
+}
+
+func (f *ownedFile) register() error {
+	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: ownedLocation, Overwrite: true})
+	return err
+}
+
+func (f *ownedFile) rewriteAndRegister(n int) {
+	f.t.Helper()
+	f.rewrite(ownedLocation, f.contents[n])
+	if err := f.register(); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// misplace writes the content of another table into the file.
+func (f *ownedFile) misplace() {
+	f.t.Helper()
+	uuid, err := f.newUUID()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	table, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.rewrite(ownedLocation, bytes.ReplaceAll(f.contents[0], []byte(table.Document.UUID()), []byte(uuid)))
+}
+
+// wantNext fails the test unless node serves the file's second content.
+func (f *ownedFile) wantNext(node *Catalog) {
+	f.t.Helper()
+	table, err := node.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if n, _ := table.Document.Property("n"); n != "1" {
+		f.t.Errorf("the property is %q, want that of the file's second content", n)
+	}
+}
+
+// lateReads runs the hook when a file was opened: what is read is what was there before.
+type lateReads struct {
+	storage.Store
+	hook *hook
+}
+
+func (f lateReads) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	body, info, err := f.Store.Open(ctx, location)
+	f.hook.run()
+	return body, info, err
+}
+
+func (h *hook) afterOpen(config *Config) {
+	wrapStorage(config, func(inner storage.Store) storage.Store { return lateReads{inner, h} })
+}
+
+// A file that its owner writes anew and registers again while it is being read is served as it is then, also if what was registered is not
+// kept any more.
+func TestRegisterMeetsRead(t *testing.T) {
+	t.Parallel()
+	for name, evict := range map[string]func(*documents){"kept": func(*documents) {}, "evicted": func(d *documents) { d.cache.InvalidateAll() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newOwnedFile(t, hook.afterOpen)
+			f.documents.cache.InvalidateAll()
+			hook.once(func() {
+				f.rewriteAndRegister(1)
+				evict(f.documents)
+			})
+			for range 2 { // while it is written anew, and after that
+				f.wantNext(f.Catalog)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// So it is if nobody knows whether it was registered, because it may have been.
+func TestRegisterOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newOwnedFile(t, func(c *Config) {
+		silent.Store = c.Store
+		c.Store = silent
+	})
+	f.rewrite(ownedLocation, f.contents[1])
+	silent.arm(string(OpRegisterOver))
+	wantKind(t, f.register(), moorage.KindCommitUnknown)
+	silent.disarm()
+	f.wantNext(f.Catalog)
+	f.wantClean()
+}
+
+// What a node has read, or begun to read, of a file while that was by mistake another table's is not served once the file is mended and registered by
+// another node.
+func TestRegisterOfMendedFile(t *testing.T) {
+	t.Parallel()
+	t.Run("read", func(t *testing.T) {
+		t.Parallel()
+		f := newOwnedFile(t)
+		node := f.other(f.store)
+		f.misplace()
+		if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+			t.Fatal(err)
+		}
+		f.rewriteAndRegister(1)
+		f.wantNext(node)
+	})
+	t.Run("being read", func(t *testing.T) {
+		t.Parallel()
+		hook := &hook{}
+		f := newOwnedFile(t, hook.afterOpen)
+		node := f.other(f.store)
+		f.misplace()
+		hook.once(func() { f.rewriteAndRegister(1) })
+		f.wantNext(node)
+	})
+}
