@@ -161,14 +161,16 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		}
 	}
 	request := lockRequest(OpTransaction, scope)
-	var mine locks.Path
+	var mine locks.Path // on which its other attempts would be
+	twin := ctx         // of the wait for them
 	if work := keyedOf(ctx); work != nil {
 		mine = locks.Warehouse(t.warehouse).Attempt(work.key.ID)
 		request.Writes = append(request.Writes, mine)
+		var cancel context.CancelFunc
+		twin, cancel = context.WithTimeout(ctx, twinWaitMax)
+		defer cancel()
 	}
 	until := c.now().Add(c.transactionWait)
-	twin, cancel := context.WithTimeout(ctx, twinWaitMax)
-	defer cancel()
 	for attempt := 0; ; attempt++ {
 		hold, err := c.locks.Acquire(ctx, request, locks.Options{NonBlocking: true})
 		held, conflict := errors.AsType[*locks.ConflictError](err)
