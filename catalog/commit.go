@@ -2,14 +2,11 @@ package catalog
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"moorage"
 	"moorage/metadata"
 	"moorage/registry"
-	"moorage/storage"
 )
 
 // racesMax is how many times a commit may lose the compare-and-set to other nodes before it
@@ -215,7 +212,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 	if len(etags) > 0 {
 		c.moved(found, move.to, move.batch.Writes[0], etags[0])
 	}
-	c.deleteTrimmed(ctx, found, base, next)
+	c.deleteTrimmed(ctx, []trimmed{trimmedBy(latest(found, move.to), base, next)})
 	return committed, nil
 }
 
@@ -276,55 +273,4 @@ func (c *Catalog) claimMove(ctx context.Context, found *resolved, location strin
 	}
 	planned, err := c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: found.pointer.ID})
 	return planned, explicitTaken(err, location)
-}
-
-// deleteTrimmed deletes the metadata files that fell out of the table's metadata log with a commit that
-// certainly happened, if the table wants that. A failure leaves files that nothing names.
-func (c *Catalog) deleteTrimmed(ctx context.Context, found *resolved, base document, next metadataFile) {
-	before, _ := base.(*metadata.Document)
-	after, isTable := next.document.(*metadata.Document)
-	if !isTable || !trims(after) { // a view has no metadata log
-		return
-	}
-	kept := map[string]bool{next.location: true}
-	for _, entry := range after.MetadataLog() {
-		kept[entry.MetadataLocation] = true
-	}
-	var trimmed []string
-	for _, entry := range before.MetadataLog() {
-		if !kept[entry.MetadataLocation] && withinClaims(found.pointer.Claims, entry.MetadataLocation) {
-			trimmed = append(trimmed, entry.MetadataLocation)
-		}
-	}
-	if len(trimmed) == 0 || !c.namesNone(ctx, found, trimmed) {
-		return
-	}
-	if err := next.storage.Delete(ctx, trimmed...); err != nil {
-		c.log.WarnContext(ctx, "could not delete old metadata files", "ident", found.pointer.Identifier(), "error", fmt.Errorf("delete %d files: %w", len(trimmed), err))
-	}
-}
-
-// trims tells whether a table wants metadata files to be deleted that fall out of its metadata log.
-func trims(document document) bool {
-	wanted, set := document.Property(propDeleteAfterCommit)
-	if !set {
-		return false
-	}
-	enabled, err := strconv.ParseBool(wanted)
-	return err == nil && enabled
-}
-
-// namesNone tells whether the pointer is live and its current version is none of files, which are about to be
-// deleted: somebody may have registered one of them since. It is false if that cannot be told.
-func (c *Catalog) namesNone(ctx context.Context, found *resolved, files []string) bool {
-	now, err := c.readPointer(ctx, found)
-	return err == nil && now != nil && !slices.Contains(files, now.pointer.MetadataLocation)
-}
-
-// withinClaims tells whether a file lies within one of a table's claimed locations.
-func withinClaims(claims []string, location string) bool {
-	return slices.ContainsFunc(claims, func(claim string) bool {
-		inside, err := storage.Within(claim, location)
-		return err == nil && inside
-	})
 }

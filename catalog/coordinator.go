@@ -295,14 +295,13 @@ func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.end(ctx)
 	}
-	var group errgroup.Group
-	group.SetLimit(filesAtOnce)
+	fallen := make([]trimmed, 0, len(o.t.parts))
 	for _, p := range o.t.parts {
-		if !p.create && p.writes() && trims(p.next.document) {
-			group.Go(func() error { o.deleteTrimmed(ctx, p.found, p.base, p.next); return nil })
+		if !p.create && p.writes() {
+			fallen = append(fallen, trimmedBy(latest(p.found, p.to), p.base, p.next))
 		}
 	}
-	_ = group.Wait() // none fails
+	o.deleteTrimmed(ctx, fallen)
 }
 
 // abandon ends a transaction that has certainly not come true, and will not, or had nothing to do: its record goes when its

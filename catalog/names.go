@@ -80,6 +80,15 @@ func (c *Catalog) moved(found, to *resolved, write registry.Write, etag registry
 	}
 }
 
+// latest returns what is known last of a pointer that was moved from how found has it to how to does: to, unless the move's ETag is
+// not known.
+func latest(found, to *resolved) *resolved {
+	if to.record.Exists() {
+		return to
+	}
+	return found
+}
+
 // resolve returns the live pointer of kind k called ident. Its error is of kind k.missing if there is none,
 // be it because the namespace is missing (clients look for metadata tables such as
 // ns.table.files this way), or because ident is of the other kind.

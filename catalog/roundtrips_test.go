@@ -74,6 +74,16 @@ func TestRoundTrips(t *testing.T) {
 		}},
 		{"transaction", 3, func() { must(f.transact(on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2")))) }},
 		{"load after a transaction", 1, load("u")},
+		{"transaction of tables that trim their metadata log", 4, func() {
+			for range 2 {
+				store.calls.Store(0)
+				must(f.transact(on("t", commitRequest(t, `[]`, trimming)), on("u", commitRequest(t, `[]`, trimming))))
+			}
+		}},
+		{"commit to a table that trims its metadata log", 3, func() {
+			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "3"))
+			must(err)
+		}},
 		{"create a view", 4, func() { f.createView("v") }},
 		{"first load of a view", 2, func() {
 			_, err := f.LoadView(f.ctx, ident("v"))

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"iter"
 	"maps"
 	"slices"
@@ -123,6 +124,35 @@ func (d *Document) MetadataLog() []MetadataLogEntry {
 		entries = append(entries, entry)
 	}
 	return entries
+}
+
+// TrimmedSince returns the metadata files that fell out of the log with the commit that made d of base, oldest first.
+func (d *Document) TrimmedSince(base *Document) []string {
+	log, was := d.arrays[metadataLog], base.arrays[metadataLog]
+	if log.len() == 0 {
+		return nil
+	}
+	first := d.elementRaw(metadataLog, log.at(0))
+	var trimmed []string
+	for _, e := range was.all(0) {
+		raw := base.elementRaw(metadataLog, e)
+		if bytes.Equal(raw, first) {
+			break // from here on the log is as it was
+		}
+		if entry, err := readMetadataLogEntry(reread(raw)); err == nil && !d.logs(entry.MetadataLocation) {
+			trimmed = append(trimmed, entry.MetadataLocation)
+		}
+	}
+	return trimmed
+}
+
+// logs tells whether the metadata log names a file.
+func (d *Document) logs(file string) bool {
+	at, _ := d.find(metadataLog.key())
+	if log := d.raw[at.start:at.end]; bytes.IndexByte(log, '\\') < 0 {
+		return bytes.Contains(log, []byte(`"`+file+`"`)) // all is spelled as it is
+	}
+	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool { return entry.MetadataLocation == file })
 }
 
 // Snapshots ranges over all snapshots in the order of the document, which is that of their addition.

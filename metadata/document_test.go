@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,5 +241,44 @@ func TestCostIsAlsoThatOfProperties(t *testing.T) {
 		if cost := with.CostBytes() - without.CostBytes(); cost < least || cost > most {
 			t.Errorf("%d properties of %d bytes cost %d bytes, want %d to %d", row.count, row.valueBytes, cost, least, most)
 		}
+	}
+}
+
+// What falls out of the metadata log is told by the documents before and after, however many entries that are.
+func TestTrimmedSince(t *testing.T) {
+	t.Parallel()
+	const bound = `{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"%d"}}`
+	for _, row := range []struct {
+		name    string
+		log     []string // of the base
+		max     int      // of the commit
+		trimmed []string
+	}{
+		{"room", []string{"s://1", "s://2"}, 3, nil},
+		{"none logged", nil, 1, nil},
+		{"full", []string{"s://1", "s://2", "s://3"}, 3, []string{"s://1"}},
+		{"bound lowered", []string{"s://1", "s://2", "s://3"}, 2, []string{"s://1", "s://2"}},
+		{"all", []string{"s://1", "s://2", "s://3"}, 1, []string{"s://1", "s://2", "s://3"}},
+		{"logged twice", []string{"s://1", "s://2", "s://1"}, 2, []string{"s://2"}},
+		{"logged twice, spelled otherwise", []string{"s://1", "s://2", `s:\/\/1`}, 2, []string{"s://2"}},
+		{"escaped", []string{`s://\"1\"`, `s://\"2\"`}, 1, []string{`s://"1"`, `s://"2"`}},
+		{"beginning of another", []string{"s://1", "s://10"}, 2, []string{"s://1"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var entries []string
+			for i, location := range row.log {
+				entries = append(entries, fmt.Sprintf(`{"timestamp-ms":%d,"metadata-file":"%s"}`, i, location))
+			}
+			raw := strings.Replace(string(createTest(t, 2).Raw()), `"metadata-log":[]`, `"metadata-log":[`+strings.Join(entries, ",")+`]`, 1)
+			base := mustParse(t, []byte(raw))
+			if len(base.MetadataLog()) != len(row.log) {
+				t.Fatalf("not logged in %s", raw)
+			}
+			next := applyTest(t, base, fmt.Sprintf(bound, row.max))
+			if got := next.TrimmedSince(base); !slices.Equal(got, row.trimmed) {
+				t.Errorf("trimmed %q, want %q; the log is %v now", got, row.trimmed, next.MetadataLog())
+			}
+		})
 	}
 }
