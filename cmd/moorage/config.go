@@ -116,11 +116,15 @@ func parseFlags(cmd command, args []string, faults *usageError) (map[string]give
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, "", errHelp
 		}
-		if err != nil {
-			// Parse has taken the argument that it could not use; the rest may hold more faults.
-			faults.addf("%s", flagFault(err))
-		}
 		args = set.Args()
+		if err != nil {
+			// The rest may hold more faults.
+			fault, taken := flagFault(err)
+			faults.addf("%s", fault)
+			if !taken {
+				args = args[1:]
+			}
+		}
 		if err != nil && cmd.operand == "" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 			args = args[1:] // the value of a flag that there is not, and no fault of its own
 		}
@@ -134,16 +138,20 @@ func parseFlags(cmd command, args []string, faults *usageError) (map[string]give
 	return flags, takeOperand(cmd, operands, faults), nil
 }
 
-// flagFault words an error of package flag with the dashes that the help text uses.
-func flagFault(err error) string {
+// flagFault words an error of package flag with the dashes that the help text uses, and tells whether Parse has taken the argument
+// that it could not use: not one that starts like a flag and has no name, such as "---data" and "-=x".
+func flagFault(err error) (fault string, taken bool) {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return "there is no flag --" + name
+		return "there is no flag --" + name, true
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return "--" + name + ": needs a value"
+		return "--" + name + ": needs a value", true
 	}
-	return text
+	if arg, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
+		return "there is no flag " + arg, false
+	}
+	return text, true
 }
 
 func takeOperand(cmd command, operands []string, faults *usageError) string {

@@ -95,6 +95,19 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 	}
 }
 
+// What starts like a flag and has no name is one fault, and what stands behind it is read.
+func TestFlagsWithoutAName(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"---data", "---", "-=x", "--=x"} {
+		_, err := loadConfig(serveCommand(), []string{"--data", "d", arg, "x", "--log-level", "loud"}, nil)
+		want := []string{"there is no flag " + arg, `--log-level: "loud" is not debug, info, warn or error`}
+		var usage *usageError
+		if !errors.As(err, &usage) || !slices.Equal(usage.faults, want) {
+			t.Errorf("%s: got %v, want %q", arg, err, want)
+		}
+	}
+}
+
 func TestConfigFileFaults(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, content, want string }{
