@@ -278,7 +278,7 @@ func (f *fields) objects(name, what string, limit int, visit func(inner *fields)
 		}
 		inner := f.within(&w, place{what: what, number: length})
 		if inner.failure != nil {
-			f.check(func() error { return inner.failure })
+			f.keep(inner.failure)
 			break
 		}
 		visit(inner)
@@ -290,7 +290,9 @@ func (f *fields) objects(name, what string, limit int, visit func(inner *fields)
 func (f *fields) namespace() moorage.Namespace {
 	f.require("namespace")
 	ns := moorage.Namespace(f.texts("namespace"))
-	f.check(ns.Validate)
+	if err := ns.Validate(); err != nil {
+		f.refuse(err)
+	}
 	return ns
 }
 
@@ -298,7 +300,9 @@ func (f *fields) namespace() moorage.Namespace {
 func (f *fields) name() string {
 	f.require("name")
 	name := f.text("name")
-	f.check(func() error { return moorage.ValidateName("name", name) })
+	if err := moorage.ValidateName("name", name); err != nil {
+		f.refuse(err)
+	}
 	return name
 }
 
@@ -311,7 +315,7 @@ func (f *fields) identifier(member, warehouse string) moorage.Identifier {
 	}
 	inner := f.within(&walker{text: value}, place{what: "member", name: member})
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: inner.namespace(), Name: inner.name()}
-	f.check(func() error { return inner.failure })
+	f.keep(inner.failure)
 	return ident
 }
 
@@ -337,9 +341,19 @@ func (f *fields) metadataLocation() string {
 	return location
 }
 
-// check keeps what valid returns, unless there is a failure already.
-func (f *fields) check(valid func() error) {
+// keep makes failure, if it is one, that of f, unless there is one already.
+func (f *fields) keep(failure error) {
 	if f.failure == nil {
-		f.failure = valid()
+		f.failure = failure
 	}
+}
+
+// refuse makes err, which says what is wrong with the value of a member, a failure. In an object within another one, it is said which
+// that is; in the body itself, names are refused in the words that are used for those in a path.
+func (f *fields) refuse(err error) {
+	if f.place.outer == nil {
+		f.keep(err)
+		return
+	}
+	f.fail("%w", err)
 }

@@ -19,7 +19,7 @@ func TestDecodeChanges(t *testing.T) {
 		{"of several", table(`["a"]`, "t") + "," + table(`["a","b"]`, "t") + "," + table(`["a","c"]`, "t") + "," + table(`["a"]`, "t") + "," + table(`["b"]`, "t"),
 			`["a"] t; ["a" "b"] t; ["a" "c"] t; ["a"] t; ["b"] t`},
 		{"the second without a namespace", table(`["a"]`, "t") + "," + table(`null`, "t"), `table change 2, member "identifier": member "namespace" is missing`},
-		{"the second of no level", table(`["a"]`, "t") + "," + table(`[]`, "t"), `it must have at least one level`},
+		{"the second of no level", table(`["a"]`, "t") + "," + table(`[]`, "t"), `table change 2, member "identifier": Invalid namespace: it must have at least one level`},
 		{"the second of a text", table(`["a"]`, "t") + "," + table(`"a"`, "t"), `table change 2, member "identifier": member "namespace" must be an array, not a string`},
 		{"the second of a level too many, which is none", table(`["a"]`, "t") + "," + table(`["a",null]`, "t"), `table change 2, member "identifier": member "namespace" must be an array of strings`},
 		{"two faults", `{"identifier":{"namespace":["a"]}` + commit + `,{}`, `table change 1, member "identifier": member "name" is missing`},

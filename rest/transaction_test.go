@@ -31,11 +31,14 @@ func TestFailuresSayWhere(t *testing.T) {
 	t.Parallel()
 	const good = `{"identifier":{"namespace":["a"],"name":"good"},"requirements":[],"updates":[]}`
 	for change, want := range map[string]string{
-		`{"identifier":{"namespace":["a"],"name":5}}`:     `Cannot parse transaction request, table change 2, member "identifier": member "name" must be a string, not a number`,
-		`{"identifier":{"namespace":["a",5],"name":"b"}}`: `Cannot parse transaction request, table change 2, member "identifier": member "namespace" must be an array of strings`,
-		`{"identifier":{"name":"b"}}`:                     `Cannot parse transaction request, table change 2, member "identifier": member "namespace" is missing`,
-		`{"identifier":[]}`:                               `Cannot parse transaction request, table change 2: member "identifier" must be an object, not an array`,
-		`5`:                                               `Cannot parse transaction request, table change 2: it must be a JSON object, not a number`,
+		`{"identifier":{"namespace":["a"],"name":5}}`:      `Cannot parse transaction request, table change 2, member "identifier": member "name" must be a string, not a number`,
+		`{"identifier":{"namespace":["a",5],"name":"b"}}`:  `Cannot parse transaction request, table change 2, member "identifier": member "namespace" must be an array of strings`,
+		`{"identifier":{"name":"b"}}`:                      `Cannot parse transaction request, table change 2, member "identifier": member "namespace" is missing`,
+		`{"identifier":{"namespace":["a"],"name":""}}`:     `Cannot parse transaction request, table change 2, member "identifier": Invalid name: it must not be empty`,
+		`{"identifier":{"namespace":["a",""],"name":"b"}}`: `Cannot parse transaction request, table change 2, member "identifier": Invalid namespace level: it must not be empty`,
+		`{"identifier":{"namespace":[],"name":"b"}}`:       `Cannot parse transaction request, table change 2, member "identifier": Invalid namespace: it must have at least one level`,
+		`{"identifier":[]}`:                                `Cannot parse transaction request, table change 2: member "identifier" must be an object, not an array`,
+		`5`:                                                `Cannot parse transaction request, table change 2: it must be a JSON object, not a number`,
 	} {
 		w := send(New(Config{Catalog: &fakeCatalog{}}), "POST", "/v1/transactions/commit", `{"table-changes":[`+good+`,`+change+`]}`)
 		if got := wantFailure(t, w, 400, "BadRequestException"); got != want {
