@@ -45,21 +45,25 @@ type given struct {
 // fault that it found; errHelp if the user asked for help.
 func loadConfig(cmd command, args, environ []string) (config, error) {
 	faults := &usageError{}
-	flags, operand, err := parseFlags(cmd, args, faults)
+	line, err := parseFlags(cmd, args, faults)
 	if err != nil {
 		return config{}, err
 	}
+	understood := len(faults.faults) == 0
 	fromEnv := parseEnviron(cmd.settings, environ)
 
 	var fromFile map[string]given
-	if file, ok := firstGiven("config", flags, fromEnv); ok && file.values[0] != "" {
+	if file, ok := firstGiven("config", line.flags, fromEnv); ok && file.values[0] != "" {
 		fromFile = parseFile(file.values[0], faults)
 	}
 
-	c := config{Operand: operand}
+	c := config{Operand: line.operand}
 	for _, s := range cmd.settings {
-		value, ok := firstGiven(s.name, flags, fromEnv, fromFile)
+		value, ok := firstGiven(s.name, line.flags, fromEnv, fromFile)
 		if !ok {
+			if s.required && !line.unclear {
+				faults.addf("--%s is required", s.name)
+			}
 			if s.preset == "" {
 				continue
 			}
@@ -69,7 +73,7 @@ func loadConfig(cmd command, args, environ []string) (config, error) {
 			faults.addf("%s: %s", value.where, err)
 		}
 	}
-	if cmd.validate != nil {
+	if cmd.validate != nil && understood {
 		cmd.validate(c, faults)
 	}
 	if err := faults.orNil(); err != nil {
@@ -87,21 +91,30 @@ func firstGiven(name string, sources ...map[string]given) (given, bool) {
 	return given{}, false
 }
 
+// commandLine is what the arguments behind the name of a command come to.
+type commandLine struct {
+	flags   map[string]given
+	operand string
+	// unclear is set if an argument is no flag of the command, or the last one has no value. What then seems to be missing
+	// may be what was meant by it, so that is no fault of its own.
+	unclear bool
+}
+
 // parseFlags reads the command line, which may hold one operand before, between or behind
 // the flags. Values are kept as text, so that all faults can be told at once.
-func parseFlags(cmd command, args []string, faults *usageError) (map[string]given, string, error) {
-	flags := make(map[string]given)
+func parseFlags(cmd command, args []string, faults *usageError) (line commandLine, err error) {
+	line.flags = make(map[string]given)
 	set := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.Usage = func() {}
 	for _, s := range cmd.settings {
 		record := func(value string) error {
-			old := flags[s.name]
+			old := line.flags[s.name]
 			if len(old.values) > 0 && !s.list {
 				faults.addf("--%s: given more than once", s.name)
 				return nil
 			}
-			flags[s.name] = given{where: "--" + s.name, values: append(old.values, value)}
+			line.flags[s.name] = given{where: "--" + s.name, values: append(old.values, value)}
 			return nil
 		}
 		if s.value == "" {
@@ -114,18 +127,19 @@ func parseFlags(cmd command, args []string, faults *usageError) (map[string]give
 	for {
 		err := set.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
-			return nil, "", errHelp
+			return line, errHelp
 		}
 		args = set.Args()
 		if err != nil {
 			// The rest may hold more faults.
+			line.unclear = true
 			fault, taken := flagFault(err)
 			faults.addf("%s", fault)
 			if !taken {
 				args = args[1:]
 			}
 		}
-		if err != nil && cmd.operand == "" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if err != nil && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 			args = args[1:] // the value of a flag that there is not, and no fault of its own
 		}
 		if len(args) == 0 {
@@ -135,7 +149,8 @@ func parseFlags(cmd command, args []string, faults *usageError) (map[string]give
 			operands, args = append(operands, args[0]), args[1:]
 		}
 	}
-	return flags, takeOperand(cmd, operands, faults), nil
+	line.takeOperand(cmd, operands, faults)
+	return line, nil
 }
 
 // flagFault words an error of package flag with the dashes that the help text uses, and tells whether Parse has taken the argument
@@ -154,18 +169,17 @@ func flagFault(err error) (fault string, taken bool) {
 	return text, true
 }
 
-func takeOperand(cmd command, operands []string, faults *usageError) string {
-	if cmd.operand == "" {
+func (line *commandLine) takeOperand(cmd command, operands []string, faults *usageError) {
+	switch {
+	case cmd.operand == "":
 		for _, extra := range operands {
 			faults.addf("unexpected argument %q", extra)
 		}
-		return ""
-	}
-	if len(operands) != 1 {
+	case len(operands) == 1:
+		line.operand = operands[0]
+	case len(operands) > 1 || !line.unclear:
 		faults.addf("%s takes exactly one %s, not %d", cmd.name, cmd.operand, len(operands))
-		return ""
 	}
-	return operands[0]
 }
 
 // parseEnviron picks the variables of settings. Others that start with MOORAGE_ are no fault:

@@ -189,6 +189,41 @@ func TestOperands(t *testing.T) {
 	}
 }
 
+// One mistake is one fault, also if it lets something else seem to be missing or too much.
+func TestOneFaultForOneMistake(t *testing.T) {
+	t.Parallel()
+	const uri = "http://127.0.0.1:8181"
+	for _, row := range []struct {
+		cmd  command
+		args []string
+		want []string
+	}{
+		{warehouseCreateCommand(), []string{"lake", "--locaton", "file:///w"}, []string{"there is no flag --locaton"}},
+		{warehouseCreateCommand(), []string{"--locaton", "file:///w", "lake"}, []string{"there is no flag --locaton"}},
+		{warehouseCreateCommand(), []string{"lake", "--locaton=file:///w"}, []string{"there is no flag --locaton"}},
+		{warehouseCreateCommand(), []string{"--name", "lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
+		{warehouseCreateCommand(), []string{"--name=lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
+		{warehouseCreateCommand(), []string{"--verbose", "lake", "--location", "file:///w"}, []string{"there is no flag --verbose"}},
+		{warehouseCreateCommand(), []string{"lake", "--location"}, []string{"--location: needs a value"}},
+		{warehouseCreateCommand(), []string{"lake", "--location="}, []string{`--location: storage: malformed location: ""`}},
+		{warehouseCreateCommand(), []string{"lake", "sea", "--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 2"}},
+		{warehouseCreateCommand(), []string{"--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 0"}},
+		{warehouseCreateCommand(), []string{"lake"}, []string{"--location is required"}},
+		{warehouseCreateCommand(), nil, []string{"warehouse create takes exactly one NAME, not 0", "--location is required"}},
+		{warehouseCreateCommand(), []string{"lake", "sea", "--locaton", "file:///w"}, []string{"there is no flag --locaton", "warehouse create takes exactly one NAME, not 2"}},
+		{warehouseCreateCommand(), []string{"lake", "--locaton", "file:///w", "--property", "x"}, []string{"there is no flag --locaton", `--property: "x" is not KEY=VALUE`}},
+		{migrateCommand(), []string{"--stor", "postgres://db/moorage"}, []string{"there is no flag --stor"}},
+		{serveCommand(), []string{"--migrate", "--store"}, []string{"--store: needs a value"}},
+		{backupCommand(), []string{"--uri", uri}, []string{"backup takes exactly one DIR, not 0"}},
+	} {
+		_, err := loadConfig(row.cmd, row.args, nil)
+		var usage *usageError
+		if !errors.As(err, &usage) || !slices.EqualFunc(usage.faults, row.want, strings.HasPrefix) {
+			t.Errorf("%s %q: got %v, want %q", row.cmd.name, row.args, err, row.want)
+		}
+	}
+}
+
 func mustLoad(t *testing.T, args, environ []string) config {
 	t.Helper()
 	got, err := loadConfig(serveCommand(), args, environ)

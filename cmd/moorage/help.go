@@ -37,6 +37,9 @@ func writeHelp(out io.Writer, cmd command) {
 		fmt.Fprintln(out)
 		wrap(out, "        ", s.usage)
 		var notes []string
+		if s.required {
+			notes = append(notes, "Required.")
+		}
 		if s.preset != "" {
 			notes = append(notes, "Default "+s.preset+".")
 		}

@@ -55,7 +55,7 @@ type command struct {
 	text    string // what --help says before the flags
 	// settings are the flags that it takes.
 	settings []setting
-	// validate adds what is wrong with settings that are right one by one; may be nil.
+	// validate adds what is wrong with settings, or an operand, on a command line that was understood; may be nil.
 	validate func(config config, faults *usageError)
 	run      func(ctx context.Context, config config, env environment) error
 }

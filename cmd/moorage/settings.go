@@ -101,6 +101,7 @@ type setting struct {
 	preset   string // default, as a user would write it; empty: none
 	list     bool   // may be given more than once
 	flagOnly bool
+	required bool
 	usage    string
 	// set puts values into c; there is exactly one unless list is set.
 	set func(c *config, values []string) error

@@ -23,8 +23,8 @@ func warehouseCreateCommand() command {
 			"are given, and win over those of the server; keys are not kept." + stoppedText,
 		settings: append(nodeSettings(),
 			setting{
-				name: "location", value: "URI", flagOnly: true,
-				usage: "Where the warehouse's tables go: file:///absolute/folder or s3://bucket/prefix. Required.",
+				name: "location", value: "URI", flagOnly: true, required: true,
+				usage: "Where the warehouse's tables go: file:///absolute/folder or s3://bucket/prefix.",
 				set: func(c *config, v []string) error {
 					c.Location = v[0]
 					return checkLocation(v[0])
@@ -46,12 +46,7 @@ func warehouseCreateCommand() command {
 					return nil
 				},
 			}),
-		validate: func(c config, faults *usageError) {
-			validateS3(c, faults)
-			if c.Location == "" {
-				faults.addf("--location is required")
-			}
-		},
+		validate: validateS3,
 		run: func(ctx context.Context, c config, env environment) error {
 			return withStopped(ctx, c, env, func(node *node) error {
 				spec := catalog.WarehouseSpec{
