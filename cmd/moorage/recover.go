@@ -38,12 +38,17 @@ func recoverListCommand() command {
 func recoverRetryCommand() command {
 	return command{
 		name:    "recover retry",
-		operand: "ID",
+		operand: "ID|all",
 		summary: "try again what was given up",
 		text: "Has the transaction or the purge with this id tried again from the start, as recover list shows it: once its storage is mended. A transaction is " +
 			"tried at once, and then by the servers; a purge by the servers. For all that was given up say all instead of an id." + operatorText,
 		settings: recoverSettings(),
-		validate: validateS3,
+		validate: func(c config, faults *usageError) {
+			validateS3(c, faults)
+			if c.Operand != everything && !isUnfinishedID(c.Operand) {
+				faults.addf("%q is neither an id, 32 hexadecimal digits that recover list shows, nor all", c.Operand)
+			}
+		},
 		run: func(ctx context.Context, c config, env environment) error {
 			return withOperators(ctx, c, env, func(o operators) error {
 				if c.Operand == everything {
@@ -71,7 +76,12 @@ func recoverAbortCommand() command {
 			"as they are there; the command prints where. The table can be registered again until its window ends, as after a drop without a purge, unless " +
 			"the purge had begun." + operatorText,
 		settings: recoverSettings(),
-		validate: validateS3,
+		validate: func(c config, faults *usageError) {
+			validateS3(c, faults)
+			if !isUnfinishedID(c.Operand) {
+				faults.addf("%q is no id, 32 hexadecimal digits that recover list shows; one is aborted at a time", c.Operand)
+			}
+		},
 		run: func(ctx context.Context, c config, env environment) error {
 			return withOperators(ctx, c, env, func(o operators) error {
 				aborted, err := o.Abort(ctx, c.Operand)
@@ -112,6 +122,12 @@ func recoverForget(ctx context.Context, c config, env environment) (err error) {
 			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))
 	}
 	return err
+}
+
+// isUnfinishedID tells whether text is what a transaction or a purge can have as its id.
+func isUnfinishedID(text string) bool {
+	var id registry.ID
+	return id.UnmarshalText([]byte(text)) == nil && !id.IsZero()
 }
 
 func recoverSettings() []setting {

@@ -148,9 +148,35 @@ func TestRecover(t *testing.T) {
 	}
 	wantSaid(append([]string{"retry", "all"}, running...), exitDone, []string{"nothing was given up"}, "")
 	wantSaid(append([]string{"retry", broken.id}, running...), exitFailed, nil, "Nothing unfinished has the id "+broken.id)
-	wantSaid(append([]string{"abort", "a/../b"}, running...), exitFailed, nil, "is no id")
 	wantSaid(append([]string{"list"}, running...), exitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up\n"}, "")
 	wantSaid([]string{"abort"}, exitUsage, nil, "ID")
+}
+
+// What is no id is refused before anything is opened or asked, with what may stand there.
+func TestRecoverWithoutAnID(t *testing.T) {
+	t.Parallel()
+	const address = "http://127.0.0.1:1" // nobody listens there
+	zero := registry.ID{}.String()
+	for _, row := range []struct{ command, id, want string }{
+		{"retry", "foo", `"foo" is neither an id, 32 hexadecimal digits that recover list shows, nor all`},
+		{"retry", "ALL", `"ALL" is neither an id`},
+		{"retry", "", `"" is neither an id`},
+		{"retry", zero, `"` + zero + `" is neither an id`},
+		{"retry", "a/../b", `"a/../b" is neither an id`},
+		{"abort", "foo", `"foo" is no id, 32 hexadecimal digits that recover list shows; one is aborted at a time`},
+		{"abort", "all", `"all" is no id`},
+		{"abort", "a/../b", `"a/../b" is no id`},
+	} {
+		for _, where := range [][]string{{"--uri", address}, {"--data", t.TempDir()}} {
+			got := runToEnd(t, append([]string{"recover", row.command, row.id}, where...)...)
+			if got.code != exitUsage || !strings.HasPrefix(got.stderr, "moorage: "+row.want) || strings.Count(got.stderr, "\n") != 2 {
+				t.Errorf("recover %s %q %s: %+v, want one fault, %s", row.command, row.id, where[0], got, row.want)
+			}
+		}
+	}
+	if got := runToEnd(t, "recover", "retry"); got.code != exitUsage || !strings.HasPrefix(got.stderr, "moorage: recover retry takes exactly one ID|all, not 0\nSee ") {
+		t.Errorf("recover retry of nothing: %+v", got)
+	}
 }
 
 // TestRecoverUnreadable shows a transaction whose record cannot be read, and has it forgotten.
