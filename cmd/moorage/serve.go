@@ -57,6 +57,9 @@ func validateServe(c config, faults *usageError) {
 // serve runs the catalog until ctx ends.
 func serve(ctx context.Context, c config, env environment) (err error) {
 	logger := newLogger(c, env.stderr)
+	if err := checkListen(ctx, c); err != nil {
+		return err
+	}
 	node, err := openNode(ctx, c, logger)
 	if err != nil {
 		return err
@@ -104,6 +107,17 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	<-served
 	logger.Info("stopped")
 	return nil
+}
+
+// checkListen finds an address that cannot be listened on before anything is opened, made or migrated. It does not keep the port: until
+// the server is ready clients are to be refused, so that they know that nothing happened and ask another node. Who takes the port
+// in between is met by listen.
+func checkListen(ctx context.Context, c config) error {
+	listener, err := listen(ctx, c)
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 // listen opens the port, and turns what commonly goes wrong into one sentence.

@@ -86,9 +86,15 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer listener.Close()
 	address := listener.Addr().String()
-	got := runToEnd(t, "serve", "--store", "memory", "--data", t.TempDir(), "--listen", address)
-	if got.code != exitFailed || !isSentence(got.stderr, address+" is in use") {
-		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+	parent := t.TempDir()
+	for _, store := range []string{"memory", filepath.Join(parent, "store")} {
+		got := runToEnd(t, "serve", "--store", store, "--data", filepath.Join(parent, "data"), "--listen", address)
+		if got.code != exitFailed || !isSentence(got.stderr, address+" is in use") {
+			t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+		}
+		if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+			t.Errorf("--store %s: left behind %v, %v; want nothing", store, left, err)
+		}
 	}
 }
 
