@@ -76,6 +76,9 @@ func run(ctx context.Context, args []string, env environment) int {
 	if len(args) > 0 && args[0] == "--version" {
 		args = append([]string{"version"}, args[1:]...)
 	}
+	if len(args) > 1 && isHelp(args[0]) {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	cmd, rest, ok := findCommand(commands(), args)
 	if !ok {
 		return explain(args, env)

@@ -83,6 +83,27 @@ func TestUnknownSecondWord(t *testing.T) {
 	}
 }
 
+// Help before a command is the help of that command.
+func TestHelpOfACommand(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"serve", "recover retry", "recover", "help"} {
+		words := strings.Fields(command)
+		want := runToEnd(t, append(words, "--help")...)
+		for _, help := range []string{"help", "-h", "--help"} {
+			if got := runToEnd(t, append([]string{help}, words...)...); got != want || got.code != exitDone {
+				t.Errorf("%s %s: %+v, want %+v", help, command, got, want)
+			}
+		}
+	}
+	for command, want := range map[string]string{
+		"frobnicate": "moorage: there is no command \"frobnicate\"; see moorage help\n", "recover frobnicate": "moorage: there is no command \"recover frobnicate\"\n",
+	} {
+		if got := runToEnd(t, append([]string{"help"}, strings.Fields(command)...)...); got.code != exitUsage || !strings.HasPrefix(got.stderr, want) {
+			t.Errorf("help %s: %+v, want %q", command, got, want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"version", "--version"} {
