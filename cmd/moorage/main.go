@@ -96,7 +96,11 @@ func explain(args []string, env environment) int {
 	listed := commands()
 	if len(args) > 0 && !isHelp(args[0]) {
 		listed = slices.DeleteFunc(listed, func(cmd command) bool { return !strings.HasPrefix(cmd.name, args[0]+" ") })
-		if len(listed) == 0 {
+		switch {
+		case strings.HasPrefix(args[0], "-"):
+			fmt.Fprintf(env.stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
+			return exitUsage
+		case len(listed) == 0:
 			fmt.Fprintf(env.stderr, "moorage: there is no command %q; see moorage help\n", args[0])
 			return exitUsage
 		}

@@ -83,6 +83,17 @@ func TestUnknownSecondWord(t *testing.T) {
 	}
 }
 
+// A flag before the command is no command that there is not.
+func TestFlagBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--data", "d", "serve"}, {"-v"}} {
+		got := runToEnd(t, args...)
+		if want := "moorage: a command must stand before " + args[0] + "; see moorage help\n"; got.code != exitUsage || got.stderr != want {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
+	}
+}
+
 // Help before a command is the help of that command.
 func TestHelpOfACommand(t *testing.T) {
 	t.Parallel()
