@@ -189,6 +189,37 @@ func TestOperands(t *testing.T) {
 	}
 }
 
+// A URI where a folder is meant would be made as a folder of that name.
+func TestURIsThatAreNoFolders(t *testing.T) {
+	t.Parallel()
+	const noFolder, noStore = "must be a folder of this machine, not a URI", "must be memory, a folder of this machine, or begin with postgres://"
+	for _, row := range []struct {
+		cmd  command
+		args []string
+		want string
+	}{
+		{serveCommand(), []string{"--data", "s3://bucket/moorage"}, "--data: " + noFolder},
+		{serveCommand(), []string{"--data=file:///srv/moorage"}, "--data: " + noFolder},
+		{serveCommand(), []string{"--backups", "s3://bucket/backups"}, "--backups: " + noFolder},
+		{serveCommand(), []string{"--store", "mysql://root:secret@db/moorage"}, "--store: " + noStore},
+		{serveCommand(), []string{"--store", "file:///srv/store"}, "--store: " + noStore},
+		{serveCommand(), []string{"--store", "sqlite://x", "--migrate"}, "--store: " + noStore},
+		{migrateCommand(), []string{"--store", "jdbc:postgresql://db/moorage"}, "--store: " + noStore},
+		{checkCommand(), []string{"--store", ""}, "--store: must not be empty"},
+	} {
+		_, err := loadConfig(row.cmd, row.args, nil)
+		var usage *usageError
+		if !errors.As(err, &usage) || !slices.Equal(usage.faults, []string{row.want}) {
+			t.Errorf("%s %q: got %v, want %q", row.cmd.name, row.args, err, row.want)
+		}
+	}
+	for _, store := range []string{"memory", "./s3:", "/srv/store", "postgres://db/moorage", "postgresql://db/moorage"} {
+		if got := mustLoad(t, []string{"--store", store}, nil); got.Store != store {
+			t.Errorf("--store %s: got %q", store, got.Store)
+		}
+	}
+}
+
 // One mistake is one fault, also if it lets something else seem to be missing or too much.
 func TestOneFaultForOneMistake(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ func migrateCommand() command {
 			"May be called while servers run, and by several at once; it only goes forward.\n",
 		settings: storeSettings(),
 		validate: func(c config, faults *usageError) {
-			if !c.inDatabase() {
+			if !c.inDatabase() && !isURI(c.Store) {
 				faults.addf("--store: a PostgreSQL database is needed, postgres://USER@HOST:PORT/DATABASE")
 			}
 		},

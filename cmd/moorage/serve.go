@@ -49,7 +49,7 @@ func validateServe(c config, faults *usageError) {
 			"listen on 127.0.0.1, or say --insecure", c.Listen)
 	}
 	validateS3(c, faults)
-	if c.Migrate && !c.inDatabase() {
+	if c.Migrate && !c.inDatabase() && !isURI(c.Store) {
 		faults.addf("--migrate: --store does not name a PostgreSQL database")
 	}
 }

@@ -158,7 +158,7 @@ func serverSettings() []setting {
 		{
 			name: "backups", value: "DIR",
 			usage: "Folder in which moorage backup --uri lets the server make backups; the one that it is in must be there. Default: the folder backups in --data.",
-			set:   text(func(c *config, v string) { c.Backups = v }),
+			set:   folder(func(c *config, v string) { c.Backups = v }),
 		},
 		{
 			name: "log-level", value: "LEVEL", preset: "info",
@@ -216,14 +216,22 @@ func storeSettings() []setting {
 			name: "data", value: "DIR", preset: "./moorage-data",
 			usage: "Folder for everything the server keeps, which serve makes if it is not there. " +
 				"The warehouse called default is the folder warehouse in it, if nothing else was said when it was made.",
-			set: text(func(c *config, v string) { c.Data = v }),
+			set: folder(func(c *config, v string) { c.Data = v }),
 		},
 		{
 			name: "store", value: "memory|DIR|postgres://…",
 			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store; " +
 				"memory, which is gone when the server ends; or, for several servers at once, a PostgreSQL database, " +
 				"postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Default: the folder registry in --data.",
-			set: text(func(c *config, v string) { c.Store = v }),
+			set: func(c *config, v []string) error {
+				if c.Store = v[0]; c.inDatabase() {
+					return nil
+				}
+				if isURI(c.Store) { // which is not repeated, because it may hold a password
+					return fmt.Errorf("must be memory, a folder of this machine, or begin with postgres://")
+				}
+				return notEmpty(c.Store)
+			},
 		},
 	}
 }
@@ -247,13 +255,29 @@ func allowLocation(flagOnly bool) setting {
 // text is the set of a setting that takes any text but none at all.
 func text(put func(*config, string)) func(*config, []string) error {
 	return func(c *config, values []string) error {
-		if values[0] == "" {
-			return fmt.Errorf("must not be empty")
-		}
 		put(c, values[0])
-		return nil
+		return notEmpty(values[0])
 	}
 }
+
+func notEmpty(v string) error {
+	if v == "" {
+		return fmt.Errorf("must not be empty")
+	}
+	return nil
+}
+
+// folder is text that takes no URI, which would be made as a folder of that name on this machine.
+func folder(put func(*config, string)) func(*config, []string) error {
+	return func(c *config, values []string) error {
+		if isURI(values[0]) {
+			return fmt.Errorf("must be a folder of this machine, not a URI")
+		}
+		return text(put)(c, values)
+	}
+}
+
+func isURI(v string) bool { return strings.Contains(v, "://") }
 
 // one is the set of a setting that has one value, which parse reads; want says
 // what it should have been.
