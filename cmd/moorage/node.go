@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -73,8 +74,12 @@ func openStoppedStore(ctx context.Context, c config, env environment) (registry.
 		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
 	case c.inDatabase():
 	default:
-		if _, err := os.Stat(c.storeDir()); err != nil {
-			return nil, fmt.Errorf("there is no store, look at --data and --store: %w", err)
+		_, err := os.Stat(c.storeDir())
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.storeDir())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for the store: %w", err)
 		}
 	}
 	opened, err := openStore(ctx, c, stoppedLogger(env))

@@ -83,6 +83,19 @@ func TestUnknownSecondWord(t *testing.T) {
 	}
 }
 
+// Who asks for a store before there is one is told where it was looked for, and what makes it.
+func TestNoStore(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	want := "moorage: there is no store in " + filepath.Join(data, "registry") + ": moorage serve makes it; --data or --store says where it is\n"
+	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != exitFailed || got.stderr != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	if got := runToEnd(t, "check", "--data", writeFile(t, "file", "")); got.code != exitFailed || !isSentence(got.stderr, "look for the store: ") {
+		t.Errorf("in a file: %+v", got)
+	}
+}
+
 // A flag before the command is no command that there is not.
 func TestFlagBeforeTheCommand(t *testing.T) {
 	t.Parallel()
