@@ -142,7 +142,7 @@ func (s *storages) close() error {
 func checkLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; give one such as file:///srv/lake or s3://bucket/lake", err)
 	}
 	switch location.Scheme {
 	case storage.SchemeFile, storage.SchemeS3:
