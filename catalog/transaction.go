@@ -82,7 +82,7 @@ func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, chang
 	}
 	for _, p := range parts {
 		if p.create, err = metadata.IsCreate(p.edit.steps[0].Requirements); err != nil {
-			return err
+			return ofTable(p.ident, err)
 		}
 		p.pinned = p.edit.pins()
 	}

@@ -19,7 +19,8 @@ type bad struct {
 	method, path, body string
 	status             int
 	kind               string
-	limited            bool // sent to a server that takes no more than limitedBytes
+	limited            bool   // sent to a server that takes no more than limitedBytes
+	names              string // what the message must name; may be empty
 }
 
 // badCategory is a group of rows about one kind of fault.
@@ -181,6 +182,9 @@ func wantRefused(t *testing.T, server http.Handler, row bad) {
 	}
 	if answer.Code != row.status || got.Error.Code != row.status || got.Error.Type != row.kind || got.Error.Message == "" {
 		t.Errorf("%s %.200s %.200s\ngot  %d %.500s\nwant %d %s", row.method, row.path, row.body, answer.Code, answer.Body, row.status, row.kind)
+	}
+	if !strings.Contains(got.Error.Message, row.names) {
+		t.Errorf("%s %.200s %.200s: the message does not name %s: %s", row.method, row.path, row.body, row.names, got.Error.Message)
 	}
 }
 
