@@ -151,8 +151,9 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 }
 
 // lockTransaction takes the locks of all tables of t that there are: at once or, if the catalog's transactions wait for
-// locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first. Another attempt of t
-// with the same key, on another node, is waited for, because to be refused is an outcome that would hold for both.
+// locks, within that time. Transactions whose coordinator has died with one of the locks are aborted first. To be refused is an
+// outcome that holds for all attempts with the same key. So two things are waited for that are no other operations: another
+// attempt of t, on another node, and the recovery of a transaction that has died, which may have been one.
 func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Hold, error) {
 	scope := lockScope{warehouse: t.warehouse, pointers: make([]registry.ID, 0, len(t.parts))}
 	for _, p := range t.parts {
@@ -163,7 +164,8 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 	request := lockRequest(OpTransaction, scope)
 	var mine locks.Path // on which its other attempts would be
 	twin := ctx         // of the wait for them
-	if work := keyedOf(ctx); work != nil {
+	work := keyedOf(ctx)
+	if work != nil {
 		mine = locks.Warehouse(t.warehouse).Attempt(work.key.ID)
 		request.Writes = append(request.Writes, mine)
 		var cancel context.CancelFunc
@@ -171,6 +173,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		defer cancel()
 	}
 	until := c.now().Add(c.transactionWait)
+	recovered := false // tells whether recovery may have locks of the tables
 	for attempt := 0; ; attempt++ {
 		hold, err := c.locks.Acquire(ctx, request, locks.Options{NonBlocking: true})
 		held, conflict := errors.AsType[*locks.ConflictError](err)
@@ -180,15 +183,18 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		case !conflict:
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
 		case attempt == 0 && c.abortDead(ctx, scope.pointers):
-		case held.Blocked.Path == mine:
-			if c.pause(twin, attempt+4) == nil {
-				continue
-			}
-			if ctx.Err() != nil { // nobody waits for a refusal, which would end the other attempt
-				return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
-			}
+			recovered = true
+			continue
+		}
+		met := held.Blocked.Path == mine
+		switch {
+		case (met || recovered && work != nil) && c.pause(twin, attempt+4) == nil:
+		case !met && c.now().Before(until) && c.pause(ctx, attempt+4) == nil:
+		case work != nil && ctx.Err() != nil: // nobody waits for a refusal, which would end the other attempt
+			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
+		case met:
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another attempt of this request took too long; nothing was changed, try again with another Idempotency-Key")
-		case !c.now().Before(until) || c.pause(ctx, attempt+4) != nil:
+		default:
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds %s; nothing was changed, try again", t.heldTable(held.Blocked.Path))
 		}
 	}
@@ -205,7 +211,8 @@ func (t *transaction) heldTable(blocked locks.Path) string {
 }
 
 // abortDead fences the coordinators of transactions that are past their deadline and work on one of pointers, and tells
-// whether there was one. What is left of them, which no lock depends on, is for recovery.
+// whether there was one, or one that was just aborted: recovery holds the locks of its tables as long as that takes it. What is left
+// of them, which no lock depends on, is for recovery.
 func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	now, last := c.now(), c.deadSought.Load()
 	if last != nil && now.Sub(*last) < abortDeadPause {
@@ -220,7 +227,10 @@ func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	found := false
 	for _, entry := range entries {
 		touches := slices.ContainsFunc(entry.Participants, func(p txlog.Participant) bool { return slices.Contains(pointers, p.Pointer) })
-		if !touches || entry.State != registry.StatePending || !c.recovery.Due(entry) {
+		switch {
+		case !touches || !c.recovery.Due(entry) || entry.State == registry.StateCommitted:
+			continue
+		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= recoverLockPatience: // only its files are left to do
 			continue
 		}
 		if _, err := c.transactions.Abort(ctx, entry); err != nil {

@@ -1,0 +1,103 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/locks"
+	"moorage/registry"
+)
+
+// isAbort tells whether batch aborts a transaction.
+func isAbort(batch registry.Batch) bool {
+	return len(batch.Writes) == 1 && batch.Writes[0].Key.Table == registry.TableTransaction && batch.Writes[0].State == registry.StateAborted
+}
+
+// changeBoth is an attempt of a transaction with a key, over the tables t and u.
+func changeBoth(t *testing.T, ctx context.Context, c *Catalog) error {
+	_, err := c.Once(ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+		return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
+	})
+	return err
+}
+
+// A transaction died with its server; its retry meets the recovery of it, which has the locks of its tables, and must not be refused for that.
+func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
+	t.Parallel()
+	for _, aborted := range []bool{false, true} { // tells whether another node's recovery was first
+		t.Run(fmt.Sprintf("aborted %t", aborted), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f, store, _, _ := newHeldFixture(t, isAbort)
+				f.create("u")
+				retrying := f.other(store.Store)
+				left := f.abandon("t")
+				if aborted {
+					_, err := retrying.transactions.Abort(f.ctx, left)
+					must(t, err)
+				}
+				recovered := make(chan error, 1)
+				go func() { recovered <- f.resolveTransaction(f.ctx, left) }()
+				<-store.held
+				retried := make(chan error, 1)
+				go func() { retried <- changeBoth(t, f.ctx, retrying) }()
+				time.Sleep(twinWaitMax - time.Second)
+				if len(retried) > 0 {
+					t.Error("the retry did not wait")
+				}
+				close(store.release)
+				must(t, <-recovered)
+				must(t, <-retried)
+				f.wantProperty("t", "mine", "yes")
+				f.wantProperty("u", "mine", "yes")
+				f.wantNoTransactions()
+				f.wantClean()
+			})
+		})
+	}
+}
+
+// What a dead transaction has left long after it was aborted are files, which hold no locks: a table that is held then is another operation's.
+func TestTransactionBesideLeftFiles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		u := f.create("u")
+		f.create("t")
+		_, err := f.transactions.Abort(f.ctx, f.abandon("t"))
+		must(t, err)
+		f.clock.Advance(recoverLockPatience)
+		hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{u.pointer}}), locks.Options{})
+		must(t, err)
+		defer hold.Release()
+		began := time.Now()
+		wantKind(t, changeBoth(t, f.ctx, f.Catalog), moorage.KindCommitFailed)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("it waited %s", waited)
+		}
+	})
+}
+
+// A client goes while its transaction waits for a table that another operation holds. It is refused nothing: what it sends again happens.
+func TestGoneClientOfWaitingTransaction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *Config) { c.Now, c.TransactionLockWait = time.Now, TransactionLockWaitMax })
+		f.create("t")
+		u := f.create("u")
+		hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{u.pointer}}), locks.Options{})
+		must(t, err)
+		defer hold.Release()
+		gone, cancel := context.WithTimeout(f.ctx, TransactionLockWaitMax/2)
+		defer cancel()
+		wantKind(t, changeBoth(t, gone, f.Catalog), moorage.KindUnavailable)
+		hold.Release()
+		must(t, changeBoth(t, f.ctx, f.Catalog))
+		f.wantProperty("t", "mine", "yes")
+		f.wantProperty("u", "mine", "yes")
+	})
+}
