@@ -173,7 +173,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		defer cancel()
 	}
 	until := c.now().Add(c.transactionWait)
-	recovered := false // tells whether recovery may have locks of the tables
+	sought, recovering := false, false // whether dead transactions were looked for, and recovery may have locks of the tables
 	for attempt := 0; ; attempt++ {
 		hold, err := c.locks.Acquire(ctx, request, locks.Options{NonBlocking: true})
 		held, conflict := errors.AsType[*locks.ConflictError](err)
@@ -182,17 +182,20 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 			return hold, nil
 		case !conflict:
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
-		case attempt == 0 && c.abortDead(ctx, scope.pointers):
-			recovered = true
-			continue
 		}
-		met := held.Blocked.Path == mine
+		own := held.Blocked.Path == mine
+		if !own && !sought {
+			sought, recovering = true, c.abortDead(ctx, scope.pointers)
+			if recovering {
+				continue
+			}
+		}
 		switch {
-		case (met || recovered && work != nil) && c.pause(twin, attempt+4) == nil:
-		case !met && c.now().Before(until) && c.pause(ctx, attempt+4) == nil:
+		case (own || recovering && work != nil) && c.pause(twin, attempt+4) == nil:
+		case !own && c.now().Before(until) && c.pause(ctx, attempt+4) == nil:
 		case work != nil && ctx.Err() != nil: // nobody waits for a refusal, which would end the other attempt
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
-		case met:
+		case own:
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another attempt of this request took too long; nothing was changed, try again with another Idempotency-Key")
 		default:
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another operation holds %s; nothing was changed, try again", t.heldTable(held.Blocked.Path))

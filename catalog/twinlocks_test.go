@@ -61,6 +61,34 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 	}
 }
 
+// A retry waits until its own dead attempt is passed over. Recovery of an earlier transaction over the same tables, which waited for the
+// same, is faster.
+func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store, _, _ := newHeldFixture(t, isAbort)
+		f.create("u")
+		retrying := f.other(store.Store)
+		meeting := locks.Warehouse(testWarehouse).Attempt(retrying.newKeyed(f.ctx, keyOf("a")).key.ID)
+		own, err := f.locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{meeting}}, locks.Options{})
+		must(t, err)
+		retried := make(chan error, 1)
+		go func() { retried <- changeBoth(t, f.ctx, retrying) }()
+		synctest.Wait()
+		left := f.abandon("t")
+		recovered := make(chan error, 1)
+		go func() { recovered <- f.resolveTransaction(f.ctx, left) }()
+		<-store.held
+		own.Release()
+		time.Sleep(time.Second)
+		close(store.release)
+		must(t, <-recovered)
+		must(t, <-retried)
+		f.wantProperty("t", "mine", "yes")
+		f.wantProperty("u", "mine", "yes")
+	})
+}
+
 // What a dead transaction has left long after it was aborted are files, which hold no locks: a table that is held then is another operation's.
 func TestTransactionBesideLeftFiles(t *testing.T) {
 	t.Parallel()
