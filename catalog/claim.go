@@ -149,8 +149,8 @@ func (c *Catalog) takenBeneath(ctx context.Context, location registry.Key, who c
 }
 
 // planKept plans that who goes on to hold, or gets back, the locations that it claimed before; *errTaken if one
-// cannot be had.
-func (c *Catalog) planKept(ctx context.Context, planned *claim, locations []string, who claimant) error {
+// cannot be had, KindBadRequest if one that is to be claimed anew is outside the warehouse's roots.
+func (c *Catalog) planKept(ctx context.Context, planned *claim, roots, locations []string, who claimant) error {
 	for _, location := range locations {
 		if location == planned.normalised {
 			continue
@@ -160,11 +160,39 @@ func (c *Catalog) planKept(ctx context.Context, planned *claim, locations []stri
 			return &errTaken{location, withinOwn} // it was given up, and lies above the one that is planned
 		}
 		records, err := c.get(ctx, key)
+		switch {
+		case err != nil:
+		case records[0].Exists(): // and with it the folders above
+			err = c.planOwner(ctx, planned, key, records[0], who)
+		default:
+			err = c.planAnew(ctx, planned, roots, location, who)
+		}
 		if err != nil {
 			return err
 		}
-		if err := c.planOwner(ctx, planned, key, records[0], who); err != nil {
-			return err
+	}
+	return nil
+}
+
+// planAnew plans the claim of one more location. Whoever had it, while who was dropped, has given it up, after which the records of the
+// folders above may be gone as well.
+func (c *Catalog) planAnew(ctx context.Context, planned *claim, roots []string, location string, who claimant) error {
+	more, err := c.planClaim(ctx, roots, location, who)
+	if err != nil {
+		return err
+	}
+	for _, condition := range more.conditions {
+		if !slices.Contains(planned.conditions, condition) {
+			planned.conditions = append(planned.conditions, condition)
+		}
+	}
+	for _, p := range more.puts {
+		i := slices.IndexFunc(planned.puts, func(other put) bool { return other.key == p.key })
+		switch {
+		case i < 0:
+			planned.puts = append(planned.puts, p)
+		case planned.puts[i].state != p.state: // the one that is planned is a folder above it
+			return &errTaken{location, aroundOwn}
 		}
 	}
 	return nil

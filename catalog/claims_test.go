@@ -20,7 +20,7 @@ func (f *fixture) createAt(name, location string) *Table {
 }
 
 // moveTo returns a commit that moves a table.
-func moveTo(t *testing.T, location string) CommitRequest {
+func moveTo(t testing.TB, location string) CommitRequest {
 	t.Helper()
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
 }

@@ -254,9 +254,10 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 // before. One of them may have passed to another one while this one was dropped; then it cannot come back,
 // because each would take the other's files for its own.
 func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claimant) (claim, error) {
-	planned, err := c.planClaim(ctx, c.roots(r.chain.warehouse), r.document.Location(), who)
+	roots := c.roots(r.chain.warehouse)
+	planned, err := c.planClaim(ctx, roots, r.document.Location(), who)
 	if err == nil {
-		err = c.planKept(ctx, &planned, kept, who)
+		err = c.planKept(ctx, &planned, roots, kept, who)
 	}
 	if taken := (*errTaken)(nil); errors.As(err, &taken) && taken.own == takenByAnother && r.holder.State == registry.StateDropped {
 		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.noun), taken.at)

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// dropMoved leaves a dropped table that lived at each of locations, the last of which is in its last version. The claim of the first has
+// passed on and ended since, and with it the records of the folders above, in which nobody lives.
+func (f *fixture) dropMoved(locations ...string) (last *Table) {
+	f.t.Helper()
+	last = f.createAt("t", locations[0])
+	for _, location := range locations[1:] {
+		moved, err := f.Commit(f.ctx, ident("t"), moveTo(f.t, location))
+		must(f.t, err)
+		last = moved
+	}
+	must(f.t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+	f.createAt("between", locations[0])
+	_, err := f.UnregisterTable(f.ctx, ident("between"))
+	must(f.t, err)
+	for range strings.Count(locations[0], "/") {
+		must(f.t, f.sweepFolders(f.ctx))
+	}
+	return last
+}
+
+// A table that comes back has all that it claimed to itself again, be it that another one had some of it meanwhile: nobody gets
+// a folder above.
+func TestClaimsComeBackWithTheirFolders(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first, second string
+		taken         []string // by the table that is back
+	}{
+		"apart":              {"file:///wh/a/b/old", "file:///wh/new", []string{"file:///wh/a", "file:///wh/a/b", "file:///wh/a/b/old", "file:///wh/a/b/old/in"}},
+		"in the same folder": {"file:///wh/a/old", "file:///wh/a/new", []string{"file:///wh/a", "file:///wh/a/old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			last := f.dropMoved(row.first, row.second)
+			_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+			must(t, err)
+			for _, location := range row.taken {
+				_, err := f.CreateTable(f.ctx, ident("other"), CreateTableRequest{Schema: []byte(testSchema), Location: location})
+				wantKind(t, err, moorage.KindBadRequest)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// A file of a dropped table that names a location around one where the table lived, and that nobody has by now, is refused.
+func TestRegisterAroundWhereTheTableLived(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	last := f.dropMoved("file:///wh/a/old", "file:///wh/new")
+	const around = "file:///wh/around.metadata.json"
+	body := strings.Replace(string(last.Document.Raw()), `"file:///wh/new"`, `"file:///wh/a"`, 1)
+	must(t, f.files.Create(f.ctx, around, []byte(body)))
+	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: around})
+	wantKind(t, err, moorage.KindBadRequest)
+	if !strings.Contains(moorage.MessageOf(err), "contains one where the table or view lives, or lived, itself: file:///wh/a") {
+		t.Errorf("refused with %v", err)
+	}
+	_, err = f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+	must(t, err)
+	if got := f.folder("file:///wh/a"); got.State != registry.StateBelow {
+		t.Errorf("the folder is %s", got.State)
+	}
+	f.wantClean()
+}
