@@ -301,10 +301,19 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
 	}
 	outcome, err = c.answerAgain(ctx, value.Outcome)
-	if err != nil && value.Outcome.Failure == nil && !moorage.KindOf(err).Final() {
+	if err != nil && value.Outcome.Failure == nil && !isGone(err) {
 		err = c.untold(ctx, work, err) // it happened
 	}
 	return outcome, true, err
+}
+
+// isGone tells whether err, with which a success could not be answered again, says that nothing is left of what it was about.
+func isGone(err error) bool {
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNotFound:
+		return true
+	}
+	return false
 }
 
 // answerAgain returns what stored says that a mutation was answered.
