@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,29 +84,47 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	}
 }
 
-// A version that falls out of the metadata log, and that somebody registers before its file is deleted, keeps it.
+// A version that falls out of the metadata log, and that somebody registers before its file is deleted, however it is spelled, keeps it; one that
+// is registered then keeps what it logs.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	t.Parallel()
-	f, losing := newLosingFixture(t)
-	oldest := f.create("t")
-	trim := commitRequest(t, `[]`, `[{"action":"set-properties","updates":{"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"}}]`)
-	if _, err := f.Commit(f.ctx, ident("t"), trim); err != nil {
-		t.Fatal(err)
+	for name, choose := range map[string]func(oldest, last *Table) string{
+		"the oldest": func(oldest, _ *Table) string { return oldest.MetadataLocation },
+		"the oldest, spelled otherwise": func(oldest, _ *Table) string {
+			return strings.Replace(oldest.MetadataLocation, "file:///", "file:/", 1)
+		},
+		"one that logs the others": func(_, last *Table) string { return last.MetadataLocation },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, losing := newLosingFixture(t)
+			oldest, last := f.create("t"), (*Table)(nil)
+			for i := range 2 {
+				var err error
+				last, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(i)))
+				must(t, err)
+			}
+			node := f.other(losing.Store)
+			location := choose(oldest, last)
+			losing.lose(OpCommit, false, func() {
+				if _, err := node.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location, Overwrite: true}); err != nil {
+					t.Error(err)
+				}
+			})
+			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+			must(t, err)
+			now, err := f.other(losing.Store).LoadTable(f.ctx, ident("t"))
+			if err != nil || now.MetadataLocation != location {
+				t.Fatalf("the table is %+v (%v), want it at %s", now, err, location)
+			}
+			for _, entry := range now.Document.MetadataLog() {
+				if len(f.present([]string{entry.MetadataLocation})) == 0 {
+					t.Errorf("%s, which is in the log, was deleted", entry.MetadataLocation)
+				}
+			}
+			f.wantClean()
+		})
 	}
-	node := f.other(losing.Store)
-	losing.lose(OpCommit, false, func() {
-		request := RegisterRequest{MetadataLocation: oldest.MetadataLocation, Overwrite: true}
-		if _, err := node.RegisterTable(f.ctx, ident("t"), request); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
-		t.Error(err)
-	}
-	f.wantClean()
 }
 
 // A table that is renamed to itself and dropped meanwhile is missing, whatever was seen of it.

@@ -27,8 +27,8 @@ func trimmedBy(table *resolved, base document, next metadataFile) trimmed {
 	return trimmed{table, files}
 }
 
-// deleteTrimmed deletes the files of all, with one read of the pointers, because somebody may have registered one of the files
-// since, and one call of each storage. A failure leaves files that nothing names.
+// deleteTrimmed deletes the files of all, with one read of the pointers, because somebody may have registered one of the files, or one
+// that logs them, since, and one call of each storage. A failure leaves files that nothing names.
 func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 	all = slices.DeleteFunc(all, func(t trimmed) bool { return len(t.files) == 0 })
 	if len(all) == 0 {
@@ -45,8 +45,12 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 	}
 	files := make(map[storage.Store][]string)
 	for i, t := range all {
-		if now[i] != nil && !slices.Contains(t.files, now[i].pointer.MetadataLocation) {
-			files[t.table.storage] = append(files[t.table.storage], t.files...)
+		unnamed, err := c.unnamed(ctx, t, now[i])
+		if err != nil {
+			c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "ident", t.table.pointer.Identifier(), "error", err)
+		}
+		if len(unnamed) > 0 {
+			files[t.table.storage] = append(files[t.table.storage], unnamed...)
 		}
 	}
 	for store, locations := range files {
@@ -54,6 +58,34 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 			c.log.WarnContext(ctx, "could not delete old metadata files", "files", len(locations), "error", err)
 		}
 	}
+}
+
+// unnamed returns those files of t that the table's present version, which now names, neither is nor logs, however it spells them; none
+// of a table that is not live, because who takes it back may do so with any of them. As long as the version is that which trimmed them these are all.
+func (c *Catalog) unnamed(ctx context.Context, t trimmed, now *resolved) ([]string, error) {
+	switch now {
+	case nil:
+		return nil, nil
+	case t.table:
+		return t.files, nil
+	}
+	present, err := c.document(ctx, placeOfDocument(now.pointer, now.storage))
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{normalised(now.pointer.MetadataLocation): true}
+	for _, entry := range present.(*metadata.Document).MetadataLog() {
+		names[normalised(entry.MetadataLocation)] = true
+	}
+	return slices.DeleteFunc(t.files, func(file string) bool { return names[normalised(file)] }), nil
+}
+
+// normalised returns the one spelling of a location, or what is none as it is.
+func normalised(location string) string {
+	if spelled, err := storage.Normalise(location); err == nil {
+		return spelled
+	}
+	return location
 }
 
 // trims tells whether a table wants metadata files to be deleted that fall out of its metadata log.

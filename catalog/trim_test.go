@@ -143,3 +143,39 @@ func TestDeleteAfterTransaction(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// A commit whose answer was lost, or on top of which another node has committed since, deletes what fell out of the log all the same. If it cannot
+// be told what the table is by then, nothing is deleted.
+func TestDeleteAfterOvertakenCommit(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		meanwhile func(f *fixture, node *Catalog)
+		kept      int // of three versions before
+	}{
+		"its answer was lost": {func(*fixture, *Catalog) {}, 1},
+		"overtaken": {func(f *fixture, node *Catalog) {
+			_, err := node.Commit(f.ctx, ident("t"), setProperty(f.t, "other", "1"))
+			must(f.t, err)
+		}, 0},
+		"dropped": {func(f *fixture, node *Catalog) { must(f.t, node.DropTable(f.ctx, ident("t"), DropOptions{})) }, 3},
+		"overtaken by what is missing": {func(f *fixture, node *Catalog) {
+			table, err := node.Commit(f.ctx, ident("t"), setProperty(f.t, "write.metadata.delete-after-commit.enabled", "false"))
+			must(f.t, err)
+			must(f.t, f.files.Delete(f.ctx, table.MetadataLocation))
+		}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, losing := newLosingFixture(t)
+			f.create("t")
+			locations := f.metadataFiles("t", 3)
+			node := f.other(losing.Store)
+			losing.lose(OpCommit, false, func() { row.meanwhile(f, node) })
+			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+			must(t, err)
+			if got, want := f.present(locations), locations[3-row.kept:]; !slices.Equal(got, want) {
+				t.Errorf("there are %q, want %q", got, want)
+			}
+		})
+	}
+}
