@@ -186,10 +186,12 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
 	for _, file := range others {
-		group.Go(func() error { return o.wrote(file, file.write(ctx)) })
+		group.Go(func() error { return o.wrote(file, safely(ctx, file.write)) })
 	}
 	for batcher, files := range together {
-		group.Go(func() error { return o.writeTogether(ctx, batcher, files) })
+		group.Go(func() error {
+			return safely(ctx, func(ctx context.Context) error { return o.writeTogether(ctx, batcher, files) })
+		})
 	}
 	return group.Wait()
 }
@@ -201,7 +203,7 @@ func inOneStore(files []metadataFile) bool {
 
 // writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []metadataFile) error {
-	bodies, err := contents(files)
+	bodies, err := contents(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -215,7 +217,7 @@ func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher
 }
 
 // contents returns files as they are to be stored.
-func contents(files []metadataFile) ([]storage.File, error) {
+func contents(ctx context.Context, files []metadataFile) ([]storage.File, error) {
 	bodies := make([]storage.File, len(files))
 	fill := func(i int) (err error) {
 		bodies[i].Location = files[i].location
@@ -226,7 +228,7 @@ func contents(files []metadataFile) ([]storage.File, error) {
 		var group errgroup.Group
 		group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
 		for i := range files {
-			group.Go(func() error { return fill(i) })
+			group.Go(func() error { return safely(ctx, func(context.Context) error { return fill(i) }) })
 		}
 		return bodies, group.Wait()
 	}

@@ -240,7 +240,8 @@ func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 }
 
 // safely calls do in a goroutine of a request: a panic ends neither the process nor what the request has to clean up, and is told,
-// with its place, in the log, as one of the request's own goroutine is.
+// with its place, in the log, as one of the request's own goroutine is. It is an error to who waits for the goroutine: a group takes one
+// that panicked for done, and the request would go on in the moment until the process ends.
 func safely(ctx context.Context, do func(context.Context) error) error {
 	err := worker.Safely(ctx, do)
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
