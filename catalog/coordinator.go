@@ -314,13 +314,20 @@ func (o *coordinator) abandon(ctx context.Context) {
 	}
 }
 
-// end deletes the files that the record names and no pointer does, then the record. What fails of it is left to recovery.
+// end deletes the files that the record names and no pointer does, then the record, unless the transaction was taken from the coordinator. What
+// fails of it is left to recovery.
 func (o *coordinator) end(ctx context.Context) {
 	ctx, cancel := detached(ctx, settleTimeout)
 	defer cancel()
-	left := o.record
-	left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool { return slices.Contains(o.foreign, file) })
-	err := o.deleteSurplus(ctx, left.Transaction)
+	taken, err := o.isTaken(ctx)
+	if taken {
+		return
+	}
+	if err == nil {
+		left := o.record
+		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool { return slices.Contains(o.foreign, file) })
+		err = o.deleteSurplus(ctx, left.Transaction)
+	}
 	if err == nil {
 		err = o.transactions.Finish(ctx, o.record)
 	}
@@ -328,4 +335,14 @@ func (o *coordinator) end(ctx context.Context) {
 		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will", "commit", o.record.ID, "error", err)
 		o.recovery.Kick()
 	}
+}
+
+// isTaken tells whether the files are not the coordinator's to delete any more: an operator had the transaction forgotten (see disown), and may have
+// registered one, or it came true and others have done what was left. One that they ended before it came true may have written files since.
+func (o *coordinator) isTaken(ctx context.Context) (bool, error) {
+	records, err := o.get(ctx, registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID))
+	if err != nil || records[0].Exists() {
+		return false, err
+	}
+	return o.applied || records[1].State == registry.StateVoid, nil
 }

@@ -206,8 +206,11 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 			t.Error(err)
 		}
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
-		time.Sleep(droppingStale + time.Second) // whoever left something half done is dead now
+		time.Sleep(max(droppingStale, transactionDeadline) + time.Second) // whoever left something half done is dead now
 		f.putBackAll(f.Catalog, nil)
+		if err := f.recovery.RunOnce(f.ctx); err != nil {
+			t.Error(err)
+		}
 		f.wantClean()
 		f.wantOnlyNamedFiles(files)
 	})

@@ -357,6 +357,9 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 		c.recovery.Kick()
 		return aborted, nil
 	}
+	if err := c.disown(ctx, fenced); err != nil {
+		return Aborted{}, err
+	}
 	if err := c.transactions.Finish(ctx, fenced); err != nil {
 		return Aborted{}, logError(op, err)
 	}
@@ -366,6 +369,9 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 
 // forgetUnreadable removes the record of a transaction that cannot be read; errAgain if it has changed meanwhile.
 func (c *Catalog) forgetUnreadable(ctx context.Context, entry txlog.Entry) (Aborted, error) {
+	if err := c.disown(ctx, entry); err != nil {
+		return Aborted{}, err
+	}
 	err := c.transactions.Forget(ctx, entry)
 	if _, failed := registry.FailedCondition(err); failed {
 		return Aborted{}, errAgain
@@ -374,6 +380,20 @@ func (c *Catalog) forgetUnreadable(ctx context.Context, entry txlog.Entry) (Abor
 		return Aborted{}, logError("catalog.forgetUnreadable", err)
 	}
 	return Aborted{Kind: UnfinishedKindTransaction, Was: entry.State.String(), Forgotten: true, Left: []string{}, Unreadable: true}, nil
+}
+
+// disown sees to it that a coordinator which wakes up after entry is forgotten leaves the files alone, which are left to the operator: the change
+// of the transaction, if it has not come true, is written as VOID. errAgain if it comes true just then.
+func (c *Catalog) disown(ctx context.Context, entry txlog.Entry) error {
+	ident := moorage.Identifier{Warehouse: entry.Warehouse}
+	_, _, err := c.lookOrFence(ctx, registry.Change{ID: entry.ID, Operation: string(OpTransaction), Ident: ident})
+	if _, failed := registry.FailedCondition(err); failed {
+		return errAgain
+	}
+	if err != nil {
+		return logError("catalog.disown", err)
+	}
+	return nil
 }
 
 // RecoveryStats returns what the recovery of this process has seen and done.
