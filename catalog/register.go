@@ -159,7 +159,8 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 	if err != nil {
 		return err
 	}
-	location := r.location
+	location, place := r.location, normalised(r.location)
+	named := func(file string) bool { return normalised(file) == place } // however it is spelled
 	var unreadable error
 	for entry, err := range c.transactions.All(ctx) {
 		switch {
@@ -168,7 +169,7 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
 			unreadable = unreadableTransaction(entry, location)
-		case slices.Contains(entry.Surplus(), location):
+		case slices.ContainsFunc(entry.Surplus(), named):
 			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
 		}
 	}

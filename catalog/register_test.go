@@ -162,7 +162,7 @@ func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]regist
 	return records, err
 }
 
-// A metadata file that a transaction under way has written cannot be registered: it will be deleted if that does not come true.
+// A metadata file that a transaction under way has written cannot be registered, however it is spelled: it will be deleted if that does not come true.
 func TestRegisterFileOfTransaction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -178,8 +178,11 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: gone.MetadataLocation})
-	wantKind(t, err, moorage.KindBadRequest)
+	for _, spelled := range []string{"file:///", "file:/", "/", "file://localhost/"} {
+		location := strings.Replace(gone.MetadataLocation, "file:///", spelled, 1)
+		_, err = f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: location})
+		wantKind(t, err, moorage.KindBadRequest)
+	}
 	if err := f.transactions.Finish(f.ctx, entry); err != nil {
 		t.Fatal(err)
 	}
