@@ -80,8 +80,10 @@ func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Con
 	}
 	outcome, err := mutate(context.WithValue(ctx, keyedContext{}, work))
 	switch {
-	case err == nil && (work.applied || outcome.staged()):
+	case err == nil && work.applied:
 		return outcome, nil
+	case err == nil && outcome.staged():
+		return c.unlessAnswered(ctx, work, outcome)
 	case err == nil:
 		return c.conclude(ctx, work, outcome, nil)
 	case moorage.KindOf(err).Final():
@@ -212,6 +214,18 @@ func replayableUntil(ctx context.Context, kept time.Time) time.Time {
 		return work.value.Expires
 	}
 	return kept
+}
+
+// unlessAnswered returns outcome, which is stored nowhere, or what became of an earlier attempt, if there was one.
+func (c *Catalog) unlessAnswered(ctx context.Context, work *keyed, outcome Outcome) (Outcome, error) {
+	earlier, found, err := c.lookUp(ctx, work)
+	switch {
+	case found:
+		return earlier, err
+	case err != nil:
+		return Outcome{}, c.untold(ctx, work, err)
+	}
+	return outcome, nil
 }
 
 // conclude stores how work ended, which changed nothing, and returns that; or what became of an earlier attempt, if there

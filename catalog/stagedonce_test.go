@@ -1,0 +1,36 @@
+package catalog
+
+import (
+	"context"
+	"testing"
+
+	"moorage"
+)
+
+// A staged create, which stores no outcome, is answered by that which its key has all the same: of another request, or of a refusal of its own.
+func TestStagedCreateOfAnsweredKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	stage := func(key Key) error {
+		outcome, err := f.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
+			table, err := f.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			return Outcome{Table: table}, err
+		})
+		if err == nil && !outcome.staged() {
+			t.Errorf("answered %+v, want a staged table", outcome)
+		}
+		return err
+	}
+	wantKind(t, stage(keyOf("a")), moorage.KindAlreadyExists)
+	must(t, f.RenameTable(f.ctx, ident("t"), ident("u")))
+	wantKind(t, stage(keyOf("a")), moorage.KindAlreadyExists)
+	other := keyOf("a")
+	other.Path += "/other"
+	wantKind(t, stage(other), moorage.KindUnprocessable)
+	other.ID += "-other"
+	for range 2 {
+		must(t, stage(other))
+	}
+	f.wantClean()
+}
