@@ -90,6 +90,9 @@ func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, do
 	} else {
 		location = storage.Join(document.Location(), "metadata", name)
 	}
+	if len(location) > storage.LocationBytesMax { // before a transaction records it
+		return metadataFile{}, moorage.Errorf(moorage.KindBadRequest, "Location of a metadata file has %d bytes, at most %d are allowed", len(location), storage.LocationBytesMax)
+	}
 	return metadataFile{pointer, location, document, store}, nil
 }
 
