@@ -151,3 +151,33 @@ func (reading) Stat(context.Context, string) (storage.Info, error) {
 	return storage.Info{}, fmt.Errorf("not asked")
 }
 func (reading) Delete(context.Context, ...string) error { return fmt.Errorf("read-only") }
+
+// Metadata files are compressed if the property says gzip, in any letter case; a codec that is not known is kept, and compresses nothing.
+func TestCompressionCodec(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	for _, tt := range []struct {
+		codec    string
+		compress bool
+	}{{"gzip", true}, {"none", false}, {"GZIP", true}, {"zstd", false}, {"", false}} {
+		if err := f.transact(on("t", setProperty(t, propMetadataCodec, tt.codec))); err != nil {
+			t.Fatalf("%q: %v", tt.codec, err)
+		}
+		table, err := f.LoadTable(f.ctx, ident("t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := strings.HasSuffix(table.MetadataLocation, ".gz.metadata.json")
+		if is := bytes.HasPrefix(content, []byte("\x1f\x8b")); is != tt.compress || named != tt.compress {
+			t.Errorf("%q: compressed %t, in %s", tt.codec, is, table.MetadataLocation)
+		}
+		if kept, _ := table.Document.Property(propMetadataCodec); kept != tt.codec {
+			t.Errorf("%q: kept as %q", tt.codec, kept)
+		}
+	}
+}
