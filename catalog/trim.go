@@ -43,19 +43,28 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 		c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "error", err)
 		return
 	}
-	files := make(map[storage.Store][]string)
+	type place struct {
+		store storage.Store
+		files []string
+	}
+	places := make(map[string]*place) // by placeKey: a Store need not be comparable
 	for i, t := range all {
 		unnamed, err := c.unnamed(ctx, t, now[i])
 		if err != nil {
 			c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "ident", t.table.pointer.Identifier(), "error", err)
 		}
-		if len(unnamed) > 0 {
-			files[t.table.storage] = append(files[t.table.storage], unnamed...)
+		if len(unnamed) == 0 {
+			continue
 		}
+		key := placeKey(t.table.place)
+		if places[key] == nil {
+			places[key] = &place{store: t.table.storage}
+		}
+		places[key].files = append(places[key].files, unnamed...)
 	}
-	for store, locations := range files {
-		if err := store.Delete(ctx, locations...); err != nil {
-			c.log.WarnContext(ctx, "could not delete old metadata files", "files", len(locations), "error", err)
+	for _, p := range places {
+		if err := p.store.Delete(ctx, p.files...); err != nil {
+			c.log.WarnContext(ctx, "could not delete old metadata files", "files", len(p.files), "error", err)
 		}
 	}
 }

@@ -122,6 +122,25 @@ func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	f.wantClean()
 }
 
+// Old metadata files are deleted of a warehouse in several kinds of storage too, whose Store cannot be compared.
+func TestDeleteAfterCommitInSchemes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *Config) {
+		wrapStorage(c, func(inner storage.Store) storage.Store { return storage.Schemes{storage.SchemeFile: inner} })
+	})
+	for _, name := range []string{"a", "b"} {
+		f.create(name)
+		_, err := f.Commit(f.ctx, ident(name), commitRequest(t, `[]`, trimming))
+		must(t, err)
+	}
+	ofA, ofB := f.metadataFiles("a", 3), f.metadataFiles("b", 3)
+	must(t, f.transact(on("a", setProperty(t, "m", "1")), on("b", setProperty(t, "m", "1"))))
+	if left, want := f.present(slices.Concat(ofA, ofB)), []string{ofA[2], ofB[2]}; !slices.Equal(left, want) {
+		t.Errorf("%q are left, want %q", left, want)
+	}
+	f.wantClean()
+}
+
 // A transaction deletes old metadata files of its tables as a commit does, each as the table wants it.
 func TestDeleteAfterTransaction(t *testing.T) {
 	t.Parallel()
