@@ -216,14 +216,12 @@ func replayableUntil(ctx context.Context, kept time.Time) time.Time {
 	return kept
 }
 
-// unlessAnswered returns outcome, which is stored nowhere, or what became of an earlier attempt, if there was one.
+// unlessAnswered returns outcome, that of a staged create, which is stored nowhere; or what became of an earlier attempt, if there was one. If
+// that cannot be looked for nothing has happened all the same: no attempt of a staged create changes anything.
 func (c *Catalog) unlessAnswered(ctx context.Context, work *keyed, outcome Outcome) (Outcome, error) {
 	earlier, found, err := c.lookUp(ctx, work)
-	switch {
-	case found:
+	if found || err != nil {
 		return earlier, err
-	case err != nil:
-		return Outcome{}, c.untold(ctx, work, err)
 	}
 	return outcome, nil
 }

@@ -10,7 +10,8 @@ import (
 // A staged create, which stores no outcome, is answered by that which its key has all the same: of another request, or of a refusal of its own.
 func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	store := new(blindStore)
+	f := newFixture(t, func(c *Config) { store.Store, c.Store = c.Store, store })
 	f.create("t")
 	stage := func(key Key) error {
 		outcome, err := f.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
@@ -32,5 +33,7 @@ func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	for range 2 {
 		must(t, stage(other))
 	}
+	store.blind.Store(true) // what became of the key cannot be read, but nothing can have
+	wantKind(t, stage(other), moorage.KindUnavailable)
 	f.wantClean()
 }

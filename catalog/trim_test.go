@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"moorage"
 	"moorage/storage"
+	"moorage/storage/storagetest"
 )
 
 // metadataFiles returns the locations of a table's last versions, the oldest first, one for each of n commits made
@@ -141,24 +143,43 @@ func TestDeleteAfterCommitInSchemes(t *testing.T) {
 	f.wantClean()
 }
 
-// A transaction deletes old metadata files of its tables as a commit does, each as the table wants it.
+// A transaction deletes old metadata files of its tables as a commit does, each as the table wants it, all with one call.
 func TestDeleteAfterTransaction(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
-	if _, err := f.Commit(f.ctx, ident("a"), commitRequest(t, `[]`, trimming)); err != nil {
-		t.Fatal(err)
+	var deletes atomic.Int64
+	f := newFixture(t, func(c *Config) {
+		wrapStorage(c, func(inner storage.Store) storage.Store {
+			return storagetest.Faulty(inner, func(_ int, method string) storagetest.Action {
+				if method == storagetest.MethodDelete {
+					deletes.Add(1)
+				}
+				return storagetest.Pass
+			})
+		})
+	})
+	var locations [][]string
+	var changes []TableChange
+	for _, table := range []struct {
+		name  string
+		trims bool
+	}{{"a", true}, {"b", false}, {"c", true}} {
+		f.create(table.name)
+		if table.trims {
+			_, err := f.Commit(f.ctx, ident(table.name), commitRequest(t, `[]`, trimming))
+			must(t, err)
+		}
+		locations = append(locations, f.metadataFiles(table.name, 2))
+		changes = append(changes, on(table.name, setProperty(t, "m", "1")))
 	}
-	ofA, ofB := f.metadataFiles("a", 2), f.metadataFiles("b", 2)
-	if err := f.transact(on("a", setProperty(t, "m", "1")), on("b", setProperty(t, "m", "1"))); err != nil {
-		t.Fatal(err)
+	deletes.Store(0)
+	must(t, f.transact(changes...))
+	if calls := deletes.Load(); calls != 1 {
+		t.Errorf("deleted with %d calls", calls)
 	}
-	if left := f.present(ofA); !slices.Equal(left, ofA[1:]) {
-		t.Errorf("of the table that trims %q are left, want %q", left, ofA[1:])
-	}
-	if left := f.present(ofB); !slices.Equal(left, ofB) {
-		t.Errorf("of the table that keeps all %q are left, want %q", left, ofB)
+	for i, want := range [][]string{locations[0][1:], locations[1], locations[2][1:]} {
+		if left := f.present(locations[i]); !slices.Equal(left, want) {
+			t.Errorf("of table %d %q are left, want %q", i, left, want)
+		}
 	}
 	f.wantClean()
 }
