@@ -22,6 +22,19 @@ type claim struct {
 	puts       []put
 }
 
+// claimsMax bounds how many locations one table or view keeps. All of them are given up in the one Apply that ends it, of which
+// registry.BatchItemsMax bounds the items, and each load reads the record that lists them.
+const claimsMax = 1000
+
+// withClaim returns the locations that a pointer has claimed, the one that it claims now as the last. KindBadRequest if that is one too many.
+func withClaim(claims []string, normalised string) ([]string, error) {
+	all := append(slices.DeleteFunc(slices.Clone(claims), func(kept string) bool { return kept == normalised }), normalised)
+	if len(all) > claimsMax && len(all) > len(claims) {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "A table or view keeps the locations that it had, at most %d: one more is not possible", claimsMax)
+	}
+	return all, nil
+}
+
 // claimant is who claims a location.
 type claimant struct {
 	pointer  registry.ID

@@ -184,3 +184,31 @@ func TestLocationTooLong(t *testing.T) {
 	wantKind(t, err, moorage.KindBadRequest)
 	f.wantClean()
 }
+
+// A table keeps the locations that it had, so many that the one Apply that ends it can give all of them up.
+func TestLocationsOfOneTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	at := func(n int) CommitRequest { return moveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
+	for n := 1; n < claimsMax; n++ {
+		_, err := f.Commit(f.ctx, ident("t"), at(n))
+		must(t, err)
+	}
+	_, err := f.Commit(f.ctx, ident("t"), at(claimsMax))
+	wantKind(t, err, moorage.KindBadRequest)
+	f.create("u")
+	wantKind(t, f.transact(TableChange{ident("t"), at(claimsMax)}, TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
+	last, err := f.Commit(f.ctx, ident("t"), at(1)) // where it was before
+	must(t, err)
+
+	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+	_, err = f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+	must(t, err)
+	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}))
+	must(t, f.purgeAll(f.ctx))
+	if stats := f.PurgeStats(); stats.Unfinished != 0 || stats.Failures != 0 {
+		t.Errorf("the purge did not end: %+v", stats)
+	}
+	f.wantClean()
+}

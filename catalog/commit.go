@@ -258,8 +258,9 @@ func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, 
 			return move{}, err
 		}
 		conditions, puts = append(conditions, moved.conditions...), moved.puts
-		pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
-			func(kept string) bool { return kept == moved.normalised }), moved.normalised)
+		if pointer.Claims, err = withClaim(pointer.Claims, moved.normalised); err != nil {
+			return move{}, err
+		}
 	}
 	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
 	return move{registry.Batch{Conditions: conditions, Writes: writes}, to}, err

@@ -301,8 +301,10 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.id(), r.document.UUID(), r.location
 	pointer.Since, pointer.Task, pointer.Storage = c.now(), registry.ID{}, nil
-	pointer.Claims = append(slices.DeleteFunc(slices.Clone(pointer.Claims),
-		func(kept string) bool { return kept == claimed.normalised }), claimed.normalised)
+	var err error
+	if pointer.Claims, err = withClaim(pointer.Claims, claimed.normalised); err != nil {
+		return registry.Batch{}, err
+	}
 	puts = append(puts,
 		put{registry.PointerKey(pointer.ID), registry.StateLive, pointer},
 		put{entryKey, r.kind.state, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
