@@ -153,12 +153,16 @@ type put struct {
 	value any
 }
 
+// encodePuts returns the writes of puts. A value that no store takes is KindTooLarge: only a client can make one so long.
 func encodePuts(puts ...put) ([]registry.Write, error) {
 	writes := make([]registry.Write, 0, len(puts))
 	for _, p := range puts {
 		value, err := registry.Encode(p.value)
 		if err != nil {
 			return nil, moorage.E("catalog.encode", p.key.String(), moorage.KindInternal, err)
+		}
+		if len(value) > registry.ValueBytesMax {
+			return nil, moorage.Errorf(moorage.KindTooLarge, "The %s record would have %d bytes, at most %d can be stored", p.key.Table, len(value), registry.ValueBytesMax)
 		}
 		writes = append(writes, registry.Put(p.key, p.state, value))
 	}

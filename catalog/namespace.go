@@ -13,8 +13,9 @@ import (
 // CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply.
 // It returns the properties as stored.
 //
-// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists,
-// KindUnavailable while a parent is being dropped. Durable when it returns.
+// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists, KindTooLarge for more properties than
+// a record can hold, KindUnavailable (also while a parent is being dropped), KindCommitUnknown. Durable when it returns.
+// Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
 	const op = "catalog.CreateNamespace"
 	stored := maps.Clone(properties)
@@ -188,7 +189,8 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 
 // DropNamespace removes a namespace in which there is nothing: no table, no view, no namespace.
 //
-// Errors: KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable if locks cannot be had.
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown. Durable when it returns.
+// Source: REST specification, dropNamespace.
 func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error {
 	const op = "catalog.DropNamespace"
 	if _, err := c.resolveNamespace(ctx, warehouse, ns); err != nil {
@@ -204,7 +206,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 
 // UpdateNamespaceProperties removes and sets properties in one step.
 //
-// Errors: KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set.
+// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set; KindTooLarge if there would be
+// more properties than a record can hold; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown. Durable when it
+// returns. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
 	const op = "catalog.UpdateNamespaceProperties"
 	for _, key := range asked.Removals {

@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"moorage"
@@ -174,4 +176,49 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	}
 	f.clock.Advance(droppingStale + 1)
 	wantClean(t, f.Catalog)
+}
+
+// What no record can hold is refused for what it asks for, with a key and without, and is no fault of the server.
+func TestNamespaceTooLarge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	half := strings.Repeat("x", registry.ValueBytesMax/2)
+	properties := map[string]string{"a": half, "b": half}
+	create := func(ctx context.Context) (Outcome, error) {
+		stored, err := f.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
+		return Outcome{Properties: stored}, err
+	}
+	_, err := create(f.ctx)
+	wantKind(t, err, moorage.KindTooLarge)
+	for range 2 {
+		_, err = f.Once(f.ctx, keyOf("create"), create)
+		wantKind(t, err, moorage.KindTooLarge)
+	}
+
+	delete(properties, "b")
+	_, err = create(f.ctx)
+	must(t, err)
+	update := func(updates map[string]string) error {
+		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, PropertiesChange{Updates: updates})
+		return err
+	}
+	wantKind(t, update(map[string]string{"b": half}), moorage.KindTooLarge)
+	must(t, update(map[string]string{"a": "", "b": half}))
+
+	// So is a success that changes nothing, if its outcome is too long to be stored.
+	missing := PropertiesChange{Removals: []string{half + "1", half + "2"}}
+	remove := func(ctx context.Context) (Outcome, error) {
+		result, err := f.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
+		return Outcome{Changed: &result}, err
+	}
+	key := keyOf("remove")
+	key.ID = "01926f3a-7b1c-7def-8123-456789abcde0"
+	for range 2 {
+		_, err = f.Once(f.ctx, key, remove)
+		wantKind(t, err, moorage.KindTooLarge)
+	}
+	if stored := len(f.outcomes()); stored != 2 {
+		t.Errorf("%d outcomes are stored, want 2", stored)
+	}
+	f.wantClean()
 }

@@ -235,7 +235,10 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
 	}
 	unanswered, write, err := work.put(answer)
-	if err != nil {
+	switch {
+	case refusal == nil && moorage.KindOf(err) == moorage.KindTooLarge: // the success had no effect, so it can be refused
+		return c.conclude(ctx, work, Outcome{}, err)
+	case err != nil:
 		return Outcome{}, err
 	}
 	ctx, looking, cancel := c.detachedLook(ctx)

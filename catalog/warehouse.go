@@ -13,8 +13,7 @@ import (
 // locations that the server's storage understands.
 //
 // Errors: KindBadRequest for a name or location that is not valid, and for one that cannot be reached now;
-// KindAlreadyExists.
-// Durable when it returns.
+// KindAlreadyExists; KindUnavailable; KindCommitUnknown. Durable when it returns.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	const op = "catalog.CreateWarehouse"
 	if err := moorage.ValidateName("warehouse name", spec.Name); err != nil {
@@ -112,7 +111,7 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 
 // DropWarehouse removes a warehouse that has no namespaces. Files are left alone.
 //
-// Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty.
+// Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown. Durable when it returns.
 func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	const op = "catalog.DropWarehouse"
 	if _, err := c.LoadWarehouse(ctx, name); err != nil {

@@ -16,7 +16,7 @@ const (
 	KeyBytesMax = 2560
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
-	// ValueBytesMax is the longest value; it lies above every bound on a request's body.
+	// ValueBytesMax is the longest value. Requests can ask for longer ones, which package catalog refuses.
 	ValueBytesMax = 64 << 20
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
