@@ -14,6 +14,13 @@
 // outcome of an Apply is unknown, that record tells it: if it is there the commit
 // happened, if not it is fenced, so that it no longer can.
 //
+// # Errors
+//
+// The comment of each verb names the kinds that are particular to it. Beside them any may fail with KindNoSuchWarehouse,
+// KindBadRequest for a name that is not valid, KindUnavailable (nothing was and nothing will be applied) and KindInternal (a record
+// cannot be read); one that changes something with KindCommitUnknown; and one that reads a metadata file with
+// KindTooManyRequests, if that is long and there is no room for it.
+//
 // # What it must not know
 //
 // HTTP, SQL, or the SDK of an object store.

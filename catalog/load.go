@@ -12,7 +12,7 @@ import (
 // loaded before, makes one read of the store.
 //
 // Errors: KindNoSuchTable, also if the namespace is missing; KindNotFound if the metadata
-// file is missing. Source: REST specification, loadTable.
+// file is missing, KindInternal if it cannot be read. Source: REST specification, loadTable.
 func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
 	_, loaded, err := c.load(ctx, aTable, ident)
 	return loaded.table(), moorage.Annotate("catalog.LoadTable", ident.String(), err)
@@ -41,10 +41,14 @@ func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (
 }
 
 // currentDocument returns the document that a pointer names. If its file is missing that is
-// an error only if the pointer, read again, still names it; else errAgain.
+// an error only if the pointer, read again, still names it; else errAgain. That it cannot be read is no fault of who asks for it.
 func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (document, error) {
 	document, err := c.document(ctx, placeOfDocument(found.pointer, found.storage))
-	if moorage.KindOf(err) != moorage.KindNotFound {
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound:
+	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge: // of a file that is registered
+		return nil, moorage.E("catalog.currentDocument", found.pointer.MetadataLocation, moorage.KindInternal, err)
+	default:
 		return document, err
 	}
 	now, readErr := c.readPointer(ctx, found)

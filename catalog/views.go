@@ -36,7 +36,7 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 // one read of the store.
 //
 // Errors: KindNoSuchView, also if the namespace is missing or there is a table of that name; KindNotFound if the
-// metadata file is missing. Source: REST specification, loadView.
+// metadata file is missing, KindInternal if it cannot be read. Source: REST specification, loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View, error) {
 	_, loaded, err := c.load(ctx, aView, ident)
 	return loaded.view(), moorage.Annotate("catalog.LoadView", ident.String(), err)

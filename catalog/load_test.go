@@ -1,0 +1,68 @@
+package catalog
+
+import (
+	"context"
+	"testing"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// A metadata file that a table or view names and that cannot be read is a fault of whoever damaged it, or of who configured the
+// server, and none of the client's: the answer is no refusal, and nothing of it is stored with a key.
+func TestMetadataFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const elsewhere = "file:///elsewhere/t"
+	f := newFixture(t, func(c *Config) { c.AllowedLocations = []string{"file:///elsewhere"} })
+	table, view := f.createAt("t", elsewhere), f.createView("v")
+	f.create("u")
+	files := map[string][]byte{table.MetadataLocation: nil, view.MetadataLocation: nil}
+	for location := range files {
+		body, err := storage.ReadAll(f.ctx, f.files, location, metadataBytesMax)
+		must(t, err)
+		files[location] = body
+	}
+	all := func(change func(c *Config)) map[string]func(context.Context) error {
+		config := f.config
+		change(&config)
+		node, err := New(config) // which has read none of them
+		must(t, err)
+		return map[string]func(context.Context) error{
+			"load":      func(ctx context.Context) error { _, err := node.LoadTable(ctx, ident("t")); return err },
+			"load view": func(ctx context.Context) error { _, err := node.LoadView(ctx, ident("v")); return err },
+			"commit": func(ctx context.Context) error {
+				_, err := node.Commit(ctx, ident("t"), setProperty(t, "a", "b"))
+				return err
+			},
+			"transaction": func(ctx context.Context) error {
+				return node.CommitTransaction(ctx, testWarehouse, []TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
+			},
+			"unregister": func(ctx context.Context) error { _, err := node.UnregisterTable(ctx, ident("t")); return err },
+		}
+	}
+	keyed := func(do func(context.Context) error) error {
+		_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return Outcome{}, do(ctx) })
+		return err
+	}
+
+	for name, body := range map[string]string{"no JSON": "{", "not all that there must be": "{}", "another version": `{"format-version":9}`} {
+		for location := range files {
+			f.rewrite(location, []byte(body))
+		}
+		for operation, do := range all(func(*Config) {}) {
+			t.Log(name, operation)
+			wantKind(t, keyed(do), moorage.KindInternal)
+		}
+	}
+	for location, body := range files {
+		f.rewrite(location, body)
+	}
+	outside := all(func(c *Config) { c.AllowedLocations = nil })
+	delete(outside, "load view")
+	for operation, do := range outside {
+		t.Log("outside", operation)
+		wantKind(t, keyed(do), moorage.KindInternal)
+	}
+	must(t, keyed(all(func(*Config) {})["commit"]))
+	f.wantClean()
+}
