@@ -37,9 +37,10 @@ func (c *Catalog) apply(ctx context.Context, change registry.Change, batch regis
 	return c.applyAnswering(ctx, change, batch, Outcome{})
 }
 
-// applyStep is the only way in which this package changes warehouses, namespaces, entries and pointers, and what
-// belongs to them; only fences, notes in tasks, outcomes without an effect and the end of what is old go to the store without
-// a change of their own. It applies batch as the commit change.ID and returns
+// applyStep is the only way in which a Catalog changes warehouses, namespaces, entries and pointers. Without a change of their own
+// go to the store: fences, notes in tasks and the removal of those that belong to no table, marks and ends of empty folders, outcomes without
+// an effect, and the end of what is old; and all of CallOffDeletions, in a store that no Catalog uses yet. It applies batch as the commit
+// change.ID and returns
 //
 //   - nil: it happened;
 //   - a *registry.FailedError: it did not, because of this condition;

@@ -16,8 +16,8 @@ const (
 )
 
 // Parse reads a table metadata document of format version 1 to 3. It accepts what the Java
-// reference loads, and refuses what other readers cannot: key twice in an object, JSON nested more
-// than 500 deep, no default spec or sort order. raw must not be modified afterwards.
+// reference loads, but for what other readers cannot, such as a key twice in an object, a lone surrogate, JSON nested more
+// than 500 deep, no default spec or sort order, a type that is none. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for what is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for what contradicts itself, KindTooLarge beyond 2 GiB.

@@ -42,7 +42,8 @@ type viewLogEntry struct {
 }
 
 // ParseView reads a view metadata document of format version 1. It accepts what the Java reference
-// loads, but for a key that stands twice in an object. raw must not be modified afterwards.
+// loads, but for what Parse refuses too: a key twice in an object, a lone surrogate, JSON nested more than 500 deep, a type
+// that is none. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for what is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for what contradicts itself, KindTooLarge beyond 2 GiB.

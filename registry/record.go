@@ -72,7 +72,7 @@ type Warehouse struct {
 	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Since is when the present state began, by the store's clock.
+	// Since is when the present state began, by the clock of the node that wrote it.
 	Since time.Time `json:"since"`
 }
 
@@ -80,7 +80,7 @@ type Warehouse struct {
 type Namespace struct {
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
-	// Since is when the present state began, by the store's clock.
+	// Since is when the present state began, by the clock of the node that wrote it.
 	Since time.Time `json:"since"`
 }
 
@@ -104,7 +104,7 @@ type Pointer struct {
 	MetadataLocation string            `json:"metadata-location"`
 	// Claims are the normalised locations that it has claimed, its present one last.
 	Claims []string `json:"claims"`
-	// Since is when the present state began, by the store's clock; of a purge that was called off, when that was.
+	// Since is when the present state began, by the clock of the node that wrote it; of a purge that was called off, when that was.
 	Since time.Time `json:"since"`
 	// Task is the purge that the drop asked for, zero if none, or if it was called off.
 	Task ID `json:"task,omitzero"`

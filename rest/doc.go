@@ -8,7 +8,8 @@
 // Routes stand in routes.go and nowhere else; what GET /v1/config advertises is derived from
 // them. Status and exception type of a failure stand in errors.go and nowhere
 // else, and every answer that is not a success carries {"error":{…}}, also
-// for panics and for paths that do not exist. Names are decoded once, from
+// for panics and for paths that do not exist; only what net/http refuses before it calls
+// the handler does not. Names are decoded once, from
 // the escaped path (params.go). Every body, page and depth is bounded.
 //
 // A load is answered from the bytes that the document keeps: nothing is parsed and

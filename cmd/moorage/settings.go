@@ -187,8 +187,8 @@ func serverSettings() []setting {
 		},
 		{
 			name: "idempotency-lifetime", value: "DURATION", preset: "30m",
-			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. The files of a table that " +
-				"was changed in that time are not purged before its end.",
+			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a table that " +
+				"was changed with a key waits until then, and 5 minutes more.",
 			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h", func(c *config, v time.Duration) { c.KeyLifetime = v }),
 		},
 		{

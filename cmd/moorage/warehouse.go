@@ -33,7 +33,7 @@ func warehouseCreateCommand() command {
 			allowLocation(true),
 			setting{
 				name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
-				usage: "Property of the warehouse. May be given more than once.",
+				usage: "Property of the warehouse, kept in its record: the server does nothing by it, and clients are not told. May be given more than once.",
 				set: func(c *config, values []string) error {
 					c.Properties = make(map[string]string, len(values))
 					for _, pair := range values {

@@ -1,5 +1,5 @@
-// Package memory keeps files in memory: the model of the storage port, for tests and for
-// servers that are to forget. It accepts locations of every scheme.
+// Package memory keeps files in memory: the model of the storage port, for tests. The server has none of it: with --store memory
+// its files are in a folder all the same. It accepts locations of every scheme.
 //
 // It must not know: what is in the files.
 package memory
