@@ -17,7 +17,7 @@ import (
 const (
 	// readHeaderTimeout is more than any client needs that means to send a request.
 	readHeaderTimeout = 10 * time.Second
-	// readTimeout is for the whole request: the largest body in a minute is half a megabyte a second.
+	// readTimeout is for the whole request: the largest body of the default in a minute is a megabyte a second.
 	readTimeout = time.Minute
 	// idleTimeout is longer than common clients keep an idle connection, so that it is
 	// they who close it and no request meets a connection that just ended.
@@ -36,7 +36,7 @@ func serveCommand() command {
 			"In the file the names stand without dashes:\n\n" +
 			"  data: /var/lib/moorage\n  listen: 127.0.0.1:8181\n  allow-location: [\"file:///srv/lake\"]\n\n" +
 			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (its store takes writes), " +
-			"/metrics (Prometheus).\n",
+			"/metrics (Prometheus), and below /management/v1 what check, backup and recover ask with --uri.\n",
 		settings: serverSettings(),
 		validate: validateServe,
 		run:      serve,

@@ -10,7 +10,7 @@
 // # What a killed process leaves
 //
 // Temporary files, beside the files that it was making. Whoever next creates or deletes a file in that folder
-// removes them, a minute or more later.
+// removes them, a minute or more later. A Store looks into each folder until it has found none that is too young, and then no more.
 //
 // # What it needs
 //
