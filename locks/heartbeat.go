@@ -3,8 +3,11 @@ package locks
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+
+	"moorage/internal/worker"
 )
 
 // sessionNameBytes is how much chance is in the name of a session.
@@ -62,7 +65,9 @@ func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 	if d.closed {
 		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the session ends when it was silent for long enough
 	}
-	s.expires(SessionTTL-d.now().Sub(began), func() { d.lose(s, "no heartbeat reached the store") })
+	s.expires(SessionTTL-d.now().Sub(began), func() {
+		d.safely(func() { d.lose(s, "no heartbeat reached the store") })
+	})
 	d.current = s
 	return s, nil
 }
@@ -144,9 +149,12 @@ func (d *Distributed) releaseUnneeded(s *session) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
-	if err := d.leases.Release(ctx, s.name, ids); err != nil {
+	// A panic must not keep giveBack, in whichever goroutine, from giving back the locks in the process.
+	err := worker.Safely(ctx, func(ctx context.Context) error { return d.leases.Release(ctx, s.name, ids) })
+	if err != nil {
 		s.keepUnneeded(ids)
 		d.log.Debug("release leases", "session", s.name, "leases", len(ids), "error", err)
+		d.tellPanic(err)
 	}
 }
 
@@ -157,14 +165,29 @@ func (d *Distributed) releaseInBackground(s *session) {
 	}
 }
 
-// inBackground runs f in a goroutine that Close waits for.
+// inBackground runs f in a goroutine that Close waits for. A panic of f is logged and ends nothing else.
 func (d *Distributed) inBackground(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return
 	}
-	d.background.Go(f)
+	d.background.Go(func() { d.safely(f) })
+}
+
+// safely calls f, in a goroutine in which a panic would end the process, and logs that.
+func (d *Distributed) safely(f func()) {
+	d.tellPanic(worker.Safely(context.Background(), func(context.Context) error {
+		f()
+		return nil
+	}))
+}
+
+// tellPanic logs err, with its place, if it is a panic.
+func (d *Distributed) tellPanic(err error) {
+	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
+		d.log.Error("the care of this node's locks panicked", "error", err, "stack", string(panicked.Stack))
+	}
 }
 
 // Close ends the node's session and with it all holds, which must still be released. It waits for at most five seconds for each call that is
