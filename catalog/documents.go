@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -139,9 +140,12 @@ func (f metadataFile) write(ctx context.Context) error {
 
 // createError gives the failure of making a file or folder its kind; nil stays nil.
 func createError(location string, err error) error {
+	panicked, isPanic := errors.AsType[*worker.PanicError](err)
 	switch {
 	case err == nil:
 		return nil
+	case isPanic: // in a goroutine of the storage
+		return panicError("catalog.file", location, panicked)
 	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have
 		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", location)
 	}

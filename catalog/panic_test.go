@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/storage"
 )
 
@@ -21,19 +22,36 @@ func (f *panickingWrites) Create(ctx context.Context, location string, body []by
 	return f.Store.Create(ctx, location, body)
 }
 
+// panickingBatches is panickingWrites that makes files together, as storages do whose goroutines' panics end nothing.
+type panickingBatches struct{ panickingWrites }
+
+func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) []error {
+	failures := make([]error, len(files))
+	for i, file := range files {
+		failures[i] = worker.Safely(ctx, func(ctx context.Context) error { return f.Create(ctx, file.Location, file.Body) })
+	}
+	return failures
+}
+
 // A file whose write panics, in a goroutine of its own, was not written: the transaction has not happened, and neither that nor the process ends.
 func TestTransactionPanicsAtWrite(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *Config) {
-		wrapStorage(c, func(inner storage.Store) storage.Store { return &panickingWrites{inner} })
-	})
-	f.create("a")
-	f.create("b")
-	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", fatal))), moorage.KindInternal)
-	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "n", "")
+	for name, wrap := range map[string]func(storage.Store) storage.Store{
+		"each alone": func(inner storage.Store) storage.Store { return &panickingWrites{inner} },
+		"together":   func(inner storage.Store) storage.Store { return &panickingBatches{panickingWrites{inner}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *Config) { wrapStorage(c, wrap) })
+			f.create("a")
+			f.create("b")
+			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", fatal))), moorage.KindInternal)
+			for _, name := range []string{"a", "b"} {
+				f.wantProperty(name, "n", "")
+			}
+			f.wantNoTransactions()
+			must(t, f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))))
+			f.wantClean()
+		})
 	}
-	f.wantNoTransactions()
-	must(t, f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))))
-	f.wantClean()
 }

@@ -245,9 +245,14 @@ func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 func safely(ctx context.Context, do func(context.Context) error) error {
 	err := worker.Safely(ctx, do)
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
-		return moorage.E("catalog.safely", "", moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
+		return panicError("catalog.safely", "", panicked)
 	}
 	return err
+}
+
+// panicError is what a panic in another goroutine is to the request that waited for it: an internal error, whose place the log tells.
+func panicError(op, ident string, panicked *worker.PanicError) error {
+	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 }
 
 func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {

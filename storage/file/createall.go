@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"moorage/internal/worker"
 	"moorage/storage"
 )
 
@@ -81,7 +82,7 @@ func isTwin(batch []*batched, i int) bool { return i > 0 && batch[i].name == bat
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
 	root.mu.RLock()
 	defer root.mu.RUnlock()
-	s.each(batch, func(b *batched) error {
+	s.each(ctx, batch, func(ctx context.Context, b *batched) error {
 		err := ctx.Err()
 		if err == nil {
 			err = root.ensureFolderLocked(b.folder())
@@ -94,9 +95,9 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 		}
 		return err
 	})
-	s.each(batch, func(b *batched) error { return b.draft.sync(ctx) })
-	s.each(batch, func(b *batched) error { return b.draft.publish(ctx) })
-	s.each(batch, func(b *batched) error { return b.draft.settle() })
+	s.each(ctx, batch, func(ctx context.Context, b *batched) error { return b.draft.sync(ctx) })
+	s.each(ctx, batch, func(ctx context.Context, b *batched) error { return b.draft.publish(ctx) })
+	s.each(ctx, batch, func(_ context.Context, b *batched) error { return b.draft.settle() })
 	for _, b := range batch {
 		if b.draft != nil {
 			b.draft.close()
@@ -104,14 +105,15 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	}
 }
 
-// each calls do for all of batch that have no error, several at a time, and keeps the errors.
-func (s *Store) each(batch []*batched, do func(*batched) error) {
+// each calls do for all of batch that have no error, several at a time, and keeps the errors; a panic is one, of its own file.
+func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Context, *batched) error) {
 	var group errgroup.Group
 	group.SetLimit(s.atOnce)
 	for _, b := range batch {
 		if b.err == nil {
 			group.Go(func() error {
-				if b.err = do(b); errors.Is(b.err, fs.ErrNotExist) {
+				b.err = worker.Safely(ctx, func(ctx context.Context) error { return do(ctx, b) })
+				if errors.Is(b.err, fs.ErrNotExist) {
 					b.root.durable.forget(b.folder()) // whoever has made it again may not have made it durable
 				}
 				return nil

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"moorage/internal/worker"
 	"moorage/storage"
 )
 
@@ -108,5 +109,43 @@ func TestCreateAllTwinsFail(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, storage.ErrExists) {
 			t.Errorf("answer %d: %v", i, err)
 		}
+	}
+}
+
+// A panic in a goroutine of CreateAll is the failure of the file that it worked on: the others are made, and nobody waits for ever for
+// what it held.
+func TestCreateAllPanics(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"fstatat", "openat", "write", "fsync", "linkat", "unlinkat"} {
+		t.Run(op, func(t *testing.T) {
+			t.Parallel()
+			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+			w.open()
+			first := filesIn(4)[3]
+			if err := w.store.Create(t.Context(), first.Location, first.Body); err != nil { // the folder is known to be durable
+				t.Fatal(err)
+			}
+			panicked := false
+			w.disk.before = func(_ int, got string) error {
+				if got == op && !panicked {
+					panicked = true
+					panic("out of range")
+				}
+				return nil
+			}
+			files := filesIn(3)
+			failures := w.store.CreateAll(t.Context(), files)
+			if p, ok := errors.AsType[*worker.PanicError](failures[0]); !ok || p.Value != "out of range" || len(p.Stack) == 0 {
+				t.Errorf("the file whose goroutine panicked: %v", failures[0])
+			}
+			if err := errors.Join(failures[1:]...); err != nil {
+				t.Errorf("the others: %v", err)
+			}
+			for i, err := range w.store.CreateAll(t.Context(), files) {
+				if i > 0 && !errors.Is(err, storage.ErrExists) || i == 0 && err != nil && !errors.Is(err, storage.ErrExists) {
+					t.Errorf("file %d, a second time: %v", i, err)
+				}
+			}
+		})
 	}
 }
