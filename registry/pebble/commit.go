@@ -105,18 +105,32 @@ type verdict struct {
 // decide applies the request within the group if its conditions hold. If it ends without
 // anything that is not yet durable having to do with it, it is answered at once.
 func (g *group) decide(r *request) {
-	sawGroup, err := g.check(r.conditions)
+	sawGroup, unplaced, err := g.look(r)
 	if err == nil && len(r.writes) > 0 {
-		if err = g.apply(r); err == nil {
-			g.applied = append(g.applied, r)
-			return
-		}
+		g.apply(r, unplaced)
+		g.applied = append(g.applied, r)
+		return
 	}
 	if sawGroup {
 		g.waiting = append(g.waiting, verdict{r, err})
 		return
 	}
 	r.answer <- err
+}
+
+// look reads all that the request depends on: whether it saw the group, the error of its first condition that does not hold, and the
+// positions that changes lose which it writes anew. Nothing of it is in the group yet, so that a panic of the engine is its own failure,
+// as one in a reader's goroutine is.
+func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read the store: the engine panicked: %v", p)
+		}
+	}()
+	if sawGroup, err = g.check(r.conditions); err == nil {
+		unplaced, err = g.unplaced(r)
+	}
+	return sawGroup, unplaced, err
 }
 
 // check returns a FailedError for the first condition that does not hold, and whether it
@@ -145,9 +159,8 @@ func (g *group) header(key registry.Key) (h header, written bool, err error) {
 	return h, false, err
 }
 
-// apply adds the request's writes to the group.
-func (g *group) apply(r *request) error {
-	// Whatever can fail comes first, so that a request is in the group whole or not at all.
+// unplaced returns the positions of the changes that the request deletes or writes anew.
+func (g *group) unplaced(r *request) ([]registry.Position, error) {
 	var unplaced []registry.Position
 	for i, w := range r.writes {
 		if w.key.Table != registry.TableChange || r.isOwnChange(i) {
@@ -155,12 +168,17 @@ func (g *group) apply(r *request) error {
 		}
 		old, _, err := g.header(w.key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if old.position > 0 {
 			unplaced = append(unplaced, old.position)
 		}
 	}
+	return unplaced, nil
+}
+
+// apply adds the request's writes to the group. It cannot fail, so that a request is in the group whole or not at all.
+func (g *group) apply(r *request, unplaced []registry.Position) {
 	for _, position := range unplaced {
 		g.remove(appendPlaceKey(nil, position))
 	}
@@ -180,7 +198,6 @@ func (g *group) apply(r *request) error {
 		}
 		g.written[w.key] = w.header
 	}
-	return nil
 }
 
 // set and remove add to the batch, which copies what it is given. The engine's batch returns an

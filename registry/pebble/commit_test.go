@@ -320,3 +320,37 @@ func TestChangesBehindDamage(t *testing.T) {
 		}
 	})
 }
+
+// TestEnginePanicsAtALook lets the engine panic while the committer reads for a request, which it answers with that; it goes on with the others.
+func TestEnginePanicsAtALook(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, vfs.NewMem(), asItIs)
+	defer closeStore(t, s)
+	gone := newView(s.db, &s.retired)
+	if err := gone.snapshot.Close(); err != nil { // the engine panics at reads in it
+		t.Fatal(err)
+	}
+	g := &group{view: gone, buf: new([]byte), batch: s.db.NewBatch(), written: make(map[registry.Key]header)}
+	defer g.batch.Close()
+	reading := &request{conditions: []registry.Condition{registry.Absent(testKey("a"))}, answer: make(chan error, 1)}
+	change := registry.ChangeKey(testChange(1).ID)
+	replacing := &request{writes: []storedWrite{{key: testKey("a"), stored: []byte{}}, {key: change}}, answer: make(chan error, 1)}
+	for _, r := range []*request{reading, replacing} {
+		g.decide(r)
+		select {
+		case err := <-r.answer:
+			if _, refused := registry.FailedCondition(err); err == nil || refused || errors.Is(err, registry.ErrUnknown) {
+				t.Errorf("answered %v", err)
+			}
+		default:
+			t.Error("not answered")
+		}
+	}
+	if len(g.applied) > 0 || len(g.written) > 0 || !g.batch.Empty() {
+		t.Errorf("the group has %d requests and %d records", len(g.applied), len(g.written))
+	}
+	writing := &request{writes: []storedWrite{{key: testKey("b"), stored: []byte{}}}, answer: make(chan error, 1)}
+	if g.decide(writing); len(g.applied) != 1 {
+		t.Error("the group does not go on")
+	}
+}
