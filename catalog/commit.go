@@ -235,7 +235,7 @@ func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadat
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}
-	return c.nameFile(kindOf(found.pointer), found.pointer.ID, found.storage, document, found.pointer.MetadataLocation)
+	return c.nameFile(kindOf(found.pointer), found.pointer.ID, found.storage, document, metadataFile{location: found.pointer.MetadataLocation, document: base})
 }
 
 // move is what one Apply must require and write to make a pointer name another version.

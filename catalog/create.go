@@ -214,7 +214,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 	if err != nil {
 		return nil, err
 	}
-	file, err := c.nameFile(b.kind, b.id, ch.storage, b.document, "")
+	file, err := c.nameFile(b.kind, b.id, ch.storage, b.document, metadataFile{})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,9 @@ const (
 	propMetadataCodec     = "write.metadata.compression-codec"
 	propDeleteAfterCommit = "write.metadata.delete-after-commit.enabled"
 
-	codecGzip = "gzip" // of propMetadataCodec
+	// The values of propMetadataCodec, in any letter case.
+	codecGzip = "gzip"
+	codecNone = "none"
 )
 
 // documentPlace is where a document of a table or view is.
@@ -67,23 +69,24 @@ type metadataFile struct {
 	storage  storage.Store
 }
 
-// nameFile draws a name for the version of document that follows the file at base ("" for the first):
+// nameFile draws a name for the version of document that follows base, which is zero for the first:
 // <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set
-// by the property write.metadata.path and the ending says whether the file is compressed.
-func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, document document, base string) (metadataFile, error) {
+// by the property write.metadata.path and the ending says whether the file is compressed. A codec that is not known is
+// KindIllegalArgument, unless it is that of base: what was registered with one can be changed, and its files are not compressed.
+func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, document document, base metadataFile) (metadataFile, error) {
 	unique, err := c.newUUID()
 	if err != nil {
 		return metadataFile{}, err
 	}
 	ending := ".metadata.json"
-	codec, set := document.Property(propMetadataCodec)
-	if !set {
-		codec = k.codec
-	}
-	if strings.EqualFold(codec, codecGzip) {
+	switch codec := k.codecOf(document); {
+	case strings.EqualFold(codec, codecGzip):
 		ending = ".gz" + ending
+	case strings.EqualFold(codec, codecNone), base.document != nil && codec == k.codecOf(base.document):
+	default:
+		return metadataFile{}, moorage.Errorf(moorage.KindIllegalArgument, "Invalid codec name: %s", codec)
 	}
-	version := strconv.Itoa(fileVersion(base) + 1)
+	version := strconv.Itoa(fileVersion(base.location) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
 	location := ""
 	if folder, ok := document.Property(propMetadataPath); ok && folder != "" {

@@ -31,7 +31,7 @@ type kind struct {
 // The kinds. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
 var (
 	aTable = &kind{
-		noun: "Table", missing: moorage.KindNoSuchTable, state: registry.StateTable, codec: "none",
+		noun: "Table", missing: moorage.KindNoSuchTable, state: registry.StateTable, codec: codecNone,
 		parse:  func(raw []byte) (document, error) { return metadata.Parse(raw) },
 		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
 	}
@@ -59,6 +59,14 @@ func (k *kind) other() *kind {
 		return aTable
 	}
 	return aView
+}
+
+// codecOf returns how the metadata files of document are to be compressed, as propMetadataCodec has it.
+func (k *kind) codecOf(document document) string {
+	if codec, set := document.Property(propMetadataCodec); set {
+		return codec
+	}
+	return k.codec
 }
 
 // noSuch says that there is none of the name.

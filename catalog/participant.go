@@ -262,7 +262,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 			return err
 		}
 		p.place = c.placeOf(ch.warehouse)
-		if p.next, err = c.nameFile(born.kind, born.id, ch.storage, born.document, ""); err != nil {
+		if p.next, err = c.nameFile(born.kind, born.id, ch.storage, born.document, metadataFile{}); err != nil {
 			return err
 		}
 		p.batch, err = c.birthBatch(ch, born, p.next.location)

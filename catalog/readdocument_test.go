@@ -152,32 +152,98 @@ func (reading) Stat(context.Context, string) (storage.Info, error) {
 }
 func (reading) Delete(context.Context, ...string) error { return fmt.Errorf("read-only") }
 
-// Metadata files are compressed if the property says gzip, in any letter case; a codec that is not known is kept, and compresses nothing.
+// Metadata files are compressed if the property says gzip, in any letter case.
 func TestCompressionCodec(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.create("t")
-	for _, tt := range []struct {
-		codec    string
-		compress bool
-	}{{"gzip", true}, {"none", false}, {"GZIP", true}, {"zstd", false}, {"", false}} {
-		if err := f.transact(on("t", setProperty(t, propMetadataCodec, tt.codec))); err != nil {
-			t.Fatalf("%q: %v", tt.codec, err)
+	for codec, compress := range map[string]bool{"gzip": true, "none": false, "GZIP": true, "None": false} {
+		if err := f.transact(on("t", setProperty(t, propMetadataCodec, codec))); err != nil {
+			t.Fatalf("%q: %v", codec, err)
 		}
-		table, err := f.LoadTable(f.ctx, ident("t"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		named := strings.HasSuffix(table.MetadataLocation, ".gz.metadata.json")
-		if is := bytes.HasPrefix(content, []byte("\x1f\x8b")); is != tt.compress || named != tt.compress {
-			t.Errorf("%q: compressed %t, in %s", tt.codec, is, table.MetadataLocation)
-		}
-		if kept, _ := table.Document.Property(propMetadataCodec); kept != tt.codec {
-			t.Errorf("%q: kept as %q", tt.codec, kept)
+		f.wantCodec("t", codec, compress)
+	}
+}
+
+// wantCodec fails the test unless a table's codec is as given, and its metadata file compressed or not.
+func (f *fixture) wantCodec(name, codec string, compressed bool) {
+	f.t.Helper()
+	table, err := f.LoadTable(f.ctx, ident(name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	named := strings.HasSuffix(table.MetadataLocation, ".gz.metadata.json")
+	if is := bytes.HasPrefix(content, []byte("\x1f\x8b")); is != compressed || named != compressed {
+		f.t.Errorf("%q: compressed %t, in %s", codec, is, table.MetadataLocation)
+	}
+	if kept, _ := table.Document.Property(propMetadataCodec); kept != codec {
+		f.t.Errorf("codec %q, want %q", kept, codec)
+	}
+}
+
+// A codec that is not known is refused where it is set, whatever sets it, and leaves nothing behind.
+func TestUnknownCodecIsRefused(t *testing.T) {
+	t.Parallel()
+	files := &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files))
+	f.create("t")
+	f.createView("v")
+	for _, codec := range []string{"zstd", "", " gzip", "gzip2"} {
+		unknown := map[string]string{propMetadataCodec: codec}
+		set := setProperty(t, propMetadataCodec, codec)
+		create := commitCreateRequest(t, "file:///wh/ns/new")
+		create.Updates = append(create.Updates, set.Updates...)
+		for name, do := range map[string]func() error{
+			"create": func() error {
+				_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema), Properties: unknown})
+				return err
+			},
+			"commit":                   func() error { return commitTable(ident("t"), set)(f.ctx, f.Catalog) },
+			"commit that creates":      func() error { return commitTable(ident("new"), create)(f.ctx, f.Catalog) },
+			"transaction":              func() error { return f.transact(on("t", set), on("new", create)) },
+			"transaction that creates": func() error { return f.transact(on("t", setProperty(t, "a", "b")), on("new", create)) },
+			"view": func() error {
+				return replaceView(ident("v"), setViewProperty(t, propMetadataCodec, codec))(f.ctx, f.Catalog)
+			},
+		} {
+			err := do()
+			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), "Invalid codec name: "+codec) {
+				t.Errorf("%q, %s: %v", codec, name, err)
+			}
 		}
 	}
+	f.wantOnlyNamedFiles(files)
+	f.wantNoTransactions()
+	f.wantClean()
+	both := setProperty(t, propMetadataCodec, "zstd")
+	both.Updates = append(both.Updates, setProperty(t, propMetadataCodec, "gzip").Updates...)
+	must(t, commitTable(ident("t"), both)(f.ctx, f.Catalog))
+	f.wantCodec("t", "gzip", true)
+}
+
+// A table that has a codec which is not known, because its file was registered, can be loaded and changed, to a codec that is known as well.
+func TestUnknownCodecIsKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const location = "file:///wh/ns/t/metadata/00007-other.metadata.json"
+	raw := bytes.Replace(f.create("t").Document.Raw(), []byte(`"properties":{`), []byte(`"properties":{"`+propMetadataCodec+`":"zstd",`), 1)
+	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+	must(t, f.files.Create(f.ctx, location, raw))
+	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location}); err != nil {
+		t.Fatal(err)
+	}
+	f.create("u")
+	must(t, commitTable(ident("t"), setProperty(t, "a", "1"))(f.ctx, f.Catalog))
+	f.wantCodec("t", "zstd", false)
+	must(t, f.transact(on("t", setProperty(t, propMetadataCodec, "zstd")), on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2"))))
+	f.wantCodec("t", "zstd", false)
+	f.wantProperty("t", "a", "2")
+	wantKind(t, commitTable(ident("t"), setProperty(t, propMetadataCodec, "lz4"))(f.ctx, f.Catalog), moorage.KindIllegalArgument)
+	must(t, commitTable(ident("t"), setProperty(t, propMetadataCodec, "gzip"))(f.ctx, f.Catalog))
+	f.wantCodec("t", "gzip", true)
+	f.wantClean()
 }

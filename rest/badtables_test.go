@@ -96,6 +96,7 @@ func (w *world) locationRows(uuid string) (rows []bad) {
 	}
 	// No folder has such a name, and trying again will not help.
 	add("metadata folder with a name that none has", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.path":"`+w.uri(strings.Repeat("n", 300))+`"}}`, 400, badRequest)
+	add("metadata codec that is not known", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.compression-codec":"zstd"}}`, 400, illegal)
 	add("metadata folder outside", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.path":"file:///etc"}}`, 400, badRequest)
 	add("metadata of no table", pathRegister, `{"name":"new","metadata-location":"`+w.uri("ns/gone/metadata/00000-x.metadata.json")+`"}`, 404, notFound)
 	add("metadata is a folder", pathRegister, `{"name":"new","metadata-location":"`+w.uri("ns/t/metadata")+`"}`, 404, notFound)
@@ -167,6 +168,7 @@ func updateRows(uuid string) (rows []bad) {
 		`{"action":"set-current-schema","schema-id":7}`, `{"action":"remove-schemas","schema-ids":[0]}`, `{"action":"set-default-spec","spec-id":7}`,
 		`{"action":"remove-partition-specs","spec-ids":[0]}`, `{"action":"set-default-sort-order","sort-order-id":7}`,
 		`{"action":"add-snapshot","snapshot":{"snapshot-id":8,"sequence-number":9,"timestamp-ms":99999999999999,"manifest-list":"file:///m","summary":{"operation":"append"},"schema-id":0}}`,
+		`{"action":"set-properties","updates":{"write.metadata.compression-codec":"zstd"}}`,
 		snapshot(`{"action":"set-snapshot-ref","ref-name":"b","type":"twig","snapshot-id":SNAPSHOT}`),
 		snapshot(`{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":SNAPSHOT,"min-snapshots-to-keep":0}`),
 		snapshot(`{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":SNAPSHOT,"max-ref-age-ms":-1}`),

@@ -225,7 +225,7 @@ func viewUpdateRows(uuid string) (rows []bad) {
 	add(illegal,
 		`{"action":"assign-uuid","uuid":"00000000-0000-0000-0000-000000000000"}`, `{"action":"upgrade-format-version","format-version":0}`, `{"action":"upgrade-format-version","format-version":2}`,
 		`{"action":"set-location","location":""}`, `{"action":"set-current-view-version","view-version-id":7}`, version(`"schema-id":0`, `"schema-id":7`),
-		`{"action":"set-properties","updates":{"version.history.num-entries":"0"}}`,
+		`{"action":"set-properties","updates":{"version.history.num-entries":"0"}}`, `{"action":"set-properties","updates":{"write.metadata.compression-codec":"zstd"}}`,
 		version(`"spark"`, `"trino"`)+`,{"action":"set-current-view-version","view-version-id":-1}`, // what Spark reads the view by would be lost
 	)
 	add(validation, `{"action":"set-current-view-version","view-version-id":-1}`, version(`"schema-id":0`, `"schema-id":-1`))
