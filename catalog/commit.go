@@ -100,18 +100,20 @@ type commit struct {
 	pinned bool
 	// keyed tells that the request has a key, which tells whether it happened before.
 	keyed bool
+	// unwanted is the file of an attempt that lost, until it is discarded.
+	unwanted *unwanted
 }
 
 // newCommit returns the commit of edit to the table or view called ident.
-func newCommit(ctx context.Context, k *kind, ident moorage.Identifier, edit edit) commit {
-	return commit{kind: k, ident: ident, edit: edit, pinned: edit.pins(), keyed: keyedOf(ctx) != nil}
+func newCommit(ctx context.Context, k *kind, ident moorage.Identifier, edit edit) *commit {
+	return &commit{kind: k, ident: ident, edit: edit, pinned: edit.pins(), keyed: keyedOf(ctx) != nil}
 }
 
 // replays tells whether base shows that the commit happened before.
-func (w commit) replays(base document) bool { return !w.keyed && w.edit.replays(base) }
+func (w *commit) replays(base document) bool { return !w.keyed && w.edit.replays(base) }
 
 // commit brings work to its end.
-func (c *Catalog) commit(ctx context.Context, work commit) (*version, error) {
+func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 	release, begun := c.turnIfFree(work.ident)
 	defer func() { release() }()
 	found, current, err := c.load(ctx, work.kind, work.ident)
@@ -133,6 +135,11 @@ func (c *Catalog) commit(ctx context.Context, work commit) (*version, error) {
 			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
 		}
 	}
+	defer func() {
+		if work.unwanted != nil { // no attempt came after the one that lost, or it did not get far
+			c.discard(ctx, *work.unwanted)
+		}
+	}()
 	var committed *version
 	err = c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
 		switch {
@@ -159,7 +166,7 @@ func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bo
 }
 
 // tryCommitLocked is tryCommit while no other contended commit of the pointer is under way.
-func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resolved) (*version, error) {
+func (c *Catalog) tryCommitLocked(ctx context.Context, work *commit, found *resolved) (*version, error) {
 	hold, err := c.lock(ctx, work.kind.commitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.pointer.ID}})
 	if err != nil {
 		return nil, err
@@ -170,7 +177,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work commit, found *resol
 
 // tryCommit reads the pointer again and makes one attempt; errAgain if only its version changed meanwhile. known is
 // the pointer as it was found first.
-func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (*version, error) {
+func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *resolved) (*version, error) {
 	found, err := c.resolveForCommit(ctx, work, known)
 	if err != nil {
 		return nil, err
@@ -179,12 +186,13 @@ func (c *Catalog) tryCommit(ctx context.Context, work commit, known *resolved) (
 	if err != nil {
 		return nil, err
 	}
+	c.discardBehind(ctx, work, found, base)
 	return c.commitOn(ctx, work, found, base)
 }
 
 // commitOn makes one attempt on the document base that found names; errAgain if only the pointer's version
 // changed meanwhile.
-func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, base document) (*version, error) {
+func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, base document) (*version, error) {
 	if work.replays(base) {
 		return found.version(work.ident, base), nil
 	}
@@ -205,7 +213,10 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 		return nil, err
 	}
 	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage}
-	etags, err := c.publish(ctx, next, change, move.batch, committed.outcome())
+	etags, isUnwanted, err := c.publish(ctx, next, change, move.batch, committed.outcome())
+	if isUnwanted {
+		work.unwanted = &unwanted{next, found.pointer.MetadataLocation}
+	}
 	if err != nil {
 		return nil, again(err)
 	}
@@ -217,7 +228,7 @@ func (c *Catalog) commitOn(ctx context.Context, work commit, found *resolved, ba
 }
 
 // resolveForCommit returns the pointer that the commit is about, as it is now.
-func (c *Catalog) resolveForCommit(ctx context.Context, work commit, known *resolved) (*resolved, error) {
+func (c *Catalog) resolveForCommit(ctx context.Context, work *commit, known *resolved) (*resolved, error) {
 	if !work.pinned {
 		return c.resolve(ctx, work.kind, work.ident)
 	}

@@ -225,7 +225,11 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 		return nil, err
 	}
 	born := &version{b.ident, b.id, file.location, b.document, ch.storage}
-	if _, err := c.publish(ctx, file, change, batch, born.outcome()); err != nil {
+	_, isUnwanted, err := c.publish(ctx, file, change, batch, born.outcome())
+	if isUnwanted {
+		c.discard(ctx, unwanted{metadataFile: file})
+	}
+	if err != nil {
 		return nil, again(err)
 	}
 	return born, nil

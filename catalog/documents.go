@@ -155,32 +155,16 @@ func createError(location string, err error) error {
 	return fileError(location, err)
 }
 
-// discard deletes a file that was written, or may have been, for a version that certainly will never
-// be. Nothing named it, so failing to delete it leaves an orphan and no more.
-func (c *Catalog) discard(ctx context.Context, file metadataFile) {
-	ctx, cancel := detached(ctx, settleTimeout)
-	defer cancel()
-	if err := file.storage.Delete(ctx, file.location); err != nil {
-		c.log.WarnContext(ctx, "could not delete the metadata file of a commit that did not happen", "location", file.location, "error", err)
-	}
-}
-
 // publish writes file, then applies batch, which names it, as the commit change, which is answered by answer. If that certainly
-// did not and will not happen the file is deleted again; if it may have, the file stays. The ETags are those of batch.Writes, as
-// far as they are known.
-func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
+// did not and will not happen the file is unwanted, and the caller has it discarded; if it may have, the file stays. The ETags are those of
+// batch.Writes, as far as they are known.
+func (c *Catalog) publish(ctx context.Context, file metadataFile, change registry.Change, batch registry.Batch, answer Outcome) (etags []registry.ETag, unwanted bool, err error) {
 	if err := file.write(ctx); err != nil {
-		if moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists) {
-			c.discard(ctx, file)
-		}
-		return nil, err
+		return nil, moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists), err
 	}
-	etags, err := c.applyAnsweringTags(ctx, change, batch, answer)
-	switch {
-	case err == nil:
+	etags, err = c.applyAnsweringTags(ctx, change, batch, answer)
+	if err == nil {
 		c.documents.set(file.pointer, file.location, file.document)
-	case moorage.KindOf(err) != moorage.KindCommitUnknown:
-		c.discard(ctx, file)
 	}
-	return etags, err
+	return etags, err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown, err
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -177,7 +178,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 		f := newFixture(t, func(c *Config) {
 			store.Store = c.Store
 			open := c.OpenStorage
-			c.Store, c.Locks, c.Now = store, system.locks(), nil
+			c.Store, c.Locks, c.Now, c.Logger = store, system.locks(), nil, slog.New(unlooked{files})
 			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 				opened, err := open(place)
 				return &countedFiles{opened, files}, err
