@@ -14,7 +14,7 @@ import (
 // live one lives there, above or beneath.
 //
 // One record stands for one URI. The claim of L makes L's record "owner", and makes each
-// folder above it, up to the allowed root, "below", or requires the version of its record that says so. Two
+// folder above it "below", or requires the version of its record that says so. Two
 // claims of which one lies within the other meet on one record, which cannot be both.
 type claim struct {
 	normalised string
@@ -211,36 +211,34 @@ func (c *Catalog) planAnew(ctx context.Context, planned *claim, roots []string, 
 	return nil
 }
 
-// claimPath returns the normalised form of location and the folders above it, up to the highest
-// of roots that contains it. A root cannot be claimed, be it within another one or not.
+// claimPath returns the normalised form of location and the folders above it, the nearest first, up to the highest of its disk or
+// bucket: roots may lie within those of other warehouses, or be other ones after the next start, and so may the tables in them.
+// The location must be below one of roots. A root cannot be claimed, be it within another one or not.
 func (c *Catalog) claimPath(roots []string, location string) (normalised string, folders []string, err error) {
-	normalised, err = storage.Normalise(location)
+	place, err := storage.Parse(location)
 	if err != nil {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
 	}
+	normalised = place.String()
 	if len(normalised) > registry.KeyBytesMax {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location of %d bytes is too long, at most %d are allowed", len(normalised), registry.KeyBytesMax)
 	}
 	within := false
 	for _, root := range roots {
-		inside, err := storage.Within(root, location)
-		if err != nil || !inside {
+		top, err := storage.Parse(root)
+		if err != nil || !top.Contains(place) {
 			continue
 		}
-		above, err := storage.Ancestors(root, location)
-		if err != nil {
-			return "", nil, moorage.E("catalog.claim", location, moorage.KindInternal, err)
-		}
-		if len(above) == 0 {
+		if top == place {
 			return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is a folder for tables and views, not for one of them: %s", location)
 		}
 		within = true
-		if len(above) > len(folders) {
-			folders = above
-		}
 	}
 	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
+	}
+	for _, folder := range place.Ancestors() { // nothing can live in the highest of all, which lies below no root
+		folders = append(folders, folder.String())
 	}
 	return normalised, folders, nil
 }

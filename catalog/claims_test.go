@@ -212,3 +212,54 @@ func TestLocationsOfOneTable(t *testing.T) {
 	}
 	f.wantClean()
 }
+
+// Tables do not lie within each other although the roots that they are below do, be those of two warehouses or of two starts.
+func TestLocationsNestInNoWarehouse(t *testing.T) {
+	t.Parallel()
+	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+	request := func(location string) CreateTableRequest {
+		return CreateTableRequest{Schema: []byte(testSchema), Location: location}
+	}
+	withInner := func(t *testing.T) *fixture {
+		f := newFixture(t)
+		_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
+		must(t, err)
+		_, err = f.CreateNamespace(f.ctx, inner.Warehouse, inner.Namespace, nil)
+		must(t, err)
+		return f
+	}
+	t.Run("around first", func(t *testing.T) {
+		t.Parallel()
+		f := withInner(t)
+		f.createAt("around", "file:///wh/a")
+		for _, location := range []string{"", "file:///wh/a/b/c/t"} {
+			_, err := f.CreateTable(f.ctx, inner, request(location))
+			wantKind(t, err, moorage.KindBadRequest)
+		}
+		must(t, f.DropTable(f.ctx, ident("around"), DropOptions{}))
+		f.wantClean()
+	})
+	t.Run("within first", func(t *testing.T) {
+		t.Parallel()
+		f := withInner(t)
+		_, err := f.CreateTable(f.ctx, inner, request(""))
+		must(t, err)
+		f.create("t")
+		for _, location := range []string{"file:///wh/a", "file:///wh/a/b"} {
+			_, err := f.CreateTable(f.ctx, ident("around"), request(location))
+			wantKind(t, err, moorage.KindBadRequest)
+			_, err = f.Commit(f.ctx, ident("t"), moveTo(t, location))
+			wantKind(t, err, moorage.KindBadRequest)
+		}
+		f.wantClean()
+	})
+	t.Run("wider after a start", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, func(c *Config) { c.AllowedLocations = []string{"file:///lake/team/tables"} })
+		f.createAt("within", "file:///lake/team/tables/t")
+		f.config.AllowedLocations = []string{"file:///lake"}
+		_, err := f.other(f.store).CreateTable(f.ctx, ident("around"), request("file:///lake/team"))
+		wantKind(t, err, moorage.KindBadRequest)
+		f.wantClean()
+	})
+}

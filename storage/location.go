@@ -180,28 +180,6 @@ func (l Location) Contains(other Location) bool {
 	return found && (strings.HasPrefix(below, "/") || l.Path == other.Path)
 }
 
-// Ancestors returns the normalised form of every folder from the one above location up to
-// and including root; none if location is root. ErrOutside if location is not below root.
-func Ancestors(root, location string) ([]string, error) {
-	top, err := Parse(root)
-	if err != nil {
-		return nil, err
-	}
-	place, err := Parse(location)
-	if err != nil {
-		return nil, err
-	}
-	if !top.Contains(place) {
-		return nil, fmt.Errorf("%w: %s is not below %s", ErrOutside, location, root)
-	}
-	var ancestors []string
-	for place != top {
-		place = place.Parent()
-		ancestors = append(ancestors, place.String())
-	}
-	return ancestors, nil
-}
-
 // Parent returns the folder that holds l; the root is its own.
 func (l Location) Parent() Location {
 	l.Path = strings.TrimRight(l.Path[:strings.LastIndexByte(l.Path, '/')], "/")
@@ -209,6 +187,15 @@ func (l Location) Parent() Location {
 		l.Path = "/"
 	}
 	return l
+}
+
+// Ancestors returns the folders that l lies in, the nearest first, but for the highest of its disk or bucket.
+func (l Location) Ancestors() []Location {
+	var ancestors []Location
+	for folder := l.Parent(); folder.Path != "/"; folder = folder.Parent() {
+		ancestors = append(ancestors, folder)
+	}
+	return ancestors
 }
 
 // split cuts location into its parts. A bare absolute path is a file.
