@@ -18,7 +18,7 @@ import (
 func documents(t *testing.T, m *module) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	for _, pattern := range []string{"*.md", "docs/*.md", "testdata/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "interop/*.md", "testdata/*.md"} {
 		names, err := filepath.Glob(filepath.Join(m.root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +57,8 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#][^)]*)\)`)
 	// quotedTest is a test as documents name it: `folder.TestName`, with subtests behind a slash.
 	quotedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)(?:/([^`]+))?`")
+	// bareTest is a test that a document names without its folder.
+	bareTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9_]*)`")
 	makeTarget = regexp.MustCompile("`make ([a-z-]+)")
 	goRun      = regexp.MustCompile(`go run (\./[a-z/]+)`)
 	script     = regexp.MustCompile(`(?m)^(?:\$ )?(\./[a-z./-]+)`)
@@ -81,6 +83,11 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		}
 		for _, quoted := range quotedTest.FindAllStringSubmatch(text, -1) {
 			if !tests[quoted[1]+"."+quoted[2]] || quoted[3] != "" && !subtests[quoted[3]] {
+				t.Errorf("%s names %s, which does not exist", name, quoted[0])
+			}
+		}
+		for _, quoted := range bareTest.FindAllStringSubmatch(text, -1) {
+			if !isSomewhere(tests, quoted[1]) {
 				t.Errorf("%s names %s, which does not exist", name, quoted[0])
 			}
 		}
@@ -110,6 +117,16 @@ func testFunctions(m *module) map[string]bool {
 		}
 	}
 	return found
+}
+
+// isSomewhere tells whether tests, as testFunctions returns them, have one of that name in any folder.
+func isSomewhere(tests map[string]bool, name string) bool {
+	for test := range tests {
+		if strings.HasSuffix(test, "."+name) {
+			return true
+		}
+	}
+	return false
 }
 
 // testStrings returns every string that stands in a test or a suite: the names of subtests are among them.
