@@ -62,7 +62,8 @@ func (c *Client) deleteOne(ctx context.Context, o object) error {
 }
 
 // deleteObjects removes at most deleteBatchMax objects of a bucket. The server may fail for some of
-// them; those are asked for again if such failures pass. It returns an error for each that is left.
+// them; those are asked for again if such failures pass. It returns an error for each that is left, and for each that the
+// server names and was not asked for: that one is somebody else's.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
 	var lasting []error
 	for attempt := 0; ; attempt++ {
@@ -73,13 +74,17 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 		if err != nil {
 			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, err))
 		}
+		asked := make(map[string]bool, len(batch))
+		for _, o := range batch {
+			asked[aws.ToString(o.Key)] = true
+		}
 		var passing []error
 		batch = nil
 		for _, failed := range answer.Errors {
 			err := fmt.Errorf("delete s3://%s/%s: %s: %s", bucket, aws.ToString(failed.Key), aws.ToString(failed.Code), aws.ToString(failed.Message))
 			switch {
 			case aws.ToString(failed.Code) == codeNoSuchKey:
-			case isPassing(failed):
+			case isPassing(failed) && asked[aws.ToString(failed.Key)]:
 				passing = append(passing, err)
 				batch = append(batch, types.ObjectIdentifier{Key: failed.Key})
 			default:

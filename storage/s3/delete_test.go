@@ -116,6 +116,29 @@ func TestDeletePassingFailure(t *testing.T) {
 	}
 }
 
+// TestDeleteNamesAnother meets a server that names another object than it was asked for: that one stays, and Delete does not say
+// that all is done.
+func TestDeleteNamesAnother(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	for _, name := range []string{"asked", "other"} {
+		if err := store.Create(t.Context(), storage.Join(root, name), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.follow(nth(0, answerOK("<DeleteResult><Error><Key>w/other</Key><Code>InternalError</Code></Error></DeleteResult>")))
+	err := store.Delete(t.Context(), storage.Join(root, "asked"))
+	if err == nil || !strings.Contains(err.Error(), "w/other: InternalError") {
+		t.Errorf("Delete = %v, want what the server said", err)
+	}
+	if got := proxy.requests(); got != "POST" {
+		t.Errorf("requests %s, want one", got)
+	}
+	if keys := s3test.Start(t).Keys(t, bucketOf(root)); !slices.Equal(keys, []string{"w/asked", "w/other"}) {
+		t.Errorf("the bucket has %q", keys)
+	}
+}
+
 // TestDeleteInSeveralBuckets deletes in all of them, and says of which it could not.
 func TestDeleteInSeveralBuckets(t *testing.T) {
 	t.Parallel()

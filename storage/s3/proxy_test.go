@@ -181,6 +181,15 @@ func refuse(status int, code string) fault {
 	}
 }
 
+// answerOK answers with 200 and body, and does not pass the request on.
+func answerOK(body string) fault {
+	return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/xml")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
 // edit changes the body of the answer, and lets its header say so.
 func edit(change func(body []byte) []byte) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
