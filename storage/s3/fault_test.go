@@ -356,6 +356,40 @@ func TestProbeThatFails(t *testing.T) {
 	}
 }
 
+// TestProbeLeavesNothing lets the second write of each probe fail in a way that says nothing about the header, or the one who asked go
+// away: what the first wrote is deleted.
+func TestProbeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"refused", "gone"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			seen := make(map[string]bool) // guarded by proxy.mu: probes of which the first write was let through
+			proxy.follow(func(_ int, r *http.Request) fault {
+				switch {
+				case r.Method != http.MethodPut || !seen[r.URL.Path]:
+					seen[r.URL.Path] = true
+					return nil
+				case name == "gone":
+					cancel()
+				}
+				return refuse(http.StatusForbidden, "AccessDenied")
+			})
+			if err := store.Probe(ctx); err == nil {
+				t.Error("a probe that found out nothing is no error")
+			}
+			if got, want := proxy.requests(), "HEAD PUT PUT POST"; got != want {
+				t.Errorf("requests %s, want %s", got, want)
+			}
+			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+				t.Errorf("left over: %q", keys)
+			}
+		})
+	}
+}
+
 // readTo reads location and returns what it read before it ended, and how.
 func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, error) {
 	body, _, err := store.Open(ctx, location)

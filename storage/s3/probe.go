@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -17,6 +18,9 @@ import (
 
 // probePrefix begins the names of the objects that a probe makes and deletes.
 const probePrefix = "moorage-probe-"
+
+// probeEndTimeout bounds how long a probe tries to delete what it wrote.
+const probeEndTimeout = 5 * time.Second
 
 // What is known about the writes to a bucket.
 const (
@@ -108,6 +112,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	if written {
 		err = c.put(ctx, o, nil, id, true)
 	}
+	var failure error
 	switch {
 	case statusOf(err) == http.StatusPreconditionFailed:
 		c.bucket(name).writes.Store(writesConditional)
@@ -118,13 +123,16 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 				"that no file is overwritten rests on file names being random", "bucket", name)
 		}
 	default:
-		return fmt.Errorf("write %s: %w", o.location, err)
+		failure = fmt.Errorf("write %s: %w", o.location, err)
 	}
 	if !written {
-		return nil
+		return failure
 	}
+	// Whoever asked may be gone by now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+	defer cancel()
 	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {
-		return fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...))
+		return errors.Join(failure, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))
 	}
-	return nil
+	return failure
 }
