@@ -41,8 +41,10 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 			return taken(object, err)
 		}
 	}
-	err = s.client.put(ctx, object, body, id, conditional)
+	etag, err := s.client.put(ctx, object, body, id, conditional)
 	switch {
+	case err == nil && etag == "":
+		return s.client.confirm(ctx, object, id)
 	case err == nil:
 		return nil
 	case statusOf(err) == http.StatusPreconditionFailed:
@@ -59,8 +61,8 @@ func taken(o object, err error) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }
 
-// put sends body as the content of an object.
-func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) error {
+// put sends body as the content of an object, and returns the version that the server has given it; empty if it names none.
+func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) (etag string, err error) {
 	sum := sha256.Sum256(body)
 	input := &s3.PutObjectInput{
 		Bucket: &o.bucket,
@@ -73,8 +75,24 @@ func (c *Client) put(ctx context.Context, o object, body []byte, id string, cond
 	if conditional {
 		input.IfNoneMatch = aws.String(anyVersion)
 	}
-	_, err := c.sdk.PutObject(ctx, input)
-	return err
+	answer, err := c.sdk.PutObject(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(answer.ETag), nil
+}
+
+// confirm looks whether an object is there whose write was answered without a version. Every server of S3 names one; what else
+// stands at its address, such as a proxy with a page for every request, does not.
+func (c *Client) confirm(ctx context.Context, o object, id string) error {
+	found, err := c.head(ctx, o)
+	switch {
+	case err != nil:
+		return fmt.Errorf("create %s: it was answered without an ETag, and whether it is there is not known: %w", o.location, err)
+	case found.Metadata[writeIDKey] != id:
+		return fmt.Errorf("create %s: it was answered without an ETag, and what is there is not what was written", o.location)
+	}
+	return nil
 }
 
 // settle finds out whose the object is that a write met. An object is there whole or not at all, so

@@ -6,7 +6,8 @@
 // Create makes an object that was not there, and says so only if the server has it. It
 // sends "If-None-Match: *" and an id that it draws for the call, which the server keeps with the object:
 //
-//	200            it is there
+//	200            it is there; if the answer names no version of it, which no such server leaves out, a look at the object
+//	               tells whether it is
 //	409            somebody writes the same name at this moment: tried again
 //	412            the name is taken. A look at the object tells by whom: with the id of
 //	               this call, it is an earlier try whose answer was lost, and Create has done it; else ErrExists

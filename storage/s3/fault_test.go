@@ -258,6 +258,52 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestAnsweredBySomethingElse lets the write be answered with 200 by what is no server of S3, and by one that leaves out the version: who is
+// told that the file was made can read it.
+func TestAnsweredBySomethingElse(t *testing.T) {
+	t.Parallel()
+	page := answerOK("<html><body>Back soon</body></html>")
+	withoutVersion := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
+		answer := forward(r)
+		answer.Header.Del("ETag")
+		answerWith(w, answer, readBody(answer))
+	}
+	for _, tt := range []struct {
+		name string
+		plan plan
+		made bool
+	}{
+		{"a page", nth(0, page), false},
+		{"a page for everything", firstN(100, page), false},
+		{"nothing", nth(0, answerOK("")), false},
+		{"no version", nth(0, withoutVersion), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			create := calls()[0]
+			create.prepare(t, store, location)
+			proxy.follow(tt.plan)
+			err := create.make(t.Context(), store, location)
+			if (err == nil) != tt.made || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Create = %v, want made: %t, or an error that says nothing about the file", err, tt.made)
+			}
+			if got := proxy.requests(); got != "PUT HEAD" {
+				t.Errorf("requests %s, want PUT HEAD", got)
+			}
+			proxy.follow(nil)
+			if tt.made {
+				create.check(t, store, location)
+			}
+			proxy.follow(tt.plan)
+			if err := store.Probe(t.Context()); tt.name == "a page for everything" && err == nil {
+				t.Error("Probe found a server where there is none")
+			}
+		})
+	}
+}
+
 // withoutCondition is a server that ignores If-None-Match. The header is signed, so the real one
 // is asked to write what is there after it was deleted.
 func withoutCondition(direct *s3.Store, location func(r *http.Request) string) plan {

@@ -107,10 +107,13 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	o := object{bucket: name, key: strings.TrimPrefix(strings.TrimSuffix(root, "/")+"/"+probePrefix+id, "/")}
 	o.location = storage.Location{Scheme: storage.SchemeS3, Authority: name, Path: "/" + o.key}.String()
 
-	err = c.put(ctx, o, nil, id, true)
+	etag, err := c.put(ctx, o, nil, id, true)
 	written := err == nil
-	if written {
-		err = c.put(ctx, o, nil, id, true)
+	if written && etag == "" {
+		err = c.confirm(ctx, o, id)
+	}
+	if err == nil {
+		_, err = c.put(ctx, o, nil, id, true)
 	}
 	var failure error
 	switch {
