@@ -31,26 +31,35 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	conditional := s.writesConditionally(ctx, object.bucket)
 	id, err := s.client.newWriteID()
 	if err != nil {
 		return fmt.Errorf("create %s: %w", location, err)
 	}
-	if !conditional {
-		if _, err := s.client.head(ctx, object); statusOf(err) != http.StatusNotFound {
-			return taken(object, err)
+	if s.writesConditionally(ctx, object.bucket) {
+		err := s.client.create(ctx, object, body, id, true)
+		if statusOf(err) != http.StatusNotImplemented {
+			return err
 		}
+		s.client.foundUnconditional(ctx, object.bucket)
 	}
-	etag, err := s.client.put(ctx, object, body, id, conditional)
+	if _, err := s.client.head(ctx, object); statusOf(err) != http.StatusNotFound {
+		return taken(object, err)
+	}
+	return s.client.create(ctx, object, body, id, false)
+}
+
+// create makes an object, of which a look has shown that it is not there if the write is not conditional.
+func (c *Client) create(ctx context.Context, o object, body []byte, id string, conditional bool) error {
+	etag, err := c.put(ctx, o, body, id, conditional)
 	switch {
 	case err == nil && etag == "":
-		return s.client.confirm(ctx, object, id)
+		return c.confirm(ctx, o, id)
 	case err == nil:
 		return nil
 	case statusOf(err) == http.StatusPreconditionFailed:
-		return s.client.settle(ctx, object, body, id)
+		return c.settle(ctx, o, body, id)
 	}
-	return fmt.Errorf("create %s: %w", location, err)
+	return fmt.Errorf("create %s: %w", o.location, err)
 }
 
 // taken is the error of a Create that looked for the object, and did not hear that it is missing.

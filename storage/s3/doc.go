@@ -24,7 +24,8 @@
 // # Servers without conditional writes
 //
 // Some servers ignore the header and overwrite. Probe, which the first Create of a bucket calls if nobody did, tells
-// them apart by writing an object of its own twice, and logs a warning. On such a server Create looks first whether the
+// them apart by writing an object of its own twice, and logs a warning. Those that refuse the header (501) are found out by
+// any write. On such a server Create looks first whether the
 // name is taken, which does not help against two writers at one moment. What does then is that
 // the catalog never uses a name twice: it draws 122 random bits for each.
 //

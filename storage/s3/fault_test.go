@@ -365,6 +365,39 @@ func TestServersWithoutConditions(t *testing.T) {
 	}
 }
 
+// TestRefusedCondition creates in a bucket whose probes fail, on a server that refuses the header: that is found out by the first
+// write, and a file that is there is still not replaced.
+func TestRefusedCondition(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	proxy, store, root := newProxy(t, func(o *s3.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	proxy.follow(func(_ int, r *http.Request) fault {
+		switch {
+		case strings.Contains(r.URL.Path, "moorage-probe-"):
+			return refuse(http.StatusForbidden, "AccessDenied")
+		case r.Header.Get("If-None-Match") != "":
+			return refuse(http.StatusNotImplemented, "NotImplemented")
+		}
+		return nil
+	})
+	location := storage.Join(root, "a")
+	if err := store.Create(t.Context(), location, []byte("first")); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if err := store.Create(t.Context(), location, []byte("second")); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create over a file = %v, want ErrExists", err)
+	}
+	if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "first" {
+		t.Errorf("the file has %q, %v", content, err)
+	}
+	if got, want := proxy.requests(), "PUT PUT HEAD PUT HEAD GET"; got != want {
+		t.Errorf("requests %s, want %s: a probe, a write that is refused, then a look before each", got, want)
+	}
+	if got := strings.Count(log.String(), "does not honour"); got != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", got, &log)
+	}
+}
+
 // TestFirstCreateProbes finds out what the server can do without being told to.
 func TestFirstCreateProbes(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,7 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 }
 
 // writesConditionally tells whether writes to a bucket are to carry the header. While nobody knows they
-// do, because a server that ignores it does no harm; the first who asks finds out.
+// do, because a server that ignores it does no harm, and one that refuses it writes nothing; the first who asks finds out.
 func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
@@ -95,6 +95,14 @@ func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 func (c *Client) bucket(name string) *bucket {
 	found, _ := c.buckets.LoadOrStore(name, new(bucket))
 	return found.(*bucket)
+}
+
+// foundUnconditional notes that the server has ignored the header, or refused it.
+func (c *Client) foundUnconditional(ctx context.Context, name string) {
+	if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
+		c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
+			"that no file is overwritten rests on file names being random", "bucket", name)
+	}
 }
 
 // probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a first write
@@ -121,10 +129,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 		c.bucket(name).writes.Store(writesConditional)
 		written = true
 	case err == nil, statusOf(err) == http.StatusNotImplemented: // some refuse a header that they do not know
-		if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
-			c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
-				"that no file is overwritten rests on file names being random", "bucket", name)
-		}
+		c.foundUnconditional(ctx, name)
 	default:
 		failure = fmt.Errorf("write %s: %w", o.location, err)
 	}
