@@ -151,13 +151,10 @@ func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]strin
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
 	suffix := "-" + hex.EncodeToString(random[:])
-	folder := ch.warehouse.Location
-	for _, level := range ident.Namespace {
-		folder = storage.Join(folder, storage.Escape(level))
-	}
 	name := storage.Escape(ident.Name)
+	folder := folderOf(ch.warehouse, ident.Namespace)
 	last := storage.Join(ch.warehouse.Location, name+suffix)
-	if len(folder) > defaultFolderBytesMax {
+	if folder == ch.warehouse.Location {
 		return []string{last, last}, nil
 	}
 	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil

@@ -8,65 +8,64 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 // CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply.
-// It returns the properties as stored.
+// It returns the properties as LoadNamespace does.
 //
 // Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists, KindTooLarge for more properties than
 // a record can hold, KindUnavailable (also while a parent is being dropped), KindCommitUnknown. Durable when it returns.
 // Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
 	const op = "catalog.CreateNamespace"
-	stored := maps.Clone(properties)
-	if stored == nil {
-		stored = map[string]string{}
-	}
+	var answered map[string]string
 	err := ns.Validate()
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-			return c.tryCreateNamespace(ctx, warehouse, ns, stored)
+		err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+			answered, err = c.tryCreateNamespace(ctx, warehouse, ns, properties)
+			return err
 		})
 	}
 	if err != nil {
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
-	return stored, nil
+	return answered, nil
 }
 
-func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) error {
+func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
 	ch, err := c.resolveChain(ctx, warehouse, ns)
 	if err == nil {
-		return moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
 	}
 	if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
-		return err
+		return nil, err
 	}
 	existing := ns[:len(ch.levels)]
 	highest := ns[:len(existing)+1]
 	hold, err := c.lock(ctx, OpCreateNamespace, lockScope{warehouse: warehouse, namespace: highest})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer hold.Release()
 	ctx, cancel := detached(hold.Context(), requestTimeout)
 	defer cancel()
 	if ch, err = c.resolveLive(ctx, warehouse, existing); err != nil {
 		if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-			return errAgain // a parent that was there is gone
+			return nil, errAgain // a parent that was there is gone
 		}
-		return err
+		return nil, err
 	}
 	return c.insertNamespaces(ctx, ch, moorage.Identifier{Warehouse: warehouse, Namespace: ns}, properties)
 }
 
-// insertNamespaces writes the records of all namespaces on ident that ch does not have.
-func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage.Identifier, properties map[string]string) error {
+// insertNamespaces writes the records of all namespaces on ident that ch does not have, and returns the answered properties of the last.
+func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage.Identifier, properties map[string]string) (map[string]string, error) {
 	change, err := c.newChange(ctx, string(OpCreateNamespace), ident)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parent := ch.record()
 	conditions := []registry.Condition{registry.ETagIs(parent.Key, parent.ETag)}
@@ -76,10 +75,10 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 	for i, name := range missing {
 		value := registry.Namespace{Properties: map[string]string{}, Since: c.now()}
 		if i == len(missing)-1 {
-			value.Properties = properties
+			maps.Copy(value.Properties, properties)
 		}
 		if value.ID, err = c.newID(); err != nil {
-			return err
+			return nil, err
 		}
 		key := registry.NamespaceKey(ch.warehouse.ID, parentID, name)
 		conditions = append(conditions, registry.Absent(key))
@@ -88,12 +87,14 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 	}
 	writes, err := encodePuts(puts...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return again(c.applyAnswering(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: properties}))
+	answered := answeredProperties(ch.warehouse, ident.Namespace, properties)
+	return answered, again(c.applyAnswering(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: answered}))
 }
 
-// LoadNamespace returns a namespace's properties, never nil.
+// LoadNamespace returns a namespace's properties: those that are stored and, if it is not among them, `location`, which
+// is the folder that a table or view gets its default location in.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error) {
@@ -101,11 +102,28 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
-	properties := maps.Clone(ch.levels[len(ch.levels)-1].value.Properties)
-	if properties == nil {
-		properties = map[string]string{}
+	return answeredProperties(ch.warehouse, ns, ch.levels[len(ch.levels)-1].value.Properties), nil
+}
+
+// answeredProperties adds to what is stored of a namespace what is answered besides: Trino makes tables beneath `location`, or none
+// without it.
+func answeredProperties(warehouse registry.Warehouse, ns moorage.Namespace, stored map[string]string) map[string]string {
+	answered := map[string]string{"location": folderOf(warehouse, ns)}
+	maps.Copy(answered, stored)
+	return answered
+}
+
+// folderOf returns the folder for the tables and views of a namespace: that of its levels, or the warehouse's own if
+// the path would be longer than defaultFolderBytesMax.
+func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
+	folder := warehouse.Location
+	for _, level := range ns {
+		folder = storage.Join(folder, storage.Escape(level))
 	}
-	return properties, nil
+	if len(folder) > defaultFolderBytesMax {
+		return warehouse.Location
+	}
+	return folder
 }
 
 // resolveNamespace is resolveChain for a name that must be valid and not empty.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -59,9 +60,57 @@ func TestUpdateNamespaceProperties(t *testing.T) {
 	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
 	wantKind(t, err, moorage.KindUnprocessable)
 	got, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
-	if err != nil || fmt.Sprint(got) != "map[b:2 c:3]" {
+	if err != nil || fmt.Sprint(got) != "map[b:2 c:3 location:file:///wh/ns]" {
 		t.Errorf("properties %v, %v", got, err)
 	}
+}
+
+// A namespace is answered with the folder in which its tables and views get their locations, unless it has a location of its own: engines
+// that choose locations themselves, as Trino does, begin there.
+func TestNamespaceLocation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	deep := slices.Repeat(moorage.Namespace{strings.Repeat("n", 200)}, 10)
+	for name, test := range map[string]struct {
+		ns     moorage.Namespace
+		stored map[string]string
+		want   string
+	}{
+		"one level":       {moorage.Namespace{"a"}, nil, "file:///wh/a"},
+		"several levels":  {moorage.Namespace{"a", "b.c", "d é"}, map[string]string{"k": "v"}, "file:///wh/a/b.c/d%20%C3%A9"},
+		"of its own":      {moorage.Namespace{"own"}, map[string]string{"location": "file:///wh/elsewhere"}, "file:///wh/elsewhere"},
+		"too long a path": {deep, nil, "file:///wh"},
+	} {
+		made, err := f.CreateNamespace(f.ctx, testWarehouse, test.ns, test.stored)
+		if err != nil || made["location"] != test.want {
+			t.Errorf("%s: made with %v, %v; want %s", name, made, err, test.want)
+		}
+		loaded, err := f.LoadNamespace(f.ctx, testWarehouse, test.ns)
+		if err != nil || !maps.Equal(loaded, made) {
+			t.Errorf("%s: loaded %v, %v; made %v", name, loaded, err, made)
+		}
+		if test.stored != nil {
+			continue
+		}
+		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: test.ns, Name: "t"}
+		table, err := f.CreateTable(f.ctx, at, CreateTableRequest{Schema: []byte(testSchema)})
+		if err != nil || !strings.HasPrefix(table.Document.Location(), test.want+"/t") {
+			t.Errorf("%s: a table at %v, %v", name, table, err)
+		}
+	}
+	own := moorage.Namespace{"own"}
+	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, PropertiesChange{Removals: []string{"location"}})
+	if err != nil || !slices.Equal(result.Removed, []string{"location"}) {
+		t.Fatalf("remove: %+v, %v", result, err)
+	}
+	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, PropertiesChange{Removals: []string{"location"}})
+	if err != nil || !slices.Equal(result.Missing, []string{"location"}) {
+		t.Errorf("remove what is not stored: %+v, %v", result, err)
+	}
+	if loaded, err := f.LoadNamespace(f.ctx, testWarehouse, own); err != nil || loaded["location"] != "file:///wh/own" {
+		t.Errorf("after the removal: %v, %v", loaded, err)
+	}
+	f.wantClean()
 }
 
 func TestListsArePagedByName(t *testing.T) {
