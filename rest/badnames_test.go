@@ -54,8 +54,10 @@ func pathNameRows() (rows []bad) {
 		add(warehouse.fault, "GET", "/v1/"+warehouse.escaped+"/namespaces/ns/views/view", "")
 		add(warehouse.fault, "POST", "/v1/"+warehouse.escaped+"/views/rename", rename(identifier("ns", "view"), identifier("ns", "new")))
 	}
-	add("no namespace before a table", "GET", "/v1/namespaces//tables/t", "")
-	add("no namespace before a view", "GET", "/v1/namespaces//views/view", "")
+	add("no namespace before a name that cannot be", "GET", "/v1/namespaces//tables/%00", "")
+	add("empty levels before a table", "GET", "/v1/namespaces/%1F/tables/t", "")
+	add("no namespace before tables", "GET", "/v1/namespaces//tables", "")
+	add("no namespace before a new table", "POST", "/v1/namespaces//tables", `{"name":"new","schema":`+schemaJSON+`}`)
 	return rows
 }
 
@@ -146,6 +148,10 @@ func absentRows() (rows []bad) {
 		{fault: "namespace of a list", method: "GET", path: "/v1/namespaces/missing/tables", status: 404, kind: noNamespace},
 		// A client that looks for the metadata table ns.t.files asks for files in ns.t first, and goes on only after this type.
 		{fault: "namespace of a metadata table", method: "GET", path: "/v1/namespaces/ns%1Ft/tables/files", status: 404, kind: noTable},
+		{fault: "no namespace before a table, for a metadata table", method: "GET", path: "/v1/namespaces//tables/ns", status: 404, kind: noTable},
+		{fault: "no namespace before a table, with prefix", method: "GET", path: "/v1/default/namespaces//tables/ns", status: 404, kind: noTable},
+		{fault: "no namespace before a table to commit to", method: "POST", path: "/v1/namespaces//tables/ns", body: `{"requirements":[],"updates":[]}`, status: 404, kind: noTable},
+		{fault: "no namespace before a view", method: "GET", path: "/v1/namespaces//views/ns", status: 404, kind: noView},
 		{fault: "namespace of a table to load", method: "GET", path: "/v1/namespaces/missing/tables/t", status: 404, kind: noTable},
 		{fault: "table with a uuid", method: "POST", path: "/v1/namespaces/ns/tables/missing", body: `{"requirements":[{"type":"assert-table-uuid","uuid":"x"}],"updates":[]}`, status: 404, kind: noTable},
 		{fault: "table to unregister", method: "POST", path: "/v1/namespaces/ns/tables/missing/unregister", status: 404, kind: noTable},

@@ -56,18 +56,25 @@ const (
 	paramView  = "view"
 )
 
-// pathIdentifier returns the table or view that the path names in the parameter param.
+// pathIdentifier returns the table or view that the path names in the parameter param. Without a namespace there is none:
+// Java clients that look for a table ns.files, and are told that it is not there, ask for a table ns, of which that would be a metadata table.
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
-	warehouse, ns, err := pathNamespace(r)
-	if err != nil {
-		return moorage.Identifier{}, err
-	}
+	warehouse, ns, invalid := pathNamespace(r)
 	name, err := pathParam(r, param)
-	if err != nil {
-		return moorage.Identifier{}, err
+	if err == nil {
+		err = moorage.ValidateName("name", name)
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: name}
-	return ident, ident.Validate()
+	switch {
+	case err != nil:
+		return moorage.Identifier{}, err
+	case invalid == nil:
+		return moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: name}, nil
+	case !ns.Equal(splitNamespace("")):
+		return moorage.Identifier{}, invalid
+	case param == paramView:
+		return moorage.Identifier{}, moorage.Errorf(moorage.KindNoSuchView, "View does not exist: %s", name)
+	}
+	return moorage.Identifier{}, moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", name)
 }
 
 // splitNamespace returns the levels of a decoded namespace. The text of the only level
