@@ -8,7 +8,6 @@ import (
 	"hash"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -20,17 +19,14 @@ import (
 // resumesMax is how often one body goes on behind a cut connection.
 const resumesMax = 4
 
-// errStalled ends a read of a server that is silent.
-var errStalled = errors.New("the server sent nothing for too long")
-
 // body is the content of an object. It is for one goroutine.
 type body struct {
 	object object
 	info   storage.Info
 	// resume asks for what is behind offset, of the same version of the object.
-	resume func(offset int64) (*stream, error)
+	resume func(offset int64) (io.ReadCloser, error)
 
-	stream  *stream
+	stream  io.ReadCloser // of the latest answer
 	offset  int64
 	resumes int
 	sum     hash.Hash // nil: the server has no checksum
@@ -38,57 +34,42 @@ type body struct {
 	end     error // what Read answers from now on, if it is set
 }
 
-// stream is the body of one answer.
-type stream struct {
-	io.ReadCloser
-	stop  context.CancelCauseFunc
-	ctx   func() error // why the stream ended early, if it did
-	stall time.Duration
-}
-
 // get asks for an object. The answer ends with ctx, and not before the body is closed.
 func (c *Client) get(ctx context.Context, o object) (*body, error) {
-	first, answer, err := c.open(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key})
+	answer, err := c.open(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key})
 	if err != nil {
 		return nil, err
 	}
 	if answer.ContentLength == nil {
-		return nil, errors.Join(errors.New("the server does not say how long the object is"), first.Close())
+		return nil, errors.Join(errors.New("the server does not say how long the object is"), answer.Body.Close())
 	}
 	opened := &body{
 		object: o,
 		info:   storage.Info{Bytes: *answer.ContentLength, Modified: aws.ToTime(answer.LastModified)},
-		stream: first,
-		resume: func(offset int64) (*stream, error) { return c.openAt(ctx, o, answer.ETag, offset) },
+		stream: answer.Body,
+		resume: func(offset int64) (io.ReadCloser, error) { return c.openAt(ctx, o, answer.ETag, offset) },
 	}
 	opened.sum, opened.want = checksum(answer)
 	return opened, nil
 }
 
 // openAt asks for what is behind offset in an object that has still the version etag.
-func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (*stream, error) {
-	next, answer, err := c.open(ctx, &s3.GetObjectInput{
+func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (io.ReadCloser, error) {
+	answer, err := c.open(ctx, &s3.GetObjectInput{
 		Bucket: &o.bucket, Key: &o.key, IfMatch: etag, Range: aws.String(fmt.Sprintf("bytes=%d-", offset)),
 	})
 	if err != nil {
 		return nil, err
 	}
 	if got := aws.ToString(answer.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
-		return nil, errors.Join(fmt.Errorf("the server answered the range %q", got), next.Close())
+		return nil, errors.Join(fmt.Errorf("the server answered the range %q", got), answer.Body.Close())
 	}
-	return next, nil
+	return answer.Body, nil
 }
 
 // open sends one GET, with what makes the server tell its checksum.
-func (c *Client) open(ctx context.Context, input *s3.GetObjectInput) (*stream, *s3.GetObjectOutput, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	answer, err := c.sdk.GetObject(ctx, input, s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Checksum-Mode", "ENABLED")))
-	if err != nil {
-		stop(nil)
-		return nil, nil, err
-	}
-	opened := &stream{answer.Body, stop, func() error { return context.Cause(ctx) }, c.stallTimeout}
-	return opened, answer, nil
+func (c *Client) open(ctx context.Context, input *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
+	return c.sdk.GetObject(ctx, input, s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Checksum-Mode", "ENABLED")))
 }
 
 // Read reads on, behind a cut connection too. At the end it answers io.EOF only if all is there
@@ -148,20 +129,3 @@ func (b *body) goOn(cause error) error {
 
 // Close gives the connection back.
 func (b *body) Close() error { return b.stream.Close() }
-
-// Read reads from the answer, for at most the time that the server may be silent.
-func (s *stream) Read(into []byte) (int, error) {
-	timer := time.AfterFunc(s.stall, func() { s.stop(errStalled) })
-	defer timer.Stop()
-	n, err := s.ReadCloser.Read(into)
-	if cause := s.ctx(); err != nil && cause != nil {
-		err = cause
-	}
-	return n, err
-}
-
-// Close ends the answer.
-func (s *stream) Close() error {
-	defer s.stop(nil)
-	return s.ReadCloser.Close()
-}

@@ -52,7 +52,7 @@ type Options struct {
 	// one that AWS_PROFILE names, or none.
 	Profile string
 
-	// StallTimeout is how long the server may be silent before a try is given up. Default 10 s.
+	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before a try is given up. Default 10 s.
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
@@ -78,7 +78,6 @@ const (
 type Client struct {
 	sdk          *s3.Client
 	backoff      retry.BackoffDelayer // between requests for what a request left undone
-	stallTimeout time.Duration
 	random       io.Reader
 	log          *slog.Logger
 	clientConfig map[string]string
@@ -102,13 +101,13 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		}
 		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault && o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
+		o.HTTPClient = impatient{o.HTTPClient, options.StallTimeout}
 		// The reader of this package checks what is read, also across a connection that was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
 	return &Client{
 		sdk:          sdk,
 		backoff:      retry.NewExponentialJitterBackoff(options.RetryDelayMax),
-		stallTimeout: options.StallTimeout,
 		random:       options.Random,
 		log:          options.Logger,
 		clientConfig: clientConfig(sdk.Options()),
@@ -131,7 +130,7 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// It runs from the last byte of the request on, so it does not bound an upload.
+			// It runs from the last byte of the request on. What comes before and after it, impatient bounds.
 			t.ResponseHeaderTimeout = options.StallTimeout
 			t.MaxIdleConnsPerHost = idleConnectionsMax
 		})
@@ -155,7 +154,7 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	return load
 }
 
-// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose body was cut. All
+// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose body was cut or stood still. All
 // requests of this package may be repeated. Pauses end with the context. The quota of the SDK, which all requests share and answered ones refill, keeps a server that is down from being
 // asked five times by everybody.
 func newRetryer(options Options) aws.Retryer {
@@ -168,9 +167,9 @@ func newRetryer(options Options) aws.Retryer {
 	})
 }
 
-// isCutAnswer tells whether the connection ended within the body of an answer.
+// isCutAnswer tells whether the connection ended, or was given up, within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

@@ -1,0 +1,116 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// errStalled ends a try whose server stands still.
+var errStalled = errors.New("the server took or sent nothing for too long")
+
+// impatient is an HTTP client that gives a request up when nothing of a body moves for stall: of that which is sent, and of that
+// which is answered, whoever reads it. It is safe for concurrent use.
+type impatient struct {
+	client s3.HTTPClient
+	stall  time.Duration
+}
+
+// Do implements s3.HTTPClient.
+func (i impatient) Do(request *http.Request) (*http.Response, error) {
+	ctx, stop := context.WithCancelCause(request.Context())
+	request = request.WithContext(ctx)
+	watch := newWatch(i.stall, func() { stop(errStalled) })
+	if request.Body != nil && request.Body != http.NoBody {
+		request.Body = sending{request.Body, watch}
+	}
+	answer, err := i.client.Do(request)
+	watch.end()
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+			err = cause
+		}
+		stop(nil)
+		return nil, err
+	}
+	answer.Body = &answered{ReadCloser: answer.Body, ctx: func() error { return context.Cause(ctx) }, stop: stop, stall: i.stall}
+	return answer, nil
+}
+
+// watch calls stalled if moved is not called for a while after it was. It is safe for concurrent use.
+type watch struct {
+	stall time.Duration
+
+	// mu guards the fields below; leaf.
+	mu    sync.Mutex
+	timer *time.Timer
+	ended bool
+}
+
+func newWatch(stall time.Duration, stalled func()) *watch {
+	w := &watch{stall: stall, timer: time.AfterFunc(stall, stalled)}
+	w.timer.Stop() // nothing has moved yet: the connection has to be made first, which has a bound of its own
+	return w
+}
+
+func (w *watch) moved() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.timer.Reset(w.stall)
+	}
+}
+
+func (w *watch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.timer.Stop()
+}
+
+// sending is the body of a request. What was read last of it is what the server has to take before more is read.
+type sending struct {
+	io.ReadCloser
+	watch *watch
+}
+
+// Read reads what is to be sent next.
+func (s sending) Read(into []byte) (int, error) {
+	n, err := s.ReadCloser.Read(into)
+	if err == nil {
+		s.watch.moved()
+	} else { // all is on its way: from here on the wait for the answer's header is bounded
+		s.watch.end()
+	}
+	return n, err
+}
+
+// answered is the body of an answer. It is for one goroutine.
+type answered struct {
+	io.ReadCloser
+	ctx   func() error // why it ended early, if it did
+	stop  context.CancelCauseFunc
+	stall time.Duration
+}
+
+// Read reads from the answer, for at most the time that the server may be silent.
+func (a *answered) Read(into []byte) (int, error) {
+	timer := time.AfterFunc(a.stall, func() { a.stop(errStalled) })
+	defer timer.Stop()
+	n, err := a.ReadCloser.Read(into)
+	if cause := a.ctx(); err != nil && !errors.Is(err, io.EOF) && cause != nil {
+		err = cause
+	}
+	return n, err
+}
+
+// Close ends the answer.
+func (a *answered) Close() error {
+	defer a.stop(nil)
+	return a.ReadCloser.Close()
+}

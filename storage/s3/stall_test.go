@@ -1,0 +1,83 @@
+package s3_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// standStill sends the header of an answer with this status, and of its body the beginning only. The real server is asked if that
+// status says that it did what it was to do.
+func standStill(status int) fault {
+	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
+		if status == http.StatusOK {
+			readBody(forward(r))
+		} else {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		w.Header().Set("Content-Type", "application/xml")
+		w.Header().Set("Content-Length", "1000")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<?xml version=\"1.0\"?>")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+}
+
+// TestAnswersThatStandStill asks servers that stop within an answer, which may be an error, without closing: each such try is
+// given up, also where the caller's context has no end.
+func TestAnswersThatStandStill(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusOK, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		for _, c := range calls() {
+			if c.name == "Stat" || c.name == "Open" && status == http.StatusOK {
+				continue // the one's answers have no body, the other's TestSilentInAnswer stops
+			}
+			t.Run(http.StatusText(status)+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
+				location := storage.Join(root, "a")
+				c.prepare(t, store, location)
+				proxy.follow(nth(0, standStill(status)))
+				if err := c.make(t.Context(), store, location); err != nil {
+					t.Errorf("%s = %v", c.name, err)
+				}
+				if count := len(strings.Fields(proxy.requests())); count < 2 {
+					t.Errorf("%d requests, want more than the one that stood still", count)
+				}
+				proxy.follow(nil)
+				c.check(t, store, location)
+			})
+		}
+	}
+}
+
+// TestServerTakesNothing sends a file to a server that stops reading it without closing.
+func TestServerTakesNothing(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	if err := store.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.follow(func(call int, _ *http.Request) fault {
+		if call == 0 {
+			return func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) { <-done }
+		}
+		return refuse(http.StatusForbidden, "AccessDenied")
+	})
+	const bytes = 16 << 20 // more than the system keeps between the two
+	err := store.Create(t.Context(), storage.Join(root, "a"), make([]byte, bytes))
+	if err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+		t.Errorf("Create = %v, want what the second try was answered", err)
+	}
+	if got, want := proxy.requests(), "PUT PUT"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+}
