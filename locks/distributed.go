@@ -45,7 +45,6 @@ type Distributed struct {
 	local    *Local
 
 	heartbeat, sweep *worker.Worker
-	opening          chan struct{} // holds the right to open a session
 	background       sync.WaitGroup
 
 	jitterMu sync.Mutex // guards the field below; leaf
@@ -53,6 +52,7 @@ type Distributed struct {
 
 	mu      sync.Mutex // guards the fields below; comes before session.mu; never held over a call
 	current *session   // nil before the first
+	opening *opening   // nil while no session is being opened
 	closed  bool
 }
 
@@ -78,7 +78,7 @@ func NewDistributed(config DistributedConfig) *Distributed {
 	}
 	d := &Distributed{
 		leases: config.Leases, name: config.Name, random: config.Random, now: config.Now, observer: config.Observer, log: config.Logger,
-		jitter: config.Jitter, opening: make(chan struct{}, 1),
+		jitter: config.Jitter,
 	}
 	if d.name == "" {
 		d.name = "node"

@@ -20,34 +20,68 @@ func (d *Distributed) presentSession() *session {
 	return d.current
 }
 
-// usableSession returns the session if there is one that has not ended.
-func (d *Distributed) usableSession() (*session, error) {
+// opening is an attempt to open a session.
+type opening struct {
+	done    chan struct{} // closed when the fields below are set
+	session *session
+	err     error
+}
+
+// openSession returns the node's session, and opens one if there is none. Who comes while one is being opened waits for that, and
+// hears it too if the store is not there: to ask it again, one after the other, would keep the last of many waiting for long.
+func (d *Distributed) openSession(ctx context.Context) (*session, error) {
+	for {
+		s, under, mine, err := d.enterOpening()
+		if s != nil || err != nil {
+			return s, err
+		}
+		if mine {
+			d.finishOpening(ctx, under)
+			return under.session, under.err
+		}
+		select {
+		case <-under.done:
+			if under.session != nil || errors.Is(under.err, ErrUnavailable) {
+				return under.session, under.err
+			}
+			// Whoever opened it has gone away.
+		case <-ctx.Done():
+			return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
+		}
+	}
+}
+
+// enterOpening returns the session if there is one that has not ended. Otherwise it returns the attempt to open one that is under
+// way; mine says that it has just begun and is the caller's to make.
+func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.closed:
-		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable)
-	case d.current == nil || d.current.isEnded():
-		return nil, nil
+		return nil, nil, false, fmt.Errorf("%w: manager closed", ErrUnavailable)
+	case d.current != nil && !d.current.isEnded():
+		return d.current, nil, false, nil
+	case d.opening != nil:
+		return nil, d.opening, false, nil
 	}
-	return d.current, nil
+	d.opening = &opening{done: make(chan struct{})}
+	return nil, d.opening, true, nil
 }
 
-// openSession returns the node's session, and opens one if there is none.
-func (d *Distributed) openSession(ctx context.Context) (*session, error) {
-	if s, err := d.usableSession(); s != nil || err != nil {
-		return s, err
-	}
-	select {
-	case d.opening <- struct{}{}:
-		defer func() { <-d.opening }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
-	}
-	if s, err := d.usableSession(); s != nil || err != nil { // somebody else has just opened one
-		return s, err
-	}
+// finishOpening opens a session and tells everybody who waits for it.
+func (d *Distributed) finishOpening(ctx context.Context, under *opening) {
+	under.err = fmt.Errorf("%w: open session", ErrUnavailable) // of a panic
+	defer func() {
+		d.mu.Lock()
+		d.opening = nil
+		d.mu.Unlock()
+		close(under.done)
+	}()
+	under.session, under.err = d.newSession(ctx)
+}
 
+// newSession opens a session in the store and makes it the node's.
+func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	random := make([]byte, sessionNameBytes)
 	if _, err := io.ReadFull(d.random, random); err != nil {
 		return nil, fmt.Errorf("%w: name a session: %w", ErrUnavailable, err)
