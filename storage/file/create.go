@@ -130,6 +130,8 @@ func (r *root) endWriting(name string, w *writing) {
 	close(w.done)
 }
 
+// isHidden tells whether the file called name is not there for readers, whatever they find. They ask before they look and, because it
+// may have got its name meanwhile, again when they have found it.
 func (r *root) isHidden(name string) bool {
 	w, ok := r.writing.Load(name)
 	return ok && w.(*writing).hidden.Load()

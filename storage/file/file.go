@@ -159,7 +159,7 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 		return nil, storage.Info{}, translate(location, err)
 	}
 	found, err := file.Stat()
-	if err != nil || !found.Mode().IsRegular() {
+	if err != nil || !found.Mode().IsRegular() || root.isHidden(name) { // hidden since
 		if err == nil {
 			err = notFile(location)
 		}
@@ -181,7 +181,7 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	if err != nil {
 		return storage.Info{}, translate(location, err)
 	}
-	if !found.Mode().IsRegular() {
+	if !found.Mode().IsRegular() || root.isHidden(name) { // hidden since
 		return storage.Info{}, notFile(location)
 	}
 	return info(found), nil
@@ -190,7 +190,7 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 // MayBeGone implements storage.Local.
 func (s *Store) MayBeGone(location string) bool {
 	root, name, err := s.rootOf(location)
-	return err != nil || root.isHidden(name) || !root.files.Seen(name)
+	return err != nil || !root.files.Seen(name) || root.isHidden(name)
 }
 
 // Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there

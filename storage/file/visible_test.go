@@ -1,0 +1,127 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"moorage/storage"
+)
+
+// slowLook is a folder in which every look for a file begins with a call of before, the first time, and every sync of a folder waits
+// until it is let go.
+type slowLook struct {
+	fileSystem
+	before  func()
+	syncing chan struct{} // gets one for each sync that waits
+	let     chan struct{}
+}
+
+func (s slowLook) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	s.before()
+	return s.fileSystem.OpenFile(name, flag, mode)
+}
+
+func (s slowLook) Stat(name string) (fs.FileInfo, error) {
+	s.before()
+	return s.fileSystem.Stat(name)
+}
+
+func (s slowLook) Seen(name string) bool {
+	s.before()
+	return s.fileSystem.Seen(name)
+}
+
+func (s slowLook) Folder(name string) (folderFS, error) {
+	folder, err := s.fileSystem.Folder(name)
+	return slowFolder{folder, s}, err
+}
+
+type slowFolder struct {
+	folderFS
+	look slowLook
+}
+
+func (f slowFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	opened, err := f.folderFS.OpenFile(name, flag, mode)
+	if name != "." {
+		return opened, err
+	}
+	return slowSync{opened, f.look}, err
+}
+
+type slowSync struct {
+	handle
+	look slowLook
+}
+
+func (s slowSync) Sync() error {
+	s.look.syncing <- struct{}{}
+	<-s.look.let
+	return s.handle.Sync()
+}
+
+// TestMadeDuringALook lets a file get its name between two steps of who looks for it: what a power cut could still take is not found.
+func TestMadeDuringALook(t *testing.T) {
+	t.Parallel()
+	for name, isFound := range map[string]func(store *Store, location string) bool{
+		"Open": func(store *Store, location string) bool {
+			body, _, err := store.Open(t.Context(), location)
+			if err == nil {
+				_ = body.Close()
+			} else if !errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Open = %v", err)
+			}
+			return err == nil
+		},
+		"Stat": func(store *Store, location string) bool {
+			_, err := store.Stat(t.Context(), location)
+			if err != nil && !errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Stat = %v", err)
+			}
+			return err == nil
+		},
+		"MayBeGone": func(store *Store, location string) bool { return !store.MayBeGone(location) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := filepath.ToSlash(t.TempDir())
+			location := "file://" + root + "/a.json"
+			look := slowLook{syncing: make(chan struct{}, 1), let: make(chan struct{})}
+			var store *Store
+			var making sync.WaitGroup
+			look.before = sync.OnceFunc(func() {
+				making.Go(func() {
+					if err := store.Create(context.WithoutCancel(t.Context()), location, []byte("body")); err != nil {
+						t.Errorf("Create = %v", err)
+					}
+				})
+				<-look.syncing
+			})
+			store, err := openAs([]string{"file://" + root}, func(folder string) (fileSystem, error) {
+				files, err := openRoot(folder)
+				look.fileSystem = files
+				return look, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			if isFound(store, location) {
+				t.Error("it was found before it was durable")
+			}
+			close(look.let)
+			making.Wait()
+			if !isFound(store, location) {
+				t.Error("it is not found when it is made")
+			}
+		})
+	}
+}
