@@ -68,7 +68,7 @@ type looked struct {
 // look reads the head, then changes that await a place, and then a page: in this order, so that nothing is numbered that was
 // numbered since, and nothing is missed that was.
 func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
-	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		found = looked{}
 		batch := &pgx.Batch{}
 		batch.Queue("SELECT last FROM moorage_change_head WHERE one").QueryRow(func(row pgx.Row) error { return row.Scan(&found.head) })
@@ -145,7 +145,7 @@ func (s *Store) publish(ctx context.Context, found looked) (bool, error) {
 		return batch
 	}
 	published := false
-	err := s.read(ctx, func(conn *pgxpool.Conn) error {
+	err := s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		err := conn.SendBatch(ctx, batch()).Close()
 		published = err == nil
 		if stateOf(err) == stateDivisionByZero {
@@ -204,7 +204,7 @@ func (s *Store) makers(ctx context.Context, versions []pgtype.UUID) ([]unplaced,
 
 // unplaced returns the changes that wait and are as where says, oldest first.
 func (s *Store) unplaced(ctx context.Context, where string, args ...any) (waiting []unplaced, err error) {
-	err = s.read(ctx, func(conn *pgxpool.Conn) error {
+	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND "+where+" ORDER BY c.at, c.key", args...)
 		if err != nil {
 			return err

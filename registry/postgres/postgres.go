@@ -51,6 +51,7 @@ type Store struct {
 	lines          *lines // of pool
 	gets           *gatherer
 	acquireTimeout time.Duration
+	readTimeout    time.Duration // the constant of that name, but in tests
 
 	randomMu sync.Mutex // guards random; leaf
 	random   io.Reader
@@ -98,7 +99,7 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 
 // storeOver returns a store over pool, whose options are all set.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
-	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, random: options.Random}
+	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, random: options.Random}
 	s.gets = &gatherer{read: s.readKeys}
 	return s
 }
@@ -189,7 +190,7 @@ func (s *Store) Healthy(ctx context.Context) error {
 // if it keeps what it acknowledges and stays fast.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	settings := map[string]string{}
-	err := s.read(ctx, func(conn *pgxpool.Conn) error {
+	err := s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT name, setting FROM pg_settings WHERE name IN "+
 			"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'enable_seqscan')")
 		if err != nil {

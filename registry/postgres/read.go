@@ -53,17 +53,22 @@ func (s *Store) readKeys(ctx context.Context, keys []registry.Key) ([]registry.R
 
 // records returns the rows of a statement whose five columns are a record and, first, its table.
 func (s *Store) records(ctx context.Context, sql string, args []any) (records []registry.Record, err error) {
-	bounded, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	err = s.read(bounded, func(conn *pgxpool.Conn) error {
+	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		records = nil
-		rows, err := conn.Query(bounded, sql, args...)
+		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}
 		return collect(rows, func(record registry.Record) { records = append(records, record) })
 	})
-	return records, lateError(ctx, err)
+	return records, err
+}
+
+// readInTime is read for at most s.readTimeout.
+func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
+	bounded, cancel := context.WithTimeout(ctx, s.readTimeout)
+	defer cancel()
+	return lateError(ctx, s.read(bounded, func(conn *pgxpool.Conn) error { return do(bounded, conn) }))
 }
 
 // read calls do, which only reads, with a connection, and again, a bounded number of times, if the server
