@@ -199,25 +199,26 @@ func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.
 	return pointer, err
 }
 
+// purgeDocument deletes the files that document names, but for those that have become another table's.
 func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer) error {
 	log := c.log.With("task", pointer.Task, "ident", pointer.Identifier())
-	return purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
-		records, err := c.get(ctx, registry.PointerKey(pointer.ID))
-		if err != nil {
+	others, err := newSuccessors(c, log, pointer)
+	if err != nil {
+		return err
+	}
+	err = purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
+		if err := c.attempts(ctx, moorage.KindUnavailable, func(int) error { return others.look(ctx) }); err != nil {
 			return err
 		}
-		if records[0].State != registry.StatePurging {
-			return errTaskGone
-		}
-		now, err := decode[registry.Pointer](records[0])
-		if err != nil {
-			return err
-		}
-		if now.Task != pointer.Task {
-			return errTaskGone // an operator called it off
+		if batch = others.without(batch); len(batch) == 0 {
+			return nil
 		}
 		return store.Delete(ctx, batch...)
 	})
+	if err == nil && others.kept > 0 {
+		log.InfoContext(ctx, "purge leaves files that another table names, or may name, which lives in the table's location by now", "files", others.kept)
+	}
+	return err
 }
 
 // endPointer removes, in one Apply, a pointer that is over, the claims that it still holds, and

@@ -23,6 +23,9 @@ type purged struct {
 	store   *memory.Store
 	files   []string // all that were created; rank tells what they are
 
+	uuid, location string // of the table
+	metadata       string // its current metadata file
+
 	properties map[string]string
 	snapshots  []map[string]any
 	log        []string
@@ -31,7 +34,10 @@ type purged struct {
 }
 
 func newPurged(t testing.TB, version int) *purged {
-	return &purged{t: t, version: version, store: memory.New(), properties: map[string]string{}}
+	return &purged{
+		t: t, version: version, store: memory.New(), properties: map[string]string{},
+		uuid: "9c12d441-03fe-4693-9a96-a0705ddf69c1", location: purgedTable, metadata: purgedMetadata,
+	}
 }
 
 func (p *purged) file(location string, body []byte) string {
@@ -162,7 +168,7 @@ func (p *purged) document() *metadata.Document {
 	}
 	schema := map[string]any{"type": "struct", "schema-id": 0, "fields": []any{map[string]any{"id": 1, "name": "id", "required": false, "type": "long"}}}
 	members := map[string]any{
-		"format-version": p.version, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": purgedTable,
+		"format-version": p.version, "table-uuid": p.uuid, "location": p.location,
 		"last-sequence-number": len(p.snapshots), "last-updated-ms": 1700000001000, "last-column-id": 1,
 		"schema": schema, "schemas": []any{schema}, "current-schema-id": 0,
 		"partition-spec": []any{}, "partition-specs": []any{map[string]any{"spec-id": 0, "fields": []any{}}}, "default-spec-id": 0, "last-partition-id": 999,
@@ -182,7 +188,7 @@ func (p *purged) document() *metadata.Document {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.file(purgedMetadata, raw)
+	p.file(p.metadata, raw)
 	return document
 }
 

@@ -1,0 +1,221 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// namedSeenMax bounds how many paths are remembered of those that were met, in order not to meet them
+// again; about 50 MB.
+const namedSeenMax = 1 << 18
+
+// namedFiles are the files that a version of a table names.
+type namedFiles struct {
+	store    storage.Store
+	document *metadata.Document
+	// unread is told of a manifest, or a list of them, that is missing, damaged or out of reach, so that nobody can tell what it names. Its
+	// error ends the walk. Any other failure to read one ends it in any case.
+	unread func(ctx context.Context, path string, cause error) error
+}
+
+// visited are the lists and manifests that a walk has met.
+type visited struct{ lists, manifests recent }
+
+func newVisited() visited { return visited{make(recent), make(recent)} }
+
+// eachManifest calls do with every manifest of every snapshot that is not in met; with one that several snapshots share, once, as far as
+// they can be remembered. What it has called do with is in met then.
+func (n *namedFiles) eachManifest(ctx context.Context, met visited, do func(iceberg.ManifestFile) error) error {
+	for snapshot := range n.document.Snapshots() {
+		if list := snapshot.ManifestList; list != "" && met.lists.has(list) {
+			continue
+		}
+		manifests, err := n.manifestsOf(ctx, snapshot)
+		if err != nil {
+			return err
+		}
+		for _, manifest := range manifests {
+			if met.manifests.has(manifest.FilePath()) {
+				continue
+			}
+			if err := do(manifest); err != nil {
+				return err
+			}
+			met.manifests.add(manifest.FilePath())
+		}
+		met.lists.add(snapshot.ManifestList)
+	}
+	return nil
+}
+
+// manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will be.
+func (n *namedFiles) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]iceberg.ManifestFile, error) {
+	var manifests []iceberg.ManifestFile
+	for _, path := range snapshot.Manifests {
+		// The highest version stands for "not known": a reader takes the manifest's own.
+		manifests = append(manifests, iceberg.NewManifestFile(3, path, 0, 0, snapshot.ID).Build())
+	}
+	if snapshot.ManifestList == "" {
+		return manifests, nil
+	}
+	file, err := n.open(ctx, snapshot.ManifestList)
+	if file == nil {
+		return nil, err
+	}
+	defer file.Close()
+	manifests, err = guard(func() ([]iceberg.ManifestFile, error) { return iceberg.ReadManifestList(file) })
+	if err != nil {
+		return nil, n.passOver(ctx, file, err)
+	}
+	return manifests, nil
+}
+
+// eachFile calls do with the files that a manifest names, be they live or removed.
+func (n *namedFiles) eachFile(ctx context.Context, manifest iceberg.ManifestFile, do func(path string) error) error {
+	file, err := n.open(ctx, manifest.FilePath())
+	if file == nil {
+		return err
+	}
+	defer file.Close()
+	for path, err := range entriesOf(manifest, file) {
+		if err != nil {
+			return n.passOver(ctx, file, err)
+		}
+		if err := do(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachList, eachStatistics and eachEarlierMetadata call do with the files that the document itself names.
+
+func (n *namedFiles) eachList(do func(path string) error) error {
+	for snapshot := range n.document.Snapshots() {
+		if snapshot.ManifestList == "" {
+			continue
+		}
+		if err := do(snapshot.ManifestList); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *namedFiles) eachStatistics(do func(path string) error) error {
+	for _, path := range n.document.StatisticsFiles() {
+		if err := do(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *namedFiles) eachEarlierMetadata(do func(path string) error) error {
+	for _, entry := range n.document.MetadataLog() {
+		if err := do(entry.MetadataLocation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entriesOf yields the path of each file that a manifest names, at most one error, and that last.
+func entriesOf(manifest iceberg.ManifestFile, body io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		reader, err := guard(func() (*iceberg.ManifestReader, error) {
+			return iceberg.NewManifestReaderWithProjection(manifest, body, iceberg.ManifestEntryProjection{})
+		})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer reader.Close()
+		for {
+			entry, err := guard(reader.ReadEntry)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(entry.DataFile().FilePath(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// guard turns a panic of the Avro decoder, to which any client can feed any file, into an error.
+func guard[T any](decode func() (T, error)) (value T, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("decode: %v", reason)
+		}
+	}()
+	return decode()
+}
+
+// watchedFile remembers an error of the storage, which the decoder may hide in its own.
+type watchedFile struct {
+	io.ReadCloser
+	path string
+	err  error
+}
+
+func (f *watchedFile) Read(into []byte) (int, error) {
+	n, err := f.ReadCloser.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// open opens a file to be read; nil, without an error, if it is not there or out of reach, now and later.
+func (n *namedFiles) open(ctx context.Context, path string) (*watchedFile, error) {
+	file, _, err := n.store.Open(ctx, path)
+	switch {
+	case err == nil:
+		return &watchedFile{ReadCloser: file, path: path}, nil
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrOutside), errors.Is(err, storage.ErrLocation):
+		return nil, n.unread(ctx, path, err)
+	}
+	return nil, err
+}
+
+// passOver decides what becomes of a walk that could not read file to its end: it ends if the storage failed, and else as unread says.
+func (n *namedFiles) passOver(ctx context.Context, file *watchedFile, err error) error {
+	if file.err != nil {
+		return fmt.Errorf("read %s: %w", file.path, file.err)
+	}
+	return n.unread(ctx, file.path, err)
+}
+
+// recent is a set of the paths that were added lately.
+type recent map[string]struct{}
+
+// add reports whether path is new, as far as is remembered.
+func (r recent) add(path string) bool {
+	if r.has(path) {
+		return false
+	}
+	if len(r) >= namedSeenMax {
+		clear(r)
+	}
+	r[path] = struct{}{}
+	return true
+}
+
+func (r recent) has(path string) bool {
+	_, ok := r[path]
+	return ok
+}
