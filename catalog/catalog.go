@@ -81,6 +81,8 @@ type Catalog struct {
 	log              *slog.Logger
 	allowedLocations []string
 	undropWindow     time.Duration
+	purgeLook        time.Duration // how often purges that are due are looked for while others run
+	purgeStall       time.Duration // purgeStallMax, but for tests
 	changeRetention  time.Duration
 	keyLifetime      time.Duration
 	settleTimeout    time.Duration // settleTimeout, but for tests
@@ -137,6 +139,8 @@ func New(config Config) (*Catalog, error) {
 		log:              config.Logger,
 		allowedLocations: config.AllowedLocations,
 		undropWindow:     config.UndropWindow,
+		purgeLook:        config.SweepInterval,
+		purgeStall:       purgeStallMax,
 		changeRetention:  config.ChangeRetention,
 		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"iter"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // namedSeenMax bounds how many paths are remembered of those that were met, in order not to meet them
-// again; about 50 MB.
+// again; about 10 MB.
 const namedSeenMax = 1 << 18
 
 // namedFiles are the files that a version of a table names.
@@ -27,9 +28,9 @@ type namedFiles struct {
 }
 
 // visited are the lists and manifests that a walk has met.
-type visited struct{ lists, manifests recent }
+type visited struct{ lists, manifests *recent }
 
-func newVisited() visited { return visited{make(recent), make(recent)} }
+func newVisited() visited { return visited{newRecent(), newRecent()} }
 
 // eachManifest calls do with every manifest of every snapshot that is not in met; with one that several snapshots share, once, as far as
 // they can be remembered. What it has called do with is in met then.
@@ -200,22 +201,33 @@ func (n *namedFiles) passOver(ctx context.Context, file *watchedFile, err error)
 	return n.unread(ctx, file.path, err)
 }
 
-// recent is a set of the paths that were added lately.
-type recent map[string]struct{}
+// recent is a set of the paths that were added lately. It has their hashes, which are long enough never to be those of another path.
+type recent struct {
+	seeds [2]maphash.Seed
+	set   map[[2]uint64]struct{}
+}
+
+func newRecent() *recent {
+	return &recent{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, make(map[[2]uint64]struct{})}
+}
 
 // add reports whether path is new, as far as is remembered.
-func (r recent) add(path string) bool {
+func (r *recent) add(path string) bool {
 	if r.has(path) {
 		return false
 	}
-	if len(r) >= namedSeenMax {
-		clear(r)
+	if len(r.set) >= namedSeenMax {
+		clear(r.set)
 	}
-	r[path] = struct{}{}
+	r.set[r.hash(path)] = struct{}{}
 	return true
 }
 
-func (r recent) has(path string) bool {
-	_, ok := r[path]
+func (r *recent) has(path string) bool {
+	_, ok := r.set[r.hash(path)]
 	return ok
+}
+
+func (r *recent) hash(path string) [2]uint64 {
+	return [2]uint64{maphash.String(r.seeds[0], path), maphash.String(r.seeds[1], path)}
 }

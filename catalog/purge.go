@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"moorage"
 	"moorage/metadata"
@@ -15,75 +14,6 @@ import (
 
 // errTaskGone says that a purge was called off, or finished by somebody else.
 var errTaskGone = errors.New("catalog: the task is gone")
-
-// blockedPause is how long a purge that was given up rests before it is tried again, once: whoever
-// mends its storage need not tell.
-const blockedPause = time.Hour
-
-// purgeAll works on every purge task that there is, each as far as it goes, on one that was given up only in
-// the first round of this process and then every blockedPause. A task that cannot be read is left alone, and keeps nobody from the
-// others.
-func (c *Catalog) purgeAll(ctx context.Context) error {
-	now := c.now()
-	last := c.blockedTried.Load()
-	tryBlocked := last == nil || now.Sub(*last) >= blockedPause
-	if tryBlocked {
-		c.blockedTried.Store(&now)
-	}
-	var found PurgeStats
-	unreadable := make(map[registry.Key]bool)
-	err := c.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
-		task, err := readTask(record)
-		switch {
-		case err != nil:
-			blocker, failed := c.blocksTransaction(ctx, record.Key)
-			if failed == nil && !blocker { // else the recovery tells of the transaction
-				c.tellUnreadable(ctx, record, err)
-				unreadable[record.Key] = true
-			}
-			return true, failed
-		case task.Kind != registry.TaskPurge:
-			return true, nil
-		}
-		left := record
-		if (record.State != registry.StateBlocked || tryBlocked) && !now.Before(task.NotBefore) {
-			left, err = c.tryPurge(ctx, record, task)
-		}
-		found.see(left)
-		return true, err
-	})
-	if err == nil {
-		c.purges.looked(found, unreadable)
-	}
-	return err
-}
-
-// tellUnreadable logs that a task cannot be read, unless that is known.
-func (c *Catalog) tellUnreadable(ctx context.Context, record registry.Record, cause error) {
-	if !c.purges.toldOf(record.Key) {
-		c.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks, and has it removed with moorage recover abort",
-			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
-	}
-}
-
-// tryPurge makes one attempt, and returns what is left of the task, or the zero record. An error is about the store or
-// ctx, not about the purge.
-func (c *Catalog) tryPurge(ctx context.Context, record registry.Record, task registry.Task) (registry.Record, error) {
-	err := c.purge(ctx, task)
-	switch {
-	case ctx.Err() != nil:
-		return record, ctx.Err()
-	case err == nil, errors.Is(err, errTaskGone):
-		return registry.Record{}, nil
-	}
-	c.purges.failed()
-	c.log.WarnContext(ctx, "purge did not finish", "task", task.ID, "pointer", task.Pointer, "error", err)
-	record.State, err = c.noteFailure(ctx, record, task, err)
-	if errors.Is(err, errAgain) {
-		err = nil // another node noted one
-	}
-	return record, err
-}
 
 // purgeAttemptsMax is after how many failures a purge is given up: Check tells of it, and it is tried rarely.
 const purgeAttemptsMax = 50
@@ -107,37 +37,42 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	return state, again(err)
 }
 
+// purging is a purge whose pointer is marked.
+type purging struct {
+	record  registry.Record // of the task
+	task    registry.Task
+	pointer registry.Pointer
+}
+
 // purge deletes the files of one dropped table, then its records:
 //
 //	dropped → purging → files, in batches → pointer, claims and task gone, in one Apply
 //
-// From purging on the table cannot come back. The pointer is read again before each batch, so
+// From purging on, which is the work of beginPurge, the table cannot come back. The pointer is read again before each batch, so
 // that a worker that was taken for dead, and woke, stops. All of it may be done
 // again from any point.
-func (c *Catalog) purge(ctx context.Context, task registry.Task) error {
-	pointer, err := c.beginPurge(ctx, task)
-	if err != nil {
-		return err
-	}
+func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error {
+	pointer := work.pointer
 	store, giveBack, err := c.storageOf(ctx, pointer)
 	if err != nil {
 		return err
 	}
 	defer giveBack()
+	store = dog.over(store)
 	document, err := c.readDocument(ctx, aTable, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 		// Either there never was one, or it went last in an earlier attempt.
-		return c.endPurge(ctx, task)
+		return c.endPurge(ctx, work.task)
 	default:
 		if err != nil {
 			return err
 		}
 	}
-	if err := c.purgeDocument(ctx, store, document.(*metadata.Document), pointer); err != nil {
+	if err := c.purgeDocument(ctx, store, document.(*metadata.Document), pointer, dog); err != nil {
 		return err
 	}
-	return c.endPurge(ctx, task)
+	return c.endPurge(ctx, work.task)
 }
 
 // endPurge removes the records of a table whose files are gone.
@@ -160,34 +95,37 @@ func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (stor
 	return c.storages.borrow(storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
-// beginPurge marks the pointer as being purged, unless it is already.
-func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.Pointer, error) {
-	var pointer registry.Pointer
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := c.get(ctx, registry.TaskKey(task.ID), registry.PointerKey(task.Pointer))
+// beginPurge reads the task and its pointer, and marks that as being purged, unless it is already. After an error it returns what it has read.
+func (c *Catalog) beginPurge(ctx context.Context, d *duePurge) (work purging, err error) {
+	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
 		if err != nil {
 			return err
 		}
 		if !records[0].Exists() || !records[1].Exists() {
 			return errTaskGone
 		}
-		if pointer, err = decode[registry.Pointer](records[1]); err != nil {
+		if work.task, err = readTask(records[0]); err != nil {
+			return errTaskGone // the next look tells
+		}
+		work.record = records[0]
+		if work.pointer, err = decode[registry.Pointer](records[1]); err != nil {
 			return err
 		}
 		switch {
-		case pointer.Task != task.ID:
+		case work.pointer.Task != d.task:
 			return errTaskGone
 		case records[1].State == registry.StatePurging:
 			return nil
 		case records[1].State != registry.StateDropped:
 			return errTaskGone
 		}
-		change, err := c.newChange(ctx, string(OpPurge)+"-begin", pointer.Identifier())
+		change, err := c.newChange(ctx, string(OpPurge)+"-begin", work.pointer.Identifier())
 		if err != nil {
 			return err
 		}
-		pointer.Since = c.now()
-		writes, err := encodePuts(put{records[1].Key, registry.StatePurging, pointer})
+		work.pointer.Since = c.now()
+		writes, err := encodePuts(put{records[1].Key, registry.StatePurging, work.pointer})
 		if err != nil {
 			return err
 		}
@@ -196,13 +134,13 @@ func (c *Catalog) beginPurge(ctx context.Context, task registry.Task) (registry.
 			Writes:     writes,
 		}))
 	})
-	return pointer, err
+	return work, err
 }
 
 // purgeDocument deletes the files that document names, but for those that have become another table's.
-func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer) error {
+func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer, dog *watchdog) error {
 	log := c.log.With("task", pointer.Task, "ident", pointer.Identifier())
-	others, err := newSuccessors(c, log, pointer)
+	others, err := newSuccessors(c, log, pointer, dog)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ const purgeBatchMax = 1000
 func purgeFiles(ctx context.Context, log *slog.Logger, store storage.Store, document *metadata.Document,
 	metadataLocation string, claims []string, yield func(batch []string) error,
 ) error {
-	p := purger{log: log, yield: yield, told: make(recent)}
+	p := purger{log: log, yield: yield, told: newRecent()}
 	p.namedFiles = namedFiles{store, document, p.logPassed}
 	for _, claim := range claims {
 		parsed, err := storage.Parse(claim)
@@ -76,8 +76,8 @@ type purger struct {
 	yield  func(batch []string) error
 
 	batch []string
-	kept  int    // files that are named but not within claims
-	told  recent // files that the log says were passed over: lists are read twice
+	kept  int     // files that are named but not within claims
+	told  *recent // files that the log says were passed over: lists are read twice
 }
 
 // contentFiles adds data and delete files, unless the table says that others may need them.
@@ -86,7 +86,7 @@ func (p *purger) contentFiles(ctx context.Context) error {
 		p.log.InfoContext(ctx, "purge leaves data files: gc.enabled is not true", "location", p.document.Location())
 		return nil
 	}
-	added := make(recent)
+	added := newRecent()
 	return p.eachManifest(ctx, newVisited(), func(manifest iceberg.ManifestFile) error {
 		return p.eachFile(ctx, manifest, func(path string) error {
 			if !added.add(path) {

@@ -26,6 +26,7 @@ const successorNamesMax = 1 << 21
 type successors struct {
 	*Catalog
 	log     *slog.Logger
+	dog     *watchdog
 	pointer registry.Pointer   // that is being purged
 	claims  []storage.Location // of the pointer
 	passed  []passed           // what has become of each, as of the last look
@@ -46,8 +47,8 @@ func (p passed) keeps(location storage.Location) bool {
 		slices.ContainsFunc(p.within, func(other storage.Location) bool { return other.Contains(location) })
 }
 
-func newSuccessors(c *Catalog, log *slog.Logger, pointer registry.Pointer) (*successors, error) {
-	s := &successors{Catalog: c, log: log, pointer: pointer, passed: make([]passed, len(pointer.Claims)), known: make(map[registry.ID]*successor)}
+func newSuccessors(c *Catalog, log *slog.Logger, pointer registry.Pointer, dog *watchdog) (*successors, error) {
+	s := &successors{Catalog: c, log: log, dog: dog, pointer: pointer, passed: make([]passed, len(pointer.Claims)), known: make(map[registry.ID]*successor)}
 	for _, claim := range pointer.Claims {
 		parsed, err := storage.Parse(claim)
 		if err != nil {
@@ -168,7 +169,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 		return err
 	}
 	defer giveBack()
-	at := placeOfDocument(pointer, store)
+	at := placeOfDocument(pointer, s.dog.over(store))
 	document := s.keptDocument(ctx, at)
 	if document == nil {
 		document, err = s.readDocument(ctx, at.kind, store, at.location)

@@ -217,7 +217,9 @@ func TestSuccessorsReadWhatIsNew(t *testing.T) {
 	next.snapshots = slices.Clone(in.old.snapshots)
 	next.document()
 	pointer := in.pointerOf("old")
-	others, err := newSuccessors(in.Catalog, in.log, pointer)
+	_, dog := watch(in.ctx, purgeStallMax)
+	defer dog.stop()
+	others, err := newSuccessors(in.Catalog, in.log, pointer, dog)
 	must(t, err)
 	for _, step := range []struct {
 		version string
@@ -264,11 +266,11 @@ func (in *inherited) pointerOf(name string) registry.Pointer {
 	}
 	task, err := readTask(records[0])
 	must(in.t, err)
-	pointer, err := in.beginPurge(in.ctx, task)
-	if must(in.t, err); pointer.Name != name {
-		in.t.Fatalf("the pointer is that of %s", pointer.Name)
+	work, err := in.beginPurge(in.ctx, &duePurge{task: task.ID, pointer: task.Pointer})
+	if must(in.t, err); work.pointer.Name != name {
+		in.t.Fatalf("the pointer is that of %s", work.pointer.Name)
 	}
-	return pointer
+	return work.pointer
 }
 
 // countedOpens is a storage that counts which files are read.
@@ -292,8 +294,8 @@ func TestPurgeRoundTrips(t *testing.T) {
 	})
 	store.calls.Store(0)
 	must(t, in.purgeAll(in.ctx))
-	// The tasks; the pointer, and its mark; the warehouse; each of six batches; the pointer, its claims, and their end.
-	if took := store.calls.Load(); took != 1+2+1+6+3 {
-		t.Errorf("%d calls of the store, want %d", took, 1+2+1+6+3)
+	// The tasks, and their pointers; the pointer, and its mark; the warehouse; each of six batches; the pointer, its claims, and their end.
+	if took := store.calls.Load(); took != 2+2+1+6+3 {
+		t.Errorf("%d calls of the store, want %d", took, 2+2+1+6+3)
 	}
 }

@@ -1,0 +1,229 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"moorage/internal/worker"
+	"moorage/registry"
+)
+
+// Bounds of a round of purges.
+const (
+	// purgesAtOnce is how many purges run side by side, and purgesOfWarehouse how many of them are of one warehouse: a storage that
+	// hangs then holds up its own warehouse only, and two that do so nobody else.
+	purgesAtOnce      = 6
+	purgesOfWarehouse = 2
+	// blockedPause is how long a purge that was given up rests before it is tried again, once: whoever
+	// mends its storage need not tell.
+	blockedPause = time.Hour
+)
+
+// purgeAll works on every purge task that there is, several side by side, each as far as it goes, and returns when all that are due were
+// tried; one that was given up is due only in the first look of this process and then every blockedPause. As long as some run it looks
+// again now and then for what is due, what has failed before included, so that one which takes hours, or hangs, holds up no other. A
+// task that cannot be read is left alone, and keeps nobody from the others.
+func (c *Catalog) purgeAll(ctx context.Context) error {
+	r := &purgeRound{Catalog: c, ended: make(chan *duePurge), running: make(map[registry.ID]*duePurge), ofWarehouse: make(map[string]int)}
+	return r.run(ctx)
+}
+
+// purgeRound is one call of purgeAll. Its fields belong to the goroutine of that; each purge that runs has one of its own, and no two runs are of
+// the same task.
+type purgeRound struct {
+	*Catalog
+	due         []*duePurge
+	running     map[registry.ID]*duePurge
+	ofWarehouse map[string]int // how many run
+	ended       chan *duePurge // who runs says so here
+
+	states map[registry.ID]registry.State // of the tasks that there are, as of the last look and what has ended since
+	tried  map[registry.ID]int            // when those were begun last, counted in begins
+	begins int
+}
+
+// duePurge is a task that is to be worked on.
+type duePurge struct {
+	task, pointer registry.ID
+	warehouse     string
+
+	// What became of it, once it has ended.
+	left registry.Record // the task, zero if it is gone
+	err  error           // of the store or the context, not of the purge
+}
+
+func (r *purgeRound) run(ctx context.Context) error {
+	err := r.look(ctx)
+	timer := time.NewTimer(r.purgeLook)
+	defer timer.Stop()
+	for {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			r.due = nil // those that run come to their end
+		}
+		r.begin(ctx)
+		if len(r.running) == 0 {
+			return err
+		}
+		select {
+		case d := <-r.ended:
+			r.end(d)
+			err = cmp.Or(err, d.err)
+		case <-timer.C:
+			if err == nil {
+				err = r.look(ctx)
+			}
+			timer.Reset(r.purgeLook)
+		}
+	}
+}
+
+// begin begins as many purges as may run.
+func (r *purgeRound) begin(ctx context.Context) {
+	r.due = slices.DeleteFunc(r.due, func(d *duePurge) bool {
+		if len(r.running) == purgesAtOnce || r.ofWarehouse[d.warehouse] == purgesOfWarehouse {
+			return false
+		}
+		r.begins++
+		r.tried[d.task], r.running[d.task] = r.begins, d
+		r.ofWarehouse[d.warehouse]++
+		go func() { // run waits for it
+			d.err = worker.Safely(ctx, func(ctx context.Context) error { return r.tryPurge(ctx, d) })
+			r.ended <- d
+		}()
+		return true
+	})
+}
+
+// end notes that a purge has ended.
+func (r *purgeRound) end(d *duePurge) {
+	delete(r.running, d.task)
+	if r.ofWarehouse[d.warehouse]--; r.ofWarehouse[d.warehouse] == 0 {
+		delete(r.ofWarehouse, d.warehouse)
+	}
+	if _, there := r.states[d.task]; !there || d.err != nil {
+		return
+	}
+	if d.left.Exists() {
+		r.states[d.task] = d.left.State
+	} else {
+		delete(r.states, d.task)
+	}
+	r.purges.left(r.states)
+}
+
+// look reads all tasks. What is due then and does not run is begun next, those first that were not tried in this round, or not for long.
+func (r *purgeRound) look(ctx context.Context) error {
+	now := r.now()
+	last := r.blockedTried.Load()
+	tryBlocked := last == nil || now.Sub(*last) >= blockedPause
+	if tryBlocked {
+		r.blockedTried.Store(&now)
+	}
+	waiting := make(map[registry.ID]bool) // since the last look: of those that were given up, it was their turn
+	for _, d := range r.due {
+		waiting[d.task] = true
+	}
+	states, unreadable := make(map[registry.ID]registry.State), make(map[registry.Key]bool)
+	var due []*duePurge
+	err := r.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+		task, err := readTask(record)
+		switch {
+		case err != nil:
+			blocker, failed := r.blocksTransaction(ctx, record.Key)
+			if failed == nil && !blocker { // else the recovery tells of the transaction
+				r.tellUnreadable(ctx, record, err)
+				unreadable[record.Key] = true
+			}
+			return true, failed
+		case task.Kind != registry.TaskPurge:
+			return true, nil
+		}
+		states[task.ID] = record.State
+		if (record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]) && !now.Before(task.NotBefore) && r.running[task.ID] == nil {
+			due = append(due, &duePurge{task: task.ID, pointer: task.Pointer})
+		}
+		return true, nil
+	})
+	if err == nil {
+		err = r.findWarehouses(ctx, due)
+	}
+	if err != nil {
+		return err
+	}
+	tried := make(map[registry.ID]int)
+	for id := range states {
+		if begin, ok := r.tried[id]; ok {
+			tried[id] = begin
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *duePurge) int { return cmp.Compare(tried[a.task], tried[b.task]) })
+	r.due, r.states, r.tried = due, states, tried
+	r.purges.looked(states, unreadable)
+	return nil
+}
+
+// findWarehouses reads which warehouses the tables of due are of.
+func (r *purgeRound) findWarehouses(ctx context.Context, due []*duePurge) error {
+	for some := range slices.Chunk(due, scanPage) {
+		var keys []registry.Key
+		for _, d := range some {
+			keys = append(keys, registry.PointerKey(d.pointer))
+		}
+		records, err := r.get(ctx, keys...)
+		if err != nil {
+			return err
+		}
+		for i, record := range records {
+			if pointer, err := registry.Decode[registry.Pointer](record); err == nil { // else the purge says what is wrong
+				some[i].warehouse = pointer.Warehouse
+			}
+		}
+	}
+	return nil
+}
+
+// tellUnreadable logs that a task cannot be read, unless that is known.
+func (c *Catalog) tellUnreadable(ctx context.Context, record registry.Record, cause error) {
+	if !c.purges.toldOf(record.Key) {
+		c.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks, and has it removed with moorage recover abort",
+			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
+	}
+}
+
+// tryPurge makes one attempt, and notes what is left of the task. An error is about the store or ctx, not about the purge.
+func (c *Catalog) tryPurge(ctx context.Context, d *duePurge) error {
+	var work purging
+	watched, dog := watch(ctx, c.purgeStall)
+	defer dog.stop()
+	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
+		if work, err = c.beginPurge(ctx, d); err == nil {
+			err = c.purge(ctx, work, dog)
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case cause == nil, errors.Is(cause, errTaskGone):
+		return nil
+	case !work.record.Exists():
+		return cause // the store's
+	}
+	log := c.log
+	if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	if errors.Is(context.Cause(watched), errStalled) {
+		cause = fmt.Errorf("%w: %w", errStalled, cause)
+	}
+	c.purges.failed()
+	log.WarnContext(ctx, "purge did not finish", "task", d.task, "pointer", d.pointer, "error", cause)
+	d.left = work.record
+	var err error
+	d.left.State, err = c.noteFailure(ctx, work.record, work.task, cause)
+	return ignoreAgain(err) // another node noted one
+}

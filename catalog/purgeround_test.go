@@ -1,0 +1,328 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// purgeWorld is a catalog with several warehouses, in storages that each do with deletions what a test wants. It runs in a bubble.
+type purgeWorld struct {
+	*fixture
+	logs lockedLog
+
+	mu      sync.Mutex // guards the fields below; leaf
+	deletes map[string]func(ctx context.Context) error
+	running map[string]int // deletions under way, by warehouse
+	most    map[string]int // of them at once; "" is for all
+}
+
+// lockedLog is a log that is read while it is written.
+type lockedLog struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// worldFiles is the storage of one warehouse of a purgeWorld.
+type worldFiles struct {
+	storage.Store
+	world     *purgeWorld
+	warehouse string
+}
+
+func (f *worldFiles) Delete(ctx context.Context, locations ...string) error {
+	w := f.world
+	w.mu.Lock()
+	do := w.deletes[f.warehouse]
+	for _, name := range []string{f.warehouse, ""} {
+		w.running[name]++
+		w.most[name] = max(w.most[name], w.running[name])
+	}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.running[f.warehouse]--
+		w.running[""]--
+	}()
+	if do != nil {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return f.Store.Delete(ctx, locations...)
+}
+
+// hangs is a deletion that nobody answers.
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error) *purgeWorld {
+	t.Helper()
+	w := &purgeWorld{deletes: deletes, running: map[string]int{}, most: map[string]int{}}
+	w.fixture = newFixture(t, func(c *Config) {
+		c.Now, c.Logger = nil, slog.New(slog.NewTextHandler(&w.logs, nil))
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			store, err := open(place)
+			return &worldFiles{store, w, strings.TrimPrefix(place.Roots[0], "file:///")}, err
+		}
+	})
+	for name := range deletes {
+		_, err := w.CreateWarehouse(w.ctx, WarehouseSpec{Name: name, Location: "file:///" + name})
+		must(t, err)
+		_, err = w.CreateNamespace(w.ctx, name, moorage.Namespace{"ns"}, nil)
+		must(t, err)
+	}
+	return w
+}
+
+// drop makes tables in a warehouse and drops them, to be purged; it returns where their metadata is.
+func (w *purgeWorld) drop(warehouse string, many int) (files []string) {
+	w.t.Helper()
+	for i := range many {
+		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: fmt.Sprint("t", i)}
+		table, err := w.CreateTable(w.ctx, ident, CreateTableRequest{Schema: []byte(testSchema), Location: fmt.Sprintf("file:///%s/%d-%d", warehouse, time.Now().UnixNano(), i)})
+		must(w.t, err)
+		must(w.t, w.DropTable(w.ctx, ident, DropOptions{Purge: true}))
+		files = append(files, table.MetadataLocation)
+	}
+	return files
+}
+
+// tasks returns those that are left.
+func (w *purgeWorld) tasks() (tasks []registry.Task) {
+	w.t.Helper()
+	records, err := w.store.List(w.ctx, registry.TableTask, "", "", 100)
+	must(w.t, err)
+	for _, record := range records {
+		task, err := readTask(record)
+		must(w.t, err)
+		tasks = append(tasks, task)
+	}
+	return tasks
+}
+
+// Storages that hang hold up their own warehouses, and no other; each of their purges is tried in turn, and then noted as failed.
+func TestPurgesBesideStoragesThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"hung": hangs, "stuck": hangs, "good": nil, "slow": func(context.Context) error {
+			time.Sleep(time.Second)
+			return nil
+		}})
+		w.drop("hung", 5)
+		w.drop("stuck", 1)
+		good, slow := w.drop("good", 20), w.drop("slow", 4)
+		ctx, cancel := context.WithCancel(w.ctx)
+		var round sync.WaitGroup
+		round.Go(func() {
+			if err := w.purgeAll(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("the round ended with %v", err)
+			}
+		})
+
+		synctest.Wait()
+		if left := w.present(good); len(left) > 0 {
+			t.Errorf("%d tables beside the storages that hang are not purged at once", len(left))
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if left := w.present(slow); len(left) > 0 {
+			t.Errorf("%d tables in a slow storage are left", len(left))
+		}
+		if stats := w.PurgeStats(); stats != (PurgeStats{Unfinished: 6}) {
+			t.Errorf("stats %+v", stats)
+		}
+		late := w.drop("good", 3)
+		time.Sleep(w.purgeLook)
+		synctest.Wait()
+		if left := w.present(late); len(left) > 0 {
+			t.Errorf("%d tables that were dropped since are not purged", len(left))
+		}
+		time.Sleep(3 * purgeStallMax)
+		cancel()
+		round.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.most["hung"] != purgesOfWarehouse || w.most["slow"] != purgesOfWarehouse || w.most[""] > purgesAtOnce {
+			t.Errorf("at once there were %v", w.most)
+		}
+		for _, task := range w.tasks() {
+			if task.Attempts < 1 || task.Attempts > 4 || !strings.Contains(task.LastError, errStalled.Error()) {
+				t.Errorf("%d attempts, the last failed with %q", task.Attempts, task.LastError)
+			}
+		}
+		if stats := w.PurgeStats(); len(w.tasks()) != 6 || stats.Unfinished != 6 || stats.Blocked != 0 {
+			t.Errorf("stats %+v", stats)
+		}
+	})
+}
+
+// A purge that gets on is not ended, however long it takes.
+func TestLongPurge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"slow": func(ctx context.Context) error {
+			time.Sleep(purgeStallMax * 2 / 3)
+			return ctx.Err()
+		}})
+		ident := moorage.Identifier{Warehouse: "slow", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+		table, err := w.CreateTable(w.ctx, ident, CreateTableRequest{Schema: []byte(testSchema)})
+		must(t, err)
+		files := []string{table.MetadataLocation}
+		_, err = w.Commit(w.ctx, ident, setProperty(t, "a", "1")) // so there is an earlier metadata file, which goes first
+		must(t, err)
+		must(t, w.DropTable(w.ctx, ident, DropOptions{Purge: true}))
+		began := time.Now()
+		must(t, w.purgeAll(w.ctx))
+		if took := time.Since(began); took <= purgeStallMax {
+			t.Errorf("it took %s only", took)
+		}
+		if tasks := w.tasks(); len(tasks) > 0 || len(w.present(files)) > 0 {
+			t.Errorf("left: %+v", tasks)
+		}
+		w.wantClean()
+	})
+}
+
+// Purges that were given up, and whose turn it is once in an hour, get it also if it does not come at once.
+func TestBlockedPurgesWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"slow": func(context.Context) error {
+			time.Sleep(purgeStallMax / 2)
+			return nil
+		}})
+		w.drop("slow", 3*purgesOfWarehouse)
+		records, err := w.store.List(w.ctx, registry.TableTask, "", "", 100)
+		must(t, err)
+		for _, record := range records {
+			task, err := readTask(record)
+			must(t, err)
+			task.Attempts = purgeAttemptsMax - 1
+			_, err = w.noteFailure(w.ctx, record, task, errors.New("the storage is away"))
+			must(t, err)
+		}
+		w.purgeLook = purgeStallMax / 3
+		must(t, w.purgeAll(w.ctx))
+		if left := w.tasks(); len(left) > 0 || w.PurgeStats() != (PurgeStats{}) {
+			t.Errorf("%d tasks are left, %+v", len(left), w.PurgeStats())
+		}
+	})
+}
+
+// Who stops the workers waits for no storage that hangs, and what was cut short thus has not failed.
+func TestStopWhilePurgesHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"hung": hangs})
+		w.drop("hung", 5)
+		w.Start()
+		synctest.Wait()
+		w.mu.Lock()
+		hanging := w.running["hung"]
+		w.mu.Unlock()
+		began := time.Now()
+		w.Stop()
+		if took := time.Since(began); took > 0 || hanging != purgesOfWarehouse {
+			t.Errorf("with %d deletions under way the end took %s", hanging, took)
+		}
+		tasks := w.tasks()
+		for _, task := range tasks {
+			if task.Attempts != 0 {
+				t.Errorf("a purge that was stopped is noted as failed: %q", task.LastError)
+			}
+		}
+		w.mu.Lock()
+		w.deletes["hung"] = nil
+		w.mu.Unlock()
+		must(t, w.purgeAll(w.ctx))
+		if left := w.tasks(); len(tasks) != 5 || len(left) > 0 {
+			t.Errorf("%d tasks were left, and then %d", len(tasks), len(left))
+		}
+		w.wantClean()
+	})
+}
+
+// A purge that panics has failed, and is told of with its place; it keeps nobody from the others.
+func TestPurgePanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"bad": func(context.Context) error { panic("out of range") }, "good": nil})
+		w.drop("bad", 3)
+		good := w.drop("good", 3)
+		must(t, w.purgeAll(w.ctx))
+		tasks := w.tasks()
+		for _, task := range tasks {
+			if task.Attempts != 1 || task.LastError != "panic: out of range" {
+				t.Errorf("%d attempts, the last failed with %q", task.Attempts, task.LastError)
+			}
+		}
+		if left := w.present(good); len(tasks) != 3 || len(left) > 0 {
+			t.Errorf("%d tasks and %d good tables are left", len(tasks), len(left))
+		}
+		if text := w.logs.String(); !strings.Contains(text, "purgeround_test.go") {
+			t.Errorf("the log does not say where: %s", text)
+		}
+	})
+}
+
+// Nodes that purge the same tables at the same time do it once, as far as anybody can tell.
+func TestPurgesOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 30 {
+		name := fmt.Sprint("t", i)
+		f.create(name)
+		must(t, f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}))
+	}
+	var nodes sync.WaitGroup
+	for range 3 {
+		node := f.other(f.store)
+		nodes.Go(func() {
+			if err := node.purgeAll(f.ctx); err != nil {
+				t.Error(err)
+			}
+			if stats := node.PurgeStats(); stats != (PurgeStats{}) {
+				t.Errorf("stats %+v", stats)
+			}
+		})
+	}
+	nodes.Wait()
+	changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
+	must(t, err)
+	seen := make(map[string]int)
+	for _, change := range changes {
+		seen[change.Change.Operation]++
+	}
+	if begun, ended := seen[string(OpPurge)+"-begin"], seen[string(OpPurge)]; begun != 30 || ended != 30 {
+		t.Errorf("%d purges of 30 tables began, %d ended", begun, ended)
+	}
+	f.wantClean()
+}
