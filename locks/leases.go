@@ -58,7 +58,8 @@ type Leases interface {
 	// Wanted returns the ids of the leases of session, in ascending order, that exclude a want of another session.
 	Wanted(ctx context.Context, session string) (ids []int64, err error)
 
-	// Reap ends every session that is silent for longer than ttl and returns how many there were.
+	// Reap ends every session that is silent for longer than ttl and returns how many there were. One that was heard of later than
+	// now, because the store's clock was set back, is silent since now: else it would live until the clock has caught up.
 	Reap(ctx context.Context, ttl time.Duration) (ended int, err error)
 
 	// End ends a session. An unknown one is ignored.

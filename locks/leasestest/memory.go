@@ -204,9 +204,12 @@ func (m *Memory) Reap(ctx context.Context, ttl time.Duration) (ended int, err er
 	}
 	now := m.now()
 	for session, renewed := range m.sessions {
-		if now.Sub(renewed) > ttl {
+		switch silent := now.Sub(renewed); {
+		case silent > ttl:
 			m.endLocked(session)
 			ended++
+		case silent < 0:
+			m.sessions[session] = now
 		}
 	}
 	return ended, nil

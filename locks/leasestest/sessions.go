@@ -97,6 +97,25 @@ func testReapNeverRenewed(t *testing.T, s Store) {
 	b.take(want{locks.W, "/w"})
 }
 
+// A session that dies when the store's clock is set back does not live on until that has caught up.
+func testReapAfterClockSetBack(t *testing.T, s Store) {
+	a, b := s.begin(t, "a"), s.begin(t, "b")
+	a.take(want{locks.W, "/w"})
+	held := b.take(want{locks.W, "/x"})
+	s.Pass(t, -10*ttl)
+	if ended, err := s.Leases.Reap(t.Context(), ttl); ended != 0 || err != nil {
+		t.Errorf("reap: got %d, error %v, want 0: nobody was silent by this clock", ended, err)
+	}
+	s.Pass(t, ttl+margin)
+	if lost, alive := b.renew(ttl, held...); !alive || len(lost) > 0 {
+		t.Errorf("who lives: alive %t, lost %v, want it untouched", alive, lost)
+	}
+	if ended, err := s.Leases.Reap(t.Context(), ttl); ended != 1 || err != nil {
+		t.Errorf("reap: got %d, error %v, want 1", ended, err)
+	}
+	b.take(want{locks.W, "/w"})
+}
+
 // What a silent session holds is taken from it by who needs it, and it is told.
 func testSilentIsPassedOver(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")

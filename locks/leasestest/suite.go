@@ -17,7 +17,7 @@ import (
 type Store struct {
 	// Leases has no sessions yet. Other tests may run at the same time on others.
 	Leases locks.Leases
-	// Pass makes d go by, as far as the store can tell: by moving its clock, or the times in its records.
+	// Pass makes d go by, as far as the store can tell: by moving its clock, or the times in its records. If d is negative, the clock is set back.
 	Pass func(t *testing.T, d time.Duration)
 }
 
@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"SessionEnds", testSessionEnds},
 		{"Reap", testReap},
 		{"ReapNeverRenewed", testReapNeverRenewed},
+		{"ReapAfterClockSetBack", testReapAfterClockSetBack},
 		{"SilentIsPassedOver", testSilentIsPassedOver},
 		{"SilentLosesNothingInVain", testSilentLosesNothingInVain},
 		{"SilentWantsAreIgnored", testSilentWantsAreIgnored},

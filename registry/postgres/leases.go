@@ -159,9 +159,10 @@ func (l *Leases) Wanted(ctx context.Context, session string) (wanted []int64, er
 	return wanted, err
 }
 
-// Reap ends silent sessions, and deletes what sessions left that are gone.
+// Reap ends silent sessions, and deletes what sessions left that are gone. The clock may have been set back, or be that of another server.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE renewed > clock_timestamp() AND " + dontSync + " IS NOT NULL")
 		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond' AND "+dontSync+" IS NOT NULL", ttl.Microseconds()).
 			Exec(affected(func(rows int64) { ended = int(rows) }))
 		batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
