@@ -1,9 +1,12 @@
 package s3
 
 import (
+	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyxml "github.com/aws/smithy-go/encoding/xml"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"moorage/storage"
 )
@@ -70,7 +76,7 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 		answer, err := c.sdk.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 			Bucket: &bucket,
 			Delete: &types.Delete{Objects: batch, Quiet: aws.Bool(true)},
-		})
+		}, s3.WithAPIOptions(wantDeleteResult))
 		if err != nil {
 			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, err))
 		}
@@ -95,6 +101,36 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 			return append(lasting, passing...)
 		}
 	}
+}
+
+// wantDeleteResult makes an error of an answer that is a document of another kind, such as a page of a proxy: the SDK finds no
+// failures in it. One without a document is none: there may be nothing to tell.
+func wantDeleteResult(stack *middleware.Stack) error {
+	const name = "moorage:DeleteResult"
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(name, func(
+		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
+		out, metadata, err = next.HandleDeserialize(ctx, in)
+		response, ok := out.RawResponse.(*smithyhttp.Response)
+		if err != nil || !ok || response.StatusCode != http.StatusOK {
+			return out, metadata, err
+		}
+		var read bytes.Buffer
+		root, err := smithyxml.FetchRootElement(xml.NewDecoder(io.TeeReader(response.Body, &read)))
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(&read, response.Body), response.Body}
+		switch {
+		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(read.Bytes())) == 0:
+			err = nil
+		case errors.Is(err, io.EOF):
+			err = errors.New("the server answered with something that is no document")
+		case err == nil && root.Name.Local != "DeleteResult" && root.Name.Local != "Error": // of which the SDK makes one
+			err = fmt.Errorf("the server answered with a document of the kind %q", root.Name.Local)
+		}
+		return out, metadata, err
+	}), middleware.After)
 }
 
 // isPassing tells whether an object that could not be deleted is worth another try.

@@ -139,6 +139,37 @@ func TestDeleteNamesAnother(t *testing.T) {
 	}
 }
 
+// TestDeleteAnsweredBySomethingElse lets a delete be answered with 200 by what is no server of S3, or does not say that it deleted: then
+// Delete does not say so either.
+func TestDeleteAnsweredBySomethingElse(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer   string
+		requests string
+		deleted  bool
+	}{
+		"a page":           {"<!DOCTYPE html>\n<html><body>Back soon</body></html>", "POST", false},
+		"a word":           {"OK", "POST", false},
+		"a cut document":   {"<DeleteResult><Err", "POST", false},
+		"an error":         {"<Error><Code>InternalError</Code></Error>", "POST POST", true},
+		"nothing to tell":  {"", "POST", true},
+		"an empty result":  {"<?xml version=\"1.0\"?>\n<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"/>", "POST", true},
+		"a longer preface": {strings.Repeat(" \n", 1<<12) + "<DeleteResult></DeleteResult>", "POST", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			proxy.follow(nth(0, answerOK(tt.answer)))
+			if err := store.Delete(t.Context(), storage.Join(root, "a")); (err == nil) != tt.deleted {
+				t.Errorf("Delete = %v, want success: %t", err, tt.deleted)
+			}
+			if got := proxy.requests(); got != tt.requests {
+				t.Errorf("requests %s, want %s", got, tt.requests)
+			}
+		})
+	}
+}
+
 // TestDeleteInSeveralBuckets deletes in all of them, and says of which it could not.
 func TestDeleteInSeveralBuckets(t *testing.T) {
 	t.Parallel()
