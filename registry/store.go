@@ -18,6 +18,9 @@ const (
 	BatchItemsMax = 4096
 	// ValueBytesMax is the longest value. Requests can ask for longer ones, which package catalog refuses.
 	ValueBytesMax = 64 << 20
+	// BatchBytesMax is how long the values of one batch may be together. The wire protocol of PostgreSQL takes messages of up to 1 GiB,
+	// and the engine of the embedded store does not survive a batch of 4 GiB.
+	BatchBytesMax = 8 * ValueBytesMax
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
 )
@@ -261,7 +264,7 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long, a value
+// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long, a value, or all together,
 // too long, a write of the format record, Absent on a key that is not put, too many
 // items, an unknown table or condition, a Change without an ID, a warehouse, namespace,
 // entry or pointer whose ID is not UTF-8. Every store calls it first.
@@ -270,9 +273,13 @@ func (b Batch) Check() error {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions), len(b.Writes), BatchItemsMax)
 	}
 	puts := make(map[Key]bool, len(b.Writes)) // false for a delete
+	bytes := 0
 	for _, w := range b.Writes {
 		if err := w.check(); err != nil {
 			return err
+		}
+		if bytes += len(w.Value); bytes > BatchBytesMax {
+			return fmt.Errorf("%w: the values of a batch have more than %d bytes", ErrBadBatch, BatchBytesMax)
 		}
 		if _, twice := puts[w.Key]; twice {
 			return fmt.Errorf("%w: %s is written twice", ErrBadBatch, w.Key)

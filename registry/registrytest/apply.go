@@ -242,6 +242,15 @@ func applyMalformed(h *harness) {
 		"too many conditions":                 {Conditions: make([]registry.Condition, registry.BatchItemsMax+1)},
 		"value too long":                      {Writes: []registry.Write{registry.Put(key("a"), registry.StateNone, make([]byte, registry.ValueBytesMax+1))}},
 	}
+	var large registry.Batch
+	for n := range registry.BatchBytesMax/registry.ValueBytesMax + 1 {
+		large.Writes = append(large.Writes, registry.Put(key(fmt.Sprint("large", n)), registry.StateOwner, nil))
+	}
+	value := make([]byte, registry.ValueBytesMax)
+	for i := range large.Writes {
+		large.Writes[i].Value = value
+	}
+	tests["values too long together"] = large
 	for name, bad := range badKeys() {
 		tests["write: "+name] = registry.Batch{Writes: []registry.Write{put("a"), registry.Put(bad, registry.StateNone, nil)}}
 		tests["delete: "+name] = registry.Batch{Writes: []registry.Write{put("a"), registry.Delete(bad)}}
