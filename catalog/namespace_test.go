@@ -77,7 +77,7 @@ func TestNamespaceLocation(t *testing.T) {
 		want   string
 	}{
 		"one level":       {moorage.Namespace{"a"}, nil, "file:///wh/a"},
-		"several levels":  {moorage.Namespace{"a", "b.c", "d é"}, map[string]string{"k": "v"}, "file:///wh/a/b.c/d%20%C3%A9"},
+		"several levels":  {moorage.Namespace{"b", "b.c", "d é"}, map[string]string{"k": "v"}, "file:///wh/b/b.c/d%20%C3%A9"},
 		"of its own":      {moorage.Namespace{"own"}, map[string]string{"location": "file:///wh/elsewhere"}, "file:///wh/elsewhere"},
 		"too long a path": {deep, nil, "file:///wh"},
 	} {
