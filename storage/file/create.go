@@ -214,8 +214,22 @@ func (d *draft) publish(ctx context.Context) error {
 	if err == nil {
 		err = d.parent.Link(d.temporary, d.base())
 	}
+	if errors.Is(err, fs.ErrExist) && d.isLinked() {
+		err = nil
+	}
 	d.discard()
 	return err
+}
+
+// isLinked tells whether the file's name is the draft's. A network file system whose answer was lost makes a link again, and then says
+// that the name is taken.
+func (d *draft) isLinked() bool {
+	temporary, err := d.parent.Lstat(d.temporary)
+	if err != nil {
+		return false
+	}
+	named, err := d.parent.Lstat(d.base())
+	return err == nil && os.SameFile(temporary, named)
 }
 
 // settle makes the file's name durable.

@@ -125,3 +125,48 @@ func TestMadeDuringALook(t *testing.T) {
 		})
 	}
 }
+
+// relinking is a folder whose answer to a link is lost: it is made again, and the name is taken.
+type relinking struct{ fileSystem }
+
+func (r relinking) Folder(name string) (folderFS, error) {
+	folder, err := r.fileSystem.Folder(name)
+	return relinkingFolder{folder}, err
+}
+
+type relinkingFolder struct{ folderFS }
+
+func (f relinkingFolder) Link(from, to string) error {
+	if err := f.folderFS.Link(from, to); err != nil {
+		return err
+	}
+	return f.folderFS.Link(from, to)
+}
+
+// TestLostAnswerToLink makes files where each link is made twice: they are the caller's own, and what is there already is not.
+func TestLostAnswerToLink(t *testing.T) {
+	t.Parallel()
+	root := "file://" + filepath.ToSlash(t.TempDir())
+	store, err := openAs([]string{root}, func(folder string) (fileSystem, error) {
+		files, err := openRoot(folder)
+		return relinking{files}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, want := range []error{nil, storage.ErrExists} {
+		if err := store.Create(t.Context(), root+"/a/one", []byte("body")); !errors.Is(err, want) {
+			t.Errorf("Create = %v, want %v", err, want)
+		}
+		for _, err := range store.CreateAll(t.Context(), []storage.File{{Location: root + "/a/two"}, {Location: root + "/b/three"}}) {
+			if !errors.Is(err, want) {
+				t.Errorf("CreateAll = %v, want %v", err, want)
+			}
+		}
+	}
+}
