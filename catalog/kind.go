@@ -99,9 +99,9 @@ func (r *resolved) version(ident moorage.Identifier, document document) *version
 	return &version{ident, r.pointer.ID, r.pointer.MetadataLocation, document, r.storage}
 }
 
-// config returns what a client must know to reach the files.
-func (v *version) config() map[string]string {
-	if remote, ok := v.storage.(storage.Remote); ok {
+// clientConfig returns what a client must know to reach the files in s; nil for nothing.
+func clientConfig(s storage.Store) map[string]string {
+	if remote, ok := s.(storage.Remote); ok {
 		return remote.ClientConfig()
 	}
 	return nil
@@ -112,7 +112,7 @@ func (v *version) table() *Table {
 	if v == nil {
 		return nil
 	}
-	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: v.config(), pointer: v.pointer}
+	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: clientConfig(v.storage), pointer: v.pointer}
 }
 
 // view returns v, which must be of a view, as callers get it; nil for nil.
@@ -120,7 +120,7 @@ func (v *version) view() *View {
 	if v == nil {
 		return nil
 	}
-	return &View{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.ViewDocument), Config: v.config(), pointer: v.pointer}
+	return &View{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.ViewDocument), Config: clientConfig(v.storage), pointer: v.pointer}
 }
 
 // outcome returns v as what a mutation answers.

@@ -95,6 +95,18 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 	return newWarehouse(name, ch.warehouse), nil
 }
 
+// ClientConfig returns what an engine must know to reach the files of the warehouse called name, as Table.Config has it; it must
+// not be changed.
+//
+// Errors: KindNoSuchWarehouse.
+func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
+	ch, err := c.resolveChain(ctx, name, nil)
+	if err != nil {
+		return nil, moorage.Annotate("catalog.ClientConfig", name, err)
+	}
+	return clientConfig(ch.storage), nil
+}
+
 // Warehouses returns all warehouses, ordered by name.
 func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	const op = "catalog.Warehouses"

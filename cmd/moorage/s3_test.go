@@ -48,6 +48,10 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if banner := s.stdout.String(); !strings.Contains(banner, "iceberg-aws-bundle") || strings.Contains(banner, "HadoopFileIO") || !strings.Contains(banner, "ACCESS_DELEGATION_MODE 'none'") {
 		t.Errorf("printed:\n%s", banner)
 	}
+	trino := "fs.native-s3.enabled=true\n  s3.endpoint=" + server.Endpoint + "\n  s3.region=us-east-1\n  s3.path-style-access=true\n  s3.aws-access-key=…\n"
+	if banner := s.stdout.String(); !strings.Contains(banner, trino) || strings.Contains(banner, "fs.native-local") {
+		t.Errorf("printed:\n%s", banner)
+	}
 	if found := server.Keys(t, bucket); len(found) == 0 || !strings.HasPrefix(found[0], "lake/harbour/ships/metadata/") {
 		t.Errorf("keys %q", found)
 	}

@@ -70,6 +70,10 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	if err != nil {
 		return err
 	}
+	clientConfig, err := node.catalog.ClientConfig(ctx, warehouse.Name)
+	if err != nil {
+		return err
+	}
 	node.probeStorage(ctx, logger)
 	listener, err := listen(ctx, c)
 	if err != nil {
@@ -89,7 +93,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	go func() { served <- server.Serve(stallingListener{listener}) }()
 
 	uri := printedURI(listener.Addr())
-	writeBanner(env.stdout, uri, warehouse)
+	writeBanner(env.stdout, uri, warehouse, clientConfig)
 	if !isLoopback(listener.Addr().String()) {
 		logger.Warn("anybody who can reach this address can change every table: there is no authentication", "address", listener.Addr().String())
 	}

@@ -281,6 +281,8 @@ func TestBannerNamesEveryClient(t *testing.T) {
 	for _, want := range []string{
 		`load_catalog("moorage", type="rest", uri="` + server.uri + `", warehouse="default")`,
 		"spark.sql.catalog.moorage.uri=" + server.uri,
+		"iceberg.rest-catalog.uri=" + server.uri + "\n",
+		"fs.native-local.enabled=true\n",
 		"DuckDB\n",
 		"ATTACH 'default' AS moorage (TYPE ICEBERG, ENDPOINT '" + server.uri + "'",
 	} {
