@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from harness import clients, cluster, paths, proxy, s3, server
+from harness import clients, cluster, paths, proxy, s3, server, trino
 
 
 def pytest_addoption(parser):
@@ -112,6 +112,14 @@ def spark(request, catalog_server):
         session = clients.spark_session(catalog_server, folder, paths.jars("spark") + (paths.jars("spark-s3") if in_s3 else []))
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def engine(catalog_server):
+    """A Trino server whose catalog `ice` is the server's."""
+    with trino.Trino() as running:
+        running.add(clients.trino_catalog(catalog_server), "ice")
+        yield running
 
 
 @pytest.fixture

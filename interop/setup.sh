@@ -8,6 +8,8 @@
 #         the jars of rck/pom.xml and spark/pom.xml
 # rck-s3, spark-s3
 #         what they need beside them for tables in S3: 65 MB each, for the full forms only
+# trino   Trino's server and its plugin for Iceberg: the archives of trino/pom.xml, 540 MB, by the
+#         hashes of trino/archives.sha256
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
 #
@@ -62,13 +64,29 @@ jars() {
   echo "$key" >"$cache/$part.key"
 }
 
+# trino: unpacks the libraries of the server, and the one plugin.
+trino() {
+  local key archives=$cache/jars/trino-archives hashes=$here/trino/archives.sha256
+  key=$(cat "$here/trino/pom.xml" "$hashes" | sha256sum)
+  fresh trino "$key" && return
+  rm -rf "$cache/trino" "$cache/trino.key"
+  jars trino-archives trino
+  (cd "$archives" && sha256sum --check --quiet "$hashes")
+  mkdir -p "$cache/trino/plugin"
+  tar -xzf "$archives"/trino-server-core-*.tar.gz -C "$cache/trino" --strip-components=1 --wildcards '*/lib/*'
+  unzip -q "$archives"/trino-iceberg-*.zip -d "$cache/trino/plugin"
+  rm -rf "$archives" "$cache/trino-archives.key"
+  echo "$key" >"$cache/trino.key"
+}
+
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 s3)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino s3)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
     s3) packages s3 s3 s3server.txt ;;
     rck | spark) jars "$part" "$part" ;;
+    trino) trino ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
     *)
       echo "interop/setup.sh: unknown part: $part" >&2

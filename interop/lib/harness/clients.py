@@ -68,6 +68,32 @@ def spark_session(server, folder: str, jars: list[Path]):
     return builder.getOrCreate()
 
 
+def trino_catalog(server) -> dict[str, str]:
+    """The properties of a catalog of Trino's."""
+    properties = {
+        "connector.name": "iceberg",
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": server.uri,
+        "iceberg.rest-catalog.warehouse": server.warehouse,
+        "iceberg.rest-catalog.nested-namespace-enabled": "true",
+        "iceberg.register-table-procedure.enabled": "true",
+        # Tests have no week to wait until something may be removed.
+        "iceberg.expire-snapshots.min-retention": "0s",
+        "iceberg.remove-orphan-files.min-retention": "0s",
+    }
+    if not server.files.in_s3:
+        return {**properties, "fs.native-local.enabled": "true", "local.location": "/"}
+    return {
+        **properties,
+        "fs.native-s3.enabled": "true",
+        "s3.endpoint": server.files.url,
+        "s3.region": s3.REGION,
+        "s3.path-style-access": "true",
+        "s3.aws-access-key": s3.ACCESS_KEY_ID,
+        "s3.aws-secret-key": s3.SECRET_ACCESS_KEY,
+    }
+
+
 @contextlib.contextmanager
 def duckdb_with_extensions():
     """A DuckDB connection that can attach Iceberg catalogs, with nothing attached."""

@@ -13,3 +13,11 @@ def jars(suite: str) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"no jars in {JARS / suite}: run interop/setup.sh {suite}")
     return found
+
+
+def trino() -> Path:
+    """The folder with the libraries of Trino's server and its plugins."""
+    found = CACHE / "trino"
+    if not found.is_dir():
+        raise FileNotFoundError(f"no {found}: run interop/setup.sh trino")
+    return found

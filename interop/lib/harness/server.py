@@ -56,7 +56,7 @@ def build() -> Path:
 class _Process:
     """A child process whose output goes to a log file, watched for one line."""
 
-    def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None):
+    def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None, cwd: Path | None = None):
         self.log = log
         self._child = subprocess.Popen(
             command,
@@ -64,6 +64,7 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=env,
+            cwd=cwd,
             text=True,
             errors="replace",
             process_group=0,  # Ctrl-C is for whoever stops it in order
