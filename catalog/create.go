@@ -266,7 +266,8 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 	}, err
 }
 
-// commitCreate makes the table that a Commit with assert-create describes.
+// commitCreate makes the table that a Commit with assert-create describes, or returns the one that an earlier attempt of the same request
+// made, whose answer was lost.
 // Source: REST specification, updateTable; a failure because the table is there is 409.
 func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (made *version, err error) {
 	if err := ident.Validate(); err != nil {
@@ -283,6 +284,12 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, st
 		made, err = c.tryCommitCreate(ctx, ident, steps)
 		return err
 	})
+	if moorage.KindOf(err) == moorage.KindCommitFailed && keyedOf(ctx) == nil {
+		_, current, loadErr := c.load(ctx, aTable, ident)
+		if loadErr == nil && current.document.(*metadata.Document).IsBirth(steps) {
+			return current, nil
+		}
+	}
 	return made, err
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"testing"
 
 	"moorage"
@@ -38,4 +39,56 @@ func TestReplayWithoutKey(t *testing.T) {
 	_, err = f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
 	wantKind(t, err, moorage.KindCommitFailed)
 	f.wantClean()
+}
+
+// The same of a commit that makes a table, which is known again by the uuid that was drawn for it.
+func TestReplayOfCreateWithoutKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	staged, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := createOf(t, staged, 1)
+	made, err := f.Commit(f.ctx, ident("t"), create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := f.Commit(f.ctx, ident("t"), create)
+	if err != nil || replayed.MetadataLocation != made.MetadataLocation {
+		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
+	}
+	at, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, made, 2, 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replayed, err = f.Commit(f.ctx, ident("t"), create); err != nil || replayed.MetadataLocation != at.MetadataLocation {
+		t.Errorf("the replay after another commit: %v, %v", replayed, err)
+	}
+
+	other, err := f.CreateTable(f.ctx, ident("other"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), createOf(t, other, 1))
+	wantKind(t, err, moorage.KindCommitFailed)
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), create)
+	wantKind(t, err, moorage.KindAlreadyExists) // its uuid is a dropped table's
+	f.wantClean()
+}
+
+// createOf is the commit that makes a staged table with one snapshot.
+func createOf(t *testing.T, staged *Table, snapshot int64) CommitRequest {
+	t.Helper()
+	request := appendSnapshot(t, staged, snapshot, 0, 1)
+	create := commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
+		{"action":"add-schema","schema":%s},{"action":"set-current-schema","schema-id":-1},
+		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
+		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
+		{"action":"set-location","location":%q}]`, staged.Document.UUID(), testSchema, staged.Document.Location()))
+	create.Updates = append(create.Updates, request.Updates...)
+	return create
 }

@@ -1,6 +1,10 @@
 package metadata
 
-import "moorage"
+import (
+	"strings"
+
+	"moorage"
+)
 
 // Step is one of the changes of a table that a request asks for. Most requests have one; a transaction may
 // name a table several times.
@@ -88,6 +92,25 @@ func (d *Document) IsReplay(updates []Update) bool {
 		}
 	}
 	return true
+}
+
+// IsBirth tells whether steps, of which the first asks for a new table, are those that d was made of, whatever became of it since: they
+// assign d's uuid and add snapshots, and IsReplay holds for what they say of snapshots and refs. Steps without snapshots are told
+// from others by the uuid only, and that is what a client may have chosen; they are not taken for the same.
+func (d *Document) IsBirth(steps []Step) bool {
+	named := false
+	var pointing []Update
+	for _, step := range steps {
+		for _, u := range step.Updates {
+			switch op := u.op.(type) {
+			case assignUUID:
+				named = strings.EqualFold(op.uuid, d.UUID())
+			case *addSnapshot, setRef:
+				pointing = append(pointing, u)
+			}
+		}
+	}
+	return named && len(pointing) > 0 && d.IsReplay(pointing)
 }
 
 // holds tells whether the document has the snapshot, with the same manifest list.

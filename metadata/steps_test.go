@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"strings"
 	"testing"
 
 	"moorage"
@@ -94,6 +95,49 @@ func TestApplyStepsCreates(t *testing.T) {
 	checkRefused(t, "", err, moorage.KindCommitFailed, "already exists")
 	_, err = ApplySteps(nil, []Step{change}, testEnv(1))
 	checkRefused(t, "", err, moorage.KindNoSuchTable, "does not exist")
+}
+
+func TestIsBirth(t *testing.T) {
+	t.Parallel()
+	assign := func(uuid string) string { return `{"action":"assign-uuid","uuid":"` + uuid + `"},` }
+	const rest = `{"action":"set-location","location":"file:///t"},
+		{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"a","required":false,"type":"long"}]}},{"action":"set-current-schema","schema-id":-1},
+		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
+		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1}`
+	const own, another = testUUID, "00000000-0000-4000-8000-00000000000b"
+	withSnapshot := rest + `,` + snapshotUpdates(1, 0, 1)
+	rows := []struct {
+		name  string
+		made  string // updates that made the table
+		after string // updates that came since
+		again string // updates that are looked at
+		want  bool
+	}{
+		{"the same", assign(own) + withSnapshot, "", assign(own) + withSnapshot, true},
+		{"the uuid in other letters", assign(own) + withSnapshot, "", assign(strings.ToUpper(own)) + withSnapshot, true},
+		{"the same without a snapshot", assign(own) + rest, "", assign(own) + rest, false},
+		{"changed since", assign(own) + withSnapshot, snapshotUpdates(2, 1, 2), assign(own) + withSnapshot, true},
+		{"another table", assign(own) + withSnapshot, "", assign(another) + withSnapshot, false},
+		{"no uuid", assign(own) + withSnapshot, "", withSnapshot, false},
+		{"a snapshot that is not there", assign(own) + rest, "", assign(own) + withSnapshot, false},
+		{"the branch is gone", assign(own) + withSnapshot, removeMain, assign(own) + withSnapshot, false},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			step := func(updates string) []Step { return []Step{decodeStep(t, `{"type":"assert-create"}`, updates)} }
+			d, err := ApplySteps(nil, step(row.made), testEnv(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.after != "" {
+				d = applyTest(t, d, row.after)
+			}
+			if got := d.IsBirth(step(row.again)); got != row.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
 }
 
 func TestIsReplay(t *testing.T) {
