@@ -73,8 +73,8 @@ func (e *tableEdit) next(base document, env metadata.Env) (document, error) {
 	return metadata.ApplySteps(base.(*metadata.Document), e.steps, env)
 }
 
-// replays holds for an edit that adds snapshots and does nothing else, all of which base has: the answer to an earlier attempt
-// was lost. What it requires was so before that attempt, and need not be so now.
+// replays holds for an edit that adds snapshots, all of which base has, and else only what shows in base: the answer to an earlier
+// attempt was lost. What it requires was so before that attempt, and need not be so now.
 func (e *tableEdit) replays(base document) bool {
 	asks := false
 	for _, step := range e.steps {

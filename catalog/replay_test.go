@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -39,6 +40,47 @@ func TestReplayWithoutKey(t *testing.T) {
 	_, err = f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
 	wantKind(t, err, moorage.KindCommitFailed)
 	f.wantClean()
+}
+
+// The same of an append that changes the table besides, as a replacement does: while all of it shows.
+func TestReplayOfReplaceWithoutKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	table := f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	replace := commitRequest(t, fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}]`, table.Document.UUID(), lastColumnID(t, table)),
+		`[{"action":"remove-snapshot-ref","ref-name":"main"},{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":90,"name":"new","required":false,"type":"long"}]}},
+		{"action":"set-current-schema","schema-id":-1},{"action":"set-properties","updates":{"a":"b"}}]`)
+	fresh := appendSnapshot(t, table, 2, 0, 2)
+	replace.Updates = append(replace.Updates, fresh.Updates...)
+	at, err := f.Commit(f.ctx, ident("t"), replace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := f.Commit(f.ctx, ident("t"), replace)
+	if err != nil || replayed.MetadataLocation != at.MetadataLocation {
+		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
+	}
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "c")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), replace)
+	wantKind(t, err, moorage.KindCommitFailed)
+	f.wantClean()
+}
+
+// lastColumnID returns the highest field id that a table gave.
+func lastColumnID(t *testing.T, table *Table) int {
+	t.Helper()
+	var document struct {
+		LastColumnID int `json:"last-column-id"`
+	}
+	if err := json.Unmarshal(table.Document.Raw(), &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.LastColumnID
 }
 
 // The same of a commit that makes a table, which is known again by the uuid that was drawn for it.

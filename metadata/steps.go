@@ -1,10 +1,6 @@
 package metadata
 
-import (
-	"strings"
-
-	"moorage"
-)
+import "moorage"
 
 // Step is one of the changes of a table that a request asks for. Most requests have one; a transaction may
 // name a table several times.
@@ -69,82 +65,4 @@ func applyStep(d *Document, updates []Update, env Env) (*Document, error) {
 		return Build(updates, env)
 	}
 	return d.Apply(updates, env)
-}
-
-// IsReplay tells whether updates, which add snapshots and set refs to them and nothing else, have been applied to d
-// before: each snapshot is there with the manifest list that updates give it, and each ref is at its
-// snapshot or at a descendant. Nobody but who draws a snapshot's id can have written both. No updates at all are a replay.
-func (d *Document) IsReplay(updates []Update) bool {
-	added := make(map[int64]bool, len(updates))
-	for _, u := range updates {
-		switch op := u.op.(type) {
-		case *addSnapshot:
-			if !d.holds(&op.snapshot) {
-				return false
-			}
-			added[op.snapshot.id] = true
-		case setRef:
-			if !added[op.ref.snapshotID] || !d.isBeyond(&op.ref) {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// IsBirth tells whether steps, of which the first asks for a new table, are those that d was made of, whatever became of it since: they
-// assign d's uuid and add snapshots, and IsReplay holds for what they say of snapshots and refs. Steps without snapshots are told
-// from others by the uuid only, and that is what a client may have chosen; they are not taken for the same.
-func (d *Document) IsBirth(steps []Step) bool {
-	named := false
-	var pointing []Update
-	for _, step := range steps {
-		for _, u := range step.Updates {
-			switch op := u.op.(type) {
-			case assignUUID:
-				named = strings.EqualFold(op.uuid, d.UUID())
-			case *addSnapshot, setRef:
-				pointing = append(pointing, u)
-			}
-		}
-	}
-	return named && len(pointing) > 0 && d.IsReplay(pointing)
-}
-
-// holds tells whether the document has the snapshot, with the same manifest list.
-func (d *Document) holds(s *snapshot) bool {
-	all := d.arrays[snapshots]
-	at, ok := d.snapshotAt.find(all, s.id)
-	if !ok || s.manifestList == nil {
-		return false
-	}
-	mine := d.snapshot(all.at(at))
-	return mine.manifestList != nil && unquote(mine.manifestList) == unquote(s.manifestList)
-}
-
-// isBeyond tells whether the document has the ref, at its snapshot or at a descendant, and otherwise alike.
-func (d *Document) isBeyond(want *ref) bool {
-	have := d.ref(want.name)
-	if have == nil {
-		return false
-	}
-	all := d.arrays[snapshots]
-	at := *have
-	for range all.len() {
-		if at.snapshotID == want.snapshotID {
-			return at.sameAs(want)
-		}
-		i, ok := d.snapshotAt.find(all, at.snapshotID)
-		if !ok {
-			return false
-		}
-		parent := d.snapshot(all.at(i)).parent
-		if !parent.given {
-			return false
-		}
-		at.snapshotID = parent.value
-	}
-	return false
 }

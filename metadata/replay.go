@@ -1,0 +1,157 @@
+package metadata
+
+import "strings"
+
+// IsReplay tells whether updates, which add snapshots, have been applied to d before: each snapshot is there with the manifest list that
+// updates give it, each ref is at its snapshot or at a descendant, and what they do besides shows in d. Nobody but who draws a
+// snapshot's id can have written it with that list. No updates at all are a replay, and none that add no snapshot.
+func (d *Document) IsReplay(updates []Update) bool {
+	if len(updates) == 0 {
+		return true
+	}
+	added, removed := make(map[int64]bool, len(updates)), map[string]bool(nil)
+	for _, u := range updates {
+		switch op := u.op.(type) {
+		case *addSnapshot:
+			if !d.holds(&op.snapshot) {
+				return false
+			}
+			added[op.snapshot.id] = true
+		case setRef:
+			if !added[op.ref.snapshotID] || !d.isBeyond(&op.ref) {
+				return false
+			}
+			delete(removed, op.ref.name) // a table that is replaced
+		case removeRef:
+			if removed == nil {
+				removed = make(map[string]bool)
+			}
+			removed[op.name] = true
+		}
+	}
+	for name := range removed {
+		if d.ref(name) != nil {
+			return false
+		}
+	}
+	return len(added) > 0 && d.shows(updates)
+}
+
+// shows tells whether d is as updates would leave it, without regard to snapshots and refs. Of kinds of updates that it does not know it
+// says that they do not show.
+func (d *Document) shows(updates []Update) bool {
+	base := d
+	if d.canonical != nil {
+		base = d.canonical
+	}
+	b := newBuilder(base, Env{})
+	defer b.release()
+	for _, u := range updates {
+		switch op := u.op.(type) {
+		case *addSnapshot, setRef, removeRef:
+		case addSchema, addSpec, addSortOrder:
+			if err := u.op.apply(b); err != nil || b.changed { // else there is an equal one, whose id b keeps
+				return false
+			}
+		default:
+			if !b.shows(op) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// shows tells whether op would leave b as it is.
+func (b *builder) shows(op operation) bool {
+	or := func(id, last int) int {
+		if id == lastAddedID {
+			return last
+		}
+		return id
+	}
+	switch op := op.(type) {
+	case assignUUID:
+		return strings.EqualFold(op.uuid, b.uuid)
+	case upgradeFormatVersion:
+		return op.version <= b.formatVersion
+	case setLocation:
+		return op.location == b.location
+	case setCurrentSchema:
+		return or(op.id, b.lastAddedSchema.id) == b.currentSchemaID
+	case setDefaultSpec:
+		return or(op.id, b.lastAddedSpec.id) == b.defaultSpecID
+	case setDefaultSortOrder:
+		return or(op.id, b.lastAddedOrder.id) == b.defaultOrderID
+	case setProperties:
+		for _, p := range op.updates {
+			if value, ok := b.props[p.name]; !ok || value != p.value {
+				return false
+			}
+		}
+		return true
+	case removeProperties:
+		for _, name := range op.removals {
+			if _, ok := b.props[name]; ok {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// IsBirth tells whether steps, of which the first asks for a new table, are those that d was made of, whatever became of it since: they
+// assign d's uuid and add snapshots, and IsReplay holds for what they say of snapshots and refs. Steps without snapshots are told
+// from others by the uuid only, and that is what a client may have chosen; they are not taken for the same.
+func (d *Document) IsBirth(steps []Step) bool {
+	named := false
+	var pointing []Update
+	for _, step := range steps {
+		for _, u := range step.Updates {
+			switch op := u.op.(type) {
+			case assignUUID:
+				named = strings.EqualFold(op.uuid, d.UUID())
+			case *addSnapshot, setRef:
+				pointing = append(pointing, u)
+			}
+		}
+	}
+	return named && len(pointing) > 0 && d.IsReplay(pointing)
+}
+
+// holds tells whether the document has the snapshot, with the same manifest list.
+func (d *Document) holds(s *snapshot) bool {
+	all := d.arrays[snapshots]
+	at, ok := d.snapshotAt.find(all, s.id)
+	if !ok || s.manifestList == nil {
+		return false
+	}
+	mine := d.snapshot(all.at(at))
+	return mine.manifestList != nil && unquote(mine.manifestList) == unquote(s.manifestList)
+}
+
+// isBeyond tells whether the document has the ref, at its snapshot or at a descendant, and otherwise alike.
+func (d *Document) isBeyond(want *ref) bool {
+	have := d.ref(want.name)
+	if have == nil {
+		return false
+	}
+	all := d.arrays[snapshots]
+	at := *have
+	for range all.len() {
+		if at.snapshotID == want.snapshotID {
+			return at.sameAs(want)
+		}
+		i, ok := d.snapshotAt.find(all, at.snapshotID)
+		if !ok {
+			return false
+		}
+		parent := d.snapshot(all.at(i)).parent
+		if !parent.given {
+			return false
+		}
+		at.snapshotID = parent.value
+	}
+	return false
+}
