@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -62,6 +63,29 @@ func TestServer(t *testing.T) {
 			}
 		})
 	}
+	t.Run("numbering waits for its standby", func(t *testing.T) {
+		if _, err := store.Apply(t.Context(), put(5)); err != nil {
+			t.Fatal(err)
+		}
+		waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name=numbering", Options{})
+		waiting.readTimeout = 500 * time.Millisecond
+		var changes []registry.PositionedChange
+		var changesErr error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			changes, changesErr = waiting.Changes(t.Context(), 0, 10)
+		}()
+		select {
+		case <-ended:
+			t.Error("it was given up, and goes on on the server")
+		case <-time.After(2 * waiting.readTimeout):
+		}
+		endWait(t, own, "pg_cancel_backend", "numbering", ended)
+		if <-ended; len(changes) != 5 || changesErr != nil {
+			t.Errorf("%d changes, %v; want 5", len(changes), changesErr)
+		}
+	})
 	t.Run("restart", func(t *testing.T) {
 		if err := store.Healthy(t.Context()); err != nil {
 			t.Fatal(err)
@@ -81,7 +105,7 @@ func TestServer(t *testing.T) {
 		if _, err := store.Apply(t.Context(), put(7)); err != nil {
 			t.Errorf("the server is back: %v", err)
 		}
-		wantChanges(t, store, 0, 0, 1, 2, 3, 7)
+		wantChanges(t, store, 0, 0, 1, 2, 3, 5, 7)
 	})
 }
 
