@@ -10,6 +10,9 @@
 #         what they need beside them for tables in S3: 65 MB each, for the full forms only
 # trino   Trino's server and its plugin for Iceberg: the archives of trino/pom.xml, 540 MB, by the
 #         hashes of trino/archives.sha256
+# flink   the jars of flink/pom.xml, 217 MB, by the checksums that Maven Central has for them
+# flink-s3
+#         what Flink needs beside them for tables in S3, 64 MB, for the full forms only
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
 #
@@ -80,7 +83,7 @@ trino() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino s3)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 s3)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -88,6 +91,8 @@ for part in "${parts[@]}"; do
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
+    flink) jars flink flink --strict-checksums ;;
+    flink-s3) jars flink-s3 flink --strict-checksums --activate-profiles s3 -DincludeArtifactIds=iceberg-aws-bundle ;;
     *)
       echo "interop/setup.sh: unknown part: $part" >&2
       exit 2
