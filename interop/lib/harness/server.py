@@ -122,29 +122,37 @@ class _Process:
 class Moorage:
     """`moorage serve` on a fresh data folder, with its warehouse there or on an S3 server.
 
-    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"].
+    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"]. A server that is to be killed
+    and started again has a free_port of its own to listen on.
     """
 
     warehouse = "default"
     name = "moorage"
 
-    def __init__(self, arguments: list[str] | None = None, s3: S3 | None = None):
+    def __init__(self, arguments: list[str] | None = None, s3: S3 | None = None, port: int = 0):
         self.binary = build()
         self.folder = Path(tempfile.mkdtemp(prefix="moorage-interop-"))
         self.data = self.folder / "data"
         self.log = self.folder / "serve.log"
-        self._arguments = arguments or []
+        self._arguments = ["--listen", f"127.0.0.1:{port}", "--data", str(self.data), *(arguments or [])]
         self._env = environment(s3)
         self.files = s3 or Folder()
         self.uri = ""
 
     def __enter__(self) -> "Moorage":
-        command = [str(self.binary), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
-        self._process = _Process(command + self._arguments, self.log, self._env)
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Starts the server; again after kill, with the data that is there."""
+        self._process = _Process([str(self.binary), "serve", *self._arguments], self.log, self._env)
         # The address in the last line of what it prints, so that all of it is in the log.
         found = self._process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
         self.uri = found.group(1)
-        return self
+
+    def kill(self) -> None:
+        """Ends the server with SIGKILL."""
+        self._process.kill()
 
     def __exit__(self, kind, *_) -> None:
         faults = []
