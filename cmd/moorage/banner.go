@@ -16,6 +16,12 @@ const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 // sparkAWS is that of what Spark needs beside it for warehouses in S3.
 const sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 
+// flinkJars are the Maven coordinates that the printed lines for Flink name.
+const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apache.hadoop:hadoop-client-runtime:3.4.3"
+
+// flinkAWS is that of what Flink needs beside them for warehouses in S3.
+const flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
+
 // printedURI is how a client on this machine reaches a server that listens on addr.
 func printedURI(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
@@ -27,63 +33,91 @@ func printedURI(addr net.Addr) string {
 
 // writeBanner says that the server is ready, and how each client reaches it; config says how they reach the warehouse's files.
 func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string) {
-	spark := []string{
+	name, inS3 := warehouse.Name, isInS3(warehouse.Location)
+	fmt.Fprintf(out, "Moorage is ready at %s\nWarehouse %s is at %s\n\n", uri, name, warehouse.Location)
+	show := func(client string, lines ...string) {
+		fmt.Fprintf(out, "%s\n  %s\n\n", client, strings.Join(lines, "\n  "))
+	}
+	show("curl", fmt.Sprintf("curl -s '%s/v1/config?warehouse=%s'", uri, name))
+	show("PyIceberg", pyIcebergLines(uri, name, inS3)...)
+	show("Spark", strings.Join(sparkOptions(uri, name, inS3), " \\\n    "))
+	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, inS3, config)...)
+	show("Flink SQL, with "+flinkNeeds(inS3), flinkStatement(uri, name, inS3))
+	show("DuckDB", duckDBLines(uri, name, inS3)...)
+}
+
+func pyIcebergLines(uri, warehouse string, inS3 bool) []string {
+	keys := ""
+	if inS3 {
+		keys = `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
+	}
+	return []string{
+		"from pyiceberg.catalog import load_catalog",
+		fmt.Sprintf(`catalog = load_catalog("moorage", type="rest", uri="%s", warehouse="%s"%s)`, uri, warehouse, keys),
+	}
+}
+
+func sparkOptions(uri, warehouse string, inS3 bool) []string {
+	options := []string{
 		"spark-sql --packages " + sparkRuntime,
 		"--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 		"--conf spark.sql.catalog.moorage=org.apache.iceberg.spark.SparkCatalog",
 		"--conf spark.sql.catalog.moorage.type=rest",
 		"--conf spark.sql.catalog.moorage.uri=" + uri,
-		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse.Name,
+		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse,
 	}
-	trino := []string{
+	if inS3 {
+		options[0] += "," + sparkAWS
+		return options
+	}
+	return append(options, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
+}
+
+// trinoProperties returns the properties of a catalog of Trino's. Unlike other clients it does not heed what the server answers
+// about files in S3.
+func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string) []string {
+	properties := []string{
 		"connector.name=iceberg",
 		"iceberg.catalog.type=rest",
 		"iceberg.rest-catalog.uri=" + uri,
-		"iceberg.rest-catalog.warehouse=" + warehouse.Name,
+		"iceberg.rest-catalog.warehouse=" + warehouse,
 		"iceberg.rest-catalog.nested-namespace-enabled=true",
 	}
-	keys, delegation := "", ""
-	if isInS3(warehouse.Location) {
-		spark[0] += "," + sparkAWS
-		keys = `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
-		// Otherwise DuckDB takes what the server tells about the endpoint for credentials.
-		delegation = ", ACCESS_DELEGATION_MODE 'none'"
-		trino = append(trino, trinoS3(config)...)
-	} else {
-		spark = append(spark, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
-		trino = append(trino, "fs.native-local.enabled=true", "local.location=/")
+	if !inS3 {
+		return append(properties, "fs.native-local.enabled=true", "local.location=/")
 	}
-	fmt.Fprintf(out, `Moorage is ready at %[1]s
-Warehouse %[2]s is at %[3]s
-
-curl
-  curl -s '%[1]s/v1/config?warehouse=%[2]s'
-
-PyIceberg
-  from pyiceberg.catalog import load_catalog
-  catalog = load_catalog("moorage", type="rest", uri="%[1]s", warehouse="%[2]s"%[5]s)
-
-Spark
-  %[4]s
-
-Trino, etc/catalog/moorage.properties
-  %[7]s
-
-DuckDB
-  INSTALL iceberg; LOAD iceberg;
-  ATTACH '%[2]s' AS moorage (TYPE ICEBERG, ENDPOINT '%[1]s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true%[6]s);
-
-`, uri, warehouse.Name, warehouse.Location, strings.Join(spark, " \\\n    "), keys, delegation, strings.Join(trino, "\n  "))
-}
-
-// trinoS3 returns the properties of a catalog of Trino's for files in S3: unlike other clients it does not heed what the server answers
-// about them.
-func trinoS3(config map[string]string) []string {
-	properties := []string{"fs.native-s3.enabled=true"}
+	properties = append(properties, "fs.native-s3.enabled=true")
 	for _, name := range []string{s3.OptionEndpoint, s3.OptionRegion, s3.OptionPathStyle} {
 		if value := config[name]; value != "" {
 			properties = append(properties, name+"="+value)
 		}
 	}
 	return append(properties, "s3.aws-access-key=…", "s3.aws-secret-key=…")
+}
+
+// flinkNeeds names the jars that Flink needs.
+func flinkNeeds(inS3 bool) string {
+	if inS3 {
+		return flinkJars + ", " + flinkAWS
+	}
+	return flinkJars
+}
+
+func flinkStatement(uri, warehouse string, inS3 bool) string {
+	fileIO := ""
+	if !inS3 {
+		fileIO = ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
+	}
+	return fmt.Sprintf("CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', 'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, fileIO)
+}
+
+func duckDBLines(uri, warehouse string, inS3 bool) []string {
+	delegation := ""
+	if inS3 { // otherwise DuckDB takes what the server tells about the endpoint for credentials
+		delegation = ", ACCESS_DELEGATION_MODE 'none'"
+	}
+	return []string{
+		"INSTALL iceberg; LOAD iceberg;",
+		fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true%s);", warehouse, uri, delegation),
+	}
 }

@@ -283,6 +283,7 @@ func TestBannerNamesEveryClient(t *testing.T) {
 		"spark.sql.catalog.moorage.uri=" + server.uri,
 		"iceberg.rest-catalog.uri=" + server.uri + "\n",
 		"fs.native-local.enabled=true\n",
+		"CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', 'uri' = '" + server.uri + "', 'warehouse' = 'default'",
 		"DuckDB\n",
 		"ATTACH 'default' AS moorage (TYPE ICEBERG, ENDPOINT '" + server.uri + "'",
 	} {
@@ -292,19 +293,34 @@ func TestBannerNamesEveryClient(t *testing.T) {
 	}
 }
 
-// TestSparkLineIsTested: the runtime that the banner names is the one that the Spark suite runs with.
-func TestSparkLineIsTested(t *testing.T) {
+// TestPrintedJarsAreTested: the jars that the banner names are those that the suites run with.
+func TestPrintedJarsAreTested(t *testing.T) {
 	t.Parallel()
-	pom, err := os.ReadFile("../../interop/spark/pom.xml")
-	if err != nil {
-		t.Fatal(err)
+	for suite, coordinates := range map[string][]string{
+		"spark": {sparkRuntime, sparkAWS},
+		"flink": append(strings.Split(flinkJars, ", "), flinkAWS),
+	} {
+		pom, err := os.ReadFile("../../interop/" + suite + "/pom.xml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coordinate := range coordinates {
+			parts := strings.Split(coordinate, ":")
+			text := strings.ReplaceAll(string(pom), "${iceberg.version}", versionIn(string(pom)))
+			want := regexp.MustCompile("<groupId>" + regexp.QuoteMeta(parts[0]) + `</groupId>\s*<artifactId>` + regexp.QuoteMeta(parts[1]) +
+				`</artifactId>\s*<version>` + regexp.QuoteMeta(parts[2]) + `</version>`)
+			if !want.MatchString(text) {
+				t.Errorf("%s is not in the pom.xml of the suite %s:\n%s", coordinate, suite, pom)
+			}
+		}
 	}
-	parts := strings.Split(sparkRuntime, ":")
-	want := regexp.MustCompile("<groupId>" + regexp.QuoteMeta(parts[0]) + `</groupId>\s*<artifactId>` + regexp.QuoteMeta(parts[1]) +
-		`</artifactId>\s*<version>\$\{iceberg\.version\}</version>`)
-	if version := "<iceberg.version>" + parts[2] + "</iceberg.version>"; !want.Match(pom) || !strings.Contains(string(pom), version) {
-		t.Errorf("%s is not in the Spark suite's pom.xml:\n%s", sparkRuntime, pom)
-	}
+}
+
+// versionIn is the version of Iceberg that a pom.xml names.
+func versionIn(pom string) string {
+	_, after, _ := strings.Cut(pom, "<iceberg.version>")
+	version, _, _ := strings.Cut(after, "</iceberg.version>")
+	return version
 }
 
 func TestLogFormat(t *testing.T) {
