@@ -1,0 +1,115 @@
+"""Snapshots: time travel, branches, tags, rollback, metadata tables, rows between two snapshots."""
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+
+@pytest.fixture
+def table(sql, namespace):
+    """A table with three snapshots: ids 1; 1, 2; 1, 2, 3."""
+    name = f"{namespace}.events"
+    sql(f"CREATE TABLE {name} (id INT)")
+    for value in (1, 2, 3):
+        sql(f"INSERT INTO {name} VALUES ({value})")
+    return name
+
+
+@pytest.fixture
+def snapshots(iceberg, table):
+    """The ids of the table's three snapshots, oldest first."""
+    return [snapshot.snapshot_id for snapshot in iceberg.load_table(table).snapshots()]
+
+
+@pytest.fixture
+def read(sql, table):
+    """The ids that the table has when it is read with such options."""
+
+    def run(**options) -> list[int]:
+        said = ", ".join(f"'{name.replace('_', '-')}' = '{value}'" for name, value in options.items())
+        hint = f"/*+ OPTIONS({said}) */" if said else ""
+        return [value for (value,) in sql(f"SELECT * FROM {table} {hint}")]
+
+    return run
+
+
+def test_time_travel(iceberg, read, table, snapshots):
+    assert read(snapshot_id=snapshots[1]) == [1, 2]
+    moments = [snapshot.timestamp_ms for snapshot in iceberg.load_table(table).snapshots()]
+    assert read(as_of_timestamp=moments[1]) == [1, 2]
+    assert read(as_of_timestamp=moments[2] - 1) == [1, 2]
+    with pytest.raises(Py4JJavaError, match="Cannot find a snapshot older than"):
+        read(as_of_timestamp=moments[0] - 1)
+
+
+def test_branches_and_tags(sql, iceberg, read, table, snapshots):
+    refs = iceberg.load_table(table).manage_snapshots()
+    refs.create_tag(snapshots[0], "release").create_branch(snapshots[1], "audit").commit()
+    sql(f"INSERT INTO {table} /*+ OPTIONS('branch' = 'audit') */ VALUES (10)")
+    sql(f"INSERT INTO {table} VALUES (4)")
+    assert read(tag="release") == [1]
+    assert read(branch="audit") == [1, 2, 10]
+    assert read() == read(branch="main") == [1, 2, 3, 4]
+    # A branch that is not there begins where the main one is.
+    sql(f"INSERT INTO {table} /*+ OPTIONS('branch' = 'other') */ VALUES (20)")
+    assert read(branch="main") == [1, 2, 3, 4]
+    assert read(branch="other") == [1, 2, 3, 4, 20]
+    assert sql(f"SELECT name, type FROM {table.replace('.events', '.`events$refs`')}") == [
+        ("audit", "BRANCH"), ("main", "BRANCH"), ("other", "BRANCH"), ("release", "TAG"),
+    ]  # fmt: skip
+    for kind in ("tag", "branch"):
+        with pytest.raises(Py4JJavaError, match="Cannot find ref absent"):
+            read(**{kind: "absent"})
+
+
+def test_rows_between_snapshots(iceberg, read, table, snapshots):
+    """The start is left out, the end is not."""
+    assert read(start_snapshot_id=snapshots[0]) == [2, 3]
+    assert read(start_snapshot_id=snapshots[0], end_snapshot_id=snapshots[1]) == [2]
+    iceberg.load_table(table).manage_snapshots().create_tag(snapshots[0], "from").create_tag(snapshots[2], "to").commit()
+    assert read(start_tag="from", end_tag="to") == [2, 3]
+
+
+def test_rollback(sql, read, table, snapshots):
+    sql(f"ALTER TABLE {table} SET ('current-snapshot-id' = '{snapshots[1]}')")
+    assert read() == [1, 2]
+    sql(f"ALTER TABLE {table} SET ('current-snapshot-id' = '{snapshots[2]}')")
+    assert read() == [1, 2, 3]
+    sql(f"ALTER TABLE {table} SET ('current-snapshot-id' = '{snapshots[0]}')")
+    sql(f"INSERT INTO {table} VALUES (9)")
+    assert read() == [1, 9]
+
+
+def test_cherrypick(sql, iceberg, read, table, snapshots):
+    sql(f"ALTER TABLE {table} SET ('current-snapshot-id' = '{snapshots[0]}')")
+    sql(f"ALTER TABLE {table} SET ('cherry-pick-snapshot-id' = '{snapshots[2]}', 'owner.team' = 'a')")
+    assert read() == [1, 3]
+    assert iceberg.load_table(table).properties["owner.team"] == "a"
+
+
+def test_metadata_tables(sql, namespace, snapshots):
+    def of(name: str) -> str:
+        return f"{namespace}.`events${name}`"
+
+    found = sql(f"SELECT committed_at, snapshot_id, parent_id, operation, summary['added-records'] FROM {of('snapshots')}")
+    assert [row[1:] for row in found] == [
+        (snapshots[0], None, "append", "1"), (snapshots[1], snapshots[0], "append", "1"), (snapshots[2], snapshots[1], "append", "1"),
+    ]  # fmt: skip
+    history = sql(f"SELECT made_current_at, snapshot_id, is_current_ancestor FROM {of('history')}")
+    assert [row[1:] for row in history] == [(snapshot, True) for snapshot in snapshots]
+    assert sql(f"SELECT SUM(record_count), COUNT(*) FROM {of('files')}") == [(3, 3)]
+    assert sql(f"SELECT COUNT(*) FROM {of('manifests')}") == [(3,)]
+    assert sql(f"SELECT COUNT(*) FROM {of('entries')}") == [(3,)]
+    assert sql(f"SELECT record_count, file_count FROM {of('partitions')}") == [(3, 3)]
+    assert sql(f"SELECT name, type, snapshot_id FROM {of('refs')}") == [("main", "BRANCH", snapshots[2])]
+    assert sql(f"SELECT COUNT(DISTINCT file_path) FROM {of('all_data_files')}") == [(3,)]
+    log = sql(f"SELECT `timestamp`, latest_snapshot_id FROM {of('metadata_log_entries')}")
+    assert [row[1] for row in log] == [None, *snapshots]
+
+
+def test_expired_by_others(sql, iceberg, read, table, snapshots):
+    iceberg.load_table(table).maintenance.expire_snapshots().by_id(snapshots[0]).commit()
+    assert read() == [1, 2, 3]
+    sql(f"INSERT INTO {table} VALUES (4)")
+    assert read() == [1, 2, 3, 4]
+    with pytest.raises(Py4JJavaError):
+        read(snapshot_id=snapshots[0])
