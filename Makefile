@@ -26,7 +26,7 @@ lint: ## gofmt, go vet and staticcheck
 build: ## the static binary, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -o bin/moorage ./cmd/moorage
 
-interop: ## PyIceberg, Spark, Trino and DuckDB against a server, the full form
+interop: ## PyIceberg, Spark, Trino, Flink and DuckDB against a server, the full form
 	scripts/packages.sh
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop

@@ -21,7 +21,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go build rck pyiceberg spark trino duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules go build rck pyiceberg spark trino flink duckdb cluster cluster_s3)
 
 step_format() {
   local files
@@ -60,6 +60,7 @@ step_pyiceberg() { clients_smoke interop/pyiceberg; }
 step_spark() { clients_smoke interop/spark; }
 step_trino() { clients_smoke interop/trino; }
 step_duckdb() { clients_smoke interop/duckdb; }
+step_flink() { clients_smoke interop/flink; }
 
 # Three nodes over PostgreSQL, the tables in a folder and in S3.
 step_cluster() { clients_smoke interop/pyiceberg --server cluster; }
@@ -153,6 +154,7 @@ for name in "${selected[@]}"; do
     pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark) ;;
     trino) parts+=(python trino) ;;
+    flink) parts+=(python flink) ;;
   esac
 done
 if [[ ${#parts[@]} -gt 0 ]]; then
@@ -161,7 +163,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in rck | pyiceberg | spark | trino | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   run_step "$name"
 done
 
