@@ -74,11 +74,12 @@ trino() {
   fresh trino "$key" && return
   rm -rf "$cache/trino" "$cache/trino.key"
   jars trino-archives trino
+  rm "$cache/trino-archives.key" # they are not kept
   (cd "$archives" && sha256sum --check --quiet "$hashes")
   mkdir -p "$cache/trino/plugin"
   tar -xzf "$archives"/trino-server-core-*.tar.gz -C "$cache/trino" --strip-components=1 --wildcards '*/lib/*'
   unzip -q "$archives"/trino-iceberg-*.zip -d "$cache/trino/plugin"
-  rm -rf "$archives" "$cache/trino-archives.key"
+  rm -rf "$archives"
   echo "$key" >"$cache/trino.key"
 }
 
