@@ -194,7 +194,7 @@ class Reference:
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="reference-interop-"))
         self.log = self.folder / "serve.log"
-        self.warehouse = str(self.folder / "warehouse")
+        self.warehouse = f"file://{self.folder}/warehouse"  # Trino takes no locations without a scheme
         self.uri = ""
 
     def __enter__(self) -> "Reference":
