@@ -51,7 +51,7 @@ class Flink:
         self._jars = jars
 
     def __enter__(self) -> "Flink":
-        options = ["-Xmx1g", "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        options = ["-Xmx1g", f"-Djava.io.tmpdir={self.folder}", "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         with (self.folder / "flink.log").open("w") as log:
             port, self._child = launch_gateway(
                 classpath=os.pathsep.join(str(jar) for jar in self._jars),
