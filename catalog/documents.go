@@ -26,6 +26,8 @@ const (
 	// The values of propMetadataCodec, in any letter case.
 	codecGzip = "gzip"
 	codecNone = "none"
+	// codecToldMax is how many bytes of one that is not known its refusal repeats.
+	codecToldMax = 100
 )
 
 // documentPlace is where a document of a table or view is.
@@ -84,7 +86,7 @@ func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, do
 		ending = ".gz" + ending
 	case strings.EqualFold(codec, codecNone), base.document != nil && codec == k.codecOf(base.document):
 	default:
-		return metadataFile{}, moorage.Errorf(moorage.KindIllegalArgument, "Invalid codec name: %s", codec)
+		return metadataFile{}, moorage.Errorf(moorage.KindIllegalArgument, "Invalid codec name: %s", cut(codec, codecToldMax))
 	}
 	version := strconv.Itoa(fileVersion(base.location) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending

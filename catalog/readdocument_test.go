@@ -192,7 +192,8 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 	f := newFixture(t, countFiles(files))
 	f.create("t")
 	f.createView("v")
-	for _, codec := range []string{"zstd", "", " gzip", "gzip2"} {
+	for _, codec := range []string{"zstd", "", " gzip", "gzip2", strings.Repeat("z", 10_000)} {
+		told := "Invalid codec name: " + codec[:min(len(codec), codecToldMax)]
 		unknown := map[string]string{propMetadataCodec: codec}
 		set := setProperty(t, propMetadataCodec, codec)
 		create := commitCreateRequest(t, "file:///wh/ns/new")
@@ -211,7 +212,7 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 			},
 		} {
 			err := do()
-			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), "Invalid codec name: "+codec) {
+			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), told) || len(moorage.MessageOf(err)) > 2*codecToldMax {
 				t.Errorf("%q, %s: %v", codec, name, err)
 			}
 		}
