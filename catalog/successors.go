@@ -177,12 +177,13 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 	if err == nil {
 		err = to.read(ctx, at, document)
 	}
-	if err != nil && moorage.KindOf(err) == moorage.KindNotFound {
+	untold := isUntold(err)
+	if untold { // perhaps only because it has another version by now, or is being purged, and its files go
 		if records, readErr := s.get(ctx, holder.Key); readErr != nil || records[0].ETag != holder.ETag {
-			return cmp.Or(readErr, errAgain) // it has another version by now, and has deleted that one
+			return cmp.Or(readErr, errAgain)
 		}
 	}
-	if to.all = isUntold(err); to.all {
+	if to.all = untold; untold {
 		s.log.WarnContext(ctx, "purge leaves all files in the location of another table, because it cannot be told which of them that names",
 			"other", pointer.Identifier(), "error", err)
 		err = nil

@@ -205,6 +205,48 @@ func TestPurgeLooksBeforeEachBatch(t *testing.T) {
 	in.wantLeft("data/second.parquet", "metadata/m-1.avro", "metadata/m-2.avro", "metadata/snap-1.avro", "metadata/snap-2.avro")
 }
 
+// openHook is a storage that runs the hook before a file is read.
+type openHook struct {
+	storage.Store
+	before func(location string)
+}
+
+func (o *openHook) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	o.before(location)
+	return o.Store.Open(ctx, location)
+}
+
+// A successor that is purged itself while it is read keeps nothing, though its files are gone and nobody can tell any more what it named.
+func TestPurgeBesidePurgeOfSuccessor(t *testing.T) {
+	t.Parallel()
+	var in *inherited
+	opened := 0 // the old table's own purge, what the copy names, and the copy's purge read that list in turn
+	overtake := func() {
+		copied, err := in.resolve(in.ctx, aTable, ident("copy"))
+		must(t, err)
+		must(t, in.DropTable(in.ctx, ident("copy"), DropOptions{Purge: true}))
+		records, err := in.store.Get(in.ctx, copied.record.Key)
+		must(t, err)
+		dropped, err := decode[registry.Pointer](records[0])
+		must(t, err)
+		must(t, in.other(in.store).tryPurge(in.ctx, &duePurge{task: dropped.Task, pointer: dropped.ID}))
+	}
+	in = newInherited(t, twoSnapshots, func(c *Config) {
+		wrapStorage(c, func(inner storage.Store) storage.Store {
+			return &openHook{inner, func(location string) {
+				if strings.HasSuffix(location, "snap-1.avro") {
+					if opened++; opened == 2 {
+						overtake()
+					}
+				}
+			}}
+		})
+	})
+	in.register("copy", copyOf("copy"))
+	in.purge()
+	in.wantLeft()
+}
+
 // What a successor adds while a purge is under way is found by what is new in its versions.
 func TestSuccessorsReadWhatIsNew(t *testing.T) {
 	t.Parallel()
