@@ -62,7 +62,7 @@ func TestSweepReadsAPart(t *testing.T) {
 	}
 }
 
-// Changes and fences live for the retention, dropped tables for the window, and no longer.
+// Changes and fences live for the retention and until they were seen for a while, dropped tables for the window, and no longer.
 func TestSweepEndsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -87,7 +87,8 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 		pointers, changes int
 	}{
 		{7*24*time.Hour - time.Second, 1, before},
-		{2 * time.Second, 0, 1}, // that of the pointer's end
+		{2 * time.Second, 0, before + 1}, // that of the pointer's end
+		{seenOldMin, 0, 1},
 	} {
 		f.clock.Advance(step.advance)
 		if err := f.sweepAll(f.ctx); err != nil {
@@ -237,6 +238,10 @@ func TestSweepForgetsBehindUnreadableChanges(t *testing.T) {
 	}
 	maps.Copy(damaged.damaged, unreadable)
 	f.clock.Advance(f.changeRetention + time.Second)
+	if err := f.forgetChanges(f.ctx); !errors.Is(err, errDamaged) {
+		t.Errorf("the sweep that sees them says nothing of the damaged ones: %v", err)
+	}
+	f.clock.Advance(seenOldMin)
 	for range 2 {
 		if err := f.forgetChanges(f.ctx); !errors.Is(err, errDamaged) || moorage.KindOf(err) != moorage.KindInternal {
 			t.Errorf("the sweep says nothing of the damaged ones: %v", err)
