@@ -151,7 +151,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := storeOver(pool, newLines(), Options{Random: rand.Reader, AcquireTimeout: time.Minute})
+	store := storeOver(pool, newLines(), Options{Random: rand.Reader, AcquireTimeout: time.Minute, Now: time.Now})
 	defer store.Close()
 	if _, err := store.Apply(t.Context(), put(1)); err != nil {
 		t.Fatalf("as long as nobody else uses the server's connection: %v", err)

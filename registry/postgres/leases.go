@@ -60,7 +60,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
-	l := &Leases{storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout})}
+	l := &Leases{storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout, Now: time.Now})}
 	if err := l.connections.check(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

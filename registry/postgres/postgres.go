@@ -43,6 +43,7 @@ type Options struct {
 	// AcquireTimeout bounds how long a call waits for a connection, free or new; then it is
 	// ErrUnavailable. Default 5 s.
 	AcquireTimeout time.Duration
+	Now            func() time.Time // the clock that Warnings compares with the server's; default time.Now
 }
 
 // Store keeps records in a database. It is safe for concurrent use.
@@ -52,6 +53,7 @@ type Store struct {
 	gets           *gatherer
 	acquireTimeout time.Duration
 	readTimeout    time.Duration // the constant of that name, but in tests
+	now            func() time.Time
 
 	randomMu sync.Mutex // guards random; leaf
 	random   io.Reader
@@ -84,6 +86,9 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	if options.AcquireTimeout == 0 {
 		options.AcquireTimeout = 5 * time.Second
 	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -99,7 +104,7 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 
 // storeOver returns a store over pool, whose options are all set.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
-	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, random: options.Random}
+	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, now: options.Now, random: options.Random}
 	s.gets = &gatherer{read: s.readKeys}
 	return s
 }
@@ -184,54 +189,6 @@ func (s *Store) Healthy(ctx context.Context) error {
 		return fmt.Errorf("%w: the server accepts no writes", registry.ErrUnavailable)
 	}
 	return err
-}
-
-// Warnings returns what an operator should know of the server's settings, a sentence each; none
-// if it keeps what it acknowledges and stays fast.
-func (s *Store) Warnings(ctx context.Context) ([]string, error) {
-	settings := map[string]string{}
-	err := s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT name, setting FROM pg_settings WHERE name IN "+
-			"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'enable_seqscan')")
-		if err != nil {
-			return err
-		}
-		var name, setting string
-		_, err = pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
-			settings[name] = setting
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !s.preparesStatements() { // each is planned anew
-		delete(settings, "enable_seqscan")
-	}
-	return warnings(settings), nil
-}
-
-// warnings returns a sentence for each of settings that lets the server lose what it acknowledged, or become slow.
-func warnings(settings map[string]string) []string {
-	var found []string
-	if settings["fsync"] == "off" {
-		found = append(found, "PostgreSQL runs with fsync = off: a power cut can lose or damage acknowledged commits")
-	}
-	if settings["full_page_writes"] == "off" {
-		found = append(found, "PostgreSQL runs with full_page_writes = off: a power cut can damage the database")
-	}
-	switch commit := settings["synchronous_commit"]; {
-	case commit == "off":
-		found = append(found, "PostgreSQL runs with synchronous_commit = off: a crash can lose acknowledged commits")
-	case commit == "local" && settings["synchronous_standby_names"] != "":
-		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged commits")
-	}
-	if settings["enable_seqscan"] == "on" {
-		found = append(found, "PostgreSQL runs behind a proxy, where enable_seqscan = off is not set by connections: "+
-			"prepared statements can go on to read whole tables when these have grown; ALTER ROLE … SET enable_seqscan = off")
-	}
-	return found
 }
 
 // with calls do with a connection. Nothing was sent if it returns ErrClosed or ErrUnavailable

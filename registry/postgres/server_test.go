@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,44 @@ func TestWarningsOfSettings(t *testing.T) {
 	} {
 		if got := warnings(settings); len(got) != min(1, len(want)) || !strings.Contains(strings.Join(got, ""), want) {
 			t.Errorf("%v: %q, want %q", settings, got, want)
+		}
+	}
+}
+
+// A node hears when it starts that its clock is not the server's, by which the other nodes go.
+func TestWarningsOfClocks(t *testing.T) {
+	t.Parallel()
+	dsn := newSchema(t)
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	for ahead, want := range map[time.Duration]string{
+		0:                  "",
+		8 * 24 * time.Hour: "192h0m0s ahead of",
+		-40 * time.Minute:  "40m0s behind",
+	} {
+		store := openStore(t, dsn, Options{Now: func() time.Time { return time.Now().Add(ahead) }})
+		got, err := store.Warnings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = slices.DeleteFunc(got, func(warning string) bool { return !strings.Contains(warning, "clock") })
+		if len(got) != min(1, len(want)) || !strings.Contains(strings.Join(got, ""), want) {
+			t.Errorf("a clock that is %s ahead: %q, want %q", ahead, got, want)
+		}
+	}
+	now := time.Now()
+	for _, row := range []struct {
+		server time.Time
+		warns  bool
+	}{
+		{now.Add(-clockDifferenceMax), false},
+		{now.Add(-clockDifferenceMax - time.Second), true},
+		{now.Add(time.Minute + clockDifferenceMax), false}, // it took a minute to read it
+		{now.Add(time.Minute + clockDifferenceMax + time.Second), true},
+	} {
+		if got := clockWarnings(now, row.server, now.Add(time.Minute)); (len(got) > 0) != row.warns {
+			t.Errorf("the server's clock is %s ahead, read within a minute: %q", row.server.Sub(now), got)
 		}
 	}
 }

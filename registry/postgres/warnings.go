@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings tells of it: more than any that is kept
+// in step, and little beside the times in records.
+const clockDifferenceMax = 10 * time.Second
+
+// Warnings returns what an operator should know of the server's settings, and of the clock of this machine beside the server's, a
+// sentence each; none if it keeps what it acknowledges, stays fast, and both tell the same time.
+func (s *Store) Warnings(ctx context.Context) ([]string, error) {
+	var settings map[string]string
+	var clocks []string
+	err := s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		if settings, err = readSettings(ctx, conn); err != nil {
+			return err
+		}
+		var server time.Time
+		began := s.now()
+		if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&server); err != nil {
+			return err
+		}
+		clocks = clockWarnings(began, server, s.now())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !s.preparesStatements() { // each is planned anew
+		delete(settings, "enable_seqscan")
+	}
+	return append(warnings(settings), clocks...), nil
+}
+
+func readSettings(ctx context.Context, conn *pgxpool.Conn) (map[string]string, error) {
+	rows, err := conn.Query(ctx, "SELECT name, setting FROM pg_settings WHERE name IN "+
+		"('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'enable_seqscan')")
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	var name, setting string
+	_, err = pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
+		settings[name] = setting
+		return nil
+	})
+	return settings, err
+}
+
+// warnings returns a sentence for each of settings that lets the server lose what it acknowledged, or become slow.
+func warnings(settings map[string]string) []string {
+	var found []string
+	if settings["fsync"] == "off" {
+		found = append(found, "PostgreSQL runs with fsync = off: a power cut can lose or damage acknowledged commits")
+	}
+	if settings["full_page_writes"] == "off" {
+		found = append(found, "PostgreSQL runs with full_page_writes = off: a power cut can damage the database")
+	}
+	switch commit := settings["synchronous_commit"]; {
+	case commit == "off":
+		found = append(found, "PostgreSQL runs with synchronous_commit = off: a crash can lose acknowledged commits")
+	case commit == "local" && settings["synchronous_standby_names"] != "":
+		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged commits")
+	}
+	if settings["enable_seqscan"] == "on" {
+		found = append(found, "PostgreSQL runs behind a proxy, where enable_seqscan = off is not set by connections: "+
+			"prepared statements can go on to read whole tables when these have grown; ALTER ROLE … SET enable_seqscan = off")
+	}
+	return found
+}
+
+// clockWarnings returns a sentence if the server's clock, which was read between began and ended by this machine's, tells another time.
+func clockWarnings(began, server, ended time.Time) []string {
+	// Without monotonic readings, of which the server's has none.
+	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)
+	what, by := "behind", behind
+	if ahead > behind {
+		what, by = "ahead of", ahead
+	}
+	if by <= clockDifferenceMax {
+		return nil
+	}
+	return []string{fmt.Sprintf("the clock of this machine is %s %s that of PostgreSQL: other nodes end this one's transactions, undrop windows and "+
+		"idempotency keys by it, too early or too late; keep the clocks of all nodes in step", by.Round(time.Second), what)}
+}
