@@ -41,13 +41,13 @@ func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	return openStore(t, primary.DSN(), Options{}), proxy
 }
 
-// awaitStandbyWait waits until a commit waits for the standby, or ended is closed.
-func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) {
+// awaitStandbyWait waits until a commit waits for the standby, or ended is closed. It tells whether one waits.
+func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) (waiting bool) {
 	t.Helper()
-	for waiting := false; !waiting; {
+	for !waiting {
 		select {
 		case <-ended:
-			return
+			return false
 		default:
 		}
 		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
@@ -55,6 +55,7 @@ func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) {
 			t.Fatal(err)
 		}
 	}
+	return true
 }
 
 // An Apply that gives up while the server waits for its standby is unknown, and nobody sees it until the standby has it: were the
