@@ -45,6 +45,9 @@ LOG_TAIL_LINES = 30
 # The parts that the server is made of; each listens on a port for HTTP and on one for gRPC.
 PARTS = ["master", "volume", "filer", "s3"]
 
+# A bucket gets two volumes at a time, not seven, which 140 buckets would use up. No option says it.
+ENVIRONMENT = {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "2"}
+
 # Where each part listens besides, for the others; no option says that it should not, or where else.
 SOCKETS = "/tmp/seaweedfs-{part}-grpc-{port}.sock"
 
@@ -96,7 +99,7 @@ def command(weed: Path, files: Path, config: Path, ports: dict[str, tuple[int, i
         "-master.telemetry=false",
         # It is alone.
         "-master.electionTimeout=1s",
-        # Its volumes are files of this size, and a bucket takes several.
+        # Its volumes are files of this size, and a bucket takes two or more.
         "-master.volumeSizeLimitMB=64",
         "-volume.max=1000",
         # Its names must not be those of other servers on this machine.
@@ -126,6 +129,7 @@ class Server:
             self.child = subprocess.Popen(
                 command(WEED, files, config, ports),
                 cwd=folder,
+                env=os.environ | ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
