@@ -7,7 +7,10 @@ import tempfile
 
 import pytest
 
-from harness import clients, cluster, paths, proxy, s3, server, trino
+# Before it is imported: a check of its own that fails says what it compared, as those in the suites do.
+pytest.register_assert_rewrite("harness")
+
+from harness import clients, cluster, paths, proxy, s3, server, trino  # noqa: E402
 
 
 def pytest_addoption(parser):

@@ -3,8 +3,8 @@
 import pytest
 from harness import clients, flink
 from harness.compare import rows
-from harness.parallel import in_parallel
 from harness.views import version
+from harness.writers import one_wins
 from py4j.protocol import Py4JJavaError
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.schema import Schema
@@ -170,18 +170,11 @@ def test_drop(sql, iceberg, catalog_server, namespace):
 
 def test_concurrent_creates_one_wins(session, iceberg, namespace):
     """Four tries to make one table: exactly one does, the others are told that it exists."""
-    outcomes = {}
 
     def create(writer: int) -> None:
-        try:
-            session(flink.BATCH).run(f"CREATE TABLE {namespace}.once (of_{writer} INT)")
-            outcomes[writer] = None
-        except Py4JJavaError as fault:
-            outcomes[writer] = str(fault)
+        session(flink.BATCH).run(f"CREATE TABLE {namespace}.once (of_{writer} INT)")
 
-    in_parallel(create)
-    [winner] = [writer for writer, fault in outcomes.items() if fault is None]
-    assert all(fault is None or "already exist" in fault.lower() for fault in outcomes.values()), outcomes
+    winner = one_wins(create, lambda fault: isinstance(fault, Py4JJavaError) and "already exist" in str(fault).lower())
     assert iceberg.load_table(f"{namespace}.once").schema().column_names == [f"of_{winner}"]
 
 

@@ -1,6 +1,7 @@
 """Snapshots: time travel, branches, tags, rollback, metadata tables, rows between two snapshots."""
 
 import pytest
+from harness.history import check_metadata_tables
 from py4j.protocol import Py4JJavaError
 
 
@@ -87,23 +88,7 @@ def test_cherrypick(sql, iceberg, read, table, snapshots):
 
 
 def test_metadata_tables(sql, namespace, snapshots):
-    def of(name: str) -> str:
-        return f"{namespace}.`events${name}`"
-
-    found = sql(f"SELECT committed_at, snapshot_id, parent_id, operation, summary['added-records'] FROM {of('snapshots')}")
-    assert [row[1:] for row in found] == [
-        (snapshots[0], None, "append", "1"), (snapshots[1], snapshots[0], "append", "1"), (snapshots[2], snapshots[1], "append", "1"),
-    ]  # fmt: skip
-    history = sql(f"SELECT made_current_at, snapshot_id, is_current_ancestor FROM {of('history')}")
-    assert [row[1:] for row in history] == [(snapshot, True) for snapshot in snapshots]
-    assert sql(f"SELECT SUM(record_count), COUNT(*) FROM {of('files')}") == [(3, 3)]
-    assert sql(f"SELECT COUNT(*) FROM {of('manifests')}") == [(3,)]
-    assert sql(f"SELECT COUNT(*) FROM {of('entries')}") == [(3,)]
-    assert sql(f"SELECT record_count, file_count FROM {of('partitions')}") == [(3, 3)]
-    assert sql(f"SELECT name, type, snapshot_id FROM {of('refs')}") == [("main", "BRANCH", snapshots[2])]
-    assert sql(f"SELECT COUNT(DISTINCT file_path) FROM {of('all_data_files')}") == [(3,)]
-    log = sql(f"SELECT `timestamp`, latest_snapshot_id FROM {of('metadata_log_entries')}")
-    assert [row[1] for row in log] == [None, *snapshots]
+    check_metadata_tables(sql, lambda name: f"{namespace}.`events${name}`", snapshots)
 
 
 def test_expired_by_others(sql, iceberg, read, table, snapshots):

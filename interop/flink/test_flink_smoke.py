@@ -48,8 +48,7 @@ def test_stream(sql, session, feed, iceberg, namespace):
     assert eventually(lambda: sql(f"SELECT * FROM {table}") == [(1, "oslo"), (2, "bern"), (3, "nice")])
     job.stop()
     assert sql(f"SELECT * FROM {table}") == [(1, "oslo"), (2, "bern"), (3, "nice")]
-    for numbers in checkpoints(iceberg.load_table(table)).values():
-        assert numbers == sorted(set(numbers))
+    assert len(checkpoints(iceberg.load_table(table))) == 2
 
 
 @pytest.mark.moorage_only

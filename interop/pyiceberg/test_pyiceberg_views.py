@@ -4,9 +4,9 @@ import time
 
 import pytest
 from harness import clients
-from harness.parallel import WRITERS, in_parallel
 from harness.proxy import bad_gateway, cut, unavailable
 from harness.views import version
+from harness.writers import one_wins
 from pyiceberg.exceptions import (
     BadRequestError,
     NamespaceNotEmptyError,
@@ -215,22 +215,15 @@ def test_lost_answer(watched, iceberg, namespace, instead, fault):
 
 def test_concurrent_creates_one_wins(iceberg, catalog_server, namespace):
     """One makes the view; whoever comes late is told that it exists, also with a table of that name."""
-    outcomes = {}
 
     def create(writer: int) -> None:
         client = clients.pyiceberg_catalog(catalog_server)
-        try:
-            if writer % 2:
-                client.create_table(f"{namespace}.once", SCHEMA)
-            else:
-                client.create_view(f"{namespace}.once", SCHEMA, version({"spark": f"SELECT {writer}"}))
-            outcomes[writer] = None
-        except (TableAlreadyExistsError, ViewAlreadyExistsError) as refused:
-            outcomes[writer] = refused
+        if writer % 2:
+            client.create_table(f"{namespace}.once", SCHEMA)
+        else:
+            client.create_view(f"{namespace}.once", SCHEMA, version({"spark": f"SELECT {writer}"}))
 
-    in_parallel(create)
-    [winner] = [writer for writer, fault in outcomes.items() if fault is None]
-    assert len(outcomes) == WRITERS
+    winner = one_wins(create, lambda fault: isinstance(fault, (TableAlreadyExistsError, ViewAlreadyExistsError)))
     assert len(iceberg.list_views(namespace) + iceberg.list_tables(namespace)) == 1
     if winner % 2 == 0:
         assert iceberg.load_view(f"{namespace}.once").sql_for("spark").sql == f"SELECT {winner}"

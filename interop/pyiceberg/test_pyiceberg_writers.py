@@ -1,17 +1,16 @@
 """Concurrent writers with PyIceberg's own retries, and what a stale writer is told."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import rows
+from harness.history import line
 from harness.proxy import bad_gateway, cut, unavailable
+from harness.writers import WRITERS, append, each_once, in_parallel
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServiceUnavailableError
 from pyiceberg.types import LongType
 from requests.exceptions import ConnectionError
 
-WRITERS = 4
 APPENDS_PER_WRITER = 5
 SCHEMA = pa.schema([pa.field("writer", pa.int64()), pa.field("number", pa.int64())])
 
@@ -24,20 +23,10 @@ def test_concurrent_appends_all_arrive_once(catalog_server, iceberg, namespace):
     name = f"{namespace}.events"
     # The writers wait for nobody and meet at every commit: more tries than the default four.
     iceberg.create_table(name, schema=SCHEMA, properties={"commit.retry.num-retries": "20"})
-
-    def write(writer: int) -> None:
-        table = clients.pyiceberg_catalog(catalog_server).load_table(name)
-        for number in range(APPENDS_PER_WRITER):
-            table.append(batch(writer, number))
-
-    with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(write, range(WRITERS)))
-
+    in_parallel(lambda writer: append(catalog_server, name, writer, APPENDS_PER_WRITER))
     table = iceberg.load_table(name)
-    assert rows(table) == [(w, n) for w in range(WRITERS) for n in range(APPENDS_PER_WRITER)]
-    assert len(table.snapshots()) == WRITERS * APPENDS_PER_WRITER
-    parents = {snapshot.parent_snapshot_id for snapshot in table.snapshots()}
-    assert len(parents) == WRITERS * APPENDS_PER_WRITER, "history is not one line"
+    assert rows(table) == each_once(APPENDS_PER_WRITER)
+    assert len(line(table)) == WRITERS * APPENDS_PER_WRITER
 
 
 def test_concurrent_appends_beside_property_commits(catalog_server, iceberg, namespace):
@@ -45,22 +34,19 @@ def test_concurrent_appends_beside_property_commits(catalog_server, iceberg, nam
     name = f"{namespace}.events"
     iceberg.create_table(name, schema=SCHEMA, properties={"commit.retry.num-retries": "20"})
 
-    def append(writer: int) -> None:
-        table = clients.pyiceberg_catalog(catalog_server).load_table(name)
-        for number in range(APPENDS_PER_WRITER):
-            table.append(batch(writer, number))
-
     def set_properties(writer: int) -> None:
         table = clients.pyiceberg_catalog(catalog_server).load_table(name)
         for number in range(APPENDS_PER_WRITER):
             with table.transaction() as change:
                 change.set_properties({f"writer.{writer}.{number}": "set"})
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        pending = [pool.submit(append if w % 2 else set_properties, w) for w in range(WRITERS)]
-        for outcome in pending:
-            outcome.result()
+    def work(writer: int) -> None:
+        if writer % 2:
+            append(catalog_server, name, writer, APPENDS_PER_WRITER)
+        else:
+            set_properties(writer)
 
+    in_parallel(work)
     table = iceberg.load_table(name)
     assert rows(table) == [(w, n) for w in (1, 3) for n in range(APPENDS_PER_WRITER)]
     assert {key for key in table.properties if key.startswith("writer.")} == {

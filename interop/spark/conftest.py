@@ -4,7 +4,7 @@ import pytest
 from harness import clients
 from harness.compare import ordered
 from harness.java import Java
-from harness.parallel import WRITERS
+from harness.writers import WRITERS
 
 
 @pytest.fixture

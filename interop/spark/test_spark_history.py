@@ -1,6 +1,7 @@
 """Snapshots: time travel, branches, tags, rollback, metadata tables, expiry, compaction."""
 
 import pytest
+from harness.history import check_metadata_tables
 
 
 @pytest.fixture
@@ -84,16 +85,7 @@ def test_cherrypick(sql, table, snapshots):
 
 
 def test_metadata_tables(sql, table, snapshots):
-    assert sql(f"SELECT operation, summary['added-records'] FROM {table}.snapshots") == [("append", "1")] * 3
-    assert [row[1] for row in sql(f"SELECT made_current_at, snapshot_id FROM {table}.history")] == snapshots
-    assert sql(f"SELECT sum(record_count), count(*) FROM {table}.files") == [(3, 3)]
-    assert sql(f"SELECT count(*) FROM {table}.manifests") == [(3,)]
-    assert sql(f"SELECT count(*) FROM {table}.entries") == [(3,)]
-    assert sql(f"SELECT name, snapshot_id FROM {table}.refs") == [("main", snapshots[2])]
-    assert sql(f"SELECT record_count, file_count FROM {table}.partitions") == [(3, 3)]
-    assert sql(f"SELECT count(DISTINCT file_path) FROM {table}.all_data_files") == [(3,)]
-    log = sql(f"SELECT timestamp, file, latest_snapshot_id FROM {table}.metadata_log_entries")
-    assert [row[2] for row in log] == [None, *snapshots]
+    check_metadata_tables(sql, lambda name: f"{table}.{name}", snapshots)
 
 
 def test_expire_snapshots(sql, table, snapshots):

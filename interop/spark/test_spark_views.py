@@ -1,10 +1,12 @@
 """Views: what Spark makes of a table, and of views of others."""
 
+import re
+
 import pyarrow as pa
 import pytest
 from harness.compare import rows
-from harness.parallel import WRITERS, in_parallel
-from harness.views import version
+from harness.views import check_replaced, check_second_version, check_view_of_a_view, replace, version
+from harness.writers import in_parallel, one_wins
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField
 
@@ -95,10 +97,8 @@ def test_replace(sql, iceberg, table, namespace):
     assert sql(f"SELECT * FROM {view}") == [("oslo",), ("rome",)]
     assert sql(f"DESCRIBE {view}") == [("town", "string", "where")]
     after = iceberg.load_view(view)
-    assert after.metadata.view_uuid == before.metadata.view_uuid, "replaced by another view"
+    check_second_version(before, after)
     assert after.location() == before.location()
-    assert [each.version_id for each in after.versions] == [1, 2]
-    assert after.version(1) == before.current_version()
     # What the view is already makes no version.
     sql(f"CREATE OR REPLACE VIEW {view} (town COMMENT 'where') COMMENT 'replaced' AS SELECT place FROM {table}")
     assert iceberg.load_view(view).metadata.versions == after.metadata.versions
@@ -131,17 +131,7 @@ def test_table_changes_below(sql, table, namespace):
 
 
 def test_views_of_views(sql, table, namespace):
-    inner, outer = f"{namespace}.inner_view", f"{namespace}.outer_view"
-    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        sql(f"CREATE VIEW {outer} AS SELECT * FROM {inner}")
-    sql(f"CREATE VIEW {inner} AS SELECT id FROM {table}")
-    sql(f"CREATE VIEW {outer} AS SELECT max(id) + 1 AS next FROM {inner}")
-    assert sql(f"SELECT * FROM {outer}") == [(3,)]
-    with pytest.raises(Exception, match="(?i)recursive"):
-        sql(f"CREATE OR REPLACE VIEW {inner} AS SELECT next AS id FROM {outer}")
-    sql(f"CREATE OR REPLACE VIEW {inner} AS SELECT 10 * id AS id FROM {table}")
-    assert sql(f"SELECT * FROM {outer}") == [(21,)]
-    assert sql(f"SELECT o.next, e.place FROM {outer} o JOIN {table} e ON o.next > e.id") == [(21, "oslo"), (21, "rome")]
+    check_view_of_a_view(sql, namespace, table, absent="TABLE_OR_VIEW_NOT_FOUND", recursive="(?i)recursive")
 
 
 @pytest.fixture
@@ -242,46 +232,28 @@ def test_view_of_another_client(sql, iceberg, table, namespace):
     assert sql(f"SELECT * FROM {namespace}.seen") == [(7,)]
 
 
-def test_concurrent_replaces_all_stay(sql, iceberg, catalogs, table, namespace):
+def test_concurrent_replaces_all_stay(sql, iceberg, catalogs, namespace):
     """Whoever replaces a view is told that it happened, so all versions are there, in one order; the last one is the view."""
     view = f"{namespace}.seen"
     sql(f"CREATE VIEW {view} TBLPROPERTIES ('version.history.num-entries' = '100') AS SELECT 0 AS writer, 0 AS number")
+    in_parallel(lambda writer: replace(sql, f"{catalogs[writer]}.{view}", writer, REPLACES_PER_WRITER))
+    assert sql(f"SELECT * FROM {view}") == [check_replaced(iceberg.load_view(view), REPLACES_PER_WRITER, _row)]
 
-    def replace(writer: int) -> None:
-        for number in range(1, REPLACES_PER_WRITER + 1):
-            sql(f"CREATE OR REPLACE VIEW {catalogs[writer]}.{view} AS SELECT {writer} AS writer, {number} AS number")
 
-    in_parallel(replace)
-    loaded = iceberg.load_view(view)
-    made = {each.version_id: each.representations[0].root.sql for each in loaded.versions}
-    expected = [f"SELECT {w} AS writer, {n} AS number" for w in range(WRITERS) for n in range(1, REPLACES_PER_WRITER + 1)]
-    assert sorted(made.values()) == sorted(["SELECT 0 AS writer, 0 AS number", *expected])
-    logged = [entry.version_id for entry in loaded.history()]
-    assert sorted(logged) == sorted(made), "each version was the view once"
-    assert loaded.current_version().version_id == logged[-1]
-    for writer in range(WRITERS):
-        order = [made[each] for each in logged if made[each].startswith(f"SELECT {writer} ")]
-        assert order == sorted(order)
-    [(writer, number)] = sql(f"SELECT * FROM {view}")
-    assert made[logged[-1]] == f"SELECT {writer} AS writer, {number} AS number"
+def _row(query: str) -> tuple[int, int]:
+    """The row of a version of the view: Spark keeps its query to the letter."""
+    writer, number = re.fullmatch(r"SELECT (\d+) AS writer, (\d+) AS number", query).groups()
+    return int(writer), int(number)
 
 
 def test_concurrent_creates_one_wins(sql, catalogs, namespace):
     """Two tries to make a view and two to make a table of one name: exactly one does, the others are told that it exists."""
-    outcomes = {}
 
     def create(writer: int) -> None:
         kind, clause = ("TABLE", "USING iceberg AS") if writer % 2 else ("VIEW", "AS")
-        try:
-            sql(f"CREATE {kind} {catalogs[writer]}.{namespace}.once {clause} SELECT {writer} AS writer")
-            outcomes[writer] = None
-        except Exception as fault:
-            outcomes[writer] = str(fault)
+        sql(f"CREATE {kind} {catalogs[writer]}.{namespace}.once {clause} SELECT {writer} AS writer")
 
-    in_parallel(create)
-    [winner] = [writer for writer, fault in outcomes.items() if fault is None]
-    for fault in outcomes.values():
-        assert fault is None or "already exists" in fault.lower() or "ALREADY_EXISTS" in fault
+    winner = one_wins(create, lambda fault: "already exists" in str(fault).lower() or "ALREADY_EXISTS" in str(fault))
     assert sql(f"SELECT writer FROM {namespace}.once") == [(winner,)]
     listed = sql(f"SHOW TABLES IN {namespace}") + sql(f"SHOW VIEWS IN {namespace}")
     assert listed == [(namespace, "once", False)]

@@ -1,10 +1,9 @@
 """Concurrent writers with Spark's own retries."""
 
-import pyarrow as pa
 import pytest
-from harness import clients
 from harness.compare import rows
-from harness.parallel import WRITERS, in_parallel
+from harness.history import parents
+from harness.writers import WRITERS, append, change_own_rows, each_once, in_parallel, insert, one_wins
 
 INSERTS_PER_WRITER = 3
 
@@ -20,69 +19,40 @@ def table(sql, namespace):
     return name
 
 
-def test_concurrent_inserts_all_arrive_once(sql, catalogs, table):
-    def insert(writer: int) -> None:
-        for number in range(INSERTS_PER_WRITER):
-            sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
-
-    in_parallel(insert)
-    assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
-    # One line of history: every snapshot but the first has a parent of its own.
-    parents = sql(f"SELECT parent_id, count(*) FROM {table}.snapshots GROUP BY parent_id")
-    assert len(parents) == WRITERS * INSERTS_PER_WRITER
-    assert {count for _, count in parents} == {1}
+def test_concurrent_inserts_all_arrive_once(sql, catalogs, iceberg, table):
+    in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
+    assert sql(f"SELECT * FROM {table}") == each_once(INSERTS_PER_WRITER)
+    # One line of history, also as Spark sees it.
+    snapshots = sql(f"SELECT snapshot_id, parent_id FROM {table}.snapshots")
+    assert len(snapshots) == WRITERS * INSERTS_PER_WRITER
+    assert snapshots == parents(iceberg.load_table(table))
 
 
 def test_concurrent_row_changes_of_different_partitions(sql, catalogs, table):
     for writer in range(WRITERS):
         sql(f"INSERT INTO {table} VALUES ({writer}, 0), ({writer}, 10), ({writer}, 20)")
-
-    def change(writer: int) -> None:
-        name = f"{catalogs[writer]}.{table}"
-        sql(f"UPDATE {name} SET number = number + 1 WHERE writer = {writer} AND number < 20")
-        sql(f"DELETE FROM {name} WHERE writer = {writer} AND number = 20")
-        sql(
-            f"MERGE INTO {name} t USING (SELECT * FROM VALUES ({writer}, 11), ({writer}, 30) AS v (writer, number)) s "
-            f"ON t.writer = s.writer AND t.number = s.number AND t.writer = {writer} "
-            "WHEN MATCHED THEN UPDATE SET number = 12 WHEN NOT MATCHED THEN INSERT *"
-        )
-
-    in_parallel(change)
+    in_parallel(lambda writer: change_own_rows(sql, f"{catalogs[writer]}.{table}", writer))
     assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in (1, 12, 30)]
 
 
 def test_concurrent_creates_one_wins(sql, catalogs, namespace):
     """Four tries to make one table: exactly one does, the others are told that it exists."""
-    outcomes = []
 
     def create(writer: int) -> None:
-        try:
-            sql(f"CREATE TABLE {catalogs[writer]}.{namespace}.once USING iceberg AS SELECT {writer} AS writer")
-            outcomes.append((writer, None))
-        except Exception as fault:
-            outcomes.append((writer, str(fault)))
+        sql(f"CREATE TABLE {catalogs[writer]}.{namespace}.once USING iceberg AS SELECT {writer} AS writer")
 
-    in_parallel(create)
-    winners = [writer for writer, fault in outcomes if fault is None]
-    assert len(winners) == 1, outcomes
-    assert all("already exists" in fault.lower() or "ALREADY_EXISTS" in fault for _, fault in outcomes if fault)
-    assert sql(f"SELECT writer FROM {namespace}.once") == [(winners[0],)]
+    winner = one_wins(create, lambda fault: "already exists" in str(fault).lower() or "ALREADY_EXISTS" in str(fault))
+    assert sql(f"SELECT writer FROM {namespace}.once") == [(winner,)]
 
 
 def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, table):
     """Spark and PyIceberg append to one table at once, each with its own retries."""
-    schema = pa.schema([pa.field("writer", pa.int32()), pa.field("number", pa.int32())])
 
     def write(writer: int) -> None:
         if writer % 2:
-            for number in range(INSERTS_PER_WRITER):
-                sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
+            insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER)
         else:
-            loaded = clients.pyiceberg_catalog(catalog_server).load_table(table)
-            for number in range(INSERTS_PER_WRITER):
-                loaded.append(pa.table({"writer": [writer], "number": [number]}, schema=schema))
+            append(catalog_server, table, writer, INSERTS_PER_WRITER)
 
     in_parallel(write)
-    expected = [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
-    assert sql(f"SELECT * FROM {table}") == expected
-    assert rows(iceberg.load_table(table)) == expected
+    assert sql(f"SELECT * FROM {table}") == rows(iceberg.load_table(table)) == each_once(INSERTS_PER_WRITER)

@@ -1,12 +1,12 @@
 """Concurrent writers with Trino's own retries, and answers that are lost."""
 
-import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import rows
-from harness.parallel import WRITERS, in_parallel
+from harness.history import parents
 from harness.proxy import bad_gateway, cut, unavailable
-from harness.trino import metadata
+from harness.trino import metadata, told
+from harness.writers import WRITERS, append, change_own_rows, each_once, in_parallel, insert, one_wins
 from trino.transaction import IsolationLevel
 
 INSERTS_PER_WRITER = 4
@@ -20,17 +20,13 @@ def table(sql, namespace):
     return name
 
 
-def test_concurrent_inserts_all_arrive_once(sql, catalogs, table):
-    def insert(writer: int) -> None:
-        for number in range(INSERTS_PER_WRITER):
-            sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
-
-    in_parallel(insert)
-    assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
-    # One line of history: every snapshot but the first has a parent of its own.
-    parents = sql(f"SELECT parent_id, count(*) FROM {metadata(table, 'snapshots')} GROUP BY parent_id")
-    assert len(parents) == WRITERS * INSERTS_PER_WRITER + 1
-    assert {count for _, count in parents} == {1}
+def test_concurrent_inserts_all_arrive_once(sql, catalogs, iceberg, table):
+    in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
+    assert sql(f"SELECT * FROM {table}") == each_once(INSERTS_PER_WRITER)
+    # One line of history, also as Trino sees it, from the empty snapshot with which Trino makes a table.
+    snapshots = sql(f"SELECT snapshot_id, parent_id FROM {metadata(table, 'snapshots')}")
+    assert len(snapshots) == WRITERS * INSERTS_PER_WRITER + 1
+    assert snapshots == parents(iceberg.load_table(table))
 
 
 def test_concurrent_inserts_without_retries(sql, catalogs, table):
@@ -38,7 +34,7 @@ def test_concurrent_inserts_without_retries(sql, catalogs, table):
     sql(f"ALTER TABLE {table} SET PROPERTIES max_commit_retry = 0")
     acknowledged, faults = [], []
 
-    def insert(writer: int) -> None:
+    def attempt(writer: int) -> None:
         for number in range(INSERTS_PER_WRITER):
             try:
                 sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
@@ -46,7 +42,7 @@ def test_concurrent_inserts_without_retries(sql, catalogs, table):
             except Exception as fault:
                 faults.append(str(fault))
 
-    in_parallel(insert)
+    in_parallel(attempt)
     assert acknowledged
     assert all("ICEBERG_COMMIT_ERROR" in fault for fault in faults), faults
     assert len(acknowledged) + len(faults) == WRITERS * INSERTS_PER_WRITER
@@ -56,18 +52,7 @@ def test_concurrent_inserts_without_retries(sql, catalogs, table):
 def test_concurrent_row_changes_of_different_partitions(sql, catalogs, table):
     for writer in range(WRITERS):
         sql(f"INSERT INTO {table} VALUES ({writer}, 0), ({writer}, 10), ({writer}, 20)")
-
-    def change(writer: int) -> None:
-        name = f"{catalogs[writer]}.{table}"
-        sql(f"UPDATE {name} SET number = number + 1 WHERE writer = {writer} AND number < 20")
-        sql(f"DELETE FROM {name} WHERE writer = {writer} AND number = 20")
-        sql(
-            f"MERGE INTO {name} t USING (VALUES ({writer}, 11), ({writer}, 30)) AS s (writer, number) "
-            f"ON t.writer = s.writer AND t.number = s.number AND t.writer = {writer} "
-            "WHEN MATCHED THEN UPDATE SET number = 12 WHEN NOT MATCHED THEN INSERT VALUES (s.writer, s.number)"
-        )
-
-    in_parallel(change)
+    in_parallel(lambda writer: change_own_rows(sql, f"{catalogs[writer]}.{table}", writer))
     assert sql(f"SELECT * FROM {table}") == [(w, n) for w in range(WRITERS) for n in (1, 12, 30)]
 
 
@@ -91,41 +76,27 @@ def test_concurrent_deletes_of_one_row(sql, catalogs, table):
 
 def test_concurrent_creates_one_wins(sql, catalogs, namespace):
     """Two tries to make a view and two to make a table of one name: exactly one does, the others are told that it exists."""
-    outcomes = {}
 
     def create(writer: int) -> None:
         kind = "TABLE" if writer % 2 else "VIEW"
-        try:
-            sql(f"CREATE {kind} {catalogs[writer]}.{namespace}.once AS SELECT {writer} AS writer")
-            outcomes[writer] = None
-        except Exception as fault:
-            outcomes[writer] = "\n".join([str(fault), *getattr(fault, "__notes__", [])])
+        sql(f"CREATE {kind} {catalogs[writer]}.{namespace}.once AS SELECT {writer} AS writer")
 
-    in_parallel(create)
-    [winner] = [writer for writer, fault in outcomes.items() if fault is None]
-    for fault in outcomes.values():
-        assert fault is None or "already exists" in fault.lower(), fault
+    winner = one_wins(create, lambda fault: "already exists" in told(fault).lower())
     assert sql(f"SELECT writer FROM {namespace}.once") == [(winner,)]
     assert sql(f"SHOW TABLES FROM {namespace}") == [("once",)]
 
 
 def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, table):
     """Trino and PyIceberg append to one table at once, each with its own retries."""
-    schema = pa.schema([pa.field("writer", pa.int32()), pa.field("number", pa.int32())])
 
     def write(writer: int) -> None:
         if writer % 2:
-            for number in range(INSERTS_PER_WRITER):
-                sql(f"INSERT INTO {catalogs[writer]}.{table} VALUES ({writer}, {number})")
+            insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER)
         else:
-            loaded = clients.pyiceberg_catalog(catalog_server).load_table(table)
-            for number in range(INSERTS_PER_WRITER):
-                loaded.append(pa.table({"writer": [writer], "number": [number]}, schema=schema))
+            append(catalog_server, table, writer, INSERTS_PER_WRITER)
 
     in_parallel(write)
-    expected = [(w, n) for w in range(WRITERS) for n in range(INSERTS_PER_WRITER)]
-    assert sql(f"SELECT * FROM {table}") == expected
-    assert rows(iceberg.load_table(table)) == expected
+    assert sql(f"SELECT * FROM {table}") == rows(iceberg.load_table(table)) == each_once(INSERTS_PER_WRITER)
 
 
 def test_no_transactions(engine, sql, table):

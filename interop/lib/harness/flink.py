@@ -15,6 +15,7 @@ from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 
 from harness import clients
+from harness.history import line
 
 TASK_MANAGERS = 2
 SLOTS_PER_TASK_MANAGER = 8
@@ -183,10 +184,6 @@ class Job:
         self._savepoint = (f"file://{flink.folder}/savepoints", form)
         self.id = client.getJobID().toString()
 
-    def finish(self) -> None:
-        """Waits until a job that has an end is there."""
-        self._client.getJobExecutionResult().get()
-
     def stop(self) -> str:
         """Ends the job with a last checkpoint, and returns where that is, for SAVED."""
         return self._client.stopWithSavepoint(False, *self._savepoint).get()
@@ -229,23 +226,13 @@ class Feed:
 def checkpoints(table) -> dict[str, list[int]]:
     """The checkpoints that were committed to a PyIceberg table, of each job, in the order of the table's history.
 
-    A number that comes twice, or after a higher one, is a checkpoint that was committed twice.
+    Fails if a number comes twice or after a higher one: that is a checkpoint that was committed twice.
     """
     found: dict[str, list[int]] = {}
     for snapshot in line(table):
         summary = snapshot.summary.additional_properties
         if "flink.job-id" in summary:
             found.setdefault(summary["flink.job-id"], []).append(int(summary["flink.max-committed-checkpoint-id"]))
-    return found
-
-
-def line(table) -> list:
-    """The snapshots of a PyIceberg table's main branch, oldest first. It must have no others."""
-    found = []
-    snapshot = table.current_snapshot()
-    while snapshot:
-        found.insert(0, snapshot)
-        parent = snapshot.parent_snapshot_id
-        snapshot = table.snapshot_by_id(parent) if parent else None
-    assert len(found) == len(table.snapshots()), "the history is not one line"
+    for job, numbers in found.items():
+        assert numbers == sorted(set(numbers)), f"job {job} committed the checkpoints {numbers}"
     return found

@@ -95,3 +95,8 @@ def metadata(table: str, which: str) -> str:
     """The name of a metadata table of SCHEMA.TABLE."""
     schema, name = table.split(".")
     return f'{schema}."{name}${which}"'
+
+
+def told(fault: BaseException) -> str:
+    """What `Trino.execute` raised, with what was the matter below."""
+    return "\n".join([str(fault), *getattr(fault, "__notes__", [])])
