@@ -2,12 +2,15 @@
 
 import pyarrow as pa
 import pytest
+from harness import clients
 from harness.compare import eventually, rows
+from harness.names import NAMES
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    RESTError,
     TableAlreadyExistsError,
 )
 
@@ -69,7 +72,7 @@ def test_tables_are_listed_and_clash(iceberg, namespace):
         iceberg.list_tables("absent_namespace")
 
 
-@pytest.mark.parametrize("name", ["with space", "ünïcode", "with.dot", "100%", "a+b", "a/b", "UPPER", "'quoted\""])
+@pytest.mark.parametrize("name", NAMES)
 def test_names(iceberg, namespace, name):
     inner = (namespace, f"of {name}")
     iceberg.create_namespace(inner)
@@ -156,9 +159,6 @@ def test_purge_removes_the_files(catalog_server, iceberg, namespace):
 
 
 def test_missing_warehouse(catalog_server):
-    from harness import clients
-    from pyiceberg.exceptions import RESTError
-
     class Elsewhere:
         uri = catalog_server.uri
         warehouse = "absent"

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from harness import clients
+from harness.names import NAMES
 from harness.proxy import bad_gateway, cut, unavailable
 from harness.views import version
 from harness.writers import one_wins
@@ -115,7 +116,7 @@ def test_pages(catalog_server, iceberg, namespace, size):
     assert sorted(paged.list_views(namespace)) == names
 
 
-@pytest.mark.parametrize("name", ["with space", "ünïcode", "with.dot", "100%", "a+b", "a/b", "UPPER", "'quoted\""])
+@pytest.mark.parametrize("name", NAMES)
 def test_names_of_namespaces(iceberg, namespace, name):
     inner = (namespace, f"of {name}")
     iceberg.create_namespace(inner)

@@ -5,6 +5,7 @@ import re
 import pyarrow as pa
 import pytest
 from harness.compare import rows
+from harness.names import NAMES
 from harness.views import check_replaced, check_second_version, check_view_of_a_view, replace, version
 from harness.writers import in_parallel, one_wins
 from pyiceberg.schema import Schema
@@ -59,7 +60,7 @@ def test_listings(sql, table, namespace):
     assert sql(f"SHOW TABLES IN {namespace}") == [(namespace, "events", False)]
 
 
-@pytest.mark.parametrize("name", ["with space", "ünïcode", "with.dot", "100%", "a+b", "a/b", "UPPER", "'quoted\""])
+@pytest.mark.parametrize("name", NAMES)
 def test_names(sql, iceberg, table, namespace, name):
     inner = (namespace, f"of {name}")
     iceberg.create_namespace(inner)
