@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import pytest
 pytest.register_assert_rewrite("harness")
 
 from harness import clients, cluster, paths, proxy, s3, server, trino  # noqa: E402
+from harness.compare import ordered  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -108,11 +110,21 @@ def iceberg(catalog_server):
 
 
 @pytest.fixture(scope="session")
-def spark(request, catalog_server):
-    """A Spark session whose catalog `ice` is the server's."""
+def jars(request, catalog_server):
+    """Finds the jars of a client, with those for S3 if any test of the run has tables there."""
     in_s3 = catalog_server.files.in_s3 or any("lake_server" in item.fixturenames for item in request.session.items)
+
+    def find(client: str) -> list[Path]:
+        return paths.jars(client) + (paths.jars(f"{client}-s3") if in_s3 else [])
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def spark(catalog_server, jars):
+    """A Spark session whose catalog `ice` is the server's."""
     with tempfile.TemporaryDirectory(prefix="moorage-spark-") as folder:
-        session = clients.spark_session(catalog_server, folder, paths.jars("spark") + (paths.jars("spark-s3") if in_s3 else []))
+        session = clients.spark_session(catalog_server, folder, jars("spark"))
         yield session
         session.stop()
 
@@ -130,6 +142,16 @@ def duck(catalog_server):
     """A DuckDB connection to which the server is attached as `ice`."""
     with clients.duckdb_connection(catalog_server) as connection:
         yield connection
+
+
+@pytest.fixture
+def query(duck):
+    """Runs one statement in DuckDB and returns its rows, ordered."""
+
+    def run(statement: str) -> list[tuple]:
+        return ordered(duck.execute(statement).fetchall())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -2,20 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from harness.compare import ordered
 from harness.views import version
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
-
-
-@pytest.fixture
-def query(duck):
-    """Runs one statement in DuckDB and returns its rows, ordered."""
-
-    def run(statement: str) -> list[tuple]:
-        return ordered(duck.execute(statement).fetchall())
-
-    return run
 
 
 @pytest.fixture

@@ -3,17 +3,14 @@
 import tempfile
 
 import pytest
-from harness import paths
 from harness.compare import ordered
 from harness.flink import BATCH, Feed, Flink
 
 
 @pytest.fixture(scope="session")
-def flink(request, catalog_server):
+def flink(jars):
     """A Flink cluster."""
-    in_s3 = catalog_server.files.in_s3 or any("lake_server" in item.fixturenames for item in request.session.items)
-    jars = paths.jars("flink") + (paths.jars("flink-s3") if in_s3 else [])
-    with tempfile.TemporaryDirectory(prefix="moorage-flink-") as folder, Flink(folder, jars) as running:
+    with tempfile.TemporaryDirectory(prefix="moorage-flink-") as folder, Flink(folder, jars("flink")) as running:
         yield running
 
 
@@ -58,13 +55,3 @@ def feed(tmp_path):
 def sink(request):
     """The setting for either of the two sinks that Iceberg has for Flink."""
     return {"table.exec.iceberg.use-v2-sink": request.param}
-
-
-@pytest.fixture
-def query(duck):
-    """Runs one statement in DuckDB, which reads what PyIceberg does not, and returns its rows, ordered."""
-
-    def run(statement: str) -> list[tuple]:
-        return ordered(duck.execute(statement).fetchall())
-
-    return run

@@ -30,6 +30,5 @@ def catalogs(spark, catalog_server):
     """A catalog of its own for each writer, as each would have in a session of its own: with three nodes, on all of them."""
     names = [f"writer{number}" for number in range(WRITERS)]
     for name in names:
-        for key, value in clients.spark_catalog(name, catalog_server).items():
-            spark.conf.set(key, value)
+        clients.add_spark_catalog(spark, name, catalog_server)
     return names

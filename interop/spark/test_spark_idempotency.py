@@ -14,8 +14,7 @@ pytestmark = pytest.mark.moorage_only
 def wire(spark, watched, numbers):
     """The name of a Spark catalog whose requests go through the proxy: with three nodes, each to another one."""
     name = f"wire{next(numbers)}"
-    for key, value in clients.spark_catalog(name, watched).items():
-        spark.conf.set(key, value)
+    clients.add_spark_catalog(spark, name, watched)
     return name
 
 

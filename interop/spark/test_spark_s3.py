@@ -7,15 +7,10 @@ from harness.compare import eventually
 pytestmark = pytest.mark.moorage_only
 
 
-@pytest.mark.parametrize("io", [None, "org.apache.iceberg.aws.s3.S3FileIO"], ids=["default", "S3FileIO"])
+@pytest.mark.parametrize("io", [{}, {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}], ids=["default", "S3FileIO"])
 def test_life_of_a_table_in_s3(spark, sql, lake_server, lake_files, numbers, io):
     lake = f"lake{next(numbers)}"
-    settings = clients.spark_catalog(lake, lake_server)
-    if io:
-        settings[f"spark.sql.catalog.{lake}.io-impl"] = io
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-
+    clients.add_spark_catalog(spark, lake, lake_server, **io)
     namespace = f"of_{lake}"
     table = f"{lake}.{namespace}.events"
     sql(f"CREATE NAMESPACE {lake}.{namespace}")

@@ -10,7 +10,7 @@ import os
 import sysconfig
 from pathlib import Path
 
-from harness import paths, s3
+from harness import s3
 
 # DuckDB's extensions depend on one another in this order.
 DUCKDB_EXTENSIONS = ["parquet", "avro", "httpfs", "iceberg"]
@@ -31,12 +31,18 @@ def java_properties(server) -> dict[str, str]:
     return properties
 
 
-def spark_catalog(name: str, server) -> dict[str, str]:
-    """The settings of a Spark session by which it has the server as a catalog of that name."""
+def spark_catalog(name: str, server, **more: str) -> dict[str, str]:
+    """The settings of a Spark session by which it has the server as a catalog of that name; more are further properties of it."""
     prefix = f"spark.sql.catalog.{name}"
     # Each statement asks the server; a cached table would hide what it answers.
-    settings = {"type": "rest", "cache-enabled": "false", **java_properties(server)}
+    settings = {"type": "rest", "cache-enabled": "false", **java_properties(server), **more}
     return {prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{key}": value for key, value in settings.items()}
+
+
+def add_spark_catalog(spark, name: str, server, **more: str) -> None:
+    """Gives a Spark session the server as another catalog of that name; more are further properties of it."""
+    for key, value in spark_catalog(name, server, **more).items():
+        spark.conf.set(key, value)
 
 
 def spark_session(server, folder: str, jars: list[Path]):
