@@ -31,6 +31,13 @@ def ice(query, namespace):
 
 
 @pytest.fixture
+def commits(watched, ice):
+    """The commits of transactions that went through the proxy since the two tables were made."""
+    before = len(watched.posts("/transactions/commit"))
+    return lambda: watched.posts("/transactions/commit")[before:]
+
+
+@pytest.fixture
 def found(iceberg, namespace):
     """The rows of a table of the namespace, as another engine reads them; None if there is no such table."""
 
@@ -43,8 +50,7 @@ def found(iceberg, namespace):
 
 
 @pytest.mark.smoke
-def test_changes_of_several_tables(query, watched, ice, found):
-    before = len(watched.posts("/transactions/commit"))
+def test_changes_of_several_tables(query, commits, ice, found):
     query("BEGIN")
     query(f"INSERT INTO {ice}.first VALUES (2)")
     query(f"INSERT INTO {ice}.second VALUES (2)")
@@ -55,22 +61,20 @@ def test_changes_of_several_tables(query, watched, ice, found):
     query("COMMIT")
     assert (found("first"), found("second")) == ([1, 2], [2])
     assert query(f"SELECT * FROM {ice}.first") == [(1, None), (2, None)]
-    [request] = watched.posts("/transactions/commit")[before:]
+    [request] = commits()
     assert sorted(set(request.names())) == ["first", "second"]
     assert request.status == 204
 
 
-def test_change_of_one_table(query, watched, ice, found):
+def test_change_of_one_table(query, commits, ice, found):
     """It is sent the same way."""
-    before = len(watched.posts("/transactions/commit"))
     query(f"UPDATE {ice}.first SET id = 5")
     assert found("first") == [5]
-    assert [request.names() for request in watched.posts("/transactions/commit")[before:]] == [["first"]]
+    assert [request.names() for request in commits()] == [["first"]]
 
 
-def test_create_among_changes(query, watched, ice, found):
+def test_create_among_changes(query, commits, ice, found):
     """With a table that it creates, DuckDB does not send a transaction as one: each table commits on its own."""
-    before = len(watched.posts("/transactions/commit"))
     query("BEGIN")
     query(f"INSERT INTO {ice}.first VALUES (2)")
     query(f"CREATE TABLE {ice}.third AS SELECT 2 AS id")
@@ -78,7 +82,7 @@ def test_create_among_changes(query, watched, ice, found):
     assert found("third") is None
     query("COMMIT")
     assert (found("first"), found("second"), found("third")) == ([1, 2], [1, 2], [2])
-    assert watched.posts("/transactions/commit")[before:] == []
+    assert commits() == []
 
 
 def test_create_among_changes_and_a_conflict(catalog_server, query, ice, found):
@@ -98,20 +102,19 @@ def test_create_among_changes_and_a_conflict(catalog_server, query, ice, found):
     assert parts != []
 
 
-def test_rollback(query, watched, ice, found):
-    before = len(watched.posts("/transactions/commit"))
+def test_rollback(query, commits, ice, found):
     query("BEGIN")
     query(f"INSERT INTO {ice}.first VALUES (2)")
     query(f"CREATE TABLE {ice}.third (id INTEGER)")
     query(f"UPDATE {ice}.second SET id = 5")
     query("ROLLBACK")
     assert (found("first"), found("second"), found("third")) == ([1], [1], None)
-    assert watched.posts("/transactions/commit")[before:] == []
+    assert commits() == []
     assert query(f"SELECT * FROM {ice}.first") == [(1,)]
 
 
 @pytest.mark.parametrize("meanwhile", ["first", "second"])
-def test_conflict_changes_nothing(catalog_server, query, watched, ice, found, meanwhile):
+def test_conflict_changes_nothing(catalog_server, query, commits, ice, found, meanwhile):
     query("BEGIN")
     for name in ("first", "second"):
         query(f"INSERT INTO {ice}.{name} VALUES (2)")
@@ -119,19 +122,18 @@ def test_conflict_changes_nothing(catalog_server, query, watched, ice, found, me
         other.execute(f"INSERT INTO {ice}.{meanwhile} VALUES (0)")
     with pytest.raises(Exception, match=CONFLICT):
         query("COMMIT")
-    assert watched.posts("/transactions/commit")[-1].status == 409
+    assert commits()[-1].status == 409
     assert {name: found(name) for name in ("first", "second")} == {"first": [1], "second": [1]} | {meanwhile: [0, 1]}
 
 
-def test_lost_answer(query, watched, ice, found):
+def test_lost_answer(query, watched, commits, ice, found):
     """DuckDB sends a request again after 503, with no key that would tell; the server knows the snapshots."""
-    before = len(watched.posts("/transactions/commit"))
     watched.lose(lambda exchange: exchange.path.endswith("/transactions/commit"), unavailable)
     query("BEGIN")
     for name in ("first", "second"):
         query(f"INSERT INTO {ice}.{name} VALUES (2)")
     query("COMMIT")
-    first, again = watched.posts("/transactions/commit")[before:]
+    first, again = commits()
     assert first.body == again.body
     assert (first.status, again.status) == (204, 204)
     assert (found("first"), found("second")) == ([1, 2], [1, 2])
