@@ -1,5 +1,5 @@
-"""Starts catalog servers for client suites, stops them, and looks at what they leave.
+"""What client suites have in common: catalog servers, clients, and checks of what they leave.
 
-Standard library only: the compatibility kit's runner uses it without the
-clients' virtual environment.
+`server`, `cluster`, `proxy`, `s3`, `files` and `paths` are of the standard library only, but for what they import where
+they use it: the compatibility kit's runner takes them without the clients' virtual environment.
 """

