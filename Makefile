@@ -18,7 +18,7 @@ check: ## everything that is checked before a change is accepted (./test.sh)
 
 test: ## all Go tests, without the race detector
 	interop/setup.sh s3
-	go test ./...
+	go test -timeout 60m ./...
 
 lint: ## gofmt, go vet and staticcheck
 	./test.sh format vet lint
