@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -74,12 +73,12 @@ func openStoppedStore(ctx context.Context, c config, env environment) (registry.
 		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
 	case c.inDatabase():
 	default:
-		_, err := os.Stat(c.storeDir())
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.storeDir())
-		}
+		there, err := pebble.Exists(c.storeDir())
 		if err != nil {
 			return nil, fmt.Errorf("look for the store: %w", err)
+		}
+		if !there {
+			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.storeDir())
 		}
 	}
 	opened, err := openStore(ctx, c, stoppedLogger(env))

@@ -91,6 +91,12 @@ func TestNoStore(t *testing.T) {
 	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != exitFailed || got.stderr != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
+	if err := os.Mkdir(filepath.Join(data, "registry"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || got.stderr != want { // a disk that is not mounted
+		t.Errorf("in an empty folder: %+v, want %q", got, want)
+	}
 	if got := runToEnd(t, "check", "--data", writeFile(t, "file", "")); got.code != exitFailed || !isSentence(got.stderr, "look for the store: ") {
 		t.Errorf("in a file: %+v", got)
 	}

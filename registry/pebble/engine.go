@@ -23,6 +23,10 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 		EventListener: &engine.EventListener{
 			// The engine would try again at once, without end.
 			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },
+			// Else the engine says it with stack traces, a hundred lines of them.
+			DataCorruption: func(info engine.DataCorruptionInfo) {
+				s.fail(fmt.Errorf("%s is damaged, a backup has to take the store's place: %w", info.Path, info.Details))
+			},
 			WriteStallBegin: func(info engine.WriteStallBeginInfo) {
 				s.logger.Warn("store waits for its engine to catch up", "reason", info.Reason)
 			},
@@ -93,7 +97,11 @@ func (s *Store) load() error {
 		return fmt.Errorf("write the format record: %w", err)
 	}
 	// The engine does not return the error of a sync; it logs it.
-	return s.failure.get()
+	if err := s.failure.get(); err != nil {
+		return err
+	}
+	s.logger.Info("made a new store", "dir", s.dir)
+	return nil
 }
 
 // loadFormat returns the format of the store; its version is 0 if the engine is empty.

@@ -11,15 +11,16 @@ import (
 type failure struct {
 	happened chan struct{} // closed when there is a reason
 
-	// mu guards the field below; leaf.
+	// mu guards the fields below; leaf.
 	mu     sync.Mutex
 	reason error
+	opened bool // nobody is told the reason any more by the error of Open
 }
 
 func (f *failure) init() { f.happened = make(chan struct{}) }
 
-// set records the reason unless there is one, and tells whether it did.
-func (f *failure) set(reason error) bool {
+// set records the reason unless there is one, and tells whether the log has to have it.
+func (f *failure) set(reason error) (toLog bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reason != nil {
@@ -27,7 +28,15 @@ func (f *failure) set(reason error) bool {
 	}
 	f.reason = reason
 	close(f.happened)
-	return true
+	return f.opened
+}
+
+// open says that the store is open: from now on the log has to have the reason. It returns one that came before.
+func (f *failure) open() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = true
+	return f.reason
 }
 
 // get returns an ErrFailed with the reason, nil if the store has not failed.

@@ -253,3 +253,92 @@ func TestDamagedRecord(t *testing.T) {
 		closeStore(t, s)
 	}
 }
+
+// TestDamagedFile opens a store one of whose files has changed on the disk: that is told in one line, not by the
+// engine's stack traces, to the caller and not to the log, which has no store yet that could refuse writes.
+func TestDamagedFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context(), testPut("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	closeStore(t, reopened(t, dir)) // what was in the log is in a table now
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("there are no tables: %v", err)
+	}
+	for _, table := range tables {
+		content, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[0] ^= 0xff
+		if err := os.WriteFile(table, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log bytes.Buffer
+	_, err = Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err == nil || !strings.Contains(err.Error(), ".sst is damaged, a backup has to take the store's place: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("open: %v, want one line that names the file", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has what the caller is told: %s", &log)
+	}
+}
+
+// reopened opens the store in dir of the file system.
+func reopened(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestExists asks for a store where there is none, and does not make one by that.
+func TestExists(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "registry")
+	none := func(when string) {
+		t.Helper()
+		if there, err := Exists(dir); there || err != nil {
+			t.Errorf("%s: %t, %v; want no store", when, there, err)
+		}
+	}
+	none("without a directory")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	none("in an empty directory")
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("the directory has %d files afterwards, %v", len(files), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none("where the making of one did not end")
+	var log bytes.Buffer
+	for range 2 { // the log tells of a new one only
+		s, err := Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeStore(t, s)
+	}
+	if there, err := Exists(dir); !there || err != nil {
+		t.Errorf("after Open: %t, %v; want a store", there, err)
+	}
+	if n := strings.Count(log.String(), "made a new store"); n != 1 {
+		t.Errorf("the log tells %d times of a new store, want once: %s", n, &log)
+	}
+	if _, err := Exists(filepath.Join(dir, "LOCK")); err == nil {
+		t.Error("a file passes for a directory")
+	}
+}

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	engine "github.com/cockroachdb/pebble/v2"
@@ -121,7 +125,25 @@ func open(dir string, options Options, tune func(*engine.Options)) (*Store, erro
 	if err := s.start(options.CacheBytes, tune); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
+	if reason := s.failure.open(); reason != nil {
+		s.logFailure(reason)
+	}
 	return s, nil
+}
+
+// Exists tells whether there is a store in the directory dir, or one that Open would find damaged. It makes and changes
+// nothing. A directory that is missing, empty, or in which the making of a store did not end, has none; an error is one of
+// the file system.
+func Exists(dir string) (bool, error) {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// A store that is made has this file last, and without it the engine takes the directory for empty.
+	return slices.ContainsFunc(files, func(file fs.DirEntry) bool { return strings.HasPrefix(file.Name(), "marker.manifest.") }), nil
 }
 
 // start opens the engine, reads what the store has to know, and starts the committer.
@@ -207,6 +229,10 @@ func (s *Store) setView(next *view) {
 func (s *Store) fail(reason error) {
 	s.guard.freeze()
 	if s.failure.set(reason) {
-		s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
+		s.logFailure(reason)
 	}
+}
+
+func (s *Store) logFailure(reason error) {
+	s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
 }
