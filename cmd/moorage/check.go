@@ -39,7 +39,7 @@ func check(ctx context.Context, c config, env environment) error {
 		return nil
 	}
 	for _, problem := range report.Problems {
-		fmt.Fprintln(env.stdout, "problem: "+problem)
+		fmt.Fprintln(env.stdout, "problem: "+oneLine(problem))
 	}
 	return errors.New(counted(len(report.Problems), "problem"))
 }

@@ -316,7 +316,7 @@ func (f *fakeOperators) BlockedPurges(_ context.Context, page catalog.Page) ([]c
 	if id == "p2" {
 		table = moorage.Identifier{}
 	}
-	return []catalog.BlockedPurge{{ID: id, Table: table, Blocker: catalog.Blocker{Attempts: 50, LastError: "no bucket"}}}, next, nil
+	return []catalog.BlockedPurge{{ID: id, Table: table, Blocker: catalog.Blocker{Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}}}, next, nil
 }
 
 func nextOf(page catalog.Page, prefix string) (id, next string) {
@@ -352,7 +352,7 @@ func TestRecoverPages(t *testing.T) {
 	if err := recoverList(t.Context(), f, &out); err == nil {
 		t.Error("recover list has nothing to say of what was given up")
 	}
-	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket\n", "p2  purge of a table whose record cannot be read\n", "p3  purge", "3 transactions unfinished, 3 given up; 3 purges given up\n"} {
+	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket; no key; no disk; and 2 more\n", "p2  purge of a table whose record cannot be read\n", "p3  purge", "3 transactions unfinished, 3 given up; 3 purges given up\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
