@@ -235,7 +235,7 @@ func (c *Catalog) claimPath(roots []string, location string) (normalised string,
 		within = true
 	}
 	if !within {
-		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows: %s", location)
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Location is outside of those that the warehouse allows (--allow-location): %s", location)
 	}
 	for _, folder := range place.Ancestors() { // nothing can live in the highest of all, which lies below no root
 		folders = append(folders, folder.String())

@@ -56,7 +56,7 @@ func fileError(location string, err error) error {
 	case errors.Is(err, storage.ErrNotFound):
 		kind, text = moorage.KindNotFound, "Failed to open input stream for file: "+location
 	case errors.Is(err, storage.ErrOutside):
-		kind, text = moorage.KindBadRequest, "Location is outside of those that the warehouse allows: "+location
+		kind, text = moorage.KindBadRequest, "Location is outside of those that the warehouse allows (--allow-location): "+location
 	case errors.Is(err, storage.ErrLocation):
 		kind, text = moorage.KindBadRequest, "Malformed location: "+location
 	}

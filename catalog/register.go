@@ -133,7 +133,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
 	if r.document, err = c.readDocument(ctx, k, ch.storage, r.location); err != nil {
-		return nil, err
+		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
@@ -148,6 +148,15 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 		return nil, fileError(r.location, err)
 	}
 	return r, nil
+}
+
+// tellFile puts the name of a metadata file into the refusal of what is in it, which without that reads as if the request were wrong.
+func tellFile(location string, err error) error {
+	text := moorage.MessageOf(err)
+	if text == "" || strings.Contains(text, location) {
+		return err
+	}
+	return &moorage.Error{Kind: moorage.KindOf(err), Message: "Cannot read metadata file " + location + ": " + text, Err: err}
 }
 
 // mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes it, unless the transaction

@@ -84,6 +84,27 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	}
 }
 
+// Who registers a file that is damaged, or lies elsewhere, is told which file it is, and what allows other places.
+func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := f.create("t").Document.Raw()
+	for location, content := range map[string][]byte{"file:///wh/damaged.metadata.json": []byte("garbage"), "file:///wh/cut.metadata.json": raw[:len(raw)-1]} {
+		f.rewrite(location, content)
+		_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: location})
+		wantKind(t, err, moorage.KindBadRequest)
+		if got := moorage.MessageOf(err); !strings.HasPrefix(got, "Cannot read metadata file "+location+": Cannot parse JSON: ") {
+			t.Errorf("%s: it is told %q", location, got)
+		}
+	}
+	_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
+	wantKind(t, err, moorage.KindBadRequest)
+	if got := moorage.MessageOf(err); !strings.Contains(got, "(--allow-location)") {
+		t.Errorf("elsewhere: it is told %q", got)
+	}
+	f.wantClean()
+}
+
 // A version that falls out of the metadata log, and that somebody registers before its file is deleted, however it is spelled, keeps it; one that
 // is registered then keeps what it logs.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
