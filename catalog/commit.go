@@ -259,7 +259,7 @@ type move struct {
 func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
 	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place}
 	pointer := &to.pointer
-	pointer.MetadataLocation = next.location
+	pointer.MetadataLocation, pointer.Registration = next.location, registry.ID{}
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	conditions := []registry.Condition{unchangedSince(found.record)}
 	var puts []put

@@ -13,9 +13,8 @@ import (
 )
 
 // documents keeps parsed metadata documents: of each table and view the two that were put last, as a rule the current one and the one
-// before it, for those who have just read the pointer. On a busy table more would soon be many. The catalog writes
-// a location once, and reads one that somebody else wrote anew when it is registered, so what is kept is what tables and
-// views were made of. It is safe for concurrent use.
+// before it, for those who have just read the pointer. On a busy table more would soon be many. A location stands for an edition
+// of a file (see editionOf), so what is kept is what tables and views were made of. It is safe for concurrent use.
 type documents struct {
 	cache    *otter.Cache[registry.ID, *shelf] // by pointer
 	bytesMax int64

@@ -37,11 +37,21 @@ type documentPlace struct {
 	uuid     string // of the table or view
 	storage  storage.Store
 	location string
+	edition  string // of the file at location; see editionOf
 }
 
 // placeOfDocument returns where the document is that pointer names, in storage.
 func placeOfDocument(pointer registry.Pointer, storage storage.Store) documentPlace {
-	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation}
+	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation, editionOf(pointer)}
+}
+
+// editionOf returns what tells the file that pointer names from all others, and, if its owner writes it anew and registers it again, from what it
+// was before: its location, and which register named it.
+func editionOf(pointer registry.Pointer) string {
+	if pointer.Registration.IsZero() {
+		return pointer.MetadataLocation
+	}
+	return pointer.MetadataLocation + "\x00" + pointer.Registration.String()
 }
 
 // isOf tells whether a document that is at the place is one of its table or view.

@@ -69,7 +69,7 @@ func (c *Catalog) document(ctx context.Context, at documentPlace) (document, err
 	}
 	document, err := c.readDocumentOnce(ctx, at)
 	if err == nil && !at.isOf(document) { // others began to read before its owner wrote it anew
-		c.documents.forget(at.pointer, at.location)
+		c.documents.forget(at.pointer, at.edition)
 		document, err = c.readDocumentOnce(ctx, at)
 	}
 	return document, err
@@ -78,7 +78,7 @@ func (c *Catalog) document(ctx context.Context, at documentPlace) (document, err
 // keptDocument returns the metadata document at a place if it is kept, else nil. Where a look at a file is cheap it looks, each time,
 // whether the file is still there.
 func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
-	kept, ok := c.documents.get(at.pointer, at.location)
+	kept, ok := c.documents.get(at.pointer, at.edition)
 	if !ok {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
 		good = !errors.Is(err, storage.ErrNotFound)
 	}
 	if !good {
-		c.documents.forget(at.pointer, at.location)
+		c.documents.forget(at.pointer, at.edition)
 		return nil
 	}
 	return kept
@@ -96,7 +96,7 @@ func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
 
 // readDocumentOnce reads and parses a metadata document, once for all who ask at the same time, and keeps it.
 func (c *Catalog) readDocumentOnce(ctx context.Context, at documentPlace) (document, error) {
-	return c.documents.readOnce(ctx, at.pointer, at.location, func() (document, error) {
+	return c.documents.readOnce(ctx, at.pointer, at.edition, func() (document, error) {
 		ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 		defer cancel()
 		return c.readDocument(ctx, at.kind, at.storage, at.location)

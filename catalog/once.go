@@ -357,7 +357,7 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation})
+	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation, answered.MetadataLocation})
 	if err == nil {
 		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage}, nil
 	}

@@ -246,17 +246,20 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
+	before := editionOf(pointer) // of the same file, if it was written anew
+	pointer.ReplayableUntil, pointer.Registration = replayableUntil(ctx, pointer.ReplayableUntil), change.ID
 	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
 	if err != nil {
 		return nil, err
 	}
 	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage}
-	if err := again(c.applyAnswering(ctx, change, batch, registered.outcome())); err != nil {
-		c.documents.forget(pointer.ID, r.location) // it may have happened
+	err = again(c.applyAnswering(ctx, change, batch, registered.outcome()))
+	c.documents.forget(pointer.ID, before) // also if it failed: it may have happened
+	if err != nil {
 		return nil, err
 	}
-	c.documents.set(pointer.ID, r.location, r.document)
+	pointer.MetadataLocation = r.location
+	c.documents.set(pointer.ID, editionOf(pointer), r.document)
 	return registered, nil
 }
 

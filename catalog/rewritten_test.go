@@ -153,3 +153,40 @@ func TestRegisterOfMendedFile(t *testing.T) {
 		f.wantNext(node)
 	})
 }
+
+// No node serves, or commits on, what it has read of a file before its owner wrote it anew and had another node register it.
+func TestRegisterAgainOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	for name, register := range map[string]func(f *ownedFile){
+		"overwritten": func(f *ownedFile) { f.rewriteAndRegister(1) },
+		"taken back": func(f *ownedFile) {
+			must(f.t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+			f.rewriteAndRegister(1)
+		},
+		"renamed": func(f *ownedFile) {
+			f.rewriteAndRegister(1)
+			must(f.t, f.RenameTable(f.ctx, ident("t"), ident("u")))
+			must(f.t, f.RenameTable(f.ctx, ident("u"), ident("t")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newOwnedFile(t)
+			reads, commits := f.other(f.store), f.other(f.store)
+			for _, node := range []*Catalog{reads, commits} {
+				if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			register(f)
+			f.wantNext(reads)
+			if _, err := commits.Commit(f.ctx, ident("t"), setProperty(t, "m", "1")); err != nil {
+				t.Fatal(err)
+			}
+			for _, node := range []*Catalog{f.Catalog, reads, commits} {
+				f.wantNext(node)
+			}
+			f.wantClean()
+		})
+	}
+}

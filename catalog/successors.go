@@ -161,7 +161,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 		return nil
 	}
 	pointer, err := decode[registry.Pointer](holder)
-	if err != nil || pointer.MetadataLocation == to.version {
+	if err != nil || editionOf(pointer) == to.version {
 		return err
 	}
 	store, giveBack, err := s.storageOf(ctx, pointer)
@@ -189,7 +189,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 		err = nil
 	}
 	if err == nil {
-		to.version = at.location
+		to.version = at.edition
 	}
 	return err
 }
@@ -243,7 +243,7 @@ type successor struct {
 	seed    maphash.Seed
 	names   map[uint64]struct{}
 	met     visited
-	version string // the metadata file of the version that was read last
+	version string // the edition of the metadata file that was read last
 	all     bool   // it cannot be told what that names
 	over    bool   // it is gone, or is being purged
 }

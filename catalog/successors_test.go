@@ -247,31 +247,44 @@ func TestPurgeBesidePurgeOfSuccessor(t *testing.T) {
 	in.wantLeft()
 }
 
-// What a successor adds while a purge is under way is found by what is new in its versions.
+// What a successor adds while a purge is under way is found by what is new in its versions, also where its owner writes the file anew.
 func TestSuccessorsReadWhatIsNew(t *testing.T) {
 	t.Parallel()
+	for _, name := range []string{"next", "copy"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSuccessorsRead(t, name)
+		})
+	}
+}
+
+// testSuccessorsRead is TestSuccessorsReadWhatIsNew with a metadata file of that name for what is new.
+func testSuccessorsRead(t *testing.T, name string) {
 	opened := make(map[string]int)
 	in := newInherited(t, twoSnapshots, func(c *Config) {
 		wrapStorage(c, func(inner storage.Store) storage.Store { return &countedOpens{inner, opened} })
 	})
 	in.register("copy", copyOf("copy"))
-	next := in.copied("next")
+	next := in.copied(name)
 	next.snapshots = slices.Clone(in.old.snapshots)
-	next.document()
 	pointer := in.pointerOf("old")
 	_, dog := watch(in.ctx, purgeStallMax)
 	defer dog.stop()
 	others, err := newSuccessors(in.Catalog, in.log, pointer, dog)
 	must(t, err)
-	for _, step := range []struct {
+	for n, step := range []struct {
 		version string
 		opened  []string // that no step before has
 		keeps   map[string]bool
 	}{
 		{copyOf("copy"), []string{"snap-1.avro", "m-shared.avro"}, map[string]bool{"a": true, "c": false}},
 		{copyOf("copy"), nil, map[string]bool{"a": true, "c": false}},
-		{copyOf("next"), []string{"snap-2.avro", "m-new.avro"}, map[string]bool{"a": true, "c": true}},
+		{copyOf(name), []string{"snap-2.avro", "m-new.avro"}, map[string]bool{"a": true, "c": true}},
 	} {
+		if n == 2 {
+			must(t, in.files.Delete(in.ctx, copyOf(name)))
+			next.document()
+		}
 		_, err := in.RegisterTable(in.ctx, ident("copy"), RegisterRequest{MetadataLocation: step.version, Overwrite: true})
 		must(t, err)
 		clear(opened)

@@ -52,6 +52,9 @@ func (p Pointer) AppendJSON(dst []byte) ([]byte, error) {
 	}
 	dst = AppendText(append(dst, `,"table-uuid":`...), p.TableUUID)
 	dst = AppendText(append(dst, `,"metadata-location":`...), p.MetadataLocation)
+	if !p.Registration.IsZero() {
+		dst = appendHex(append(dst, `,"registration":`...), p.Registration)
+	}
 	dst = AppendTexts(append(dst, `,"claims":`...), p.Claims)
 	dst, err := AppendTime(append(dst, `,"since":`...), p.Since)
 	if err != nil {

@@ -102,6 +102,9 @@ type Pointer struct {
 	View             bool              `json:"view,omitempty"`
 	TableUUID        string            `json:"table-uuid"` // of a view, its view-uuid
 	MetadataLocation string            `json:"metadata-location"`
+	// Registration is the commit id of the register that named MetadataLocation, zero if the catalog wrote that file: who owns a file
+	// that was registered may write it anew and register it again.
+	Registration ID `json:"registration,omitzero"`
 	// Claims are the normalised locations that it has claimed, its present one last.
 	Claims []string `json:"claims"`
 	// Since is when the present state began, by the clock of the node that wrote it; of a purge that was called off, when that was.

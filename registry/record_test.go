@@ -48,6 +48,9 @@ func goldenValues() map[string][2]any {
 		"pointer-replayable": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", ReplayableUntil: someTime,
 		}, registry.Pointer{}},
+		"pointer-registered": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Registration: otherID, Since: someTime,
+		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
 		"change": {registry.Change{
