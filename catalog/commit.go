@@ -212,7 +212,7 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, b
 	if err != nil {
 		return nil, err
 	}
-	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage}
+	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage, registry.ID{}}
 	etags, isUnwanted, err := c.publish(ctx, next, change, move.batch, committed.outcome())
 	if isUnwanted {
 		work.unwanted = &unwanted{next, found.pointer.MetadataLocation}

@@ -221,7 +221,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 	if err != nil {
 		return nil, err
 	}
-	born := &version{b.ident, b.id, file.location, b.document, ch.storage}
+	born := &version{b.ident, b.id, file.location, b.document, ch.storage, registry.ID{}}
 	_, isUnwanted, err := c.publish(ctx, file, change, batch, born.outcome())
 	if isUnwanted {
 		c.discard(ctx, unwanted{metadataFile: file})

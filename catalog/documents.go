@@ -42,16 +42,16 @@ type documentPlace struct {
 
 // placeOfDocument returns where the document is that pointer names, in storage.
 func placeOfDocument(pointer registry.Pointer, storage storage.Store) documentPlace {
-	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation, editionOf(pointer)}
+	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation, editionOf(pointer.MetadataLocation, pointer.Registration)}
 }
 
-// editionOf returns what tells the file that pointer names from all others, and, if its owner writes it anew and registers it again, from what it
-// was before: its location, and which register named it.
-func editionOf(pointer registry.Pointer) string {
-	if pointer.Registration.IsZero() {
-		return pointer.MetadataLocation
+// editionOf returns what tells the file that a pointer names from all others, and, if its owner writes it anew and registers it again, from what
+// it was before: its location, and which register named it.
+func editionOf(location string, registration registry.ID) string {
+	if registration.IsZero() {
+		return location
 	}
-	return pointer.MetadataLocation + "\x00" + pointer.Registration.String()
+	return location + "\x00" + registration.String()
 }
 
 // isOf tells whether a document that is at the place is one of its table or view.

@@ -92,11 +92,13 @@ type version struct {
 	location string      // of the metadata file; empty for a staged table, which has none
 	document document
 	storage  storage.Store // that the files are in
+	// registration is that of the pointer; zero if it is not known any more.
+	registration registry.ID
 }
 
 // version returns the version of ident that found names, which is in document.
 func (r *resolved) version(ident moorage.Identifier, document document) *version {
-	return &version{ident, r.pointer.ID, r.pointer.MetadataLocation, document, r.storage}
+	return &version{ident, r.pointer.ID, r.pointer.MetadataLocation, document, r.storage, r.pointer.Registration}
 }
 
 // clientConfig returns what a client must know to reach the files in s; nil for nothing.
@@ -112,7 +114,7 @@ func (v *version) table() *Table {
 	if v == nil {
 		return nil
 	}
-	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: clientConfig(v.storage), pointer: v.pointer}
+	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: clientConfig(v.storage), Registration: v.registration, pointer: v.pointer}
 }
 
 // view returns v, which must be of a view, as callers get it; nil for nil.

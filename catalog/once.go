@@ -101,6 +101,7 @@ func (o Outcome) record() registry.Outcome {
 	case o.Table != nil:
 		return registry.Outcome{Table: &registry.TableVersion{
 			Ident: o.Table.Identifier, Pointer: o.Table.pointer, TableUUID: o.Table.Document.UUID(), MetadataLocation: o.Table.MetadataLocation,
+			Registration: o.Table.Registration,
 		}}
 	case o.View != nil:
 		return registry.Outcome{View: &registry.TableVersion{
@@ -357,9 +358,10 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation, answered.MetadataLocation})
+	edition := editionOf(answered.MetadataLocation, answered.Registration)
+	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation, edition})
 	if err == nil {
-		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage}, nil
+		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage, answered.Registration}, nil
 	}
 	if moorage.KindOf(err) != moorage.KindNotFound {
 		return nil, err
@@ -400,7 +402,7 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 	if err != nil {
 		return nil, err
 	}
-	return &version{answered.Ident, pointer.ID, pointer.MetadataLocation, document, store}, nil
+	return &version{answered.Ident, pointer.ID, pointer.MetadataLocation, document, store, pointer.Registration}, nil
 }
 
 // twins are the mutations with keys that are under way on this node. That one waits for another with the same

@@ -246,20 +246,19 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	before := editionOf(pointer) // of the same file, if it was written anew
+	before := editionOf(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
 	pointer.ReplayableUntil, pointer.Registration = replayableUntil(ctx, pointer.ReplayableUntil), change.ID
 	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
 	if err != nil {
 		return nil, err
 	}
-	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage}
+	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage, change.ID}
 	err = again(c.applyAnswering(ctx, change, batch, registered.outcome()))
 	c.documents.forget(pointer.ID, before) // also if it failed: it may have happened
 	if err != nil {
 		return nil, err
 	}
-	pointer.MetadataLocation = r.location
-	c.documents.set(pointer.ID, editionOf(pointer), r.document)
+	c.documents.set(pointer.ID, editionOf(r.location, change.ID), r.document)
 	return registered, nil
 }
 

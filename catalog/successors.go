@@ -161,7 +161,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 		return nil
 	}
 	pointer, err := decode[registry.Pointer](holder)
-	if err != nil || editionOf(pointer) == to.version {
+	if err != nil || editionOf(pointer.MetadataLocation, pointer.Registration) == to.version {
 		return err
 	}
 	store, giveBack, err := s.storageOf(ctx, pointer)

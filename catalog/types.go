@@ -20,6 +20,9 @@ type Table struct {
 	Document         *metadata.Document
 	// Config is what the client needs to reach the files; may be nil.
 	Config map[string]string
+	// Registration tells the file at MetadataLocation from what it was before its owner wrote it anew and registered it again; zero for one
+	// that the catalog wrote.
+	Registration registry.ID
 
 	pointer registry.ID // zero for a staged table
 }

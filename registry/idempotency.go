@@ -62,6 +62,8 @@ type TableVersion struct {
 	Pointer          ID                 `json:"pointer"`
 	TableUUID        string             `json:"table-uuid"`
 	MetadataLocation string             `json:"metadata-location"`
+	// Registration is that of the pointer then, of a table.
+	Registration ID `json:"registration,omitzero"`
 }
 
 // ChangedProperties are names of properties; each list is sorted.

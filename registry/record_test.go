@@ -72,6 +72,9 @@ func goldenValues() map[string][2]any {
 				MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
 			}},
 		}, registry.Idempotency{}},
+		"idempotency-registered": {registry.Idempotency{Request: registry.Hash{31: 6}, Created: someTime, Outcome: registry.Outcome{
+			Table: &registry.TableVersion{Pointer: someID, MetadataLocation: "file:///data/w/v1.metadata.json", Registration: otherID},
+		}}, registry.Idempotency{}},
 		"idempotency-view": {registry.Idempotency{Request: registry.Hash{31: 4}, Created: someTime, Outcome: registry.Outcome{
 			View: &registry.TableVersion{
 				Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "v"}, Pointer: someID, TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab",

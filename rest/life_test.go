@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -73,8 +74,29 @@ func TestTagFollowsCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	registered := w.must("POST", pathRegister, `{"name":"v","metadata-location":"`+last.Location+`"}`)
-	if tag := tagOf(t, registered); tag != seen[len(seen)-1] {
-		t.Errorf("registered with the tag %s, want %s", tag, seen[len(seen)-1])
+	if tag := tagOf(t, w.get(path)); tag != tagOf(t, registered) {
+		t.Errorf("registered with the tag %s, want %s", tagOf(t, registered), tag)
+	}
+	w.wantClean()
+}
+
+// A file that its owner writes anew and registers again has another tag, though it says that it is as old.
+func TestTagFollowsRegisters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill()
+	w.must("POST", pathTables, `{"name":"v","schema":`+schemaJSON+`,"properties":{"n":"0"}}`)
+	path := pathTables + "/v"
+	location := w.metadataLocation(path)
+	before := w.get(path)
+	anew := bytes.Replace(w.readFile(location), []byte(`"n":"0"`), []byte(`"n":"1"`), 1)
+	if err := os.WriteFile(strings.TrimPrefix(location, "file://"), anew, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	registered := w.must("POST", pathRegister, `{"name":"v","metadata-location":"`+location+`","overwrite":true}`)
+	answer := w.get(path, "If-None-Match", tagOf(t, before))
+	if answer.Code != 200 || !bytes.Contains(answer.Body.Bytes(), anew) || tagOf(t, answer) != tagOf(t, registered) {
+		t.Errorf("with the tag of before: %d %.300s", answer.Code, answer.Body)
 	}
 	w.wantClean()
 }

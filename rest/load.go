@@ -152,7 +152,7 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 // loadTag returns the ETag of a load: it tells apart whatever makes answers differ but for their
 // coding. It is the same on every node and after a restart. A create, register or commit
 // answers the tag that a plain load of the new version would have. The location alone does not name a version: a file
-// that was registered before may have been written anew by its owner.
+// that was registered before may have been written anew by its owner, who need not have noted when.
 func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
@@ -160,6 +160,9 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerFo
 	text = append(text, table.Document.UUID()...)
 	text = append(text, 0)
 	text = strconv.AppendInt(text, table.Document.LastUpdatedMS(), 10)
+	if !table.Registration.IsZero() {
+		text = append(text, table.Registration.String()...)
+	}
 	text = append(text, 0)
 	if form.refs {
 		text = append(text, "refs"...)
