@@ -50,7 +50,7 @@ func (c *Catalog) apply(ctx context.Context, change registry.Change, batch regis
 //
 // The unknown outcome is settled by the change record alone: if it is there, the
 // batch happened; if it is not, the same key is written as VOID, after which the batch,
-// which requires that key to be absent, can no longer happen. The pointer is never asked:
+// which requires that key to be absent, can no longer happen. Both hold only once they are confirmed. The pointer is never asked:
 // others may have committed on top since.
 func (c *Catalog) applyStep(ctx context.Context, change registry.Change, batch registry.Batch) error {
 	_, err := c.applyStepTags(ctx, change, batch)
@@ -107,7 +107,8 @@ func (c *Catalog) lookOrFence(ctx context.Context, change registry.Change) (happ
 		return false, false, err
 	}
 	if records[0].Exists() {
-		return records[0].State != registry.StateVoid, true, nil
+		err := c.confirm(ctx, records[0])
+		return err == nil && records[0].State != registry.StateVoid, err == nil, err
 	}
 	void, err := registry.Change{ID: change.ID, Operation: change.Operation, Ident: change.Ident, Time: c.now()}.Encode()
 	if err != nil {
@@ -118,6 +119,14 @@ func (c *Catalog) lookOrFence(ctx context.Context, change registry.Change) (happ
 		Writes:     []registry.Write{registry.Put(key, registry.StateVoid, void)},
 	})
 	return false, err == nil, err
+}
+
+// confirm returns nil if record, which tells how a write ended whose answer was lost, is there to stay. A database shows its own commits before
+// its standby has them where it was told not to wait, or began anew amid the wait; to whom it then answers an Apply, if only one that asks,
+// the standby has what that saw.
+func (c *Catalog) confirm(ctx context.Context, record registry.Record) error {
+	_, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}})
+	return err
 }
 
 // storeError gives the failure of a read, or of a batch that certainly was not applied, its

@@ -309,6 +309,9 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 	if err != nil || !records[0].Exists() {
 		return Outcome{}, false, err
 	}
+	if err := c.confirm(ctx, records[0]); err != nil {
+		return Outcome{}, false, storeError("catalog.Once", err)
+	}
 	value, err := decode[registry.Idempotency](records[0])
 	switch {
 	case err != nil:

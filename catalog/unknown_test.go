@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -256,6 +258,65 @@ type silentStore struct {
 	mu        sync.Mutex
 	operation string
 	failed    bool
+}
+
+// unconfirmedStore shows what happened with an answer that was lost, but whoever waits for it to be durable gets no answer.
+type unconfirmedStore struct {
+	registry.Store
+	stalled   atomic.Bool
+	operation string
+}
+
+func (s *unconfirmedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if s.stalled.Load() {
+		return nil, registry.ErrUnknown
+	}
+	etags, err := s.Store.Apply(ctx, batch)
+	if err == nil && batch.Change != nil && batch.Change.Operation == s.operation {
+		s.stalled.Store(true)
+		return nil, registry.ErrUnknown
+	}
+	return etags, err
+}
+
+// A database that was told not to wait for its standby shows a commit that it would lose with its disk. That is not acknowledged, with or
+// without a key, before the standby has it.
+func TestUnconfirmedIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, keyed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
+			t.Parallel()
+			store := &unconfirmedStore{operation: string(OpCommit)}
+			f := newFixture(t, func(c *Config) {
+				store.Store = c.Store
+				c.Store = store
+			})
+			f.settleTimeout = 20 * time.Millisecond
+			f.create("t")
+			commit := func(ctx context.Context) (Outcome, error) {
+				table, err := f.Commit(ctx, ident("t"), setProperty(t, "a", "1"))
+				return Outcome{Table: table}, err
+			}
+			try := func() (Outcome, error) {
+				if keyed {
+					return f.Once(f.ctx, Key{ID: "k", Warehouse: testWarehouse}, commit)
+				}
+				return commit(f.ctx)
+			}
+			_, err := try()
+			wantKind(t, err, moorage.KindCommitUnknown)
+			if keyed { // again
+				_, err := try()
+				wantKind(t, err, moorage.KindCommitUnknown)
+			}
+			store.stalled.Store(false)
+			store.operation = ""
+			if _, err := try(); err != nil {
+				t.Error(err)
+			}
+			f.wantClean()
+		})
+	}
 }
 
 func (s *silentStore) arm(operation string) {

@@ -209,7 +209,8 @@ type Store interface {
 	// that names the first such condition in the order of batch.Conditions; that of
 	// batch.Change comes last. ErrUnknown: it may have happened, now or later.
 	// ErrFailed, ErrUnavailable: it did not and will not. ErrBadBatch: it breaks a rule
-	// of this package (see Batch.Check). The batch is the caller's again when Apply returns, but for the values of its
+	// of this package (see Batch.Check). What its conditions saw is durable when it succeeds, also if it writes nothing, even where Get and
+	// List show what a standby does not have yet. The batch is the caller's again when Apply returns, but for the values of its
 	// writes: the store may keep them, and nobody may write to them any more.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 

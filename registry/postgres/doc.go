@@ -35,6 +35,9 @@
 // that was not waited for), or a connection lost after the first byte was sent: ErrUnknown. Errors are told
 // apart by SQLSTATE and severity, never by text, and never by what the driver holds for safe to repeat.
 //
+// After such a warning, and when the server was started anew while a commit waited, reads see what the standby does not have. An Apply that
+// writes nothing locks the rows that it asks for; the log says so, and the standby must have that, with all before it, until it is answered.
+//
 // # Changes
 //
 // A row that all commits update to draw a number would make them wait for each other. So a change is written without a

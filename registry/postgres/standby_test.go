@@ -101,3 +101,43 @@ func TestUnseenUntilReplicated(t *testing.T) {
 		}
 	}
 }
+
+// A server that is told to stop waiting for its standby shows everybody what that does not have, and the store does not know what became
+// of the Apply. Who finds that it happened learns by an Apply that asks for it, and writes nothing, whether the standby has it.
+func TestAskingWaitsForReplication(t *testing.T) {
+	t.Parallel()
+	store, proxy := newReplicated(t)
+	change := registry.Change{ID: registry.ID{1}, Operation: "test"}
+	proxy.Stall()
+	var applyErr error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, applyErr = store.Apply(t.Context(), registry.Batch{
+			Writes: []registry.Write{registry.Put(registry.WarehouseKey("w"), registry.StateLive, []byte("{}"))}, Change: &change,
+		})
+	}()
+	awaitStandbyWait(t, store, ended)
+	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+	if _, err := store.pool.Exec(t.Context(), cancel); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if !errors.Is(applyErr, registry.ErrUnknown) {
+		t.Fatalf("Apply: %v, want ErrUnknown", applyErr)
+	}
+	records, err := store.Get(t.Context(), registry.ChangeKey(change.ID))
+	if err != nil || !records[0].Exists() {
+		t.Fatalf("%v, %v: the server hides what the standby does not have", records, err)
+	}
+	asks := registry.Batch{Conditions: []registry.Condition{registry.ETagIs(records[0].Key, records[0].ETag)}}
+	ctx, giveUp := context.WithTimeout(t.Context(), 2*time.Second)
+	defer giveUp()
+	if _, err := store.Apply(ctx, asks); !errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("asked while the standby does not have it: %v, want ErrUnknown", err)
+	}
+	proxy.Restore()
+	if _, err := store.Apply(t.Context(), asks); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+}
