@@ -15,7 +15,8 @@ import (
 // sleeps has to wake up for each request, of whatever kind. One iteration sends some of each kind: so few that the machine is the
 // same to all kinds. The first of them are not counted, because what comes before makes them slow: behind transactions of ten tables a
 // commit takes up to three times as long, and ten or twenty of them pass until it does not any more. The metrics are the mean and the
-// median of each kind, in microseconds, and how many times as long as either commit ten tables take by them.
+// median of each kind, in microseconds, and how many times as long as either commit ten tables take by them. On ext4 without a journal
+// a run is slower within six minutes of another, most of all for ten tables: docs/performance.md.
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string
