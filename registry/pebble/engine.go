@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 
 // openEngine opens the engine, which panics at some errors.
 func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *engine.DB, err error) {
-	if err := s.checkEngineFormat(); err != nil {
+	if err := s.checkFiles(); err != nil {
 		return nil, err
 	}
 	cache := engine.NewCache(cacheBytes)
@@ -56,9 +57,9 @@ func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *en
 	return engine.Open(s.dir, s.engineOptions(cache, tune))
 }
 
-// checkEngineFormat reports ErrNewerFormat if the engine's files have a format that this version
-// of the engine does not know. It keeps it in the name of a file.
-func (s *Store) checkEngineFormat() error {
+// checkFiles reports ErrNewerFormat if the engine's files have a format that this version of the engine does not know, which it keeps in the
+// name of a file, and what is no whole store: the engine would make a new one of it, and delete the tables.
+func (s *Store) checkFiles() error {
 	names, err := s.guard.List(s.dir)
 	if err != nil {
 		return nil // there is no such directory yet, or the engine will say what is wrong
@@ -70,7 +71,22 @@ func (s *Store) checkEngineFormat() error {
 			return fmt.Errorf("%w: its files have format %d, this one reads up to %d", ErrNewerFormat, number, engine.FormatNewest)
 		}
 	}
+	if slices.ContainsFunc(names, isContent) && !slices.ContainsFunc(names, isManifestMarker) {
+		return fmt.Errorf("it is damaged, a backup has to take the store's place: %s* is missing, as in a copy that did not end", manifestMarker)
+	}
 	return nil
+}
+
+// manifestMarker begins the name of the file that says which file has the list of tables. A store that is made gets it before its first
+// log, and without it the engine takes the directory for empty.
+const manifestMarker = "marker.manifest."
+
+func isManifestMarker(name string) bool { return strings.HasPrefix(name, manifestMarker) }
+
+// isContent tells whether a file may hold records: it is a table or a log of the engine's, which are called by a number.
+func isContent(name string) bool {
+	number, ending, _ := strings.Cut(name, ".")
+	return number != "" && strings.Trim(number, "0123456789") == "" && (ending == "sst" || ending == "log")
 }
 
 // load checks that the engine's content is a store of a format that this version can read,

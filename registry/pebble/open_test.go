@@ -120,7 +120,7 @@ func TestOpenRefuses(t *testing.T) {
 			ErrNewerFormat, "open store data/store: the store was written by a newer version of moorage: it has format 2, this one reads up to 1"},
 		{"newer engine", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(1))
-			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {
+			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs, formatMarker)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {
 				t.Fatal(err)
 			}
 		}, ErrNewerFormat, fmt.Sprintf("open store data/store: the store was written by a newer version of moorage: its files have format 999, this one reads up to %d", engine.FormatNewest)},
@@ -128,6 +128,12 @@ func TestOpenRefuses(t *testing.T) {
 			ErrForeign, "open store data/store: the directory holds a database that is not a moorage store"},
 		{"senseless format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(0)) },
 			ErrForeign, "open store data/store: the directory holds a database that is not a moorage store: its format is 0"},
+		{"half a copy", func(t *testing.T, fs vfs.FS) {
+			rawPut(t, fs, formatKey, format(1))
+			if err := fs.Remove(fs.PathJoin(testDir, findMarker(t, fs, manifestMarker))); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, "open store data/store: it is damaged, a backup has to take the store's place: marker.manifest.* is missing, as in a copy that did not end"},
 		{"damaged position", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(1))
 			rawPut(t, fs, positionKey(), []byte("short"))
@@ -148,15 +154,18 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// findMarker returns the name of the file that says which format the engine's files have.
-func findMarker(t *testing.T, fs vfs.FS) string {
+// formatMarker begins the name of the file that says which format the engine's files have.
+const formatMarker = "marker.format-version."
+
+// findMarker returns the name of the file that begins with prefix.
+func findMarker(t *testing.T, fs vfs.FS, prefix string) string {
 	t.Helper()
 	names, err := fs.List(testDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "marker.format-version.") {
+		if strings.HasPrefix(name, prefix) {
 			return name
 		}
 	}
@@ -324,6 +333,10 @@ func TestExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	none("where the making of one did not end")
+	if err := os.WriteFile(filepath.Join(dir, "moorage.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none("beside a log of somebody else")
 	var log bytes.Buffer
 	for range 2 { // the log tells of a new one only
 		s, err := Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -337,6 +350,16 @@ func TestExists(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "made a new store"); n != 1 {
 		t.Errorf("the log tells %d times of a new store, want once: %s", n, &log)
+	}
+	markers, err := filepath.Glob(filepath.Join(dir, manifestMarker+"*"))
+	if err != nil || len(markers) != 1 {
+		t.Fatalf("markers: %q, %v", markers, err)
+	}
+	if err := os.Remove(markers[0]); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := Exists(dir); !there || err != nil {
+		t.Errorf("half a copy: %t, %v; want a store, which Open finds damaged", there, err)
 	}
 	if _, err := Exists(filepath.Join(dir, "LOCK")); err == nil {
 		t.Error("a file passes for a directory")

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	engine "github.com/cockroachdb/pebble/v2"
@@ -142,8 +141,9 @@ func Exists(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A store that is made has this file last, and without it the engine takes the directory for empty.
-	return slices.ContainsFunc(files, func(file fs.DirEntry) bool { return strings.HasPrefix(file.Name(), "marker.manifest.") }), nil
+	return slices.ContainsFunc(files, func(file fs.DirEntry) bool {
+		return isManifestMarker(file.Name()) || isContent(file.Name())
+	}), nil
 }
 
 // start opens the engine, reads what the store has to know, and starts the committer.
