@@ -55,6 +55,11 @@ func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(conte
 	if prepare != nil {
 		err = s.prepare(ctx, copied, prepare)
 	}
+	if err == nil && prepare != nil {
+		// Opening moves what was done from the engine's log to a table, which is missed if it gets lost; a log is not, and some tools
+		// leave out what is called so when they copy a folder.
+		err = s.prepare(ctx, copied, func(context.Context, registry.Store) error { return nil })
+	}
 	if err == nil {
 		records, err = s.verify(copied)
 	}
