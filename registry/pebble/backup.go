@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	engine "github.com/cockroachdb/pebble/v2"
@@ -20,8 +21,11 @@ import (
 // unfinishedEnding is what the name of a folder ends in while a backup is written to it.
 const unfinishedEnding = ".unfinished"
 
-// Backup writes a copy of the store to the folder name in the folder dir, which must not exist while the one that dir is in
-// must, and returns how many records the copy holds. It can be opened like the store itself.
+// errWithin says that a backup is asked for in the folder of the store, where the engine may take it for a file of its own.
+var errWithin = errors.New("it lies within the folder of the store")
+
+// Backup writes a copy of the store to the folder name in the folder dir, which must not exist, nor lie within the store, while the one that
+// dir is in must exist, and returns how many records the copy holds. It can be opened like the store itself.
 //
 // The copy holds every Apply that had returned when Backup was called, none by halves, and nothing that a power cut could
 // take from the store. It is also as prepare left it, which is called with the copy, open as a store of its own, and must not keep it; nil: nothing is
@@ -89,6 +93,9 @@ func (s *Store) unfinishedName(dir string) (string, error) {
 	}
 	if err := checkAbsent(s.guard.FS, dir); err != nil {
 		return "", err
+	}
+	if strings.HasPrefix(dir, s.dir+string(filepath.Separator)) {
+		return "", errWithin
 	}
 	if _, err := s.guard.FS.Stat(s.guard.FS.PathDir(dir)); err != nil {
 		return "", err

@@ -338,9 +338,11 @@ func TestBackupOverSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]error{
-		backupDir:           fs.ErrExist,
-		testDir:             fs.ErrExist,
-		"elsewhere/backups": fs.ErrNotExist,
+		backupDir:               fs.ErrExist,
+		testDir:                 fs.ErrExist,
+		"elsewhere/backups":     fs.ErrNotExist,
+		testDir + "/000099.log": errWithin, // which the engine would take for its log when it is opened again
+		testDir + "/a/b":        errWithin,
 	} {
 		if _, err := s.Backup(t.Context(), dir, backupName, nil); !errors.Is(err, want) {
 			t.Errorf("back up to %s: %v, want %v", dir, err, want)
