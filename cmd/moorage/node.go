@@ -106,6 +106,9 @@ func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Sto
 		}
 		return openDatabase(ctx, c, logger)
 	}
+	if pebble.IsUnfinished(c.storeDir()) {
+		return nil, fmt.Errorf("%s is of a backup that did not end, which may delete files of the store that it is a copy of; it can be removed", c.storeDir())
+	}
 	return pebble.Open(c.storeDir(), pebble.Options{Random: rand.Reader, Logger: logger})
 }
 

@@ -166,6 +166,20 @@ func TestRestoreAndGoBack(t *testing.T) {
 	wantFleet(t, "--data", data)
 }
 
+// TestUnfinishedBackup serves what a backup left that was killed: it may still know of transactions and purges.
+func TestUnfinishedBackup(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	startServe(t, "--data", data).stop()
+	unfinished := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished")
+	move(t, data, unfinished)
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"check"}, {"recover", "retry", "all"}} {
+		if got := runToEnd(t, append(args, "--data", unfinished)...); got.code != exitFailed || !isSentence(got.stderr, "a backup that did not end") {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}
+
 // backUpAmid makes the backup monday of the store in data, in the middle of the work of a server.
 func backUpAmid(t *testing.T, data, location string) {
 	t.Helper()

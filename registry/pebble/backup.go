@@ -82,6 +82,13 @@ func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(conte
 	return records, nil
 }
 
+// IsUnfinished tells whether dir, as Open takes it, is in the folder of a backup whose making did not end. What would have it delete files of
+// the store that it is a copy of may still be in it.
+func IsUnfinished(dir string) bool {
+	absolute, err := filepath.Abs(dir)
+	return err == nil && strings.HasSuffix(filepath.Dir(absolute), unfinishedEnding)
+}
+
 // unfinishedName draws the name under which the backup dir is written.
 func (s *Store) unfinishedName(dir string) (string, error) {
 	var unique [8]byte
