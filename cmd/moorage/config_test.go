@@ -158,6 +158,22 @@ func TestListenBeyondLoopback(t *testing.T) {
 	}
 }
 
+func TestParseDuration(t *testing.T) {
+	t.Parallel()
+	if got := mustLoad(t, nil, nil).UndropWindow; got != 7*24*time.Hour {
+		t.Errorf("the undrop window is %s by default", got)
+	}
+	for text, want := range map[string]time.Duration{
+		"7d": 168 * time.Hour, "1d": 24 * time.Hour, "32767d": 32767 * 24 * time.Hour, "168h": 168 * time.Hour, "1h30m": 90 * time.Minute,
+		"0d": 0, "-1d": 0, "d": 0, "1.5d": 0, "1d12h": 0, "32768d": 0, "99999999999999999999d": 0, "0s": 0, "-1s": 0, "": 0, "7": 0, "7 d": 0, "7D": 0,
+	} {
+		got, err := parseDuration(text)
+		if (err == nil) != (want > 0) || (err == nil && got != want) {
+			t.Errorf("%q: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
 func TestParseSize(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{

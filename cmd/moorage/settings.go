@@ -181,9 +181,9 @@ func serverSettings() []setting {
 			set:   one(parseSize, "a size such as 256MiB, at least 1", func(c *config, v int64) { c.CacheBytes = v }),
 		},
 		{
-			name: "undrop-window", value: "DURATION", preset: "168h",
-			usage: "How long the records of a dropped table or view are kept, so that it can come back.",
-			set:   one(parseDuration, "a duration such as 168h, more than 0", func(c *config, v time.Duration) { c.UndropWindow = v }),
+			name: "undrop-window", value: "DURATION", preset: "7d",
+			usage: "How long the records of a dropped table or view are kept, so that it can come back, such as 7d or 36h.",
+			set:   one(parseDuration, "a duration such as 7d or 36h, more than 0", func(c *config, v time.Duration) { c.UndropWindow = v }),
 		},
 		{
 			name: "idempotency-lifetime", value: "DURATION", preset: "30m",
@@ -314,7 +314,15 @@ func parseLevel(v string) (slog.Level, error) {
 	return level, nil
 }
 
+// parseDuration reads a duration that is more than 0: as time.ParseDuration, or a whole number of days of 24 hours.
 func parseDuration(v string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(v, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 16)
+		if err == nil && n <= 0 {
+			err = strconv.ErrRange
+		}
+		return time.Duration(n) * 24 * time.Hour, err
+	}
 	d, err := time.ParseDuration(v)
 	if err == nil && d <= 0 {
 		err = strconv.ErrRange
