@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -59,7 +60,7 @@ func (p documentPlace) isOf(document document) bool {
 	return strings.EqualFold(document.UUID(), p.uuid)
 }
 
-// fileError gives the failure of reading or writing a file its kind.
+// fileError gives the failure of reading or writing a file its kind, and its location unless it names that itself.
 func fileError(location string, err error) error {
 	kind, text := moorage.KindUnavailable, ""
 	switch {
@@ -70,7 +71,11 @@ func fileError(location string, err error) error {
 	case errors.Is(err, storage.ErrLocation):
 		kind, text = moorage.KindBadRequest, "Malformed location: "+location
 	}
-	return &moorage.Error{Op: "catalog.file", Ident: location, Kind: kind, Message: text, Err: err}
+	ident := location
+	if strings.Contains(cmp.Or(text, err.Error()), location) {
+		ident = ""
+	}
+	return &moorage.Error{Op: "catalog.file", Ident: ident, Kind: kind, Message: text, Err: err}
 }
 
 // metadataFile is a metadata document and the name under which it is, or will be, stored.

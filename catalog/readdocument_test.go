@@ -248,3 +248,23 @@ func TestUnknownCodecIsKept(t *testing.T) {
 	f.wantCodec("t", "gzip", true)
 	f.wantClean()
 }
+
+// The failure of a file names the location once, be it known to the storage that failed or not.
+func TestFailuresNameTheLocationOnce(t *testing.T) {
+	t.Parallel()
+	const location = "file:///lake/shop/orders/metadata/00001-a.metadata.json"
+	for _, row := range []struct {
+		err  error
+		kind moorage.Kind
+		want string
+	}{
+		{fmt.Errorf("create %s: no space left on device", location), moorage.KindUnavailable, "catalog.file: create " + location + ": no space left on device"},
+		{errors.New("input/output error"), moorage.KindUnavailable, "catalog.file: " + location + ": input/output error"},
+		{fmt.Errorf("%w: %s", storage.ErrNotFound, location), moorage.KindNotFound, "catalog.file: Failed to open input stream for file: " + location},
+		{storage.ErrLocation, moorage.KindBadRequest, "catalog.file: Malformed location: " + location},
+	} {
+		if got := fileError(location, row.err); got.Error() != row.want || moorage.KindOf(got) != row.kind || !errors.Is(got, row.err) {
+			t.Errorf("%v: got %v, %s; want %s, %s", row.err, got, moorage.KindOf(got), row.want, row.kind)
+		}
+	}
+}
