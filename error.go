@@ -162,3 +162,16 @@ func MessageOf(err error) string {
 	}
 	return ""
 }
+
+// linesShown is how many faults of a failure OneLine returns: those of many files are mostly alike.
+const linesShown = 3
+
+// OneLine returns the text of a failure, which has a line for each file that made it, as one line with the first few, for a log, a record or
+// a terminal.
+func OneLine(text string) string {
+	lines := strings.Split(text, "\n")
+	if more := len(lines) - linesShown; more > 0 {
+		lines = append(lines[:linesShown], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}

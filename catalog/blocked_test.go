@@ -27,6 +27,50 @@ func (s brokenStorage) Delete(ctx context.Context, locations ...string) error {
 	return s.Store.Delete(ctx, locations...)
 }
 
+// refusingStorage fails to delete a thousand files.
+type refusingStorage struct{ storage.Store }
+
+func (refusingStorage) Delete(context.Context, ...string) error {
+	var failures []error
+	for i := range 1000 {
+		failures = append(failures, fmt.Errorf("file:///lake/%d: permission denied", i))
+	}
+	return errors.Join(failures...)
+}
+
+// TestFailureOfManyFiles lets a purge fail at each of many files: neither the log nor the record of the task, which are written with each
+// attempt, has more than the first few.
+func TestFailureOfManyFiles(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	f := newFixture(t, func(c *Config) {
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			store, err := open(place)
+			return refusingStorage{store}, err
+		}
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	f.create("t")
+	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.purgeAll(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	const want = "file:///lake/0: permission denied; file:///lake/1: permission denied; file:///lake/2: permission denied; and 997 more"
+	records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("tasks: %v, %v", records, err)
+	}
+	if task, err := readTask(records[0]); err != nil || task.LastError != want {
+		t.Errorf("the task has %q, %v; want %q", cut(task.LastError, 200), err, want)
+	}
+	if !strings.Contains(log.String(), `msg="purge did not finish"`) || !strings.Contains(log.String(), want+`"`) {
+		t.Errorf("the log has %q, want %q in it", cut(log.String(), 400), want)
+	}
+}
+
 // TestBlockedPurge lets a purge fail until it is given up, mends the storage, and expects the files to go within
 // an hour and not before.
 func TestBlockedPurge(t *testing.T) {

@@ -332,7 +332,7 @@ func (o *coordinator) end(ctx context.Context) {
 		err = o.transactions.Finish(ctx, o.record)
 	}
 	if err != nil {
-		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will", "commit", o.record.ID, "error", err)
+		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will", "commit", o.record.ID, "error", moorage.OneLine(err.Error()))
 		o.recovery.Kick()
 	}
 }

@@ -21,7 +21,7 @@ const purgeAttemptsMax = 50
 // noteFailure writes down in the task why it did not finish, and returns its new state; errAgain if it has changed meanwhile.
 func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task registry.Task, cause error) (registry.State, error) {
 	task.Attempts++
-	task.LastError = cause.Error()
+	task.LastError = moorage.OneLine(cause.Error())
 	state := registry.StateNone
 	if task.Attempts >= purgeAttemptsMax {
 		state = registry.StateBlocked
@@ -32,7 +32,7 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	}
 	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}, Writes: writes})
 	if err == nil && state == registry.StateBlocked {
-		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", cause)
+		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", task.LastError)
 	}
 	return state, again(err)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"moorage"
 	"moorage/internal/worker"
 	"moorage/registry"
 )
@@ -221,7 +222,7 @@ func (c *Catalog) tryPurge(ctx context.Context, d *duePurge) error {
 		cause = fmt.Errorf("%w: %w", errStalled, cause)
 	}
 	c.purges.failed()
-	log.WarnContext(ctx, "purge did not finish", "task", d.task, "pointer", d.pointer, "error", cause)
+	log.WarnContext(ctx, "purge did not finish", "task", d.task, "pointer", d.pointer, "error", moorage.OneLine(cause.Error()))
 	d.left = work.record
 	var err error
 	d.left.State, err = c.noteFailure(ctx, work.record, work.task, cause)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"moorage"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -64,7 +65,7 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 	}
 	for _, p := range places {
 		if err := p.store.Delete(ctx, p.files...); err != nil {
-			c.log.WarnContext(ctx, "could not delete old metadata files", "files", len(p.files), "error", err)
+			c.log.WarnContext(ctx, "could not delete old metadata files", "files", len(p.files), "error", moorage.OneLine(err.Error()))
 		}
 	}
 }

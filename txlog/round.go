@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"moorage"
 	"moorage/internal/worker"
 	"moorage/registry"
 )
@@ -191,7 +192,7 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 		if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", cause)
+		log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", moorage.OneLine(cause.Error()))
 	}
 	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
 		return failed, nil
@@ -205,11 +206,11 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 
 func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause error) error {
 	given, err := r.config.Log.block(ctx, e.ID, registry.Task{
-		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts, LastError: cause.Error(),
+		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts, LastError: moorage.OneLine(cause.Error()),
 	})
 	if given {
 		r.log.ErrorContext(ctx, "recovery of a transaction is given up until an operator looks; see moorage recover",
-			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", cause)
+			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", moorage.OneLine(cause.Error()))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/registry/pebble"
 )
@@ -39,7 +40,7 @@ func check(ctx context.Context, c config, env environment) error {
 		return nil
 	}
 	for _, problem := range report.Problems {
-		fmt.Fprintln(env.stdout, "problem: "+oneLine(problem))
+		fmt.Fprintln(env.stdout, "problem: "+moorage.OneLine(problem))
 	}
 	return errors.New(counted(len(report.Problems), "problem"))
 }

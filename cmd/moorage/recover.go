@@ -319,7 +319,7 @@ func describeBlocker(out io.Writer, b catalog.Blocker) {
 		fmt.Fprintf(out, "    given up; the record that says why cannot be read: %s\n", b.Unreadable)
 		return
 	}
-	fmt.Fprintf(out, "    given up after %s, last: %s\n", counted(b.Attempts, "attempt"), oneLine(b.LastError))
+	fmt.Fprintf(out, "    given up after %s, last: %s\n", counted(b.Attempts, "attempt"), moorage.OneLine(b.LastError))
 }
 
 // tableName is what a table is called in its warehouse.
@@ -334,19 +334,7 @@ func describeRetried(r catalog.Retried) string {
 	case r.Kind == catalog.UnfinishedKindPurge:
 		return "the servers try the purge again"
 	}
-	return "the servers try the transaction again; the first attempt: " + oneLine(r.Reason)
-}
-
-// linesShown is how many faults of a failure are printed: those of a transaction over many files are mostly alike.
-const linesShown = 3
-
-// oneLine returns the text of a failure, which has a line for each file that made it, as one line with the first few.
-func oneLine(text string) string {
-	lines := strings.Split(text, "\n")
-	if more := len(lines) - linesShown; more > 0 {
-		lines = append(lines[:linesShown], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(lines, "; ")
+	return "the servers try the transaction again; the first attempt: " + moorage.OneLine(r.Reason)
 }
 
 func describeAborted(out io.Writer, a catalog.Aborted) {
