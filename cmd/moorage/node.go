@@ -71,7 +71,7 @@ func openStoppedStore(ctx context.Context, c config, env environment) (registry.
 	switch {
 	case c.Store == storeMemory:
 		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
-	case c.inDatabase():
+	case c.inDatabase(), pebble.IsUnfinished(c.storeDir()): // which openStore refuses, be it there or not
 	default:
 		there, err := pebble.Exists(c.storeDir())
 		if err != nil {

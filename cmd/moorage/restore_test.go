@@ -178,6 +178,10 @@ func TestUnfinishedBackup(t *testing.T) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
+	early := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished") // killed before there was a store
+	if got := runToEnd(t, "check", "--data", early); got.code != exitFailed || !isSentence(got.stderr, "a backup that did not end") {
+		t.Errorf("check of an early one: %+v", got)
+	}
 }
 
 // backUpAmid makes the backup monday of the store in data, in the middle of the work of a server.
