@@ -326,10 +326,11 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 	return outcome, true, err
 }
 
-// isGone tells whether err, with which a success could not be answered again, says that nothing is left of what it was about.
+// isGone tells whether err, with which a success could not be answered again, says that nothing is left of what it was about. That this node
+// does not see a file does not: the table may be there, and a client that hears that its commit failed deletes what it wrote for it.
 func isGone(err error) bool {
 	switch moorage.KindOf(err) {
-	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNotFound:
+	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView:
 		return true
 	}
 	return false
@@ -400,6 +401,9 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
 			return nil, cmp.Or(readErr, errAgain) // trimmed since the pointer was read
+		}
+		if records[0].State == registry.StatePurging {
+			return nil, k.noSuch(answered.Ident)
 		}
 	}
 	if err != nil {

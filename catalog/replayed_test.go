@@ -187,6 +187,43 @@ func TestTrimmedVersionsAreAnsweredAgain(t *testing.T) {
 	f.wantClean()
 }
 
+// A commit that happened is never told to have failed because a node does not see the files of a table that is there: clients delete what
+// they wrote for a commit that failed.
+func TestAnsweredVersionWithoutFiles(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(f *fixture){
+		"live":              func(*fixture) {},
+		"renamed":           func(f *fixture) { must(t, f.RenameTable(f.ctx, ident("t"), ident("u"))) },
+		"dropped":           func(f *fixture) { must(t, f.DropTable(f.ctx, ident("t"), DropOptions{})) },
+		"waiting for purge": func(f *fixture) { must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			table, err := f.keyedCommit(f.Catalog, "1", setProperty(t, "n", "1"))
+			must(t, err)
+			then(f)
+			must(t, f.files.Delete(f.ctx, table.MetadataLocation))
+			_, err = f.keyedCommit(f.other(f.store), "1", setProperty(t, "n", "1"))
+			wantKind(t, err, moorage.KindCommitUnknown)
+		})
+	}
+}
+
+// Of a table whose purge has begun nothing is left: only a commit that changed nothing lets it begin while its key is kept.
+func TestAnsweredVersionOfPurgedTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	table, err := f.keyedCommit(f.Catalog, "1", CommitRequest{})
+	must(t, err)
+	f.dropPurged("t", registry.StatePurging)
+	must(t, f.files.Delete(f.ctx, table.MetadataLocation))
+	_, err = f.keyedCommit(f.other(f.store), "1", CommitRequest{})
+	wantKind(t, err, moorage.KindNoSuchTable)
+}
+
 // A purge waits only for tables of which a version may have to be answered again, and for no longer than needed: the
 // drop itself answers none.
 func TestPurgeWaitsForKeys(t *testing.T) {
