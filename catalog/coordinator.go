@@ -27,7 +27,8 @@ type coordinator struct {
 	change registry.Change
 	record txlog.Entry // zero until it has begun
 
-	applied bool // it has come true
+	applied bool           // it has come true
+	last    []metadataFile // the files of the last try that was recorded
 
 	mu      sync.Mutex // guards foreign while files are written; leaf
 	foreign []string   // recorded files whose names turned out to be somebody else's
@@ -120,6 +121,7 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if err := o.note(ctx, files); err != nil {
 		return err
 	}
+	o.last = files
 	if err := o.write(ctx, files); err != nil {
 		return err
 	}
@@ -314,13 +316,14 @@ func (o *coordinator) abandon(ctx context.Context) {
 	}
 }
 
-// end deletes the files that the record names and no pointer does, then the record, unless the transaction was taken from the coordinator. What
+// end deletes the files that the record names and no pointer does, then the record, unless others have ended the transaction. What
 // fails of it is left to recovery.
 func (o *coordinator) end(ctx context.Context) {
 	ctx, cancel := detached(ctx, settleTimeout)
 	defer cancel()
-	taken, err := o.isTaken(ctx)
-	if taken {
+	records, err := o.get(ctx, registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID))
+	if err == nil && !records[0].Exists() {
+		o.endLate(ctx, records[1])
 		return
 	}
 	if err == nil {
@@ -337,12 +340,20 @@ func (o *coordinator) end(ctx context.Context) {
 	}
 }
 
-// isTaken tells whether the files are not the coordinator's to delete any more: an operator had the transaction forgotten (see disown), and may have
-// registered one, or it came true and others have done what was left. One that they ended before it came true may have written files since.
-func (o *coordinator) isTaken(ctx context.Context) (bool, error) {
-	records, err := o.get(ctx, registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID))
-	if err != nil || records[0].Exists() {
-		return false, err
+// endLate deletes what may be left over after others have ended the transaction, whose change record is given. That is nothing if it came true, and not
+// the coordinator's to delete if an operator had it forgotten (see disown). Else they deleted what they found before it came true, and files of the last try may
+// have been written since: which nothing kept from being registered.
+func (o *coordinator) endLate(ctx context.Context, change registry.Record) {
+	if o.applied || change.State == registry.StateVoid {
+		return
 	}
-	return o.applied || records[1].State == registry.StateVoid, nil
+	for _, file := range o.last {
+		if ctx.Err() != nil {
+			o.log.WarnContext(ctx, "could not delete all files of a transaction that others have ended, they stay", "commit", o.record.ID, "error", ctx.Err())
+			return
+		}
+		if !slices.Contains(o.foreign, file.location) {
+			o.discard(ctx, unwanted{metadataFile: file})
+		}
+	}
 }
