@@ -341,8 +341,8 @@ func (o *coordinator) end(ctx context.Context) {
 }
 
 // endLate deletes what may be left over after others have ended the transaction, whose change record is given. That is nothing if it came true, and not
-// the coordinator's to delete if an operator had it forgotten (see disown). Else they deleted what they found before it came true, and files of the last try may
-// have been written since: which nothing kept from being registered.
+// the coordinator's to delete if an operator had it forgotten (see disown). Else they deleted what they found, and files of the last try may have been
+// written since. Nothing kept those from being registered, so each goes only if no pointer names it.
 func (o *coordinator) endLate(ctx context.Context, change registry.Record) {
 	if o.applied || change.State == registry.StateVoid {
 		return
