@@ -2,7 +2,29 @@
 //
 // Each file is one step, named by a number of four digits and carried out in one transaction. Steps only
 // go forward and a file is never changed once it is released: each is recorded with its
-// checksum. A file says why it is there and whether the previous binary can run beside it.
+// checksum.
+//
+// # Beside which binaries
+//
+// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables that have steps they do
+// not know. A file begins with two lines that say so:
+//
+//	-- Why: what it is for.
+//	-- Oldest binary: step 2; it leaves the new column empty.
+//
+// The number is the last step that a binary must know to run and to start on the tables that the step leaves. It
+// stands in the ledger beside the step. A binary refuses tables with a step that needs more than it knows, and
+// one that is running already ends.
+//
+// So a step adds: a table, an index, a column that may be null or has a default. Old binaries name their columns, so
+// they neither read nor write a new one. A step whose number is its own shuts all older binaries out. Nobody can
+// go back from it without a backup, so the release before it must already be able to run beside it.
+//
+// # Two ledgers
+//
+// The binaries that know no more than the first two steps (Former) refuse every other row of their ledger,
+// moorage_migration. So later steps stand in moorage_step, which those do not read. A step that shuts them out is written
+// into both.
 //
 // It must not know: how the statements reach a server.
 package migrations
@@ -13,6 +35,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -20,16 +43,23 @@ import (
 //go:embed *.sql
 var files embed.FS
 
+// Former is the last step that is recorded in the first ledger only. Its binaries know no other ledger, and their files
+// have no line for the oldest binary.
+const Former = 2
+
 // Step is one migration.
 type Step struct {
 	Version  int    // from 1, without gaps
 	Name     string // of the file
 	SQL      string // one or more statements, to be carried out in one transaction
 	Checksum string // SHA-256 of SQL, hexadecimal
+	// Oldest is the last step that a binary must know to run, and start, on the tables that this step leaves. It is at
+	// most Version and never below that of the step before.
+	Oldest int
 }
 
-// Steps returns all migrations in order of their versions. It fails if the numbers have
-// gaps, which a test rules out for the files of this package.
+// Steps returns all migrations in order of their versions. It fails if the numbers have gaps, or if a file does not
+// say beside which binaries its tables can be used. A test rules that out for the files of this package.
 func Steps() ([]Step, error) { return read(files) }
 
 func read(files fs.FS) ([]Step, error) {
@@ -48,8 +78,31 @@ func read(files fs.FS) ([]Step, error) {
 		if err != nil || version != len(steps)+1 || len(number) != 4 {
 			return nil, fmt.Errorf("migration %s: its number should be %04d", name, len(steps)+1)
 		}
+		oldest, err := oldestOf(version, string(sql))
+		if err == nil && len(steps) > 0 && oldest < steps[len(steps)-1].Oldest {
+			err = fmt.Errorf("its oldest binary is older than that of the step before, which it builds on")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("migration %s: %w", name, err)
+		}
 		sum := sha256.Sum256(sql)
-		steps = append(steps, Step{version, name, string(sql), hex.EncodeToString(sum[:])})
+		steps = append(steps, Step{version, name, string(sql), hex.EncodeToString(sum[:]), oldest})
 	}
 	return steps, nil
+}
+
+// oldestOf reads the line of a file that names the oldest binary.
+func oldestOf(version int, sql string) (int, error) {
+	if version <= Former {
+		return 1, nil
+	}
+	lines := regexp.MustCompile(`(?m)^-- Oldest binary: step ([0-9]+)[.;,] ?`).FindAllStringSubmatch(sql, -1)
+	if len(lines) != 1 {
+		return 0, fmt.Errorf("it has %d lines like \"-- Oldest binary: step 2; …\", want one", len(lines))
+	}
+	oldest, err := strconv.Atoi(lines[0][1])
+	if err != nil || oldest < 1 || oldest > version {
+		return 0, fmt.Errorf("its oldest binary is %s, want a step from 1 to %d", lines[0][1], version)
+	}
+	return oldest, nil
 }

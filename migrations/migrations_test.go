@@ -6,8 +6,12 @@ import (
 	"testing/fstest"
 )
 
-// released are the checksums of the steps that were released: none of them ever changes.
-var released = []string{}
+// released are the checksums of the steps that were released: none of them ever changes, because a binary
+// refuses a database that was made by other files than its own.
+var released = []string{
+	"9c4f6fc304611f635d153820fa02077998d459cb24f730bc35711eb3d913b3bb",
+	"e6a8008a861c3e79c2b64a78f4205ba7eaef5ee4fc358bfda7ffe948f521b523",
+}
 
 func TestSteps(t *testing.T) {
 	t.Parallel()
@@ -24,10 +28,11 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	for _, step := range steps {
-		for _, want := range []string{"-- Why: ", "-- Previous binary: "} {
-			if !strings.Contains(step.SQL, want) {
-				t.Errorf("%s lacks a line that begins with %q", step.Name, want)
-			}
+		if !strings.HasPrefix(step.SQL, "-- Why: ") {
+			t.Errorf("%s does not begin with what it is for", step.Name)
+		}
+		if step.Oldest < 1 || step.Oldest > step.Version {
+			t.Errorf("%s needs a binary that knows step %d", step.Name, step.Oldest)
 		}
 	}
 }
@@ -42,5 +47,34 @@ func TestStepsHaveNoGaps(t *testing.T) {
 		if steps, err := read(files); err == nil {
 			t.Errorf("%v: read as %v", names, steps)
 		}
+	}
+}
+
+func TestOldestBinary(t *testing.T) {
+	t.Parallel()
+	const first, third = "-- Why: a.\n-- Previous binary: b.\n", "0003_c.sql"
+	for sql, want := range map[string]int{
+		"-- Why: c.\n-- Oldest binary: step 1; d.\nSELECT 1":     1,
+		"-- Why: c.\n-- Oldest binary: step 3.\nSELECT 1":        3,
+		"-- Why: c.\nSELECT 1":                                   0,
+		"-- Oldest binary: step 4.\n":                            0,
+		"-- Oldest binary: step 0.\n":                            0,
+		"-- Oldest binary: the one before.\n":                    0,
+		"-- Oldest binary: step 2.\n-- Oldest binary: step 3.\n": 0,
+	} {
+		files := fstest.MapFS{"0001_a.sql": {Data: []byte(first)}, "0002_b.sql": {Data: []byte(first)}, third: {Data: []byte(sql)}}
+		steps, err := read(files)
+		switch {
+		case want == 0 && (err == nil || !strings.Contains(err.Error(), third)):
+			t.Errorf("%q: read as %v, error %v", sql, steps, err)
+		case want > 0 && (err != nil || steps[2].Oldest != want):
+			t.Errorf("%q: read as %v, error %v, want step %d", sql, steps, err, want)
+		}
+	}
+	// A step builds on the one before, so no binary can run on its tables that could not run on those.
+	files := fstest.MapFS{"0001_a.sql": {Data: []byte(first)}, "0002_b.sql": {Data: []byte(first)},
+		third: {Data: []byte("-- Oldest binary: step 3.\n")}, "0004_d.sql": {Data: []byte("-- Oldest binary: step 2.\n")}}
+	if steps, err := read(files); err == nil {
+		t.Errorf("a step that needs less than the one before: read as %v", steps)
 	}
 }

@@ -107,26 +107,100 @@ func TestSchemaIsRefused(t *testing.T) {
 	if err := open(); err != nil {
 		t.Errorf("the schema is this version's: %v", err)
 	}
-	_, err := migrate(t.Context(), dsn, all[:len(all)-1])
-	wantSchemaError(t, err, "newer")
 	other := append([]migrations.Step(nil), all...)
 	other[0].Checksum = strings.Repeat("0", 64)
-	_, err = migrate(t.Context(), dsn, other)
+	_, err := migrate(t.Context(), dsn, other)
 	wantSchemaError(t, err, all[0].Name)
-	next := migrations.Step{Version: len(all) + 1, Name: "next.sql", SQL: "CREATE TABLE next (x integer)", Checksum: "next"}
-	if steps, err := migrate(t.Context(), dsn, append(all, next)); err != nil || steps != 1 {
+}
+
+// TestNewerSteps migrates with the files of newer binaries and asks whether this one, and those whose ledger is moorage_migration, still start.
+func TestNewerSteps(t *testing.T) {
+	t.Parallel()
+	dsn := newSchema(t)
+	all := allSteps(t)
+	open := func() error {
+		store, err := Open(t.Context(), dsn, Options{})
+		if err == nil {
+			err = store.Close()
+		}
+		return err
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	// former is what the binaries that know Former steps ask: any other number of rows stops them.
+	former := func() (rows int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_migration WHERE version > 0").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+
+	known := len(all)
+	beside := migrations.Step{Version: known + 1, Name: "beside.sql", SQL: "CREATE TABLE beside (x integer)", Checksum: "beside", Oldest: migrations.Former}
+	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside)); err != nil || steps != known+1 {
 		t.Fatalf("%d steps, %v", steps, err)
 	}
-	wantSchemaError(t, open(), "newer")
+	if err := open(); err != nil {
+		t.Errorf("beside a step that old binaries may run with: %v", err)
+	}
+	if steps, err := Migrate(t.Context(), dsn); err != nil || steps != 0 {
+		t.Errorf("migrating where a newer one has: %d steps, %v", steps, err)
+	}
+	if rows := former(); rows != migrations.Former {
+		t.Errorf("the first ledger has %d steps, want %d, with which its binaries start", rows, migrations.Former)
+	}
+
+	needing := migrations.Step{Version: known + 2, Name: "needing.sql", SQL: "DROP TABLE beside", Checksum: "needing", Oldest: known + 1}
+	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside, needing)); err != nil || steps != 1 {
+		t.Fatalf("%d steps, %v", steps, err)
+	}
+	const words = "newer version"
+	wantSchemaError(t, open(), words)
 	_, err = Migrate(t.Context(), dsn)
-	wantSchemaError(t, err, "newer")
+	wantSchemaError(t, err, words)
+	if rows := former(); rows != migrations.Former+1 {
+		t.Errorf("the first ledger has %d steps, want %d, with which none of its binaries starts", rows, migrations.Former+1)
+	}
+	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside)); err != nil || steps != 0 {
+		t.Errorf("the oldest binary that may run: %d steps, %v", steps, err)
+	}
+}
+
+// TestFormerDatabase migrates a database that a binary of the first ledger made, which knew no second one.
+func TestFormerDatabase(t *testing.T) {
+	t.Parallel()
+	dsn := newSchema(t)
+	all := allSteps(t)
+	if _, err := migrate(t.Context(), dsn, all[:migrations.Former]); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), "DROP TABLE moorage_step"); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) > migrations.Former {
+		_, err := Open(t.Context(), dsn, Options{})
+		wantSchemaError(t, err, "moorage migrate")
+	}
+	if steps, err := Migrate(t.Context(), dsn); err != nil || steps != len(all)-migrations.Former {
+		t.Errorf("%d steps, %v", steps, err)
+	}
+	openStore(t, dsn, Options{})
 }
 
 func TestFailedStepLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
 	all := allSteps(t)
-	step := migrations.Step{Version: len(all) + 1, Name: "half.sql", SQL: "CREATE TABLE half (x integer); SELECT 1 / 0; CREATE TABLE whole (x integer)", Checksum: "half"}
+	step := migrations.Step{Version: len(all) + 1, Name: "half.sql", SQL: "CREATE TABLE half (x integer); SELECT 1 / 0; CREATE TABLE whole (x integer)", Checksum: "half", Oldest: migrations.Former}
 	if steps, err := migrate(t.Context(), dsn, append(all, step)); err == nil || steps != len(all) || !strings.Contains(err.Error(), step.Name) {
 		t.Fatalf("%d steps, %v; want an error that names the file behind %d steps", steps, err, len(all))
 	}
