@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"time"
 
 	"moorage/registry"
 )
@@ -25,6 +26,16 @@ func (s *Store) enter(ctx context.Context) (*view, error) {
 func (s *Store) leave(v *view) {
 	v.release()
 	s.readers.Done()
+}
+
+// Time implements registry.Clock.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	v, err := s.enter(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	s.leave(v)
+	return s.now(), nil
 }
 
 // Get implements registry.Store.
