@@ -34,8 +34,9 @@ const (
 	// much as two tables have at most.
 	transactionBytesMax = 2 * metadataBytesMax
 	// twinWaitMax bounds how long a transaction with a key waits for another attempt of itself, on another node: until the locks of
-	// a node that died are passed over. One that takes longer may hang: it is refused then, both are.
-	twinWaitMax = locks.SilenceMax + 2*time.Second
+	// a node that died are passed over, after locks.SilenceMax, or twice that if its version is older. One that takes longer may
+	// hang: it is refused then, both are.
+	twinWaitMax = 8 * time.Second
 	// abortDeadPause is how long after one look at the log nobody looks again who finds a table locked: on a busy table
 	// that is the common case, and the dead can wait.
 	abortDeadPause = time.Second

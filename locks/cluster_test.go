@@ -248,23 +248,33 @@ func TestSessionLostDuringTry(t *testing.T) {
 	})
 }
 
-// What a node held that died is taken over when its session is over, by non-blocking takers when it has missed a heartbeat.
+// What a node held that died is taken over when it was silent for as long as its session says, by blocking and
+// non-blocking takers. A node of a version that states nothing sends fewer heartbeats, and is allowed more.
 func TestNodeDies(t *testing.T) {
-	for _, options := range []locks.Options{{}, {NonBlocking: true}} {
-		t.Run(fmt.Sprintf("non-blocking %t", options.NonBlocking), func(t *testing.T) {
+	for _, tt := range []struct {
+		options          locks.Options
+		states, passedAt time.Duration
+	}{
+		{locks.Options{}, locks.SilenceMax, locks.SilenceMax},
+		{locks.Options{NonBlocking: true}, locks.SilenceMax, locks.SilenceMax},
+		{locks.Options{}, 0, locks.SessionTTL},
+		{locks.Options{NonBlocking: true}, 0, 6 * time.Second},
+	} {
+		options, limit := tt.options, tt.passedAt
+		t.Run(fmt.Sprintf("non-blocking %t, states %s", options.NonBlocking, tt.states), func(t *testing.T) {
 			both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 				// The dead node is a session that nobody speaks for: it never renewed either.
 				dead := locks.Lease{ID: 1, Path: shard(1).String(), Mode: uint8(locks.W)}
-				if err := c.memory.Open(t.Context(), "dead"); err != nil {
+				if err := c.memory.Open(t.Context(), locks.Session{Name: "dead", Silence: tt.states}); err != nil {
 					t.Fatal(err)
 				}
 				if blocked, alive, err := c.memory.Try(t.Context(), "dead", 0, []locks.Lease{dead}, 0); blocked >= 0 || !alive || err != nil {
 					t.Fatal(blocked, alive, err)
 				}
 				node, began := newNode(), time.Now()
-				limit, latest := locks.SessionTTL, locks.SessionTTL+200*time.Millisecond
+				latest := limit + 200*time.Millisecond
 				if options.NonBlocking {
-					limit, latest = locks.SilenceMax, locks.SilenceMax+time.Millisecond
+					latest = limit + time.Millisecond
 				}
 				hold, err := node.Acquire(t.Context(), writes(shard(1)), options)
 				for errors.Is(err, locks.ErrConflict) {
@@ -297,7 +307,7 @@ func TestPassedOver(t *testing.T) {
 		theirs := mustAcquire(t, other, writes(shard(1)))
 		mustBeHeld(t, lost)
 		c.store.SetHook(nil)
-		time.Sleep(locks.HeartbeatMax + 3*time.Second) // of which the rest of the call that hangs
+		time.Sleep(locks.HeartbeatMax + 5*time.Second) // of which the rest of the call that hangs
 		synctest.Wait()
 		mustBeLost(t, lost)
 		mustBeHeld(t, kept)

@@ -107,7 +107,7 @@ func (c *Coalesced) giveUp(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
-	wanted, err := c.leases.Wanted(ctx, s.name)
+	wanted, err := c.leases.Wanted(ctx, s.name, SessionTTL)
 	if err != nil {
 		c.log.DebugContext(ctx, "ask who wants leases", "error", err) // the heartbeat says louder that the store is away
 	}

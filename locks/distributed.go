@@ -14,16 +14,27 @@ import (
 	"moorage/internal/worker"
 )
 
-// Times of leases. A session must live through the loss of two heartbeats in a row.
+// Times of leases. A node may lose one heartbeat before others pass it over, and loses only what they
+// need. It may lose many before its session ends, because a slow database is no reason to lose everything.
 const (
 	// SessionTTL is how long a session may be silent before it is ended.
 	SessionTTL = 15 * time.Second
 	// HeartbeatMax is the longest pause between two heartbeats of a node.
-	HeartbeatMax = 5 * time.Second
+	HeartbeatMax = time.Second
 	// SweepInterval is the mean pause between two looks of a node for silent sessions.
 	SweepInterval = 5 * time.Second
-	// SilenceMax is how long a session may be silent before non-blocking takers pass it over: one heartbeat and a second.
-	SilenceMax = 6 * time.Second
+	// SilenceMax is how long a session may be silent before takers pass it over: a pause, a heartbeat
+	// that is given up after beatMax, and a second for the one that follows it at once.
+	SilenceMax = HeartbeatMax + beatMax + time.Second
+
+	// beatMax bounds a heartbeat, unless the one before it took longer: then the database is slow, and
+	// callMax does. A connection on which nothing comes back must leave time for another one.
+	beatMax = time.Second
+	// beatSayPause is the shortest pause between two reports of heartbeats that fail.
+	beatSayPause = 10 * time.Second
+	// unstatedSilenceMax is SilenceMax of sessions of nodes that do not state theirs. These send a
+	// heartbeat every 5 s. Blocking takers allow them SessionTTL, as they do themselves.
+	unstatedSilenceMax = 6 * time.Second
 
 	pollPauseMin = 5 * time.Millisecond
 	pollPauseMax = 200 * time.Millisecond
@@ -38,6 +49,7 @@ const (
 type Distributed struct {
 	leases   Leases
 	name     string
+	version  string
 	random   io.Reader
 	now      func() time.Time
 	observer Observer
@@ -45,15 +57,17 @@ type Distributed struct {
 	local    *Local
 
 	heartbeat, sweep *worker.Worker
+	beats            beats // of the heartbeat
 	background       sync.WaitGroup
 
 	jitterMu sync.Mutex // guards the field below; leaf
 	jitter   *mathrand.Rand
 
-	mu      sync.Mutex // guards the fields below; comes before session.mu; never held over a call
-	current *session   // nil before the first
-	opening *opening   // nil while no session is being opened
-	closed  bool
+	mu        sync.Mutex // guards the fields below; comes before session.mu; never held over a call
+	current   *session   // nil before the first
+	opening   *opening   // nil while no session is being opened
+	announced announcement
+	closed    bool
 }
 
 // DistributedConfig is what a Distributed is made of. Fields without a default are required.
@@ -63,6 +77,8 @@ type DistributedConfig struct {
 	Jitter *mathrand.Rand
 	// Name heads the names of this node's sessions, for people who look into the store. Default "node".
 	Name string
+	// Version is the build that the node runs, for the store's record of its sessions. May be empty.
+	Version string
 	// Random is read for the rest of a session's name: 16 bytes. Default crypto/rand.
 	Random   io.Reader
 	Now      func() time.Time // default time.Now; measures pauses and what the Observer is told
@@ -77,7 +93,7 @@ func NewDistributed(config DistributedConfig) *Distributed {
 		panic("locks: Leases and Jitter are required")
 	}
 	d := &Distributed{
-		leases: config.Leases, name: config.Name, random: config.Random, now: config.Now, observer: config.Observer, log: config.Logger,
+		leases: config.Leases, name: config.Name, version: config.Version, random: config.Random, now: config.Now, observer: config.Observer, log: config.Logger,
 		jitter: config.Jitter,
 	}
 	if d.name == "" {
@@ -98,7 +114,7 @@ func NewDistributed(config DistributedConfig) *Distributed {
 	d.local = NewLocal(LocalConfig{Now: d.now, Observer: d.observer})
 	// A worker pauses for one and a half intervals at most.
 	d.heartbeat = d.worker("lock heartbeat", HeartbeatMax*2/3, d.beat)
-	d.sweep = d.worker("lock sweep", SweepInterval, d.reap)
+	d.sweep = d.worker("lock sweep", SweepInterval, d.sweepOnce)
 	d.heartbeat.Start()
 	d.sweep.Start()
 	return d
@@ -243,7 +259,7 @@ func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leas
 	}
 	silence := SessionTTL
 	if ticket == 0 {
-		silence = SilenceMax
+		silence = unstatedSilenceMax
 	}
 	bounded, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
@@ -255,7 +271,7 @@ func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leas
 		d.releaseInBackground(op.session)
 		return Grant{}, unavailable(ctx, "try leases", err)
 	case !alive:
-		d.lose(op.session, "another node found it silent")
+		d.lose(op.session, "another node ended it")
 		return Grant{}, errSessionEnded
 	case at >= 0:
 		op.wants = ticket > 0

@@ -74,9 +74,16 @@
 //
 // # Losing leases
 //
-// A node's session is renewed at least every 5 s. One that was silent for 15 s is ended by any node, which sweep every 5 s; non-blocking takers
-// pass over the leases of a session that was silent for 6 s, blocking takers over those of one that is about to be ended. A node counts for
-// itself, from the moment in which it sent the last heartbeat that was answered, so a node that is cut off ends its holds before others get
-// the locks; one that was stopped learns of it right after it goes on. In both cases the contexts of the holds end with ErrLost, it is logged and told
-// to the Observer, and the next operation opens another session.
+// A node renews its session about once a second. Takers pass over a session that was silent for 3 s, by the store's
+// clock: they take the leases of it that stand in their way, and nothing else. A session that was silent for 15 s is
+// ended by any node; they sweep every 5 s. How long others must wait before they pass over a session stands in the
+// store with it, so that nodes whose heartbeats are rarer share a store with these.
+//
+// A node learns with its next heartbeat what was taken from it. It counts the 15 s for itself, from the moment in which
+// it sent the last heartbeat that was answered. In both cases the contexts of the holds end with ErrLost, it is
+// logged and told to the Observer, and the next operation opens another session if that is over. So a node that was
+// stopped, or cut off, may go on for a while with locks that others have. That is harmless, see above.
+//
+// A node that starts ends the session of the process that listened on its address before it, if it is certain that this
+// was the one (Announce).
 package locks

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"moorage/internal/worker"
 )
@@ -90,7 +91,9 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	began := d.now()
 	bounded, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
-	if err := d.leases.Open(bounded, s.name); err != nil {
+	a := d.announcement()
+	opened := Session{Name: s.name, Version: d.version, Address: a.address, Host: a.host, Silence: SilenceMax}
+	if err := d.leases.Open(bounded, opened); err != nil {
 		return nil, unavailable(ctx, "open session", err)
 	}
 
@@ -106,21 +109,47 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// beat is one heartbeat: it says what the session knows, and hears what it lost.
+// beats is what a heartbeat knows of those before it. It belongs to the worker.
+type beats struct {
+	slow bool      // the last one took longer than beatMax
+	said time.Time // when a failure was last reported
+}
+
+// beat is one heartbeat. Failures are reported now and then, because there are many in a row.
 func (d *Distributed) beat(ctx context.Context) error {
+	err := d.renew(ctx)
+	now := d.now()
+	if err == nil || !d.beats.said.IsZero() && now.Sub(d.beats.said) < beatSayPause {
+		return nil
+	}
+	d.beats.said = now
+	return err
+}
+
+// renew says what the session knows, and hears what it lost.
+func (d *Distributed) renew(ctx context.Context) error {
 	s := d.presentSession()
 	if s == nil || s.isEnded() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callMax)
+	most := beatMax
+	if d.beats.slow {
+		most = callMax
+	}
+	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	began := d.now()
-	lost, alive, err := d.leases.Renew(ctx, s.name, s.known(), SessionTTL)
+	lost, alive, err := d.leases.Renew(bounded, s.name, s.known(), SessionTTL)
+	slow := d.now().Sub(began) >= beatMax
+	if err != nil && slow && !d.beats.slow {
+		d.heartbeat.Kick() // the next one may have a connection that works
+	}
+	d.beats.slow = slow
 	if err != nil {
 		return fmt.Errorf("renew session %s: %w", s.name, err)
 	}
 	if !alive {
-		d.lose(s, "another node found it silent")
+		d.lose(s, "another node ended it")
 		return nil
 	}
 	// The store counts from when it heard of us, which was after began.
@@ -129,8 +158,13 @@ func (d *Distributed) beat(ctx context.Context) error {
 		d.log.WarnContext(ctx, "leases were taken from this node, which had been silent", "session", s.name, "operations", len(victims))
 		d.tell(s, victims)
 	}
-	d.releaseUnneeded(s)
+	d.releaseInBackground(s) // it may have to wait, and the next heartbeat must not
 	return nil
+}
+
+// sweepOnce ends the sessions of nodes that are silent, and sees to it that an announced node has one.
+func (d *Distributed) sweepOnce(ctx context.Context) error {
+	return errors.Join(d.reap(ctx), d.keepAnnounced(ctx))
 }
 
 // reap ends the sessions of nodes that are silent.

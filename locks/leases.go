@@ -13,6 +13,18 @@ type Lease = struct {
 	Mode uint8  // a Mode. Two modes exclude one another exactly when all bits of W are in one of them or the other
 }
 
+// Session is a life of a node as a store of leases sees it. Like Lease it is an alias of an unnamed
+// type. Text that is empty is not known.
+type Session = struct {
+	Name    string // never used before
+	Version string // the build that the node runs
+	Address string // where the node listens, for people and other nodes; see Announce
+	Host    string // what is certainly one machine and one network in it; see Announce
+	// Silence is how long the session may be silent before takers pass it over. 0: as long as the
+	// taker says.
+	Silence time.Duration
+}
+
 // Leases is the port to what the nodes of a cluster share: who holds and who waits for what. It has no queue and calls nobody
 // back; nodes ask. The suite leasestest holds the contract. All methods are safe for concurrent use. Each is one round trip where nobody is in the way.
 //
@@ -37,7 +49,13 @@ type Lease = struct {
 // Nothing here needs to be durable: a store that forgets a lease or a session is as good as one in which it was lost.
 type Leases interface {
 	// Open begins a session. Its name must be new.
-	Open(ctx context.Context, session string) error
+	Open(ctx context.Context, session Session) error
+
+	// Announce says where the node of session listens, and ends every other session of the same
+	// address on the same host, if both are known. It returns how many it ended. Only one process
+	// at a time can listen there, so a node that does may end them: their nodes have ended, or do
+	// not serve any longer. alive is false, and nothing changes, if session has ended.
+	Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error)
 
 	// Renew says that session is not silent, and which leases and tickets it still knows. What it holds or waits for with an id that is
 	// not in known, and has for at least orphaned, is taken from it: it must come from a Try whose answer was lost. Renew returns the ids in
@@ -46,7 +64,7 @@ type Leases interface {
 
 	// Try takes all of leases or none, at one moment. They are sorted by path, each path once, at least one. Leases of
 	// other sessions that exclude one of them block it, and so do respected wants, but not those of sessions that are silent for
-	// longer than silence: their wants are ignored, and if all of leases can be had, their leases that stood in the way are taken from
+	// longer than their own Silence, or than silence if they have none: their wants are ignored, and if all of leases can be had, their leases that stood in the way are taken from
 	// them. blocked is the index of the first that was not to be had, -1 if all were taken. A ticket greater than 0, drawn like ids,
 	// leaves wants for all of leases when blocked, beside those that it has, and none when not.
 	Try(ctx context.Context, session string, ticket int64, leases []Lease, silence time.Duration) (blocked int, alive bool, err error)
@@ -55,8 +73,9 @@ type Leases interface {
 	// ids. Unknown ids and sessions are ignored.
 	Release(ctx context.Context, session string, ids []int64) error
 
-	// Wanted returns the ids of the leases of session, in ascending order, that exclude a want of another session.
-	Wanted(ctx context.Context, session string) (ids []int64, err error)
+	// Wanted returns the ids of the leases of session, in ascending order, that exclude a want of
+	// another session. The wants of silent sessions do not count, as in Try.
+	Wanted(ctx context.Context, session string, silence time.Duration) (ids []int64, err error)
 
 	// Reap ends every session that is silent for longer than ttl and returns how many there were. One that was heard of later than
 	// now, because the store's clock was set back, is silent since now: else it would live until the clock has caught up.

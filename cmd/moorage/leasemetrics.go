@@ -29,11 +29,19 @@ func meterLeases(leases locks.Leases, metrics prometheus.Registerer) *meteredLea
 }
 
 // Open is locks.Leases.Open, measured.
-func (m *meteredLeases) Open(ctx context.Context, session string) error {
+func (m *meteredLeases) Open(ctx context.Context, session locks.Session) error {
 	begin := time.Now()
 	err := m.Leases.Open(ctx, session)
 	m.observe("open", begin, err)
 	return err
+}
+
+// Announce is locks.Leases.Announce, measured.
+func (m *meteredLeases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+	begin := time.Now()
+	ended, alive, err = m.Leases.Announce(ctx, session, address, host)
+	m.observe("announce", begin, err)
+	return ended, alive, err
 }
 
 // Renew is locks.Leases.Renew, measured.
@@ -65,9 +73,9 @@ func (m *meteredLeases) Release(ctx context.Context, session string, ids []int64
 }
 
 // Wanted is locks.Leases.Wanted, measured.
-func (m *meteredLeases) Wanted(ctx context.Context, session string) ([]int64, error) {
+func (m *meteredLeases) Wanted(ctx context.Context, session string, silence time.Duration) ([]int64, error) {
 	begin := time.Now()
-	ids, err := m.Leases.Wanted(ctx, session)
+	ids, err := m.Leases.Wanted(ctx, session, silence)
 	m.observe("wanted", begin, err)
 	return ids, err
 }

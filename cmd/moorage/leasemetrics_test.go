@@ -20,11 +20,12 @@ func TestLeaseMetrics(t *testing.T) {
 	cancel()
 	wanted := []locks.Lease{{ID: 1, Path: "/w", Mode: uint8(locks.W)}}
 	for _, call := range []func() error{
-		func() error { return leases.Open(ctx, "a") },
-		func() error { return leases.Open(ctx, "b") },
+		func() error { return leases.Open(ctx, locks.Session{Name: "a"}) },
+		func() error { return leases.Open(ctx, locks.Session{Name: "b"}) },
+		func() error { _, _, err := leases.Announce(ctx, "a", "ship:8181", "host"); return err },
 		func() error { _, _, err := leases.Try(ctx, "a", 0, wanted, time.Minute); return err },
 		func() error { _, _, err := leases.Try(ctx, "b", 2, wanted, time.Minute); return err },
-		func() error { _, err := leases.Wanted(ctx, "a"); return err },
+		func() error { _, err := leases.Wanted(ctx, "a", time.Minute); return err },
 		func() error { return leases.Release(ctx, "a", []int64{1}) },
 		func() error { _, _, err := leases.Renew(ctx, "b", []int64{2}, time.Minute); return err },
 		func() error { _, err := leases.Reap(ctx, time.Minute); return err },
@@ -39,7 +40,7 @@ func TestLeaseMetrics(t *testing.T) {
 	}
 	got := counts(t, metrics)
 	for ended, want := range map[string]float64{
-		"open done": 2, "try done": 1, "try conflict": 1, "wanted done": 1, "release done": 1, "renew done": 1, "reap done": 1,
+		"open done": 2, "announce done": 1, "try done": 1, "try conflict": 1, "wanted done": 1, "release done": 1, "renew done": 1, "reap done": 1,
 		"end done": 1, "end canceled": 1,
 	} {
 		if series := "moorage_lease_call_duration_seconds " + ended; got[series] != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -20,7 +21,10 @@ import (
 // nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.
 type nodeLocks struct {
 	locks.Manager
-	close func() error
+	// announce tells the other nodes that this one listens on an address, and ends the session of the
+	// process that did before.
+	announce func(address net.Addr)
+	close    func() error
 }
 
 // openLocks returns locks in the process for a store that has one process, and locks that nodes share for a
@@ -28,16 +32,20 @@ type nodeLocks struct {
 func openLocks(ctx context.Context, c config, metrics prometheus.Registerer, logger *slog.Logger) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
 	if !c.inDatabase() {
-		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func() error { return nil }}, nil
+		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func(net.Addr) {}, func() error { return nil }}, nil
 	}
 	leases, err := postgres.OpenLeases(ctx, c.Store)
 	if err != nil {
 		return nodeLocks{}, err
 	}
 	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
-		Leases: meterLeases(leases, metrics), Name: nodeName(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
 	}))
-	return nodeLocks{manager, func() error { return closeShared(manager.Close, leases.Close) }}, nil
+	return nodeLocks{
+		Manager:  manager,
+		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
+		close:    func() error { return closeShared(manager.Close, leases.Close) },
+	}, nil
 }
 
 // leavePatience is how long a node that ends waits until the others know that it gives back its locks. If the database
@@ -65,12 +73,12 @@ func closeShared(leave func(), shut func() error) error {
 
 // nodeName says in the store which process has a lock.
 func nodeName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
+	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
 }
+
+// nodeAddress says in the store where a process listens. The name of the machine is in it, because many listen on
+// all its addresses, or on an address that others have too.
+func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
 
 // newJitter returns a source of chance for pauses, in which no two nodes may be in step.
 func newJitter() *mathrand.Rand {

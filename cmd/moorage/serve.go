@@ -86,6 +86,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
+	node.locks.announce(listener.Addr())
 	node.catalog.Start()
 	defer node.catalog.Stop()
 

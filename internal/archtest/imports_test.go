@@ -41,9 +41,8 @@ func importTable() map[string][]string {
 		"registry/pebble":       {"registry"},
 		"registry/postgres":     {"registry", "migrations"},
 		"registry/registrytest": {"registry"},
-		"ledger":                {"registry"},
 		"txlog":                 {"registry"},
-		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata"},
+		"catalog":               {"txlog", "registry", "locks", "storage", "metadata"},
 		"rest":                  {"catalog", "metadata"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

@@ -74,8 +74,17 @@ func (a *Around) around(ctx context.Context, method string, rows int, call func(
 }
 
 // Open implements locks.Leases.
-func (a *Around) Open(ctx context.Context, session string) error {
+func (a *Around) Open(ctx context.Context, session locks.Session) error {
 	return a.around(ctx, "Open", 0, func() error { return a.leases.Open(ctx, session) })
+}
+
+// Announce implements locks.Leases.
+func (a *Around) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+	err = a.around(ctx, "Announce", 0, func() (err error) {
+		ended, alive, err = a.leases.Announce(ctx, session, address, host)
+		return err
+	})
+	return ended, alive, err
 }
 
 // Renew implements locks.Leases.
@@ -102,9 +111,9 @@ func (a *Around) Release(ctx context.Context, session string, ids []int64) error
 }
 
 // Wanted implements locks.Leases.
-func (a *Around) Wanted(ctx context.Context, session string) (ids []int64, err error) {
+func (a *Around) Wanted(ctx context.Context, session string, silence time.Duration) (ids []int64, err error) {
 	err = a.around(ctx, "Wanted", 0, func() (err error) {
-		ids, err = a.leases.Wanted(ctx, session)
+		ids, err = a.leases.Wanted(ctx, session, silence)
 		return err
 	})
 	return ids, err

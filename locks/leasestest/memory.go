@@ -1,6 +1,7 @@
 package leasestest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ type Memory struct {
 	now func() time.Time
 
 	mu       sync.Mutex // guards the fields below; leaf
-	sessions map[string]time.Time
+	sessions map[string]life
 	leases   []entry
 	wants    []entry // a ticket's wants stand where the oldest tickets come first
 	tickets  int64
@@ -31,9 +32,15 @@ type entry struct {
 	age     int64 // of a want: the place of its ticket in the order of all tickets
 }
 
+// life is a session that has not ended.
+type life struct {
+	locks.Session
+	renewed time.Time
+}
+
 // NewMemory returns a Memory without sessions. now is the store's clock.
 func NewMemory(now func() time.Time) *Memory {
-	return &Memory{now: now, sessions: make(map[string]time.Time)}
+	return &Memory{now: now, sessions: make(map[string]life)}
 }
 
 // excludes tells whether two modes exclude one another.
@@ -72,17 +79,53 @@ func (m *Memory) Sessions() []string {
 }
 
 // Open implements locks.Leases.
-func (m *Memory) Open(ctx context.Context, session string) error {
+func (m *Memory) Open(ctx context.Context, session locks.Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, ok := m.sessions[session]; ok {
-		return fmt.Errorf("session %q exists", session)
+	if _, ok := m.sessions[session.Name]; ok {
+		return fmt.Errorf("session %q exists", session.Name)
 	}
-	m.sessions[session] = m.now()
+	m.sessions[session.Name] = life{session, m.now()}
 	return nil
+}
+
+// Announce implements locks.Leases.
+func (m *Memory) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
+	mine, ok := m.sessions[session]
+	if !ok {
+		return 0, false, nil
+	}
+	mine.Address, mine.Host = address, host
+	m.sessions[session] = mine
+	for name, other := range m.sessions {
+		if name != session && address != "" && host != "" && other.Address == address && other.Host == host {
+			m.endLocked(name)
+			ended++
+		}
+	}
+	return ended, true, nil
+}
+
+// Session returns what is known of a session, and false if it has ended.
+func (m *Memory) Session(name string) (locks.Session, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.sessions[name]
+	return known.Session, ok
+}
+
+// isSilentLocked reports whether takers that allow silence may pass over a session; mu must be held.
+func (m *Memory) isSilentLocked(session string, silence time.Duration) bool {
+	life := m.sessions[session]
+	return m.now().Sub(life.renewed) > cmp.Or(life.Silence, silence)
 }
 
 // Renew implements locks.Leases.
@@ -92,11 +135,13 @@ func (m *Memory) Renew(ctx context.Context, session string, known []int64, orpha
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	if _, ok := m.sessions[session]; !ok {
+	life, ok := m.sessions[session]
+	if !ok {
 		return nil, false, nil
 	}
 	now := m.now()
-	m.sessions[session] = now
+	life.renewed = now
+	m.sessions[session] = life
 	orphan := func(e entry) bool {
 		return e.session == session && !slices.Contains(known, e.id) && now.Sub(e.since) >= orphaned
 	}
@@ -127,7 +172,7 @@ func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases [
 	if i := slices.IndexFunc(m.wants, its); i >= 0 {
 		age = m.wants[i].age
 	}
-	silent := func(e entry) bool { return now.Sub(m.sessions[e.session]) > silence }
+	silent := func(e entry) bool { return m.isSilentLocked(e.session, silence) }
 	excluded := func(l locks.Lease, e entry) bool {
 		return e.path == l.Path && e.session != session && excludes(e.mode, l.Mode)
 	}
@@ -177,7 +222,7 @@ func (m *Memory) Release(ctx context.Context, session string, ids []int64) error
 }
 
 // Wanted implements locks.Leases.
-func (m *Memory) Wanted(ctx context.Context, session string) (ids []int64, err error) {
+func (m *Memory) Wanted(ctx context.Context, session string, silence time.Duration) (ids []int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -185,7 +230,7 @@ func (m *Memory) Wanted(ctx context.Context, session string) (ids []int64, err e
 	}
 	for _, l := range m.leases {
 		wanted := func(w entry) bool {
-			return w.session != session && w.path == l.path && excludes(w.mode, l.mode)
+			return w.session != session && w.path == l.path && excludes(w.mode, l.mode) && !m.isSilentLocked(w.session, silence)
 		}
 		if l.session == session && slices.ContainsFunc(m.wants, wanted) {
 			ids = append(ids, l.id)
@@ -203,13 +248,14 @@ func (m *Memory) Reap(ctx context.Context, ttl time.Duration) (ended int, err er
 		return 0, err
 	}
 	now := m.now()
-	for session, renewed := range m.sessions {
-		switch silent := now.Sub(renewed); {
+	for session, life := range m.sessions {
+		switch silent := now.Sub(life.renewed); {
 		case silent > ttl:
 			m.endLocked(session)
 			ended++
 		case silent < 0:
-			m.sessions[session] = now
+			life.renewed = now
+			m.sessions[session] = life
 		}
 	}
 	return ended, nil

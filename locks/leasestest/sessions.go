@@ -29,7 +29,7 @@ func testSessionUnknown(t *testing.T, s Store) {
 func testSessionOpensOnce(t *testing.T, s Store) {
 	a := s.begin(t, "a")
 	ids := a.take(want{locks.W, "/w"})
-	if err := s.Leases.Open(t.Context(), "a"); err == nil {
+	if err := s.Leases.Open(t.Context(), locks.Session{Name: "a"}); err == nil {
 		t.Error("a second Open of one name: got no error")
 	}
 	if lost, alive := a.renew(ttl, ids...); !alive || len(lost) > 0 {

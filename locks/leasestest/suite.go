@@ -56,6 +56,12 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"SilentIsPassedOver", testSilentIsPassedOver},
 		{"SilentLosesNothingInVain", testSilentLosesNothingInVain},
 		{"SilentWantsAreIgnored", testSilentWantsAreIgnored},
+		{"SilentWantsAreNotWanted", testSilentWantsAreNotWanted},
+		{"SilenceIsTheSessions", testSilenceIsTheSessions},
+		{"SilenceOfWantsIsTheSessions", testSilenceOfWantsIsTheSessions},
+		{"AnnounceEndsPredecessor", testAnnounceEndsPredecessor},
+		{"AnnounceUnsureEndsNobody", testAnnounceUnsureEndsNobody},
+		{"AnnounceEnded", testAnnounceEnded},
 		{"RenewTellsLosses", testRenewTellsLosses},
 		{"RenewEndsOrphans", testRenewEndsOrphans},
 
@@ -86,13 +92,19 @@ type node struct {
 	id     int64 // the last that was drawn
 }
 
-// begin opens a session.
+// begin opens a session of which nothing is known.
 func (s Store) begin(t *testing.T, name string) *node {
 	t.Helper()
-	if err := s.Leases.Open(t.Context(), name); err != nil {
-		t.Fatalf("open %q: %v", name, err)
+	return s.open(t, locks.Session{Name: name})
+}
+
+// open opens a session.
+func (s Store) open(t *testing.T, session locks.Session) *node {
+	t.Helper()
+	if err := s.Leases.Open(t.Context(), session); err != nil {
+		t.Fatalf("open %q: %v", session.Name, err)
 	}
-	return &node{t: t, leases: s.Leases, name: name}
+	return &node{t: t, leases: s.Leases, name: session.Name}
 }
 
 // want is a lease that is asked for.
@@ -180,7 +192,7 @@ func (n *node) renew(orphaned time.Duration, known ...int64) (lost []int64, aliv
 
 func (n *node) mustBeWanted(ids ...int64) {
 	n.t.Helper()
-	got, err := n.leases.Wanted(n.t.Context(), n.name)
+	got, err := n.leases.Wanted(n.t.Context(), n.name, silence)
 	if err != nil || !slices.Equal(got, ids) {
 		n.t.Errorf("%s: wanted: got %v, error %v, want %v", n.name, got, err, ids)
 	}

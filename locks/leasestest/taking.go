@@ -134,10 +134,11 @@ func testContextEnded(t *testing.T, s Store) {
 
 	_, _, tried := s.Leases.Try(ctx, "a", 0, []locks.Lease{a.lease(want{locks.W, "/w/2"})}, silence)
 	_, _, renewed := s.Leases.Renew(ctx, "a", nil, 0)
-	_, wanted := s.Leases.Wanted(ctx, "a")
+	_, wanted := s.Leases.Wanted(ctx, "a", silence)
+	_, _, announced := s.Leases.Announce(ctx, "a", "address", "host")
 	_, reaped := s.Leases.Reap(ctx, 0)
 	for method, err := range map[string]error{
-		"Open": s.Leases.Open(ctx, "c"), "Renew": renewed, "Try": tried, "Release": s.Leases.Release(ctx, "a", held),
+		"Open": s.Leases.Open(ctx, locks.Session{Name: "c"}), "Announce": announced, "Renew": renewed, "Try": tried, "Release": s.Leases.Release(ctx, "a", held),
 		"Wanted": wanted, "Reap": reaped, "End": s.Leases.End(ctx, "a"),
 	} {
 		if !errors.Is(err, context.Canceled) {

@@ -181,7 +181,7 @@ func testWanted(t *testing.T, s Store) {
 	c.release(second, third)
 	a.mustBeWanted()
 	b.mustBeWanted()
-	if ids, err := s.Leases.Wanted(t.Context(), "nobody"); err != nil || len(ids) > 0 {
+	if ids, err := s.Leases.Wanted(t.Context(), "nobody", silence); err != nil || len(ids) > 0 {
 		t.Errorf("wanted of an unknown session: got %v, error %v, want nothing", ids, err)
 	}
 }

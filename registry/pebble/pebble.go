@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -30,9 +29,6 @@ const (
 	openFilesMax = 256
 	// bloomBitsPerKey makes one read in a hundred of a missing key look into a file for nothing.
 	bloomBitsPerKey = 10
-	// compactionsMax bounds the merges of files that run side by side. The engine begins a second one
-	// only when it falls behind; more would take the processors from the commits.
-	compactionsMax = 2
 	// engineFormat is the engine's own format. A higher one can be read by fewer versions of
 	// it, so it is raised on purpose and not with the library. This one lets the engine
 	// tell a log that was torn by a crash from one that was damaged later.
@@ -57,8 +53,6 @@ type Options struct {
 	// CacheBytes bounds the memory for blocks read from files; default CacheBytesDefault.
 	// Beside it the store holds at most about five times memTableBytes of new records.
 	CacheBytes int64
-	// Now is the store's clock; default time.Now.
-	Now func() time.Time
 }
 
 // Store keeps records in a directory. It is safe for concurrent use.
@@ -67,7 +61,6 @@ type Store struct {
 	logger *slog.Logger
 	db     *engine.DB
 	guard  *guard
-	now    func() time.Time // the store's clock
 
 	randomMu sync.Mutex // guards random; leaf
 	random   io.Reader
@@ -124,10 +117,7 @@ func open(dir string, options Options, tune func(*engine.Options)) (*Store, erro
 	if options.CacheBytes == 0 {
 		options.CacheBytes = CacheBytesDefault
 	}
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	s := &Store{dir: dir, logger: options.Logger, now: options.Now, random: options.Random}
+	s := &Store{dir: dir, logger: options.Logger, random: options.Random}
 	s.failure.init()
 	s.queue.init()
 	s.guard = newGuard(options.FS, s.fail)

@@ -201,7 +201,7 @@ func TestNothingIsLeftInSessions(t *testing.T) {
 		}
 		_, applyErr := store.Apply(t.Context(), put(n))
 		_, changesErr := store.Changes(t.Context(), 0, 10)
-		openErr := leases.Open(t.Context(), "a")
+		openErr := leases.Open(t.Context(), locks.Session{Name: "a"})
 		_, _, tryErr := leases.Try(t.Context(), "a", 1, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, time.Minute)
 		endErr := leases.End(t.Context(), "a")
 		if err := errors.Join(applyErr, changesErr, openErr, tryErr, endErr, store.Healthy(t.Context()), leases.Close()); err != nil {

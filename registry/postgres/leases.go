@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,9 @@ const (
 	// leaseConnectionsMax bounds the connections for leases. They are few, because calls are short, and not those of the store, because
 	// a heartbeat must not wait for them.
 	leaseConnectionsMax = 4
+	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another is
+	// made while one that does not answer is being closed, which takes seconds.
+	heartbeatConnectionsMax = 3
 	// leaseSendsMax bounds how often one call is sent: again after a serialization failure or a deadlock, which certainly changed nothing.
 	leaseSendsMax = 10
 	// leaseAcquireTimeout bounds how long a call waits for a free connection.
@@ -36,6 +40,7 @@ const (
 // committed without waiting for the disk, or for standbys.
 type Leases struct {
 	connections *Store // of which only the connections are used
+	heartbeats  *Store // the same, for Renew alone: calls that wait for each other must not make a node silent
 }
 
 // lease is a lease as locks.Lease has it.
@@ -45,42 +50,76 @@ type lease = struct {
 	Mode uint8
 }
 
+// session is a session as locks.Session has it.
+type session = struct {
+	Name    string
+	Version string
+	Address string
+	Host    string
+	Silence time.Duration
+}
+
 // OpenLeases connects to the database that dsn names, as Open does, with its own few connections.
 func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
+	connections, err := connectLeases(ctx, dsn, leaseConnectionsMax)
+	if err != nil {
+		return nil, err
+	}
+	heartbeats, err := connectLeases(ctx, dsn, heartbeatConnectionsMax)
+	if err != nil {
+		return nil, errors.Join(err, connections.Close())
+	}
+	l := &Leases{connections, heartbeats}
+	if err := connections.check(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// connectLeases returns a pool of at most so many connections. It makes none yet.
+func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = leaseConnectionsMax
-	config.MinConns = min(config.MinConns, leaseConnectionsMax)
-	config.MinIdleConns = min(config.MinIdleConns, leaseConnectionsMax)
+	config.MaxConns = most
+	config.MinConns = min(config.MinConns, most)
+	config.MinIdleConns = min(config.MinIdleConns, most)
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of leases: %w", err)
 	}
-	l := &Leases{storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout, Now: time.Now})}
-	if err := l.connections.check(ctx); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
+	return storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout, Now: time.Now}), nil
 }
 
 // Close waits for calls that are under way and closes the connections. Later calls fail with registry.ErrClosed.
-func (l *Leases) Close() error { return l.connections.Close() }
+func (l *Leases) Close() error {
+	var beating error
+	var closing sync.WaitGroup
+	closing.Go(func() { beating = l.heartbeats.Close() }) // at once: each may wait for a server that stands still
+	err := l.connections.Close()
+	closing.Wait()
+	return errors.Join(err, beating)
+}
 
 // dontSync makes the transaction's end wait neither for the disk nor for standbys. It is part of the statements that begin one, so
 // that it needs none of its own: where it is not evaluated nothing is written.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
-// call sends statements as one transaction in one pipeline, at most leaseSendsMax times. queue adds them to a batch, and must forget what
-// it got from the one before.
+// call makes a call over the connections of all but heartbeats.
 func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
+	return callLeases(ctx, l.connections, queue)
+}
+
+// callLeases sends statements as one transaction in one pipeline, at most leaseSendsMax times. queue adds them to a batch, and must forget
+// what it got from the one before.
+func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch)) error {
 	var err error
 	for range leaseSendsMax {
 		var failed error
-		err = l.connections.with(ctx, func(conn *pgxpool.Conn) error {
+		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
 			// Each statement has to see what was committed before it began, whatever the server's default is.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -106,10 +145,36 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 }
 
 // Open begins a session.
-func (l *Leases) Open(ctx context.Context, session string) error {
+func (l *Leases) Open(ctx context.Context, s session) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("INSERT INTO moorage_lease_session (session, renewed) SELECT $1::text, clock_timestamp() WHERE "+dontSync+" IS NOT NULL", session)
+		batch.Queue(`INSERT INTO moorage_lease_session (session, renewed, version, address, host, silence)
+			SELECT $1::text, clock_timestamp(), nullif($2::text, ''), nullif($3::text, ''), nullif($4::text, ''),
+			nullif($5::bigint, 0) * interval '1 microsecond' WHERE `+dontSync+" IS NOT NULL",
+			s.Name, s.Version, s.Address, s.Host, s.Silence.Microseconds())
 	})
+}
+
+// Announce says where the node of a session listens, and ends the other sessions of that address on that host.
+func (l *Leases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+	err = l.call(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`UPDATE moorage_lease_session SET address = nullif($2::text, ''), host = nullif($3::text, '')
+			WHERE session = $1::text AND `+dontSync+" IS NOT NULL", session, address, host).
+			Exec(affected(func(rows int64) { alive = rows > 0 }))
+		batch.Queue(`DELETE FROM moorage_lease_session WHERE address = $2::text AND host = $3::text AND $2::text <> '' AND $3::text <> ''
+			AND session <> $1::text AND EXISTS (SELECT 1 FROM moorage_lease_session AS mine WHERE mine.session = $1::text)`,
+			session, address, host).Exec(affected(func(rows int64) { ended = int(rows) }))
+		queueSweep(batch)
+	})
+	if err != nil || !alive {
+		return 0, false, err
+	}
+	return ended, true, nil
+}
+
+// queueSweep adds the statements that delete what sessions left that are gone.
+func queueSweep(batch *pgx.Batch) {
+	batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
+	batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
 }
 
 // Renew says that a session is not silent and what it knows, takes from it what it does not, and returns what it lost.
@@ -119,7 +184,7 @@ func (l *Leases) Renew(ctx context.Context, session string, known []int64, orpha
 	if known == nil {
 		known = []int64{}
 	}
-	err = l.call(ctx, func(batch *pgx.Batch) {
+	err = callLeases(ctx, l.heartbeats, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text AND "+dontSync+" IS NOT NULL", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
 		batch.Queue(`DELETE FROM moorage_lease WHERE session = $1::text AND id <> ALL($2::bigint[])
 			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
@@ -151,10 +216,13 @@ func (l *Leases) Release(ctx context.Context, session string, ids []int64) error
 }
 
 // Wanted returns the ids of a session's leases that are in the way of other sessions' tickets.
-func (l *Leases) Wanted(ctx context.Context, session string) (wanted []int64, err error) {
+func (l *Leases) Wanted(ctx context.Context, session string, silence time.Duration) (wanted []int64, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`SELECT DISTINCT l.id FROM moorage_lease AS l JOIN moorage_lease_want AS w ON w.place = l.place
-			WHERE l.session = $1::text AND w.session <> $1::text AND (l.mode | w.mode) = 7 ORDER BY l.id`, session).Query(ids(&wanted))
+			JOIN moorage_lease_session AS s ON s.session = w.session
+			WHERE l.session = $1::text AND w.session <> $1::text AND (l.mode | w.mode) = 7
+			AND s.renewed >= clock_timestamp() - coalesce(s.silence, $2::bigint * interval '1 microsecond') ORDER BY l.id`,
+			session, silence.Microseconds()).Query(ids(&wanted))
 	})
 	return wanted, err
 }
@@ -165,8 +233,7 @@ func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err er
 		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE renewed > clock_timestamp() AND " + dontSync + " IS NOT NULL")
 		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond' AND "+dontSync+" IS NOT NULL", ttl.Microseconds()).
 			Exec(affected(func(rows int64) { ended = int(rows) }))
-		batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
-		batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
+		queueSweep(batch)
 	})
 	return ended, err
 }

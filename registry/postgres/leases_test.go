@@ -34,7 +34,7 @@ func openLeases(t testing.TB, dsn string) *Leases {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases.connections.acquireTimeout = time.Minute
+	leases.connections.acquireTimeout, leases.heartbeats.acquireTimeout = time.Minute, time.Minute
 	t.Cleanup(func() {
 		if err := leases.Close(); err != nil {
 			t.Error(err)
@@ -78,7 +78,7 @@ func TestLeasesOfNobody(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
 	for _, session := range []string{"a", "b"} {
-		if err := leases.Open(t.Context(), session); err != nil {
+		if err := leases.Open(t.Context(), locks.Session{Name: session}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestLeasesRefused(t *testing.T) {
 		return err
 	}
 	for _, session := range []string{"a", "b"} {
-		refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), session) })
+		refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), locks.Session{Name: session}) })
 	}
 	refused("INSERT ON moorage_lease", func() error { return try("a", 0) })
 	refused("INSERT ON moorage_lease_want", func() error { return try("b", 1) })
@@ -139,7 +139,7 @@ func TestLeasesRefused(t *testing.T) {
 		t.Errorf("the end of wants: got %v, want ErrUnavailable", err)
 	}
 	exec("CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '40001'; END $$")
-	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), "c") }) // each time that it is sent
+	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), locks.Session{Name: "c"}) }) // each time that it is sent
 }
 
 // A store that is closed, or whose tables are missing, says so; and so does a connection string that is none.
@@ -155,7 +155,7 @@ func TestLeasesOpenAndClose(t *testing.T) {
 	if err := leases.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := leases.Open(t.Context(), "a"); !errors.Is(err, registry.ErrClosed) {
+	if err := leases.Open(t.Context(), locks.Session{Name: "a"}); !errors.Is(err, registry.ErrClosed) {
 		t.Errorf("after Close: got %v, want ErrClosed", err)
 	}
 }
@@ -238,7 +238,7 @@ func randomPaths(random *rand.Rand) []locks.Path {
 func TestLeasesContextEndsDuringCall(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
-	if err := leases.Open(t.Context(), "a"); err != nil {
+	if err := leases.Open(t.Context(), locks.Session{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	holder, err := leases.connections.pool.Begin(t.Context())
@@ -279,7 +279,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 			}
 			defer func() { _ = gate.Rollback(context.Background()) }()
 			for _, session := range []string{"holder", "taker"} {
-				if err := leases.Open(t.Context(), session); err != nil {
+				if err := leases.Open(t.Context(), locks.Session{Name: session}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -320,7 +320,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 // BenchmarkLeases takes and gives back one lease.
 func BenchmarkLeases(b *testing.B) {
 	leases := newLeases(b, "")
-	if err := leases.Open(b.Context(), "a"); err != nil {
+	if err := leases.Open(b.Context(), locks.Session{Name: "a"}); err != nil {
 		b.Fatal(err)
 	}
 	id := int64(0)

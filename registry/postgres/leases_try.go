@@ -13,16 +13,16 @@ import (
 const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[]) AS asked (id, place, path, mode, n)`
 
 // unavailableLeases selects those of asked that are not to be had. What is in the way is in the same place, excludes the mode, and belongs to another
-// session, which is not silent for longer than $8 microseconds. Wants count if their ticket is older.
+// session, which is not silent for longer than it may be: $8 microseconds if it does not say. Wants count if their ticket is older.
 const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 	WHERE EXISTS (
 		SELECT 1 FROM moorage_lease AS l JOIN moorage_lease_session AS s ON s.session = l.session
 		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
-		AND s.renewed >= clock_timestamp() - $8::bigint * interval '1 microsecond'
+		AND s.renewed >= clock_timestamp() - coalesce(s.silence, $8::bigint * interval '1 microsecond')
 	) OR EXISTS (
 		SELECT 1 FROM moorage_lease_want AS w JOIN moorage_lease_session AS s ON s.session = w.session
 		WHERE w.place = asked.place AND (w.mode | asked.mode) = 7 AND w.session <> $1::text
-		AND s.renewed >= clock_timestamp() - $8::bigint * interval '1 microsecond'
+		AND s.renewed >= clock_timestamp() - coalesce(s.silence, $8::bigint * interval '1 microsecond')
 		AND (w.since, w.session, w.ticket) < (` + ticketSince + `, $1::text, $7::bigint)
 	)`
 

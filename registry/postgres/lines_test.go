@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/internal/tcptest"
+	"moorage/locks"
 	"moorage/registry"
 )
 
@@ -68,7 +69,7 @@ func closeStandingStill(t *testing.T) (took time.Duration) {
 	}
 	applied := begin(func() error { _, err := store.Apply(t.Context(), faultBatch(1, false)); return err })
 	got := begin(func() error { _, err := store.Get(t.Context(), registry.WarehouseKey("w")); return err })
-	opened := begin(func() error { return leases.Open(t.Context(), "a") })
+	opened := begin(func() error { return leases.Open(t.Context(), locks.Session{Name: "a"}) })
 	awaitLocks(t, application, 3, ended)
 	proxy.Stall()
 	defer proxy.Restore()

@@ -68,8 +68,6 @@ func Run(t *testing.T, open Open) {
 		{"Changes/PutsWhatSawAnotherAfterIt", changesCausalOrder},
 		{"Changes/HidesNothingFromAReaderThatFollows", changesFollow},
 
-		{"Time/IsOfOneClock", timeOneClock},
-
 		{"Context/EndedRefusesEveryCall", contextEnded},
 		{"Close/EndsTheStore", closeEnds},
 		{"Close/LetsCallsUnderWayEnd", closeUnderWay},

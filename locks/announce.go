@@ -1,0 +1,63 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+)
+
+// announcement is where a node listens.
+type announcement struct {
+	address, host string
+	made          bool // the store knows, and has ended what the node comes after
+}
+
+// Announce says where this node listens: from now on it has a session even if it holds nothing, and its
+// sessions have this address. The session of another node of the same address and host is ended once,
+// so that nobody waits for the locks of the process that this one comes after. Call it when the node
+// listens: then no other process does, and host must say so much that this is certain. An empty host
+// ends nobody. It does not wait: the sweep carries it out at once, and again later if it fails.
+func (d *Distributed) Announce(address, host string) {
+	d.mu.Lock()
+	d.announced = announcement{address: address, host: host}
+	d.mu.Unlock()
+	d.sweep.Kick()
+}
+
+// announcement returns what was announced, zero if nothing was.
+func (d *Distributed) announcement() announcement {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.announced
+}
+
+// keepAnnounced opens a session for a node that has none and was announced, and carries out the announcement.
+func (d *Distributed) keepAnnounced(ctx context.Context) error {
+	a := d.announcement()
+	if a == (announcement{}) {
+		return nil
+	}
+	s, err := d.openSession(ctx)
+	if err != nil || a.made {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callMax)
+	defer cancel()
+	ended, alive, err := d.leases.Announce(ctx, s.name, a.address, a.host)
+	if err != nil {
+		return fmt.Errorf("announce %s: %w", a.address, err)
+	}
+	if !alive {
+		// The next session has the address from the start. Who ended this one may have announced the same
+		// address: then it is not certain who comes after whom, and this node ends nobody.
+		d.lose(s, "another node ended it")
+	}
+	if ended > 0 {
+		d.log.InfoContext(ctx, "ended the session of the node that had this address before", "address", a.address, "sessions", ended)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.announced == a {
+		d.announced.made = true
+	}
+	return nil
+}
