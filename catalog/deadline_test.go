@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// hangingStore does not answer List while hangs is set, until the context ends.
+// hangingStore does not answer List and ListKeys while hangs is set, until the context ends.
 type hangingStore struct {
 	registry.Store
 	hangs bool
@@ -23,6 +23,14 @@ func (s *hangingStore) List(ctx context.Context, table registry.Table, prefix, a
 		return nil, ctx.Err()
 	}
 	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+func (s *hangingStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if s.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Store.ListKeys(ctx, table, prefix, after, limit)
 }
 
 // A drop that ran out of time puts the namespace back at once: creators need not wait until it is stale.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -14,13 +15,13 @@ import (
 // CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply.
 // It returns the properties as LoadNamespace does.
 //
-// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists, KindTooLarge for more properties than
-// a record can hold, KindUnavailable (also while a parent is being dropped), KindCommitUnknown. Durable when it returns.
+// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists, KindTooLarge for properties longer
+// than PropertiesBytesMax, KindUnavailable (also while a parent is being dropped), KindCommitUnknown. Durable when it returns.
 // Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
 	const op = "catalog.CreateNamespace"
 	var answered map[string]string
-	err := ns.Validate()
+	err := cmp.Or(ns.Validate(), checkProperties(properties))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
@@ -102,7 +103,11 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
-	return answeredProperties(ch.warehouse, ns, ch.levels[len(ch.levels)-1].value.Properties), nil
+	value, err := decode[registry.Namespace](ch.record())
+	if err != nil {
+		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
+	}
+	return answeredProperties(ch.warehouse, ns, value.Properties), nil
 }
 
 // answeredProperties adds to what is stored of a namespace what is answered besides: Trino makes tables beneath `location`, or none
@@ -191,7 +196,7 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	if page.Limit > 0 {
 		records = min(records, page.Limit+1) // one more says whether there is a next page
 	}
-	err = c.scanPages(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
+	err = c.scanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
 			return true, nil
 		}
@@ -224,8 +229,8 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 
 // UpdateNamespaceProperties removes and sets properties in one step.
 //
-// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set; KindTooLarge if there would be
-// more properties than a record can hold; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown. Durable when it
+// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set; KindTooLarge if the
+// change, or what it leaves, is longer than PropertiesBytesMax, unless it makes longer ones shorter; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown. Durable when it
 // returns. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
 	const op = "catalog.UpdateNamespaceProperties"
@@ -235,7 +240,7 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 				"Invalid namespace properties update: cannot simultaneously set and remove keys: [%s]", key))
 		}
 	}
-	if err := ns.Validate(); err != nil {
+	if err := cmp.Or(ns.Validate(), asked.check()); err != nil {
 		return PropertiesResult{}, moorage.Annotate(op, ns.String(), err)
 	}
 	ctx, cancel := detached(ctx, requestTimeout)
@@ -253,28 +258,69 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	last := ch.levels[len(ch.levels)-1]
-	value := last.value
-	value.Properties = maps.Clone(value.Properties)
+	record := ch.record()
+	value, err := decode[registry.Namespace](record)
+	if err != nil {
+		return PropertiesResult{}, err
+	}
 	if value.Properties == nil {
 		value.Properties = map[string]string{}
 	}
+	before := propertiesBytes(value.Properties)
 	result := asked.applyTo(value.Properties)
 	if len(result.Updated) == 0 && len(result.Removed) == 0 {
 		return result, nil
+	}
+	if propertiesBytes(value.Properties) >= before { // what an older version let become too long may become shorter
+		if err := checkProperties(value.Properties); err != nil {
+			return PropertiesResult{}, err
+		}
 	}
 	change, err := c.newChange(ctx, string(OpUpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	writes, err := encodePuts(put{last.record.Key, registry.StateLive, value})
+	writes, err := encodePuts(put{record.Key, registry.StateLive, value})
 	if err != nil {
 		return PropertiesResult{}, err
 	}
 	return result, again(c.applyAnswering(ctx, change, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(last.record.Key, last.record.ETag)},
+		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
 		Writes:     writes,
 	}, Outcome{Changed: &result}))
+}
+
+// PropertiesBytesMax is how long the names and values of the properties of a namespace or a warehouse may be together, and those of one
+// change of them: far more than engines keep there, and little for whatever reads such a record, or the outcome of such a change.
+const PropertiesBytesMax = 1 << 20
+
+func propertiesBytes(properties map[string]string) (bytes int) {
+	for name, value := range properties {
+		bytes += len(name) + len(value)
+	}
+	return bytes
+}
+
+// checkProperties returns KindTooLarge if properties are longer than PropertiesBytesMax.
+func checkProperties(properties map[string]string) error {
+	return checkPropertiesBytes(propertiesBytes(properties))
+}
+
+func checkPropertiesBytes(bytes int) error {
+	if bytes <= PropertiesBytesMax {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindTooLarge, "The names and values of the properties have %d bytes together, at most %d are allowed",
+		bytes, PropertiesBytesMax)
+}
+
+// check returns KindTooLarge if p names more than PropertiesBytesMax.
+func (p PropertiesChange) check() error {
+	bytes := propertiesBytes(p.Updates)
+	for _, name := range p.Removals {
+		bytes += len(name)
+	}
+	return checkPropertiesBytes(bytes)
 }
 
 // applyTo changes properties and says what it did.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -227,12 +228,12 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	wantClean(t, f.Catalog)
 }
 
-// What no record can hold is refused for what it asks for, with a key and without, and is no fault of the server.
+// Properties that are too long are refused for what they ask for, with a key and without, and are no fault of the server.
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	half := strings.Repeat("x", registry.ValueBytesMax/2)
-	properties := map[string]string{"a": half, "b": half}
+	half := strings.Repeat("x", PropertiesBytesMax/2-1)
+	properties := map[string]string{"a": half, "b": half + "x"}
 	create := func(ctx context.Context) (Outcome, error) {
 		stored, err := f.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
 		return Outcome{Properties: stored}, err
@@ -244,18 +245,19 @@ func TestNamespaceTooLarge(t *testing.T) {
 		wantKind(t, err, moorage.KindTooLarge)
 	}
 
-	delete(properties, "b")
+	properties["b"] = half
 	_, err = create(f.ctx)
 	must(t, err)
 	update := func(updates map[string]string) error {
 		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, PropertiesChange{Updates: updates})
 		return err
 	}
-	wantKind(t, update(map[string]string{"b": half}), moorage.KindTooLarge)
-	must(t, update(map[string]string{"a": "", "b": half}))
+	wantKind(t, update(map[string]string{"c": ""}), moorage.KindTooLarge)
+	wantKind(t, update(map[string]string{"b": half + "x"}), moorage.KindTooLarge)
+	must(t, update(map[string]string{"a": "", "b": half + "x"}))
 
-	// So is a success that changes nothing, if its outcome is too long to be stored.
-	missing := PropertiesChange{Removals: []string{half + "1", half + "2"}}
+	// So is a change that would change nothing.
+	missing := PropertiesChange{Removals: []string{half + "1", half + "23"}}
 	remove := func(ctx context.Context) (Outcome, error) {
 		result, err := f.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
 		return Outcome{Changed: &result}, err
@@ -270,4 +272,92 @@ func TestNamespaceTooLarge(t *testing.T) {
 		t.Errorf("%d outcomes are stored, want 2", stored)
 	}
 	f.wantClean()
+}
+
+// putLong gives the namespace ns properties as an older version took them: so many bytes of them in each of a, b and c.
+func (f *fixture) putLong(bytes int) {
+	f.t.Helper()
+	ch, err := f.resolveChain(f.ctx, testWarehouse, moorage.Namespace{"ns"})
+	must(f.t, err)
+	value, err := decode[registry.Namespace](ch.record())
+	must(f.t, err)
+	long := strings.Repeat("x", bytes)
+	value.Properties = map[string]string{"a": long, "b": long, "c": long}
+	writes, err := encodePuts(put{ch.record().Key, registry.StateLive, value})
+	must(f.t, err)
+	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: writes})
+	must(f.t, err)
+}
+
+// Properties that an older version took, and that are longer than any may be now, can be read, made shorter, and dropped.
+func TestLongPropertiesOfOld(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ns := moorage.Namespace{"ns"}
+	f.putLong(PropertiesBytesMax)
+	loaded, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
+	if must(t, err); len(loaded["c"]) != PropertiesBytesMax {
+		t.Errorf("property c has %d bytes, want %d", len(loaded["c"]), PropertiesBytesMax)
+	}
+	change := func(asked PropertiesChange) error {
+		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, asked)
+		return err
+	}
+	wantKind(t, change(PropertiesChange{Updates: map[string]string{"d": ""}}), moorage.KindTooLarge)
+	wantKind(t, change(PropertiesChange{Removals: []string{"a"}, Updates: map[string]string{"b": strings.Repeat("y", PropertiesBytesMax)}}), moorage.KindTooLarge)
+	must(t, change(PropertiesChange{Removals: []string{"a"}}))
+	must(t, change(PropertiesChange{Updates: map[string]string{"b": "short"}}))
+	wantKind(t, change(PropertiesChange{Updates: map[string]string{"d": "one more"}}), moorage.KindTooLarge)
+	must(t, change(PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"d": "one more"}}))
+	must(t, change(PropertiesChange{Updates: map[string]string{"e": "and one"}}))
+	f.wantClean()
+	must(t, f.DropNamespace(f.ctx, testWarehouse, ns))
+}
+
+// keysOnly is a store that lists no values of namespaces.
+type keysOnly struct{ registry.Store }
+
+func (s keysOnly) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if table == registry.TableNamespace || table == registry.TableEntry {
+		return nil, fmt.Errorf("a list of names reads values of %s", table)
+	}
+	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+// Lists of names do not read what hangs on the names.
+func TestListsReadNamesOnly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	c := f.other(keysOnly{f.store})
+	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, Page{})
+	if must(t, err); len(found) != 1 {
+		t.Errorf("found %v", found)
+	}
+	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, Page{Limit: 1})
+	if must(t, err); len(tables) != 1 {
+		t.Errorf("found %v", tables)
+	}
+	wantKind(t, c.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+}
+
+// Who looks for a table does not decode the properties of its namespace. Not parallel: it counts what the process allocates.
+func TestResolveDecodesNoProperties(t *testing.T) {
+	f := newFixture(t)
+	f.putLong(10 << 20)
+	look := func() {
+		_, err := f.LoadTable(f.ctx, ident("missing"))
+		wantKind(t, err, moorage.KindNoSuchTable)
+	}
+	look()
+	f.putLong(10 << 20) // in another version
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		look()
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
+		t.Errorf("10 loads of a missing table allocated %d bytes", allocated)
+	}
 }

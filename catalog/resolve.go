@@ -30,7 +30,14 @@ type chain struct {
 // level is one namespace on a chain.
 type level struct {
 	record registry.Record
-	value  registry.Namespace
+	head   namespaceHead
+}
+
+// namespaceHead is what a chain needs of a registry.Namespace. Few requests need the properties, which may be long, so only they
+// decode them.
+type namespaceHead struct {
+	ID    registry.ID `json:"id"`
+	Since time.Time   `json:"since"`
 }
 
 // id returns the id of the last namespace, that of the warehouse if there is none.
@@ -38,7 +45,7 @@ func (ch *chain) id() registry.ID {
 	if len(ch.levels) == 0 {
 		return ch.warehouse.ID
 	}
-	return ch.levels[len(ch.levels)-1].value.ID
+	return ch.levels[len(ch.levels)-1].head.ID
 }
 
 // record returns the record of the last namespace, that of the warehouse if there is none.
@@ -54,7 +61,7 @@ func (ch *chain) since() time.Time {
 	if len(ch.levels) == 0 {
 		return ch.warehouse.Since
 	}
-	return ch.levels[len(ch.levels)-1].value.Since
+	return ch.levels[len(ch.levels)-1].head.Since
 }
 
 // chains remembers the way to a namespace, so that the next request reads all of it at once.
@@ -65,8 +72,18 @@ type chains struct {
 // way is how a namespace was reached. A key holds the id of the parent, so keys that still lead
 // somewhere are right.
 type way struct {
-	keys []registry.Key
-	id   registry.ID // of the namespace
+	keys   []registry.Key
+	levels []level     // as they were found, without their values
+	id     registry.ID // of the namespace
+}
+
+// newWay returns the way to the end of ch, which was reached by keys.
+func newWay(keys []registry.Key, ch *chain) way {
+	levels := slices.Clone(ch.levels)
+	for i := range levels {
+		levels[i].record.Value = nil
+	}
+	return way{keys, levels, ch.id()}
 }
 
 func newChains() *chains {
@@ -111,6 +128,9 @@ func (c *Catalog) resolveChainAnd(ctx context.Context, name string, ns moorage.N
 	cacheKey := cacheKey(name, ns, "")
 	if known, ok := c.chains.cache.GetIfPresent(cacheKey); ok {
 		ch, record, err := c.followWay(ctx, name, known, extra)
+		if err == nil && !ch.isAsIn(known) {
+			c.chains.cache.Set(cacheKey, newWay(known.keys, ch))
+		}
 		if err == nil || moorage.KindOf(err) == moorage.KindUnavailable || ctx.Err() != nil {
 			return ch, record, err
 		}
@@ -120,7 +140,7 @@ func (c *Catalog) resolveChainAnd(ctx context.Context, name string, ns moorage.N
 	if err != nil {
 		return ch, registry.Record{}, err
 	}
-	c.chains.cache.Set(cacheKey, way{keys, ch.id()})
+	c.chains.cache.Set(cacheKey, newWay(keys, ch))
 	if extra == nil {
 		return ch, registry.Record{}, nil
 	}
@@ -146,7 +166,7 @@ func (c *Catalog) followWay(ctx context.Context, name string, known way, extra f
 		return nil, registry.Record{}, err
 	}
 	levels := len(known.keys) - 1
-	if err := ch.follow(known.keys[1:], records[1:1+levels]); err != nil {
+	if err := ch.follow(known.keys[1:], records[1:1+levels], known.levels); err != nil {
 		return nil, registry.Record{}, err
 	}
 	if ch.id() != known.id {
@@ -178,7 +198,7 @@ func (c *Catalog) walkChain(ctx context.Context, name string, ns moorage.Namespa
 		if !records[0].Exists() {
 			return ch, nil, moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s", ns)
 		}
-		if err := ch.follow([]registry.Key{key}, records); err != nil {
+		if err := ch.follow([]registry.Key{key}, records, nil); err != nil {
 			return nil, nil, err
 		}
 		keys = append(keys, key)
@@ -202,18 +222,27 @@ func (c *Catalog) newChain(record registry.Record, name string) (*chain, error) 
 	return &chain{warehouse: warehouse, warehouseRecord: record, storage: store}, nil
 }
 
+// isAsIn reports whether the namespaces of ch are those that a way knows, in the same versions.
+func (ch *chain) isAsIn(known way) bool {
+	return slices.EqualFunc(ch.levels, known.levels, func(a, b level) bool { return a.record.ETag == b.record.ETag })
+}
+
 // follow appends the namespaces of records, which were found at keys, as long as each is the
-// child of the one before; errAgain if one is not.
-func (ch *chain) follow(keys []registry.Key, records []registry.Record) error {
+// child of the one before; errAgain if one is not. Those that known has in the same version are not decoded.
+func (ch *chain) follow(keys []registry.Key, records []registry.Record, known []level) error {
 	for i, record := range records {
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(ch.warehouse.ID, ch.id())) {
 			return errAgain
 		}
-		value, err := decode[registry.Namespace](record)
+		if i < len(known) && known[i].record.ETag == record.ETag {
+			ch.levels = append(ch.levels, level{record, known[i].head})
+			continue
+		}
+		head, err := decode[namespaceHead](record)
 		if err != nil {
 			return err
 		}
-		ch.levels = append(ch.levels, level{record, value})
+		ch.levels = append(ch.levels, level{record, head})
 	}
 	return nil
 }
@@ -284,8 +313,13 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 		next.warehouse.Since = c.now()
 	} else {
 		last := &next.levels[len(next.levels)-1]
-		last.value.Since = c.now()
-		record, value = &last.record, &last.value
+		namespace, err := decode[registry.Namespace](last.record)
+		if err != nil {
+			return nil, err
+		}
+		namespace.Since = c.now()
+		last.head.Since = namespace.Since
+		record, value = &last.record, &namespace
 	}
 	writes, err := encodePuts(put{record.Key, state, value})
 	if err != nil {

@@ -91,7 +91,7 @@ func replaceAll(ctx context.Context, store registry.Store, table registry.Table,
 			return replaced, err
 		}
 		replaced += len(batch.Writes)
-		if len(records) < scanPage {
+		if registry.IsLastPage(records, scanPage) {
 			return replaced, nil
 		}
 		after = records[len(records)-1].Key.ID

@@ -26,6 +26,11 @@ func (s *countingStore) List(ctx context.Context, table registry.Table, prefix, 
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
+func (s *countingStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	s.calls.Add(1)
+	return s.Store.ListKeys(ctx, table, prefix, after, limit)
+}
+
 func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	s.calls.Add(1)
 	return s.Store.Apply(ctx, batch)

@@ -34,6 +34,11 @@ func (s *steppedStore) List(ctx context.Context, table registry.Table, prefix, a
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
+func (s *steppedStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	s.step(ctx)
+	return s.Store.ListKeys(ctx, table, prefix, after, limit)
+}
+
 func (s *steppedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	s.step(ctx)
 	switch s.fate(ctx, batch) {

@@ -139,7 +139,7 @@ func (s *successors) near(ctx context.Context, claim storage.Location) (passed, 
 	if err != nil {
 		return passed{}, storeError("catalog.successors", err)
 	}
-	found := passed{around: slices.ContainsFunc(above, isOwned) || len(beneath) == scanPage} // with so many in it none is looked at
+	found := passed{around: slices.ContainsFunc(above, isOwned) || !registry.IsLastPage(beneath, scanPage)} // with so many in it none is looked at
 	for _, record := range beneath {
 		if isOwned(record) {
 			other, err := storage.Parse(record.Key.ID)

@@ -59,7 +59,7 @@ func (s *slowScan) page(ctx context.Context, c *Catalog) ([]registry.Record, err
 
 // advance goes on behind page, and tells whether that was the last; then the next begins again.
 func (s *slowScan) advance(page []registry.Record) (last bool) {
-	if len(page) < scanPage {
+	if registry.IsLastPage(page, scanPage) {
 		s.after = ""
 		return true
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
@@ -12,11 +13,11 @@ import (
 // CreateWarehouse makes a warehouse. Its location and the further allowed ones must be
 // locations that the server's storage understands.
 //
-// Errors: KindBadRequest for a name or location that is not valid, and for one that cannot be reached now;
-// KindAlreadyExists; KindUnavailable; KindCommitUnknown. Durable when it returns.
+// Errors: KindBadRequest for a name, location or property that is not valid, and for a location that cannot be reached now;
+// KindTooLarge for properties longer than PropertiesBytesMax; KindAlreadyExists; KindUnavailable; KindCommitUnknown. Durable when it returns.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	const op = "catalog.CreateWarehouse"
-	if err := moorage.ValidateName("warehouse name", spec.Name); err != nil {
+	if err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), checkProperties(spec.Properties), checkOwn(spec.Properties)); err != nil {
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
 	value := registry.Warehouse{
@@ -48,6 +49,16 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
 	return newWarehouse(spec.Name, value), nil
+}
+
+// checkOwn returns KindBadRequest if properties have what the server alone tells clients.
+func checkOwn(properties map[string]string) error {
+	for _, name := range []string{"prefix", "namespace-separator"} {
+		if _, ok := properties[name]; ok {
+			return moorage.Errorf(moorage.KindBadRequest, "The property %s of a warehouse is the server's own: leave it out", name)
+		}
+	}
+	return nil
 }
 
 func (c *Catalog) insertWarehouse(ctx context.Context, name string, value registry.Warehouse) error {
@@ -240,11 +251,11 @@ func again(err error) error {
 
 // isEmpty tells whether there is neither a namespace nor an entry directly below ch.
 func (c *Catalog) isEmpty(ctx context.Context, ch *chain) (bool, error) {
-	children, err := c.store.List(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
+	children, err := c.store.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
 	if err != nil || len(children) > 0 {
 		return false, storeError("catalog.isEmpty", err)
 	}
-	entries, err := c.store.List(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
+	entries, err := c.store.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
 	return len(entries) == 0, storeError("catalog.isEmpty", err)
 }
 
@@ -254,13 +265,21 @@ const scanPage = 1000
 // scan calls visit for the records of table whose ID starts with prefix, after the ID after, in byte
 // order, until visit answers false or an error.
 func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after string, visit func(registry.Record) (bool, error)) error {
-	return c.scanPages(ctx, table, prefix, after, scanPage, visit)
+	return scanPages(ctx, c.store.List, table, prefix, after, scanPage, visit)
 }
 
-// scanPages is scan that reads so many records first: one that goes on after those has met many that it does not want.
-func (c *Catalog) scanPages(ctx context.Context, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
+// scanKeys is scan of records without their values that reads so many of them first: one that goes on after those has met many that it
+// does not want.
+func (c *Catalog) scanKeys(ctx context.Context, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
+	return scanPages(ctx, c.store.ListKeys, table, prefix, after, first, visit)
+}
+
+// lister is one of the two lists of a registry.Store.
+type lister func(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error)
+
+func scanPages(ctx context.Context, list lister, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
 	for page := first; ; page = scanPage {
-		records, err := c.store.List(ctx, table, prefix, after, page)
+		records, err := list(ctx, table, prefix, after, page)
 		if err != nil {
 			return storeError("catalog.scan", err)
 		}
@@ -269,7 +288,7 @@ func (c *Catalog) scanPages(ctx context.Context, table registry.Table, prefix, a
 				return err
 			}
 		}
-		if len(records) < page {
+		if registry.IsLastPage(records, page) {
 			return nil
 		}
 		after = records[len(records)-1].Key.ID

@@ -101,6 +101,15 @@ func CheckList(table Table, limit int) error {
 	return CheckPage(limit)
 }
 
+// IsLastPage reports whether no record follows page, which List returned for limit.
+func IsLastPage(page []Record, limit int) bool {
+	bytes := 0
+	for _, record := range page {
+		bytes += len(record.Value)
+	}
+	return len(page) < limit && bytes < ListBytesMax
+}
+
 // CheckPage reports ErrBadBatch unless limit is between 1 and ListLimitMax. Every
 // store's Changes calls it.
 func CheckPage(limit int) error {

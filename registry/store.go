@@ -23,6 +23,9 @@ const (
 	BatchBytesMax = 8 * ValueBytesMax
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
+	// ListBytesMax bounds the values of a page of List: some thousand usual records are shorter together, and a node can hold many
+	// such pages at a time.
+	ListBytesMax = 8 << 20
 )
 
 // ETag is the version of a record: 128 random bits, drawn anew by each write.
@@ -199,9 +202,13 @@ type Store interface {
 
 	// List returns the records of table whose ID starts with prefix, in byte order
 	// of their IDs and as of one moment, after the ID after (exclusive; empty: from the
-	// start), at most limit of them (1 to ListLimitMax). A page shorter than limit is
-	// the last.
+	// start), at most limit of them (1 to ListLimitMax). The page ends with the record with
+	// which its values reach ListBytesMax. IsLastPage reports whether it is the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
+
+	// ListKeys is List without the values, which it does not read: the records have none. A page shorter than limit
+	// is the last.
+	ListKeys(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// Apply makes all writes durable and visible at one moment if every condition
 	// holds, and returns the new ETags in the order of batch.Writes (zero for a

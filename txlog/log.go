@@ -192,8 +192,8 @@ func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Ent
 	for i, record := range records {
 		entries[i] = decodeEntry(record)
 	}
-	if len(records) == limit {
-		last = records[limit-1].Key.ID
+	if !registry.IsLastPage(records, limit) {
+		last = records[len(records)-1].Key.ID
 	}
 	return entries, last, nil
 }

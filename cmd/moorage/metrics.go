@@ -59,6 +59,14 @@ func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, a
 	return records, err
 }
 
+// ListKeys is registry.Store.ListKeys, measured.
+func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	begin := time.Now()
+	records, err := m.Store.ListKeys(ctx, table, prefix, after, limit)
+	m.observe("list-keys", begin, err)
+	return records, err
+}
+
 // Apply is registry.Store.Apply, measured.
 func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	begin := time.Now()

@@ -73,26 +73,49 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 
 // List implements registry.Store.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	var records []registry.Record
+	bytes := 0
+	err := s.list(ctx, table, prefix, after, limit, func(record registry.Record) bool {
+		records = append(records, record)
+		bytes += len(record.Value)
+		return bytes < registry.ListBytesMax
+	})
+	return records, err
+}
+
+// ListKeys implements registry.Store.
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	var records []registry.Record
+	err := s.list(ctx, table, prefix, after, limit, func(record registry.Record) bool {
+		record.Value = nil
+		records = append(records, record)
+		return true
+	})
+	return records, err
+}
+
+// list calls visit for the records of a page, until it answers false.
+func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int, visit func(registry.Record) bool) error {
 	if err := registry.CheckList(table, limit); err != nil {
-		return nil, err
+		return err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.usableLocked(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	var records []registry.Record
+	visited := 0
 	s.ids[table].Ascend(max(prefix, after), func(id string) bool {
 		if id == after {
 			return true
 		}
-		if len(records) == limit || !strings.HasPrefix(id, prefix) {
+		if visited == limit || !strings.HasPrefix(id, prefix) {
 			return false
 		}
-		records = append(records, *s.records[registry.Key{Table: table, ID: id}])
-		return true
+		visited++
+		return visit(*s.records[registry.Key{Table: table, ID: id}])
 	})
-	return records, nil
+	return nil
 }
 
 // Apply implements registry.Store. It never returns ErrUnknown.

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 
 	"moorage/registry"
 )
@@ -50,8 +51,46 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 
 // List implements registry.Store.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if err := registry.CheckList(table, limit); err != nil {
+	var records []registry.Record
+	bytes := 0
+	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
+		record, err := wholeRecord(key, stored)
+		if err != nil {
+			return err
+		}
+		records = append(records, record)
+		if bytes += len(record.Value); bytes >= registry.ListBytesMax {
+			return errPageFull
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPageFull) {
 		return nil, err
+	}
+	return records, nil
+}
+
+// errPageFull ends a scan that has read as much as a page may hold.
+var errPageFull = errors.New("page is full")
+
+// ListKeys implements registry.Store.
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	var records []registry.Record
+	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
+		h, _, err := splitRecord(key, stored)
+		records = append(records, h.record(key))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// list calls visit with the keys of a page and what is stored there, which visit must not keep.
+func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int, visit func(registry.Key, []byte) error) error {
+	if err := registry.CheckList(table, limit); err != nil {
+		return err
 	}
 	lower := appendRecordKey(nil, registry.Key{Table: table, ID: prefix})
 	upper := afterPrefix(lower)
@@ -60,20 +99,12 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	}
 	v, err := s.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.leave(v)
-	var records []registry.Record
-	err = v.scan(ctx, lower, upper, limit, func(engineKey, stored []byte) error {
-		key := registry.Key{Table: table, ID: string(engineKey[recordPrefixBytes:])}
-		record, err := wholeRecord(key, stored)
-		records = append(records, record)
-		return err
+	return v.scan(ctx, lower, upper, limit, func(engineKey, stored []byte) error {
+		return visit(registry.Key{Table: table, ID: string(engineKey[recordPrefixBytes:])}, stored)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
 }
 
 // Changes implements registry.Store.

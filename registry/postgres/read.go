@@ -130,25 +130,47 @@ func getSQL(keys []registry.Key) (sql string, args []any) {
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// List implements registry.Store.
+// List implements registry.Store. The server adds up the lengths of the values, which it need not read for that, and sends no
+// more of them than a page holds.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if err := registry.CheckList(table, limit); err != nil {
+	page, args, err := pageSQL(table, "value", prefix, after, limit)
+	if err != nil {
 		return nil, err
+	}
+	args = append(args, registry.ListBytesMax)
+	sql := fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
+		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS bytes_before FROM (%s) page) counted "+
+		"WHERE bytes_before < $%d::bigint ORDER BY key", page, len(args))
+	return s.records(ctx, sql, args)
+}
+
+// ListKeys implements registry.Store.
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	page, args, err := pageSQL(table, "NULL::bytea AS value", prefix, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return s.records(ctx, page, args)
+}
+
+// pageSQL returns the statement that reads a page of table, with value as the last column.
+func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql string, args []any, err error) {
+	if err := registry.CheckList(table, limit); err != nil {
+		return "", nil, err
 	}
 	// From prefix on, or from behind after: the byte 0 makes the next key that there can be.
 	from := []byte(prefix)
 	if after != "" && after >= prefix {
 		from = append([]byte(after), 0)
 	}
-	sql := fmt.Sprintf("SELECT %d::smallint, key, etag, state, value FROM %s WHERE key >= $1::bytea", table, tableName(table))
-	args := []any{from}
+	sql = fmt.Sprintf("SELECT %d::smallint AS source, key, etag, state, %s FROM %s WHERE key >= $1::bytea", table, value, tableName(table))
+	args = []any{from}
 	if end := afterPrefix([]byte(prefix)); end != nil {
 		args = append(args, end)
 		sql += " AND key < $2::bytea"
 	}
 	args = append(args, limit)
-	sql += fmt.Sprintf(" ORDER BY key LIMIT $%d::bigint", len(args))
-	return s.records(ctx, sql, args)
+	return sql + fmt.Sprintf(" ORDER BY key LIMIT $%d::bigint", len(args)), args, nil
 }
 
 // afterPrefix returns the first key behind all that start with prefix, nil if there is none.

@@ -134,6 +134,13 @@ func (f *FaultyStore) List(ctx context.Context, table registry.Table, prefix, af
 	})
 }
 
+// ListKeys implements registry.Store.
+func (f *FaultyStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	return read(f, MethodList, func() ([]registry.Record, error) {
+		return f.store.ListKeys(ctx, table, prefix, after, limit)
+	})
+}
+
 // Changes implements registry.Store.
 func (f *FaultyStore) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	return read(f, MethodChanges, func() ([]registry.PositionedChange, error) {

@@ -101,6 +101,16 @@ func (h *harness) list(table registry.Table, prefix, after string, limit int) []
 	return records
 }
 
+// listKeys is list without values.
+func (h *harness) listKeys(table registry.Table, prefix, after string, limit int) []registry.Record {
+	h.Helper()
+	records, err := h.store.ListKeys(h.ctx, table, prefix, after, limit)
+	if err != nil {
+		h.Fatalf("list the keys of %s %q after %q: %v", table, prefix, after, err)
+	}
+	return records
+}
+
 // changes reads all changes behind a position, a few at a time.
 func (h *harness) changes(after registry.Position) []registry.PositionedChange {
 	h.Helper()

@@ -68,6 +68,7 @@ func listPrefixAfterLimit(h *harness) {
 					}
 				}
 				h.wantIDs(h.list(registry.TableLocation, prefix, after, limit), want...)
+				h.wantIDs(h.listKeys(registry.TableLocation, prefix, after, limit), want...)
 			}
 		}
 	}
@@ -94,6 +95,46 @@ func listPages(h *harness) {
 		h.Errorf("pages hold %d records, want %d", len(got), count)
 	}
 	h.wantIDs(h.list(registry.TableLocation, "p", "p24", limit))
+}
+
+// listLongValues reads values that are too long for one page together, and one that is too long by itself.
+func listLongValues(h *harness) {
+	var want []string
+	for n, bytes := range []int{registry.ListBytesMax / 2, registry.ListBytesMax / 2, 1, registry.ListBytesMax - 1, 2 * registry.ListBytesMax, registry.ListBytesMax} {
+		k := key(fmt.Sprintf("long%d", n))
+		h.put(k, registry.StateOwner, strings.Repeat("v", bytes))
+		want = append(want, k.ID)
+	}
+	const limit = 100
+	var got []string
+	var pages []int
+	for after := ""; ; {
+		page := h.list(registry.TableLocation, "long", after, limit)
+		pages = append(pages, len(page))
+		for _, record := range page {
+			got = append(got, record.Key.ID)
+		}
+		if registry.IsLastPage(page, limit) {
+			break
+		}
+		after = got[len(got)-1]
+	}
+	if !slices.Equal(got, want) || !slices.Equal(pages, []int{2, 2, 1, 1, 0}) {
+		h.Errorf("pages of %v records hold %q, want %q", pages, got, want)
+	}
+	h.wantIDs(h.list(registry.TableLocation, "long", "", 1), want[0])
+	h.wantIDs(h.listKeys(registry.TableLocation, "long", "", limit), want...)
+}
+
+func listKeys(h *harness) {
+	owned, below := h.put(key("a"), registry.StateOwner, "value"), h.put(key("b"), registry.StateBelow, "")
+	records := h.listKeys(registry.TableLocation, "", "", 2)
+	h.wantIDs(records, "a", "b")
+	h.wantRecord(records[0], key("a"), owned, registry.StateOwner, "")
+	h.wantRecord(records[1], key("b"), below, registry.StateBelow, "")
+	if _, err := h.store.ListKeys(h.ctx, registry.TableLocation, "", "", 0); !errors.Is(err, registry.ErrBadBatch) {
+		h.Errorf("list of keys with limit 0: %v, want ErrBadBatch", err)
+	}
 }
 
 func listWholeRecords(h *harness) {

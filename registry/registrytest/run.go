@@ -27,9 +27,11 @@ func Run(t *testing.T, open Open) {
 		{"List/AnswersInByteOrder", listByteOrder},
 		{"List/KeepsToPrefixAfterAndLimit", listPrefixAfterLimit},
 		{"List/ShorterPageIsTheLast", listPages},
+		{"List/EndsAPageWhoseValuesAreLong", listLongValues},
 		{"List/AnswersWholeRecords", listWholeRecords},
 		{"List/AnswersAsOfOneMoment", listOneMoment},
 		{"List/RefusesBadPages", listBadPages},
+		{"ListKeys/AnswersWhatListDoesWithoutValues", listKeys},
 
 		{"Apply/PutsWhateverWasThere", applyPut},
 		{"Apply/DeletesAndToleratesMissing", applyDelete},
