@@ -32,10 +32,12 @@ func (s *Store) commit(requests []*request, buf *[]byte) {
 		view: s.view, last: s.last, buf: buf,
 		batch:   s.db.NewBatch(),
 		written: make(map[registry.Key]header),
+		filter:  filter{view: s.view},
 	}
 	for _, r := range requests {
 		g.decide(r)
 	}
+	g.filter.close()
 	if len(g.applied) > 0 {
 		if err := s.write(g); err != nil {
 			// Who was applied may come true. Who lost to one of those, or saw one, wrote nothing.
@@ -91,6 +93,7 @@ type group struct {
 	buf   *[]byte
 
 	written map[registry.Key]header // by the group; the zero header for a delete
+	filter  filter                  // of view, for records that are probably not there
 	applied []*request
 	waiting []verdict
 }
@@ -124,6 +127,7 @@ func (g *group) decide(r *request) {
 func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			g.filter.abandon()
 			err = fmt.Errorf("read the store: the engine panicked: %v", p)
 		}
 	}()
@@ -137,7 +141,7 @@ func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, e
 // looked at a record that the group has written.
 func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error) {
 	for i, c := range conditions {
-		h, written, err := g.header(c.Key)
+		h, written, err := g.conditionHeader(c)
 		if err != nil {
 			return sawGroup, err
 		}
@@ -147,6 +151,19 @@ func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error
 		}
 	}
 	return sawGroup, nil
+}
+
+// conditionHeader is header for the record of a condition. A record that must not exist hardly ever
+// does: change IDs and keys are new. The engine's filters say so without a read of a block, which
+// could be anywhere in what the store holds.
+func (g *group) conditionHeader(c registry.Condition) (h header, written bool, err error) {
+	if _, written := g.written[c.Key]; !written && c.Kind == registry.CondAbsent {
+		*g.buf = appendRecordKey((*g.buf)[:0], c.Key)
+		if found, err := g.filter.exists(*g.buf); err != nil || !found {
+			return header{}, false, err
+		}
+	}
+	return g.header(c.Key)
 }
 
 // header returns the header of a record as the group leaves it so far, and whether the group

@@ -15,12 +15,13 @@ import (
 // engineOptions returns the engine's settings.
 func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *engine.Options {
 	options := &engine.Options{
-		FS:                 s.guard,
-		Cache:              cache,
-		FormatMajorVersion: engineFormat,
-		MemTableSize:       memTableBytes,
-		MaxOpenFiles:       openFilesMax,
-		Logger:             engineLogger{s.logger, s.fail},
+		FS:                         s.guard,
+		Cache:                      cache,
+		FormatMajorVersion:         engineFormat,
+		MemTableSize:               memTableBytes,
+		MaxOpenFiles:               openFilesMax,
+		CompactionConcurrencyRange: func() (lower, upper int) { return 1, compactionsMax },
+		Logger:                     engineLogger{s.logger, s.fail},
 		EventListener: &engine.EventListener{
 			// The engine would try again at once, without end.
 			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },

@@ -29,6 +29,9 @@ const (
 	openFilesMax = 256
 	// bloomBitsPerKey makes one read in a hundred of a missing key look into a file for nothing.
 	bloomBitsPerKey = 10
+	// compactionsMax bounds the merges of files that run side by side. The engine begins a second one
+	// only when it falls behind; more would take the processors from the commits.
+	compactionsMax = 2
 	// engineFormat is the engine's own format. A higher one can be read by fewer versions of
 	// it, so it is raised on purpose and not with the library. This one lets the engine
 	// tell a log that was torn by a crash from one that was damaged later.
