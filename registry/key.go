@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,21 +26,19 @@ const (
 	TableChange      Table = 9  // commit id
 	TableTask        Table = 10 // task id
 	TableFormat      Table = 11 // "format"
+	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
 )
 
 var tableNames = map[Table]string{
 	TableWarehouse: "warehouse", TableNamespace: "namespace", TableEntry: "entry", TablePointer: "pointer",
 	TableUUID: "table-uuid", TableLocation: "location", TableTransaction: "transaction",
 	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
+	TableClaim: "claim",
 }
 
 // Tables returns every table, in the order of their numbers.
 func Tables() []Table {
-	tables := make([]Table, 0, len(tableNames))
-	for t := TableWarehouse; t <= TableFormat; t++ {
-		tables = append(tables, t)
-	}
-	return tables
+	return slices.Sorted(maps.Keys(tableNames)) // numbers have gaps, which other records will fill
 }
 
 // String returns the table's name, as it stands in messages and in SQL.
@@ -191,3 +191,6 @@ func TaskKey(id ID) Key { return Key{TableTask, id.String()} }
 
 // FormatKey is the key of the record that says which layout a store has.
 func FormatKey() Key { return Key{TableFormat, "format"} }
+
+// ClaimKey is the key of the claim on a piece of work.
+func ClaimKey(work string) Key { return Key{TableClaim, work} }

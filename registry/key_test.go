@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.ChangeKey(otherID), 9, other},
 		{registry.TaskKey(someID), 10, some},
 		{registry.FormatKey(), 11, "format"},
+		{registry.ClaimKey("purge/" + some), 25, "purge/" + some},
 	}
 	for _, tt := range tests {
 		if tt.key.Table != tt.table || tt.key.ID != tt.id {
@@ -48,16 +50,16 @@ func TestKeysAreFormat1(t *testing.T) {
 // TestNumbersAreFormat1 pins the numbers that stores of format 1 hold.
 func TestNumbersAreFormat1(t *testing.T) {
 	t.Parallel()
-	tables := []string{
+	tables := map[registry.Table]string{
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
-		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
+		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format", 25: "claim",
 	}
-	if len(registry.Tables()) != len(tables)-1 {
-		t.Errorf("%d tables, want %d", len(registry.Tables()), len(tables)-1)
+	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
+		t.Errorf("tables %d, want those of %v", got, tables)
 	}
-	for i, table := range registry.Tables() {
-		if int(table) != i+1 || table.String() != tables[i+1] {
-			t.Errorf("table %d is called %s, want %d to be called %s", table, table, i+1, tables[i+1])
+	for number, name := range tables {
+		if number.String() != name {
+			t.Errorf("table %d is called %s, want %s", uint8(number), number, name)
 		}
 	}
 	states := []string{

@@ -175,6 +175,15 @@ const (
 	TaskRecovery = "recovery"
 )
 
+// Claim is the value of a claim record: one process does a piece of work, which the record's key names, and the others leave
+// it alone until the claim ends. A claim saves work and protects nothing. Claims are not named in change records.
+type Claim struct {
+	// Owner is drawn by a process when it starts.
+	Owner ID `json:"owner"`
+	// Until is when the claim ends unless its owner renews it, by the store's clock.
+	Until time.Time `json:"until"`
+}
+
 // Format is the value of the format record.
 type Format struct {
 	Version int `json:"version"`

@@ -90,6 +90,7 @@ func goldenValues() map[string][2]any {
 		"idempotency-properties": {registry.Idempotency{Request: registry.Hash{31: 3}, Created: someTime, Outcome: registry.Outcome{
 			Changed: &registry.ChangedProperties{Updated: []string{"a", "b"}, Removed: []string{}, Missing: []string{"c"}},
 		}}, registry.Idempotency{}},
+		"claim":  {registry.Claim{Owner: someID, Until: someTime}, registry.Claim{}},
 		"format": {registry.Format{Version: registry.FormatVersion}, registry.Format{}},
 	}
 }
@@ -159,6 +160,7 @@ func decoders() map[reflect.Type]func(registry.Record) (any, error) {
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)
 	addDecoder[registry.Idempotency](decoders)
+	addDecoder[registry.Claim](decoders)
 	addDecoder[registry.Format](decoders)
 	return decoders
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 	"unicode/utf8"
 )
 
@@ -195,6 +196,8 @@ func PlacedChange(position Position, record Record) PositionedChange {
 // Every store holds the record FormatKey from its first moment. Errors other than
 // those named here mean that the store could not be asked, and that nothing was changed.
 type Store interface {
+	Clock
+
 	// Get returns the records of keys, in their order, in one round trip and as of one
 	// moment. A missing key yields a zero Record. The values are the caller's to read,
 	// not to write; nothing that happens later changes them.
@@ -232,6 +235,13 @@ type Store interface {
 	// Close ends the store. Calls under way end first; later ones return ErrClosed,
 	// except Close itself, which may be called again.
 	Close() error
+}
+
+// Clock is the clock of a store, by which all nodes that share the store judge what is late: their own clocks may differ.
+type Clock interface {
+	// Time returns the time by the store's clock. Compare it with other times of this clock only. Like any clock it may be set, so a
+	// later call may return an earlier time. Errors are those of Store.Get.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // HealthChecker is implemented by stores that can fail for good or lose their server.

@@ -41,8 +41,9 @@ func importTable() map[string][]string {
 		"registry/pebble":       {"registry"},
 		"registry/postgres":     {"registry", "migrations"},
 		"registry/registrytest": {"registry"},
+		"ledger":                {"registry"},
 		"txlog":                 {"registry"},
-		"catalog":               {"txlog", "registry", "locks", "storage", "metadata"},
+		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"rest":                  {"catalog", "metadata"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -20,7 +21,8 @@ import (
 
 // Store keeps records in memory. It is safe for concurrent use.
 type Store struct {
-	random io.Reader // read only with mu held for writing
+	random io.Reader        // read only with mu held for writing
+	now    func() time.Time // the store's clock
 
 	// mu guards the fields below; leaf; nothing is waited for while it is held.
 	mu      sync.RWMutex
@@ -41,9 +43,13 @@ var _ registry.Store = (*Store)(nil)
 
 // New returns an empty store that draws its ETags from random, which nobody else may
 // read at the same time unless it is safe for concurrent use.
-func New(random io.Reader) *Store {
+func New(random io.Reader) *Store { return NewWithClock(random, time.Now) }
+
+// NewWithClock is New with the store's clock, which must be safe for concurrent use.
+func NewWithClock(random io.Reader, now func() time.Time) *Store {
 	s := &Store{
 		random:  random,
+		now:     now,
 		records: make(map[registry.Key]*registry.Record),
 		ids:     make(map[registry.Table]*btree.Set[string]),
 	}
@@ -52,6 +58,16 @@ func New(random io.Reader) *Store {
 	}
 	s.putLocked(registry.FormatRecord())
 	return s
+}
+
+// Time implements registry.Clock.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usableLocked(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return s.now(), nil
 }
 
 // Get implements registry.Store.

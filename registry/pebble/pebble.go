@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -56,6 +57,8 @@ type Options struct {
 	// CacheBytes bounds the memory for blocks read from files; default CacheBytesDefault.
 	// Beside it the store holds at most about five times memTableBytes of new records.
 	CacheBytes int64
+	// Now is the store's clock; default time.Now.
+	Now func() time.Time
 }
 
 // Store keeps records in a directory. It is safe for concurrent use.
@@ -64,6 +67,7 @@ type Store struct {
 	logger *slog.Logger
 	db     *engine.DB
 	guard  *guard
+	now    func() time.Time // the store's clock
 
 	randomMu sync.Mutex // guards random; leaf
 	random   io.Reader
@@ -120,7 +124,10 @@ func open(dir string, options Options, tune func(*engine.Options)) (*Store, erro
 	if options.CacheBytes == 0 {
 		options.CacheBytes = CacheBytesDefault
 	}
-	s := &Store{dir: dir, logger: options.Logger, random: options.Random}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Store{dir: dir, logger: options.Logger, now: options.Now, random: options.Random}
 	s.failure.init()
 	s.queue.init()
 	s.guard = newGuard(options.FS, s.fail)

@@ -2,6 +2,7 @@ package pebble_test
 
 import (
 	"testing"
+	"time"
 
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -33,4 +34,13 @@ func TestStoreDurable(t *testing.T) {
 		dir := t.TempDir()
 		return func(t *testing.T) registry.Store { return open(t, dir, pebble.Options{}) }
 	})
+}
+
+func TestTimeIsOfTheStoresClock(t *testing.T) {
+	t.Parallel()
+	want := time.Date(2031, 2, 3, 4, 5, 6, 7, time.UTC)
+	store := open(t, t.TempDir(), pebble.Options{Now: func() time.Time { return want }})
+	if got, err := store.Time(t.Context()); err != nil || !got.Equal(want) {
+		t.Errorf("time: %s, %v; want %s", got, err, want)
+	}
 }

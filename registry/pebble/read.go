@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"errors"
+	"time"
 
 	"moorage/registry"
 )
@@ -26,6 +27,16 @@ func (s *Store) enter(ctx context.Context) (*view, error) {
 func (s *Store) leave(v *view) {
 	v.release()
 	s.readers.Done()
+}
+
+// Time implements registry.Clock.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	v, err := s.enter(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	s.leave(v)
+	return s.now(), nil
 }
 
 // Get implements registry.Store.

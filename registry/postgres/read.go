@@ -34,6 +34,14 @@ func lateError(ctx context.Context, err error) error {
 	return err
 }
 
+// Time implements registry.Clock: it asks the server.
+func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
+	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	})
+	return now, err
+}
+
 // Get implements registry.Store: one statement, so that all records are as of one moment. It may answer other calls too.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {

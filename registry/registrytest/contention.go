@@ -305,6 +305,7 @@ func (h *harness) callAll() map[string]error {
 	_, errs["List"] = h.store.List(h.ctx, registry.TableLocation, "", "", 1)
 	_, errs["ListKeys"] = h.store.ListKeys(h.ctx, registry.TableLocation, "", "", 1)
 	_, errs["Changes"] = h.store.Changes(h.ctx, 0, 1)
+	_, errs["Time"] = h.store.Time(h.ctx)
 	_, errs["Apply"] = h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key("a"), registry.StateOwner, nil)}})
 	return errs
 }

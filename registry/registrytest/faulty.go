@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"moorage/registry"
 )
@@ -29,6 +30,7 @@ const (
 	MethodList    = "List"
 	MethodApply   = "Apply"
 	MethodChanges = "Changes"
+	MethodTime    = "Time"
 )
 
 // Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
@@ -146,6 +148,18 @@ func (f *FaultyStore) Changes(ctx context.Context, after registry.Position, limi
 	return read(f, MethodChanges, func() ([]registry.PositionedChange, error) {
 		return f.store.Changes(ctx, after, limit)
 	})
+}
+
+// Time implements registry.Clock.
+func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
+	times, err := read(f, MethodTime, func() ([]time.Time, error) {
+		now, err := f.store.Time(ctx)
+		return []time.Time{now}, err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return times[0], nil
 }
 
 // Apply implements registry.Store. A lost answer is lost whatever it was: the caller

@@ -70,6 +70,8 @@ func Run(t *testing.T, open Open) {
 		{"Changes/PutsWhatSawAnotherAfterIt", changesCausalOrder},
 		{"Changes/HidesNothingFromAReaderThatFollows", changesFollow},
 
+		{"Time/IsOfOneClock", timeOneClock},
+
 		{"Context/EndedRefusesEveryCall", contextEnded},
 		{"Close/EndsTheStore", closeEnds},
 		{"Close/LetsCallsUnderWayEnd", closeUnderWay},

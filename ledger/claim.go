@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"moorage/registry"
+)
+
+// Errors of Claim, told apart with errors.Is.
+var (
+	// ErrClaimed says that another owner has the claim, or that this one has it already. The work was not begun.
+	ErrClaimed = errors.New("ledger: the work is claimed")
+	// ErrClaimLost is the cause with which the context of the work ends when its owner could not renew the claim in time, or
+	// another owner has it.
+	ErrClaimLost = errors.New("ledger: the claim was lost")
+)
+
+const (
+	// LifeMin is the shortest life of a claim: a renewal must have time for a slow answer of the store.
+	LifeMin = time.Second
+	// renewalsInLife is how often an owner renews its claim in one life, so that it may miss one.
+	renewalsInLife = 3
+	// retriesInLife is how often in one life an owner tries to renew again after a renewal has failed.
+	retriesInLife = 12
+	// livesAhead is how many lives a claim may end in the future. One that ends later was written when the store's clock was
+	// ahead, and has ended.
+	livesAhead = 2
+	// releaseTimeout bounds the release of a claim. One that is not released ends by itself.
+	releaseTimeout = 5 * time.Second
+)
+
+// Claimer takes claims for one process. It is safe for concurrent use.
+type Claimer struct {
+	store registry.Store
+	owner registry.ID
+	now   func() time.Time // measures how long this process has not renewed a claim
+
+	mu   sync.Mutex      // guards the field below; leaf
+	held map[string]bool // the works that this process does
+}
+
+// NewClaimer returns a Claimer over store. owner must be drawn by each process that starts: two that share one take each
+// other's claims.
+func NewClaimer(store registry.Store, owner registry.ID) *Claimer {
+	return &Claimer{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
+}
+
+// Claim takes the claim on a piece of work, calls do, and releases the claim when do returns. Meanwhile it renews the claim, in a
+// goroutine that has ended when Claim returns.
+//
+// work is the ID of the claim's key: a path of the name of the work and what it is about, such as "purge/" and the id of a task.
+// life is how long the claim holds without a renewal, at least LifeMin: after so much silence of its owner another may take it.
+// All that claim a work should give it the same life.
+//
+// The context of do ends, with the cause ErrClaimLost, no later than another owner can have the claim. Claim returns what do
+// returned; if it did not call do, ErrClaimed or an error of the store or of ctx.
+func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration, do func(ctx context.Context) error) error {
+	if !c.enter(work) {
+		return fmt.Errorf("%w: this process does %s", ErrClaimed, work)
+	}
+	defer c.leave(work)
+	h := &holding{Claimer: c, key: registry.ClaimKey(work), life: max(life, LifeMin)}
+	began := c.now()
+	if err := h.take(ctx); err != nil {
+		return err
+	}
+	held, lose := context.WithCancelCause(ctx)
+	h.lose = func() { lose(ErrClaimLost) }
+	h.end = time.AfterFunc(h.left(began), h.lose)
+	renewing, stop := context.WithCancel(held)
+	var renewer sync.WaitGroup
+	renewer.Go(func() { h.renewUntil(renewing, began) })
+	defer func() {
+		stop()
+		renewer.Wait()
+		h.end.Stop()
+		lose(context.Canceled)
+		h.release(ctx)
+	}()
+	return do(held)
+}
+
+// enter notes that this process does the work, and reports whether it did not do it before.
+func (c *Claimer) enter(work string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[work] {
+		return false
+	}
+	c.held[work] = true
+	return true
+}
+
+func (c *Claimer) leave(work string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, work)
+}
+
+// holding is one claim of this process. Its record belongs to the goroutine that renews, and after its end to Claim.
+type holding struct {
+	*Claimer
+	key    registry.Key
+	life   time.Duration
+	record registry.Record // as this process read or wrote it last
+	lose   func()          // ends the context of the work
+	end    *time.Timer     // calls lose when the claim was not renewed in time
+}
+
+// left returns how much of a life is left that began, by this process's clock, no later than the store's clock was read for it.
+func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
+
+// take makes the claim this process's; ErrClaimed if another has it.
+func (h *holding) take(ctx context.Context) error {
+	record, claim, err := h.read(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := h.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	// A claim of this process that it does not hold is left from an answer that was lost.
+	if record.Exists() && claim.Owner != h.owner && !isOver(claim, now, h.life) {
+		return fmt.Errorf("%w: %s belongs to %s until %s", ErrClaimed, h.key, claim.Owner, claim.Until.UTC().Format(time.RFC3339))
+	}
+	err = h.write(ctx, record, claim, now)
+	if _, failed := registry.FailedCondition(err); failed {
+		return fmt.Errorf("%w: another owner was faster: %w", ErrClaimed, err)
+	}
+	return err
+}
+
+// isOver reports whether another owner may take claim at a time of the store's clock. Nobody renews a claim that cannot be read,
+// which reads as the zero Claim.
+func isOver(claim registry.Claim, now time.Time, life time.Duration) bool {
+	return !claim.Until.After(now) || claim.Until.Sub(now) > livesAhead*life
+}
+
+// read returns the claim as it is; the zero Claim if there is none, or if it cannot be read.
+func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, error) {
+	records, err := h.store.Get(ctx, h.key)
+	if err != nil {
+		return registry.Record{}, registry.Claim{}, err
+	}
+	claim, err := registry.Decode[registry.Claim](records[0])
+	if err != nil {
+		claim = registry.Claim{}
+	}
+	return records[0], claim, nil
+}
+
+// write puts the claim of this process, a life long from now on, in place of record, which holds claim.
+func (h *holding) write(ctx context.Context, record registry.Record, claim registry.Claim, now time.Time) error {
+	claim.Owner, claim.Until = h.owner, now.Add(h.life)
+	value, err := registry.Encode(claim)
+	if err != nil {
+		return err
+	}
+	condition := registry.Absent(h.key)
+	if record.Exists() {
+		condition = registry.ETagIs(h.key, record.ETag)
+	}
+	etags, err := h.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{condition},
+		Writes:     []registry.Write{registry.Put(h.key, registry.StateNone, value)},
+	})
+	if err == nil {
+		h.record = registry.Record{Key: h.key, ETag: etags[0], Value: value}
+	}
+	return err
+}
+
+// renewUntil renews the claim until ctx ends; the life under way began at began.
+func (h *holding) renewUntil(ctx context.Context, began time.Time) {
+	next := time.NewTimer(h.left(began) / renewalsInLife)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		began = h.now()
+		switch err := h.renew(ctx); {
+		case err == nil:
+			h.end.Reset(h.left(began))
+			next.Reset(h.left(began) / renewalsInLife)
+		case errors.Is(err, ErrClaimLost):
+			h.lose()
+			return
+		default:
+			next.Reset(h.life / retriesInLife)
+		}
+	}
+}
+
+// renew gives the claim another life; ErrClaimLost if it is not this process's any more.
+func (h *holding) renew(ctx context.Context) error {
+	now, err := h.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	claim, err := registry.Decode[registry.Claim](h.record)
+	if err != nil {
+		return err
+	}
+	err = h.write(ctx, h.record, claim, now)
+	if _, failed := registry.FailedCondition(err); !failed {
+		return err
+	}
+	// A renewal whose answer was lost may have come true.
+	record, claim, err := h.read(ctx)
+	if err != nil {
+		return err
+	}
+	if claim.Owner != h.owner {
+		return ErrClaimLost
+	}
+	h.record = record
+	return h.write(ctx, record, claim, now)
+}
+
+// release removes the claim if it is this process's still. A failure leaves it to its end.
+func (h *holding) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if _, failed := registry.FailedCondition(h.remove(ctx)); !failed {
+		return
+	}
+	record, claim, err := h.read(ctx)
+	if err != nil || claim.Owner != h.owner {
+		return
+	}
+	h.record = record
+	_ = h.remove(ctx) // the claim ends by itself
+}
+
+func (h *holding) remove(ctx context.Context) error {
+	_, err := h.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(h.key, h.record.ETag)},
+		Writes:     []registry.Write{registry.Delete(h.key)},
+	})
+	return err
+}

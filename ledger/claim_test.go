@@ -1,0 +1,251 @@
+package ledger_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/registrytest"
+)
+
+const (
+	work = "purge/a1"
+	life = 30 * time.Second
+)
+
+var (
+	ann = registry.ID{1}
+	ben = registry.ID{2}
+)
+
+func done(context.Context) error { return nil }
+
+// wantClaimed fails unless claimer is refused the work.
+func wantClaimed(t *testing.T, claimer *ledger.Claimer) {
+	t.Helper()
+	err := claimer.Claim(t.Context(), work, life, func(context.Context) error {
+		t.Error("the work was begun twice")
+		return nil
+	})
+	if !errors.Is(err, ledger.ErrClaimed) {
+		t.Errorf("claim: %v, want ErrClaimed", err)
+	}
+}
+
+// wantFree fails unless claimer gets the work.
+func wantFree(t *testing.T, claimer *ledger.Claimer) {
+	t.Helper()
+	if err := claimer.Claim(t.Context(), work, life, done); err != nil {
+		t.Errorf("claim: %v, want none", err)
+	}
+}
+
+func TestClaimIsRenewedAndReleased(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		first, second := ledger.NewClaimer(store, ann), ledger.NewClaimer(store, ben)
+		want := errors.New("as the work ended")
+		err := first.Claim(t.Context(), work, life, func(ctx context.Context) error {
+			for range 100 {
+				time.Sleep(life / 10)
+				wantClaimed(t, second)
+				wantClaimed(t, first)
+			}
+			if ctx.Err() != nil {
+				t.Errorf("the context has ended: %v", context.Cause(ctx))
+			}
+			if err := second.Claim(ctx, "purge/b2", life, done); err != nil {
+				t.Errorf("other work: %v", err)
+			}
+			return want
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("claim: %v, want %v", err, want)
+		}
+		if records, err := store.Get(t.Context(), registry.ClaimKey(work)); err != nil || records[0].Exists() {
+			t.Errorf("the claim was not released: %v, %v", records, err)
+		}
+		wantFree(t, second)
+	})
+}
+
+// stalling is a store whose calls of some methods hang from a moment on, until their context ends.
+type stalling struct {
+	registry.Store
+	stalled chan struct{} // closed when calls hang
+}
+
+func (s *stalling) stall(ctx context.Context) error {
+	select {
+	case <-s.stalled:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return nil
+	}
+}
+
+func (s *stalling) Time(ctx context.Context) (time.Time, error) {
+	if err := s.stall(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return s.Store.Time(ctx)
+}
+
+func (s *stalling) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if err := s.stall(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// An owner that cannot reach the store stops before another one can have its claim.
+func TestClaimIsLostBeforeItIsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		cut := &stalling{store, make(chan struct{})}
+		first, second := ledger.NewClaimer(cut, ann), ledger.NewClaimer(store, ben)
+		var lost, taken time.Time
+		err := first.Claim(t.Context(), work, life, func(ctx context.Context) error {
+			time.Sleep(5 * life)
+			close(cut.stalled)
+			began := time.Now()
+			var other sync.WaitGroup
+			defer other.Wait()
+			other.Go(func() {
+				for taken.IsZero() {
+					err := second.Claim(t.Context(), work, life, func(context.Context) error {
+						taken = time.Now()
+						return nil
+					})
+					if err != nil && !errors.Is(err, ledger.ErrClaimed) {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+			<-ctx.Done()
+			lost = time.Now()
+			if !errors.Is(context.Cause(ctx), ledger.ErrClaimLost) || lost.Sub(began) > life {
+				t.Errorf("the context ended after %s with %v, want ErrClaimLost within %s", lost.Sub(began), context.Cause(ctx), life)
+			}
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, ledger.ErrClaimLost) {
+			t.Errorf("claim: %v, want ErrClaimLost", err)
+		}
+		if taken.Before(lost) || taken.Sub(lost) > life {
+			t.Errorf("taken %s after it was lost", taken.Sub(lost))
+		}
+	})
+}
+
+// Who was taken over notices at the next renewal, and leaves the claim of the other alone.
+func TestClaimThatAnotherTookIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		key := registry.ClaimKey(work)
+		var theirs registry.ETag
+		err := ledger.NewClaimer(store, ann).Claim(t.Context(), work, life, func(ctx context.Context) error {
+			theirs = putClaim(t, store, registry.Claim{Owner: ben, Until: time.Now().Add(life)})
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, ledger.ErrClaimLost) {
+			t.Errorf("claim: %v, want ErrClaimLost", err)
+		}
+		if records, err := store.Get(t.Context(), key); err != nil || records[0].ETag != theirs {
+			t.Errorf("the other's claim was changed: %v, %v", records, err)
+		}
+	})
+}
+
+func putClaim(t *testing.T, store registry.Store, claim registry.Claim) registry.ETag {
+	t.Helper()
+	value, err := registry.Encode(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return putValue(t, store, value)
+}
+
+func putValue(t *testing.T, store registry.Store, value []byte) registry.ETag {
+	t.Helper()
+	etags, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.ClaimKey(work), registry.StateNone, value)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return etags[0]
+}
+
+// The store's clock alone says when the claim of a dead owner has ended: the clock of this process, which is a year off, is not asked.
+func TestClaimEndsByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	now := time.Now().AddDate(1, 0, 0)
+	store := memory.NewWithClock(rand.Reader, func() time.Time { return now })
+	claimer := ledger.NewClaimer(store, ben)
+	putClaim(t, store, registry.Claim{Owner: ann, Until: now.Add(life)})
+	wantClaimed(t, claimer)
+	now = now.Add(life - time.Nanosecond)
+	wantClaimed(t, claimer)
+	now = now.Add(time.Nanosecond)
+	wantFree(t, claimer)
+	for name, claim := range map[string]registry.Claim{
+		"written when the clock was ahead": {Owner: ann, Until: now.AddDate(1, 0, 0)},
+		"of this process, answer lost":     {Owner: ben, Until: now.Add(life)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			putClaim(t, store, claim)
+			wantFree(t, claimer)
+		})
+	}
+	t.Run("damaged", func(t *testing.T) {
+		putValue(t, store, []byte("{"))
+		wantFree(t, claimer)
+	})
+}
+
+// Whatever call of the store fails, or loses its answer, the work is done at most once at a time, and a later claim gets it.
+func TestClaimSurvivesFaults(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for k := 0; ; k++ {
+					raw := memory.New(rand.Reader)
+					faulty := registrytest.Faulty(raw, registrytest.Nth(k, action))
+					first, second := ledger.NewClaimer(faulty, ann), ledger.NewClaimer(raw, ben)
+					began := false
+					err := first.Claim(t.Context(), work, life, func(ctx context.Context) error {
+						began = true
+						time.Sleep(3*life + life/2)
+						wantClaimed(t, second)
+						return context.Cause(ctx)
+					})
+					if began != (err == nil) {
+						t.Errorf("call %d: the work was begun: %t, and claim returned %v", k, began, err)
+					}
+					if faulty.Calls() <= k {
+						return // the fault did not come
+					}
+					if err := first.Claim(t.Context(), work, life, done); err != nil {
+						t.Errorf("call %d: the next claim: %v", k, err)
+					}
+					wantFree(t, second)
+				}
+			})
+		})
+	}
+}
