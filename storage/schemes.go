@@ -110,8 +110,8 @@ func (s Schemes) MayBeGone(location string) bool {
 func (s Schemes) Probe(ctx context.Context) error {
 	var failures []error
 	for _, scheme := range slices.Sorted(maps.Keys(s)) {
-		if remote, ok := s[scheme].(Remote); ok {
-			failures = append(failures, remote.Probe(ctx))
+		if prober, ok := s[scheme].(Prober); ok {
+			failures = append(failures, prober.Probe(ctx))
 		}
 	}
 	return errors.Join(failures...)

@@ -74,11 +74,17 @@ type Local interface {
 	MayBeGone(location string) bool
 }
 
+// Prober is implemented by stores that can be asked whether they answer.
+type Prober interface {
+	// Probe checks that all that the store is to reach can be reached, and ends with ctx.
+	Probe(ctx context.Context) error
+}
+
 // Remote is implemented by stores behind a network.
 type Remote interface {
 	// Probe checks that all that the store is to reach can be reached and written to, and finds out what
 	// the server there can do. ErrNotFound if what should hold the files, such as a bucket, is missing.
-	Probe(ctx context.Context) error
+	Prober
 	// ClientConfig returns what an engine must know to reach the same files, by the names that Iceberg's
 	// clients have for it. It holds no secrets, is the same each time, and must not be changed; nil for nothing.
 	ClientConfig() map[string]string
@@ -99,6 +105,9 @@ var (
 	ErrNotFound = errors.New("storage: no such file")
 	ErrOutside  = errors.New("storage: outside the allowed locations")
 	ErrLocation = errors.New("storage: malformed location")
+	// ErrUnavailable: the storage did not answer in time. What was asked for may yet happen: a file that was to be made may
+	// appear, whole, and one that was to be deleted may go.
+	ErrUnavailable = errors.New("storage: no answer")
 )
 
 // ReadAll reads the whole file at location, at most bytesMax of it; a longer file is an error.

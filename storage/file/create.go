@@ -29,16 +29,27 @@ const (
 // A file without a name, of open(2) with O_TMPFILE, would leave nothing. But nothing promises that a sync of it counts
 // once it has a name: after a power cut it can be empty on btrfs, and gone on ext4 without a journal. To sync it again
 // comes too late, because the name may be durable before that.
+//
+// If ctx ends, it returns although the step that it is at may not have ended, and no other step follows. If that was the last but one,
+// the file may appear later, whole.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
 		return err
 	}
-	if err := c.start(ctx); err != nil {
+	write := aWrite(1, int64(len(body)))
+	if err := s.calls.enter(ctx, write.slots); err != nil {
 		return c.explain(err)
 	}
-	defer c.end()
-	return s.create(ctx, c)
+	if err := c.start(ctx); err != nil {
+		s.calls.leave(write.slots)
+		return c.explain(err)
+	}
+	_, err = run(ctx, s.calls, write, func() (struct{}, error) {
+		defer c.end()
+		return struct{}{}, s.create(ctx, c)
+	}, nil)
+	return atLocation(location, err)
 }
 
 // creation is a Create under way.

@@ -23,9 +23,10 @@ const (
 // batched is one file of a CreateAll.
 type batched struct {
 	*creation
-	index int
-	draft *draft // once it is written
-	err   error  // why it takes no further step
+	index   int
+	started bool
+	draft   *draft // once it is written
+	err     error  // why it takes no further step
 }
 
 // CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a time: all are written, all are
@@ -41,27 +42,56 @@ func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 		}
 	}
 	for _, root := range s.roots {
-		for _, b := range s.createBatch(ctx, root, byRoot[root]) {
-			failures[b.index] = b.err
+		if batch := byRoot[root]; len(batch) > 0 {
+			for i, err := range s.createBatch(ctx, root, batch) {
+				failures[i] = err
+			}
 		}
 	}
 	return failures
 }
 
-// createBatch makes the files of batch, which are all in root, and returns it.
-func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) []*batched {
+// createBatch makes the files of batch, which are all in root, and returns their errors, by index in the request.
+func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) map[int]error {
 	// Whoever makes some of the same files starts them in the same order, so none waits for one that waits for it.
 	slices.SortFunc(batch, func(a, b *batched) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.index, b.index)) })
-	for i, b := range batch {
-		if isTwin(batch, i) {
-			b.err = fs.ErrExist
-		} else if b.err = b.start(ctx); b.err == nil {
+	var bytes int64
+	for _, b := range batch {
+		bytes += int64(len(b.file.Body))
+	}
+	write := aWrite(min(len(batch), s.atOnce), bytes)
+	failures := make(map[int]error, len(batch))
+	err := s.calls.enter(ctx, write.slots)
+	if err == nil {
+		for i, b := range batch {
+			if isTwin(batch, i) {
+				b.err = fs.ErrExist
+			} else if b.err = b.start(ctx); b.err == nil {
+				b.started = true
+			}
+		}
+		failures, err = run(ctx, s.calls, write, func() (map[int]error, error) { return s.createStarted(ctx, root, batch), nil }, nil)
+	}
+	if err != nil { // a call that was left behind may be at work on batch
+		failures = make(map[int]error, len(batch))
+		for _, b := range batch {
+			failures[b.index] = b.explain(err)
+		}
+	}
+	return failures
+}
+
+// createStarted makes the files of batch that were started, ends them, and returns the errors of all.
+func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched) map[int]error {
+	for _, b := range batch {
+		if b.started {
 			defer b.end()
 		}
 	}
 	for some := range slices.Chunk(batch, batchMax) {
 		s.createTogether(ctx, root, some)
 	}
+	failures := make(map[int]error, len(batch))
 	for i, b := range batch {
 		switch {
 		case isTwin(batch, i) && batch[i-1].err != nil: // if it was not made, it does not exist
@@ -71,8 +101,9 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) [
 		default:
 			b.err = b.explain(b.err)
 		}
+		failures[b.index] = b.err
 	}
-	return batch
+	return failures
 }
 
 // isTwin tells whether the i-th file of a sorted batch is the same as the one before it, which is made instead.

@@ -12,6 +12,13 @@
 // Temporary files, beside the files that it was making. Whoever next creates or deletes a file in that folder
 // removes them, a minute or more later. A Store looks into each folder until it has found none that is too young, and then no more.
 //
+// # What hangs
+//
+// A call on a mount that hangs does not return, and nothing can end it. Each call of a Store runs in a goroutine of its own, so
+// that its caller goes on when the context ends, or after some seconds for a look at a file. The error is
+// storage.ErrUnavailable. At most 128 calls of a Store are inside the operating system; beyond that callers wait for two seconds
+// if no call ends, and are refused with the same error. A Create that was left behind takes no further step after the one that hangs.
+//
 // # What it needs
 //
 // A file system with hard links and with fsync that means it. A folder that others, or another
@@ -47,6 +54,7 @@ import (
 // for concurrent use, also by several processes.
 type Store struct {
 	roots  []*root
+	calls  *calls
 	now    func() time.Time
 	atOnce int // how many files one CreateAll works on at a time
 
@@ -55,26 +63,10 @@ type Store struct {
 	serial    atomic.Uint64
 }
 
-// root is an allowed folder and what is known about the folders in it.
-type root struct {
-	location storage.Location
-	files    fileSystem
-
-	// mu orders makers and removers of folders; a leaf. RemoveEmptyFolder holds it while it removes a
-	// folder; Create and MakeFolder hold it, shared, to their end: a folder that they found durable
-	// cannot be removed and made anew, not yet durable, before they are done.
-	mu sync.RWMutex
-	// durable are folders, by name, that were there after a sync of all that lead to them.
-	durable folders
-	// swept are folders, by name, in which no killed process has left anything.
-	swept folders
-	// writing holds, by name, a *writing for each file that is being made in this process.
-	writing sync.Map
-}
-
 // New returns a store of the files below roots, which are locations of folders; those that do not
 // exist are made. ErrLocation if one is not a file location. Links that lead
-// to a root are followed, links inside must be relative and stay inside.
+// to a root are followed, links inside must be relative and stay inside. A root that is not open within two seconds, because
+// its mount hangs, is opened in the background: what is asked of it waits for that.
 func New(roots []string) (*Store, error) {
 	return open(roots, openRoot)
 }
@@ -101,13 +93,28 @@ func openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) 
 	if err != nil {
 		return nil, err
 	}
-	store := &Store{now: time.Now, atOnce: batchAtOnce, temporary: rand.Text()}
+	store := &Store{calls: newCalls(), now: time.Now, atOnce: batchAtOnce, temporary: rand.Text()}
+	ctx, cancel := context.WithTimeout(context.Background(), openMax)
+	defer cancel()
+	var attempts []*attempt
 	for _, location := range parsed {
-		files, err := openAsRoot(location.Path)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open %s: %w", location, err), store.Close())
+		root := &root{location: location, openIt: func() (fileSystem, error) { return openAsRoot(location.Path) }}
+		store.roots = append(store.roots, root)
+		attempts = append(attempts, root.begin())
+	}
+	var failures []error
+	for i, attempt := range attempts {
+		select {
+		case <-attempt.done:
+		case <-ctx.Done(): // what asks for it says so
+			continue
 		}
-		store.roots = append(store.roots, &root{location: location, files: files})
+		if attempt.err != nil {
+			failures = append(failures, fmt.Errorf("open %s: %w", parsed[i], attempt.err))
+		}
+	}
+	if len(failures) > 0 {
+		return nil, errors.Join(append(failures, store.Close())...)
 	}
 	return store, nil
 }
@@ -135,31 +142,71 @@ func outermost(locations []string) ([]storage.Location, error) {
 	return outer, nil
 }
 
-// Close gives up the roots. Files that are open stay so; every later call fails.
+// Close gives up the roots. Files that are open stay so; every later call fails. What hangs is closed when it no longer does.
 func (s *Store) Close() error {
 	var failures []error
 	for _, root := range s.roots {
-		failures = append(failures, root.files.Close())
+		failures = append(failures, root.close(s.calls))
 	}
 	return errors.Join(failures...)
 }
 
-// Open returns the content of a file.
+// Busy reports whether calls of s are inside the operating system, such as those that hang.
+func (s *Store) Busy() bool {
+	return s.calls.inside.Load() > 0 || slices.ContainsFunc(s.roots, (*root).isOpening)
+}
+
+// Probe implements storage.Prober: it looks at each root. It ends with ctx.
+func (s *Store) Probe(ctx context.Context) error {
+	failures := make([]error, len(s.roots))
+	var looks sync.WaitGroup
+	for i, root := range s.roots {
+		looks.Go(func() { failures[i] = root.probe(ctx, s.calls) })
+	}
+	looks.Wait()
+	return errors.Join(failures...)
+}
+
+// Open returns the content of a file. To read from it ends with ctx too.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
 		return nil, storage.Info{}, err
 	}
-	if root.isHidden(name) {
+	var found storage.Info
+	looking, cancel := context.WithTimeout(ctx, answerMax)
+	defer cancel()
+	content, err := ask(looking, s.calls, aLook(), func() (*body, error) {
+		content, info, err := root.open(location, name)
+		if err != nil {
+			return nil, err
+		}
+		found = info
+		return newBody(content, info.Bytes), nil
+	}, func(late *body) {
+		if late.content != nil {
+			_ = late.content.Close()
+		}
+	})
+	if err != nil {
+		return nil, storage.Info{}, atLocation(location, err)
+	}
+	content.within(ctx, s.calls)
+	return content, found, nil
+}
+
+// open opens the regular file called name.
+func (r *root) open(location, name string) (handle, storage.Info, error) {
+	if r.isHidden(name) {
 		return nil, storage.Info{}, notFile(location)
 	}
 	// Without O_NONBLOCK a named pipe would be waited for.
-	file, err := root.files.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := r.files.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, storage.Info{}, translate(location, err)
 	}
 	found, err := file.Stat()
-	if err != nil || !found.Mode().IsRegular() || root.isHidden(name) { // hidden since
+	if err != nil || !found.Mode().IsRegular() || r.isHidden(name) { // hidden since
 		if err == nil {
 			err = notFile(location)
 		}
@@ -174,36 +221,73 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	if err != nil {
 		return storage.Info{}, err
 	}
-	if root.isHidden(name) {
+	looking, cancel := context.WithTimeout(ctx, answerMax)
+	defer cancel()
+	found, err := ask(looking, s.calls, aLook(), func() (storage.Info, error) { return root.stat(location, name) }, nil)
+	return found, atLocation(location, err)
+}
+
+// stat describes the regular file called name.
+func (r *root) stat(location, name string) (storage.Info, error) {
+	if r.isHidden(name) {
 		return storage.Info{}, notFile(location)
 	}
-	found, err := root.files.Stat(name)
+	found, err := r.files.Stat(name)
 	if err != nil {
 		return storage.Info{}, translate(location, err)
 	}
-	if !found.Mode().IsRegular() || root.isHidden(name) { // hidden since
+	if !found.Mode().IsRegular() || r.isHidden(name) { // hidden since
 		return storage.Info{}, notFile(location)
 	}
 	return info(found), nil
 }
 
-// MayBeGone implements storage.Local.
+// MayBeGone implements storage.Local. What does not answer within a second may be there.
 func (s *Store) MayBeGone(location string) bool {
 	root, name, err := s.rootOf(location)
-	return err != nil || !root.files.Seen(name) || root.isHidden(name)
+	if err != nil {
+		return true
+	}
+	if !root.isOpen() || s.calls.stuck.Load() {
+		return false
+	}
+	glance, cancel := context.WithTimeout(context.Background(), glanceMax)
+	defer cancel()
+	seen, err := ask(glance, s.calls, aLook(), func() (bool, error) { return root.files.Seen(name) && !root.isHidden(name), nil }, nil)
+	return err == nil && !seen
 }
 
 // Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
 // and is no file, such as a folder, is left. A power cut may bring back what it removed. What killed processes left beside
-// the files is removed too, as far as it can be.
+// the files is removed too, as far as it can be. If ctx ends, the file that it is at may yet go, and no further one.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
+	var failures []error
+	var reached []string
+	for _, location := range locations {
+		if _, _, err := s.locate(ctx, location); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		reached = append(reached, location)
+	}
+	if len(reached) > 0 {
+		_, err := ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) { return struct{}{}, s.removeAll(ctx, reached) }, nil)
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// removeAll deletes the files at locations, which are all in roots that are open.
+func (s *Store) removeAll(ctx context.Context, locations []string) error {
 	var failures []error
 	for _, location := range locations {
 		if err := s.remove(ctx, location); err != nil {
 			failures = append(failures, err)
 		}
 	}
-	s.sweepAround(locations)
+	if ctx.Err() == nil {
+		s.sweepAround(ctx, locations)
+	}
 	return errors.Join(failures...)
 }
 
@@ -219,6 +303,9 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	}
 	// First, because once the file is gone nobody asks for its checksum again.
 	err = ignoreMissing(translate(location, root.files.Remove(checksumOf(name))))
+	if err == nil {
+		err = ctx.Err() // who gave up waiting may have been told that the file stays
+	}
 	if err != nil {
 		return err
 	}
@@ -236,12 +323,16 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// locate returns the root that location lies in, and its name there.
+// locate returns the root that location lies in, which is open then, and its name there.
 func (s *Store) locate(ctx context.Context, location string) (*root, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", location, err)
 	}
-	return s.rootOf(location)
+	root, name, err := s.rootOf(location)
+	if err == nil {
+		err = atLocation(location, root.await(ctx))
+	}
+	return root, name, err
 }
 
 // rootOf returns the root that location is in, and its name there.
@@ -272,6 +363,14 @@ func translate(location string, err error) error {
 	return fmt.Errorf("%s: %w", location, err)
 }
 
+// atLocation names the location at which the operating system did not answer; other errors do so themselves.
+func atLocation(location string, err error) error {
+	if errors.Is(err, storage.ErrUnavailable) {
+		return fmt.Errorf("%s: %w", location, err)
+	}
+	return err
+}
+
 func notFile(location string) error {
 	return fmt.Errorf("%w: %s is not a regular file", storage.ErrNotFound, location)
 }
@@ -285,4 +384,5 @@ var (
 	_ storage.Batcher = (*Store)(nil)
 	_ storage.Folders = (*Store)(nil)
 	_ storage.Local   = (*Store)(nil)
+	_ storage.Prober  = (*Store)(nil)
 )

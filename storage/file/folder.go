@@ -27,10 +27,12 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 	if err != nil {
 		return err
 	}
-	err = root.inFolder(name, func() error {
-		now := s.now()
-		return root.files.Chtimes(name, now, now)
-	})
+	_, err = ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) {
+		return struct{}{}, root.inFolder(name, func() error {
+			now := s.now()
+			return root.files.Chtimes(name, now, now)
+		})
+	}, nil)
 	if isEscape(err) || isImpossible(err) {
 		return translate(location, err)
 	}
@@ -46,7 +48,12 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 	if err != nil || name == "." {
 		return false, err
 	}
-	removed, err := root.removeFolder(name, s.now().Add(-age))
+	removed, err := ask(ctx, s.calls, aWrite(1, 0), func() (bool, error) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		return root.removeFolder(name, s.now().Add(-age))
+	}, nil)
 	return removed, ignoreMissing(translate(location, err))
 }
 

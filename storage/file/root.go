@@ -1,11 +1,135 @@
 package file
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
+
+	"moorage/internal/worker"
+	"moorage/storage"
 )
+
+// openMax is how long New waits for roots to open. A mount that answers at all is much faster.
+const openMax = 2 * time.Second
+
+// root is an allowed folder and what is known about the folders in it.
+type root struct {
+	location storage.Location
+	openIt   func() (fileSystem, error)
+	files    fileSystem // set once, before ready
+	ready    atomic.Bool
+
+	// mu orders makers and removers of folders; a leaf. RemoveEmptyFolder holds it while it removes a
+	// folder; Create and MakeFolder hold it, shared, to their end: a folder that they found durable
+	// cannot be removed and made anew, not yet durable, before they are done.
+	mu sync.RWMutex
+	// durable are folders, by name, that were there after a sync of all that lead to them.
+	durable folders
+	// swept are folders, by name, in which no killed process has left anything.
+	swept folders
+	// writing holds, by name, a *writing for each file that is being made in this process.
+	writing sync.Map
+
+	// openMu guards the fields below; a leaf, never held over a call.
+	openMu sync.Mutex
+	now    *attempt // that is under way, or has succeeded
+	closed bool
+}
+
+// attempt is one attempt to open a root.
+type attempt struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// begin returns the attempt to open r that is under way, or has succeeded, or begins one.
+func (r *root) begin() *attempt {
+	r.openMu.Lock()
+	defer r.openMu.Unlock()
+	if r.now == nil {
+		r.now = &attempt{done: make(chan struct{}), err: errGone}
+		go r.carryOut(r.now) // one for each root: nobody can end the call, and others that ask join it
+	}
+	return r.now
+}
+
+// carryOut brings an attempt to its end. After one that fails the next who asks begins another.
+func (r *root) carryOut(now *attempt) {
+	defer close(now.done)
+	var files fileSystem
+	err := worker.Safely(context.Background(), func(context.Context) (err error) {
+		files, err = r.openIt()
+		return err
+	})
+	r.openMu.Lock()
+	if now.err = err; err != nil {
+		r.now = nil
+	} else {
+		r.files = files
+		r.ready.Store(true)
+	}
+	closed := r.closed
+	r.openMu.Unlock()
+	if closed && err == nil {
+		_ = files.Close() // nothing was written through it
+	}
+}
+
+// isOpen reports whether r is open.
+func (r *root) isOpen() bool { return r.ready.Load() }
+
+// isOpening reports whether the operating system was asked to open r and has not answered.
+func (r *root) isOpening() bool {
+	r.openMu.Lock()
+	defer r.openMu.Unlock()
+	return r.now != nil && !r.ready.Load()
+}
+
+// await waits until r is open, but not for long: storage.ErrUnavailable if it is not.
+func (r *root) await(ctx context.Context) error {
+	if r.isOpen() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, openMax)
+	defer cancel()
+	now := r.begin()
+	select {
+	case <-now.done:
+		return now.err
+	case <-ctx.Done():
+		return unanswered(ctx)
+	}
+}
+
+// probe looks at r.
+func (r *root) probe(ctx context.Context, c *calls) error {
+	err := r.await(ctx)
+	if err == nil {
+		_, err = ask(ctx, c, aLook(), func() (fs.FileInfo, error) { return r.files.Stat(".") }, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", r.location, err)
+	}
+	return nil
+}
+
+// close gives r up, when it is open.
+func (r *root) close(c *calls) error {
+	r.openMu.Lock()
+	r.closed = true
+	open := r.ready.Load()
+	r.openMu.Unlock()
+	if !open {
+		return nil // carryOut closes it
+	}
+	return c.close(r.files.Close)
+}
 
 // makeRoot opens the folder at an absolute path, after making it if it is not there. It is durable
 // then, also if whoever made it a moment ago has not synced it.

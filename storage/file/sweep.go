@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -105,14 +106,14 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 }
 
 // sweepAround sweeps the folders of files. Nobody asked for it, so nobody hears if it fails.
-func (s *Store) sweepAround(locations []string) {
+func (s *Store) sweepAround(ctx context.Context, locations []string) {
 	type place struct {
 		root   *root
 		folder string
 	}
 	looked := make(map[place]bool)
 	for _, location := range locations {
-		root, name, err := s.rootOf(location)
+		root, name, err := s.locate(ctx, location)
 		at := place{root, path.Dir(name)}
 		if err != nil || looked[at] || root.swept.has(at.folder) {
 			continue

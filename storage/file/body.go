@@ -1,0 +1,91 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// pieceBytes is how much of a file one call reads. Nearly all metadata files are shorter.
+const pieceBytes = 256 << 10
+
+// body is a file that is being read, piece by piece. Each piece is a call of its own, into memory of its own: one that does
+// not return must not write to what the caller has given to Read.
+type body struct {
+	content handle // nil once it is closed
+	piece   []byte // of pieceBytes, or what the file has and one more
+	left    []byte // of piece, what was not returned yet
+	failure error  // how reading ended; io.EOF at the end
+	calls   *calls
+	fill    func() error // reads the next piece, for Read
+}
+
+// newBody returns the body of content, which has so many bytes, with its first piece. A file that ends with it is closed.
+func newBody(content handle, size int64) *body {
+	b := &body{content: content, piece: make([]byte, min(size, pieceBytes-1)+1)}
+	b.next()
+	if b.failure != nil {
+		_ = content.Close() // nothing was written through it
+		b.content = nil
+	}
+	return b
+}
+
+// next reads the next piece.
+func (b *body) next() {
+	n := 0
+	for n < len(b.piece) && b.failure == nil {
+		var more int
+		more, b.failure = b.content.Read(b.piece[n:])
+		n += more
+	}
+	b.left = b.piece[:n]
+}
+
+// within lets calls of Read be ones of c, until ctx ends.
+func (b *body) within(ctx context.Context, c *calls) {
+	b.calls = c
+	b.fill = func() error {
+		ctx, cancel := context.WithTimeout(ctx, answerMax)
+		defer cancel()
+		next := *b // what a call that is left behind works on
+		_, err := ask(ctx, c, aLook(), func() (struct{}, error) { next.next(); return struct{}{}, nil }, nil)
+		if err == nil {
+			b.left, b.failure = next.left, next.failure
+		}
+		return err
+	}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if len(b.left) == 0 && b.failure == nil {
+		if err := b.fill(); err != nil {
+			b.failure = err // the call may still be at work on the piece
+		}
+	}
+	if len(b.left) == 0 && b.failure != nil {
+		return 0, b.failure
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	return n, nil
+}
+
+// Close implements io.Closer. A call that was left behind keeps the file open until it returns.
+func (b *body) Close() error {
+	b.left = nil
+	if b.failure == nil {
+		b.failure = errClosed
+	}
+	if b.content == nil {
+		return nil
+	}
+	content := b.content
+	b.content = nil
+	return b.calls.close(content.Close)
+}
+
+var errClosed = errors.New("the file is closed")
+
+var _ io.ReadCloser = (*body)(nil)

@@ -1,0 +1,384 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"moorage/storage"
+)
+
+// mount is a file system whose calls can be made to hang: in read(2) of a pipe, with their threads, whatever their contexts say.
+type mount struct {
+	t       *testing.T
+	hangs   atomic.Pointer[func(op string) bool] // which calls; nil: none
+	hanging atomic.Int64                         // how many do
+	pipe    [2]int
+	release func()
+}
+
+func newMount(t *testing.T) *mount {
+	m := &mount{t: t}
+	if err := syscall.Pipe2(m.pipe[:], syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	m.release = sync.OnceFunc(func() {
+		m.hangs.Store(nil)
+		_ = syscall.Close(m.pipe[1]) // every read(2) ends
+	})
+	t.Cleanup(func() {
+		m.release()
+		m.settle(0)
+		_ = syscall.Close(m.pipe[0])
+	})
+	return m
+}
+
+// hang makes the calls hang that which reports true of.
+func (m *mount) hang(which func(op string) bool) { m.hangs.Store(&which) }
+
+func all(string) bool { return true }
+
+// settle waits until so many calls hang.
+func (m *mount) settle(count int64) {
+	m.t.Helper()
+	for limit := time.Now().Add(20 * time.Second); m.hanging.Load() != count; runtime.Gosched() {
+		if time.Now().After(limit) {
+			m.t.Fatalf("%d calls hang, want %d", m.hanging.Load(), count)
+		}
+	}
+}
+
+func (m *mount) call(op string) {
+	if which := m.hangs.Load(); which != nil && (*which)(op) {
+		m.hanging.Add(1)
+		defer m.hanging.Add(-1)
+		_, _ = syscall.Read(m.pipe[0], make([]byte, 1))
+	}
+}
+
+// open is openRoot of a folder on m.
+func (m *mount) open(folder string) (fileSystem, error) {
+	m.call("openroot")
+	files, err := openRoot(folder)
+	return mountFS{files, m}, err
+}
+
+type mountFS struct {
+	fileSystem
+	m *mount
+}
+
+func (f mountFS) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	f.m.call("open")
+	return f.fileSystem.OpenFile(name, flag, mode)
+}
+
+func (f mountFS) Stat(name string) (fs.FileInfo, error) {
+	f.m.call("stat")
+	return f.fileSystem.Stat(name)
+}
+
+func (f mountFS) Seen(name string) bool {
+	f.m.call("seen")
+	return f.fileSystem.Seen(name)
+}
+
+func (f mountFS) Mkdir(name string, mode fs.FileMode) error {
+	f.m.call("mkdir")
+	return f.fileSystem.Mkdir(name, mode)
+}
+
+func (f mountFS) Remove(name string) error {
+	f.m.call("remove")
+	return f.fileSystem.Remove(name)
+}
+
+func (f mountFS) Folder(name string) (folderFS, error) {
+	f.m.call("folder")
+	folder, err := f.fileSystem.Folder(name)
+	return mountFolder{folder, f.m}, err
+}
+
+type mountFolder struct {
+	folderFS
+	m *mount
+}
+
+func (f mountFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	f.m.call("open")
+	content, err := f.folderFS.OpenFile(name, flag, mode)
+	return mountFile{content, f.m}, err
+}
+
+func (f mountFolder) Link(from, to string) error {
+	f.m.call("link")
+	return f.folderFS.Link(from, to)
+}
+
+func (f mountFolder) Remove(name string) error {
+	f.m.call("remove")
+	return f.folderFS.Remove(name)
+}
+
+func (f mountFolder) Lstat(name string) (fs.FileInfo, error) {
+	f.m.call("lstat")
+	return f.folderFS.Lstat(name)
+}
+
+type mountFile struct {
+	handle
+	m *mount
+}
+
+func (f mountFile) Write(p []byte) (int, error) {
+	f.m.call("write")
+	return f.handle.Write(p)
+}
+
+func (f mountFile) Sync() error {
+	f.m.call("sync")
+	return f.handle.Sync()
+}
+
+// onMount returns a store whose only root is on m, and the folder.
+func (m *mount) onMount() (*Store, string) {
+	m.t.Helper()
+	folder := m.t.TempDir()
+	store, err := open([]string{"file://" + folder}, m.open)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return store, folder
+}
+
+func create(t *testing.T, s *Store, location string) {
+	t.Helper()
+	if err := s.Create(t.Context(), location, []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// threads returns how many threads the process has.
+func threads(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "\nThreads:\t")
+	var n int
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Callers whose calls hang go on when their contexts end, and no more than callsMax calls, with their threads, are left behind,
+// however many callers come and give up.
+func TestHangingCallsAreBounded(t *testing.T) {
+	m := newMount(t)
+	store, folder := m.onMount()
+	location := "file://" + folder + "/f"
+	create(t, store, location)
+	m.hang(all)
+	before := threads(t)
+	var callers sync.WaitGroup
+	for i := range 3000 {
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+			var err error
+			if i%2 == 0 {
+				_, err = store.Stat(ctx, location)
+			} else {
+				_, _, err = store.Open(ctx, location)
+			}
+			if !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("answered %v", err)
+			}
+		})
+	}
+	callers.Wait()
+	m.settle(callsMax)
+	if more := threads(t) - before; more > callsMax+20 {
+		t.Errorf("%d threads more than before, want about %d", more, callsMax)
+	}
+	began := time.Now()
+	if _, err := store.Stat(t.Context(), location); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("answered %v", err)
+	}
+	if store.MayBeGone(location) || store.MayBeGone(location+"-absent") {
+		t.Error("what does not answer is said to be gone")
+	}
+	if took := time.Since(began); took > stuckAfter {
+		t.Errorf("refused after %s, want at once", took)
+	}
+	m.release()
+	m.settle(0)
+	if info, err := store.Stat(t.Context(), location); err != nil || info.Bytes != 7 {
+		t.Errorf("when nothing hangs any more: %v", err)
+	}
+	if !store.MayBeGone(location + "-absent") {
+		t.Error("what is not there is not missed")
+	}
+}
+
+// A Create takes no further step after the one that hangs: what appears later is the whole file, if its name was being made.
+func TestCreateThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"mkdir", "folder", "write", "sync", "link", "remove"} {
+		for _, together := range []bool{false, true} {
+			t.Run(fmt.Sprint(op, together), func(t *testing.T) {
+				t.Parallel()
+				m := newMount(t)
+				store, folder := m.onMount()
+				location := "file://" + folder + "/a/f"
+				m.hang(func(called string) bool { return called == op })
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				var err error
+				if together {
+					err = store.CreateAll(ctx, []storage.File{{Location: location, Body: []byte("content")}})[0]
+				} else {
+					err = store.Create(ctx, location, []byte("content"))
+				}
+				if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
+					t.Fatalf("answered %v", err)
+				}
+				if _, err := os.Stat(filepath.Join(folder, "a", "f")); op != "remove" && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("the file is there before its name was made: %v", err)
+				}
+				m.release()
+				m.settle(0)
+				for store.Busy() {
+					runtime.Gosched()
+				}
+				body, err := os.ReadFile(filepath.Join(folder, "a", "f"))
+				if named := op == "link" || op == "remove"; (err == nil) != named || named && string(body) != "content" {
+					t.Errorf("afterwards there is %q, %v", body, err)
+				}
+				if err := store.Create(t.Context(), location, []byte("content")); (err == nil) != (body == nil) {
+					t.Errorf("made again: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A Delete deletes no further file after the one that hangs.
+func TestDeleteThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	m := newMount(t)
+	store, folder := m.onMount()
+	first, second := "file://"+folder+"/1", "file://"+folder+"/2"
+	create(t, store, first)
+	create(t, store, second)
+	m.hang(func(op string) bool { return op == "remove" })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := store.Delete(ctx, first, second); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("answered %v", err)
+	}
+	m.release()
+	m.settle(0)
+	for store.Busy() {
+		runtime.Gosched()
+	}
+	if _, err := store.Stat(t.Context(), second); err != nil {
+		t.Errorf("the file that it was not at: %v", err)
+	}
+}
+
+// hangingContent is a file whose second piece hangs.
+type hangingContent struct {
+	io.Reader
+	m     *mount
+	reads *int
+}
+
+func (c hangingContent) Read(p []byte) (int, error) {
+	if *c.reads++; *c.reads > 1 {
+		c.m.call("read")
+	}
+	return c.Reader.Read(p)
+}
+func (hangingContent) Write([]byte) (int, error)          { panic("not called") }
+func (hangingContent) Stat() (fs.FileInfo, error)         { panic("not called") }
+func (hangingContent) Readdirnames(int) ([]string, error) { panic("not called") }
+func (hangingContent) Sync() error                        { panic("not called") }
+func (hangingContent) Close() error                       { return nil }
+
+// A read that hangs ends with its context, and never writes to what it was given afterwards.
+func TestReadThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	m := newMount(t)
+	m.hang(func(op string) bool { return op == "read" })
+	content := bytes.Repeat([]byte{1}, 3*pieceBytes)
+	b := newBody(hangingContent{bytes.NewReader(content), m, new(int)}, int64(len(content)))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	b.within(ctx, newCalls())
+	into := make([]byte, len(content))
+	n, err := io.ReadFull(b, into)
+	if n != pieceBytes || !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("read %d, %v", n, err)
+	}
+	m.release()
+	m.settle(0)
+	if bytes.ContainsAny(into[n:], "\x01") {
+		t.Error("the read wrote to what it was given after it had returned")
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A root that hangs while it is opened keeps nobody from the other roots, and is there as soon as it answers.
+func TestRootThatHangs(t *testing.T) {
+	t.Parallel()
+	m := newMount(t)
+	m.hang(all)
+	there, stuck := t.TempDir(), t.TempDir()
+	store, err := open([]string{"file://" + there, "file://" + stuck}, func(folder string) (fileSystem, error) {
+		if folder == stuck {
+			return m.open(folder)
+		}
+		return openRoot(folder)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, store, "file://"+there+"/f")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := store.Create(ctx, "file://"+stuck+"/f", nil); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("create: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := store.Probe(ctx); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), stuck) || strings.Contains(err.Error(), there) {
+		t.Errorf("probe: %v", err)
+	}
+	if store.MayBeGone("file://" + stuck + "/f") {
+		t.Error("what does not answer is said to be gone")
+	}
+	m.settle(1) // one call for all who ask
+	m.release()
+	if err := store.Probe(t.Context()); err != nil {
+		t.Errorf("probe, when nothing hangs any more: %v", err)
+	}
+	create(t, store, "file://"+stuck+"/f")
+}
