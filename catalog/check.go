@@ -460,7 +460,7 @@ func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (d
 
 // readAt reads a document in a place, without making the folders that the place should have.
 func (k *checker) readAt(ctx context.Context, of *kind, place storage.Place, location string) (document, error) {
-	store, giveBack, err := k.catalog.storages.borrow(place)
+	store, giveBack, err := k.catalog.storages.borrow(ctx, place)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (stor
 	case err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
 		return nil, nil, err
 	}
-	return c.storages.borrow(storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
+	return c.storages.borrow(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
 // beginPurge reads the task and its pointer, and marks that as being purged, unless it is already. After an error it returns what it has read.

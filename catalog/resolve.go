@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -161,7 +162,7 @@ func (c *Catalog) followWay(ctx context.Context, name string, known way, extra f
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
-	ch, err := c.newChain(records[0], name)
+	ch, err := c.newChain(ctx, records[0], name)
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
@@ -185,7 +186,7 @@ func (c *Catalog) walkChain(ctx context.Context, name string, ns moorage.Namespa
 	if err != nil {
 		return nil, nil, err
 	}
-	ch, err := c.newChain(records[0], name)
+	ch, err := c.newChain(ctx, records[0], name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,7 +208,7 @@ func (c *Catalog) walkChain(ctx context.Context, name string, ns moorage.Namespa
 }
 
 // newChain begins a chain at a warehouse's record.
-func (c *Catalog) newChain(record registry.Record, name string) (*chain, error) {
+func (c *Catalog) newChain(ctx context.Context, record registry.Record, name string) (*chain, error) {
 	if !record.Exists() {
 		return nil, moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
 	}
@@ -215,8 +216,11 @@ func (c *Catalog) newChain(record registry.Record, name string) (*chain, error) 
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.storages.open(c.placeOf(warehouse))
-	if err != nil {
+	store, err := c.storages.open(ctx, c.placeOf(warehouse))
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return nil, moorage.E("catalog.newChain", name, moorage.KindUnavailable, err)
+	case err != nil:
 		return nil, moorage.E("catalog.newChain", name, moorage.KindInternal, err)
 	}
 	return &chain{warehouse: warehouse, warehouseRecord: record, storage: store}, nil

@@ -1,31 +1,61 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/storage"
 )
 
-// storages keeps one open storage for each place.
+// Bounds of storages that do not answer.
+const (
+	// openStorageMax is how long an operation waits for a storage to be opened.
+	openStorageMax = 10 * time.Second
+	// probesAtOnce is how many warehouses ProbeStorage probes side by side, and probeMax how long it waits for one.
+	probesAtOnce = 8
+	probeMax     = 10 * time.Second
+)
+
+// storages keeps one open storage for each place. One that does not come open holds up those who ask for it, and nobody else.
 type storages struct {
 	openPlace   func(place storage.Place) (storage.Store, error)
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
 
-	// mu guards kept; a leaf. It is held while a storage is opened, which reads no files.
-	mu   sync.Mutex
-	kept map[string]storage.Store
+	// mu guards the fields below; a leaf, never held while a storage is opened.
+	mu       sync.Mutex
+	kept     map[string]storage.Store
+	openings map[string]*opening // those under way, of open
+	lendings map[string]*opening // those under way, of borrow
+}
+
+// opening is one call that opens a storage, which may never return.
+type opening struct {
+	done chan struct{}
+
+	// What follows is set before done is closed.
+	store    storage.Store
+	giveBack func() // never nil
+	err      error
+
+	ended, left bool // of one that is lent: it has, and the borrower is gone; guarded by storages.mu
 }
 
 func newStorages(config Config) *storages {
-	s := &storages{openPlace: config.OpenStorage, borrowPlace: config.BorrowStorage, kept: make(map[string]storage.Store)}
+	s := &storages{
+		openPlace: config.OpenStorage, borrowPlace: config.BorrowStorage,
+		kept: make(map[string]storage.Store), openings: make(map[string]*opening), lendings: make(map[string]*opening),
+	}
 	if s.borrowPlace == nil {
 		s.borrowPlace = func(place storage.Place) (storage.Store, func(), error) {
 			store, err := s.openPlace(place)
@@ -35,33 +65,135 @@ func newStorages(config Config) *storages {
 	return s
 }
 
-// open returns the storage that reaches place.
-func (s *storages) open(place storage.Place) (storage.Store, error) {
+// open returns the storage that reaches place. It waits until ctx ends, but not for long: storage.ErrUnavailable.
+func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store, error) {
 	key := placeKey(place)
+	s.mu.Lock()
+	store, ok := s.kept[key]
+	s.mu.Unlock()
+	if ok {
+		return store, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, openStorageMax)
+	defer cancel()
+	now := s.joinOpening(key, place)
+	if err := now.wait(ctx); err != nil {
+		return nil, err
+	}
+	return now.store, now.err
+}
+
+// joinOpening returns the opening of place that is under way, or begins one, which keeps what it opens.
+func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if store, ok := s.kept[key]; ok {
-		return store, nil
+		now := &opening{done: make(chan struct{}), store: store}
+		close(now.done)
+		return now
 	}
-	store, err := s.openPlace(place)
-	if err != nil {
-		return nil, err
+	now, ok := s.openings[key]
+	if !ok {
+		now = begin(func() (storage.Store, func(), error) {
+			store, err := s.openPlace(place)
+			return store, nil, err
+		}, func(now *opening) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.openings, key)
+			if now.err == nil {
+				s.kept[key] = now.store
+			}
+		})
+		s.openings[key] = now
 	}
-	s.kept[key] = store
-	return store, nil
+	return now
+}
+
+// begin calls open, then end, in a goroutine that nobody waits for: nobody can end the system call that it may hang in. end runs before
+// anybody sees what was opened.
+func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
+	now := &opening{done: make(chan struct{}), giveBack: func() {}}
+	go func() {
+		now.err = worker.Safely(context.Background(), func(context.Context) (err error) {
+			store, giveBack, err := open()
+			if now.store = store; giveBack != nil {
+				now.giveBack = giveBack
+			}
+			return err
+		})
+		end(now)
+		close(now.done)
+	}()
+	return now
+}
+
+// wait waits for the end of an opening, or that of ctx, which is storage.ErrUnavailable.
+func (o *opening) wait(ctx context.Context) error {
+	select {
+	case <-o.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err())
+	}
 }
 
 // borrow returns the storage that reaches place for one piece of work, and how to give it back: the one that is kept, or else
 // one that is opened for this alone and makes no folders. It is for places that only records name, such as those of a
-// warehouse that is gone: of those there is no end.
-func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
-	s.mu.Lock()
-	store, ok := s.kept[placeKey(place)]
-	s.mu.Unlock()
-	if ok {
-		return store, func() {}, nil
+// warehouse that is gone: of those there is no end. It waits as open does, and for others that borrow the place.
+func (s *storages) borrow(ctx context.Context, place storage.Place) (store storage.Store, giveBack func(), err error) {
+	key := placeKey(place)
+	ctx, cancel := context.WithTimeout(ctx, openStorageMax)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		if store, ok := s.kept[key]; ok {
+			s.mu.Unlock()
+			return store, func() {}, nil
+		}
+		others, busy := s.lendings[key]
+		if busy {
+			s.mu.Unlock()
+			if err := others.wait(ctx); err != nil {
+				return nil, func() {}, err
+			}
+			continue
+		}
+		lending := s.lendLocked(key, place)
+		s.mu.Unlock()
+		if err := lending.wait(ctx); err != nil {
+			s.leave(lending)
+			return nil, func() {}, err
+		}
+		return lending.store, lending.giveBack, lending.err
 	}
-	return s.borrowPlace(place)
+}
+
+// lendLocked begins to open a storage for one borrower. s.mu must be held, and no other opening of the place be under way.
+func (s *storages) lendLocked(key string, place storage.Place) *opening {
+	lending := begin(func() (storage.Store, func(), error) { return s.borrowPlace(place) }, func(now *opening) {
+		s.mu.Lock()
+		left := now.left
+		now.ended = true
+		delete(s.lendings, key)
+		s.mu.Unlock()
+		if left {
+			now.giveBack()
+		}
+	})
+	s.lendings[key] = lending
+	return lending
+}
+
+// leave gives back what a borrower does not wait for any more, as soon as it is open.
+func (s *storages) leave(lending *opening) {
+	s.mu.Lock()
+	lending.left = true
+	ended := lending.ended
+	s.mu.Unlock()
+	if ended {
+		lending.giveBack()
+	}
 }
 
 // placeKey joins what a place is made of with bytes that none of it may contain.
@@ -78,32 +210,46 @@ func (c *Catalog) placeOf(warehouse registry.Warehouse) storage.Place {
 	return storage.Place{Roots: c.roots(warehouse), Options: warehouse.Storage}
 }
 
-// ProbeStorage checks that the storage of every warehouse can be reached. It returns, joined, an error for
-// each that cannot; what a storage lacks without being useless it logs itself.
-func (c *Catalog) ProbeStorage(ctx context.Context) error {
+// ProbeStorage probes the storage of every warehouse, several side by side, and calls unreachable, one at a time, for each that cannot be
+// reached, as soon as that is known; what a storage lacks without being useless it logs itself. The error is that of the
+// store, or of ctx.
+func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	const op = "catalog.ProbeStorage"
-	var failures []error
+	var mu sync.Mutex // one call of unreachable at a time
+	var probes errgroup.Group
+	probes.SetLimit(probesAtOnce)
 	err := c.scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := decode[registry.Warehouse](record)
 		if err != nil {
 			return true, err
 		}
-		if err := c.probe(ctx, value); err != nil {
-			failures = append(failures, fmt.Errorf("warehouse %s at %s: %w", record.Key.ID, value.Location, err))
-		}
-		return true, nil
+		probes.Go(func() error {
+			err := safely(ctx, func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, probeMax)
+				defer cancel()
+				return c.probe(ctx, value)
+			})
+			if err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				unreachable(record.Key.ID, value.Location, err)
+			}
+			return nil
+		})
+		return true, ctx.Err()
 	})
-	return moorage.Annotate(op, "", errors.Join(append(failures, err)...))
+	_ = probes.Wait() // they have told
+	return moorage.Annotate(op, "", cmp.Or(err, ctx.Err()))
 }
 
 // probe checks that a warehouse's storage can be reached, where that is a question.
 func (c *Catalog) probe(ctx context.Context, warehouse registry.Warehouse) error {
-	store, err := c.storages.open(c.placeOf(warehouse))
+	store, err := c.storages.open(ctx, c.placeOf(warehouse))
 	if err != nil {
 		return err
 	}
-	if remote, ok := store.(storage.Remote); ok {
-		return remote.Probe(ctx)
+	if prober, ok := store.(storage.Prober); ok {
+		return prober.Probe(ctx)
 	}
 	return nil
 }

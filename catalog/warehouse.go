@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 
 	"moorage"
@@ -33,7 +34,11 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 				moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location))
 		}
 	}
-	if err := c.probe(ctx, value); err != nil {
+	err := c.probe(ctx, value)
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindUnavailable, err)
+	case err != nil:
 		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindBadRequest,
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}

@@ -23,13 +23,17 @@ const (
 	asCommand  = "TEST_RUN_AS_MOORAGE"
 	asUsual    = "usual"
 	asIgnoring = "ignoring SIGHUP" // as nohup starts it
+	asHanging  = "hanging folders" // see startHanging
 )
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(asCommand) {
 	case asIgnoring:
 		signal.Ignore(syscall.SIGHUP)
-		fallthrough
+		main()
+	case asHanging:
+		hangFolders()
+		main()
 	case asUsual:
 		main()
 	}
@@ -102,6 +106,12 @@ func startProcessAs(t *testing.T, as string, args ...string) (*served, *exec.Cmd
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	process.Env = append(os.Environ(), asCommand+"="+as)
+	return startReady(t, process), process
+}
+
+// startReady starts process, which is to serve, and waits until it is ready.
+func startReady(t *testing.T, process *exec.Cmd) *served {
+	t.Helper()
 	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
 	process.Stdout, process.Stderr = s.stdout, s.stderr
 	if err := process.Start(); err != nil {
@@ -122,7 +132,7 @@ func startProcessAs(t *testing.T, as string, args ...string) (*served, *exec.Cmd
 	}
 	t.Cleanup(func() { s.stop() })
 	s.uri = s.awaitReady(t, ended)
-	return s, process
+	return s
 }
 
 // awaitReady returns the address that the server printed.
@@ -139,6 +149,19 @@ func (s *served) awaitReady(t *testing.T, ended <-chan struct{}) string {
 			t.Fatalf("the server ended; stderr:\n%s", s.stderr)
 		case <-timeout:
 			t.Fatalf("the server is not ready; stderr:\n%s", s.stderr)
+		}
+	}
+}
+
+// awaitLog waits until the server has logged text.
+func (s *served) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(patience)
+	for !strings.Contains(s.stderr.String(), text) {
+		select {
+		case <-s.stderr.written:
+		case <-timeout:
+			t.Fatalf("waited for %q in the log:\n%s", text, s.stderr)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -195,16 +194,23 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slo
 	return made, err
 }
 
-// probeTimeout bounds how long a start waits for storages that do not answer.
-const probeTimeout = 10 * time.Second
-
-// probeStorage logs which warehouses cannot be reached. That is no reason not to start: they may be
-// reached later, and others now.
-func (n *node) probeStorage(ctx context.Context, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	if err := n.catalog.ProbeStorage(ctx); err != nil {
-		logger.Warn("the storage of a warehouse cannot be reached", "error", err)
+// probeStorage logs which warehouses cannot be reached, in the background, until stop is called: they may be reached later,
+// and others now.
+func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var probing sync.WaitGroup
+	probing.Go(func() {
+		err := n.catalog.ProbeStorage(ctx, func(warehouse, location string, err error) {
+			logger.Warn("the storage of a warehouse cannot be reached: requests for its files are answered 503 until it can",
+				"warehouse", warehouse, "location", location, "error", moorage.OneLine(err.Error()))
+		})
+		if err != nil && ctx.Err() == nil {
+			logger.Warn("could not look whether the storage of all warehouses can be reached", "error", err)
+		}
+	})
+	return func() {
+		cancel()
+		probing.Wait()
 	}
 }
 

@@ -114,9 +114,7 @@ func TestStorageAway(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	s := startServe(t, append(flags, "--s3-endpoint", "http://127.0.0.1:1")...)
-	if log := s.stderr.String(); !strings.Contains(log, "the storage of a warehouse cannot be reached") {
-		t.Errorf("log:\n%s", log)
-	}
+	s.awaitLog(t, "the storage of a warehouse cannot be reached")
 	if code, body := s.request(t, "POST", "/v1/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Errorf("create a namespace: %d %s", code, body)
 	}

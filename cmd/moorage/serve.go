@@ -74,7 +74,6 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	if err != nil {
 		return err
 	}
-	node.probeStorage(ctx, logger)
 	listener, err := listen(ctx, c)
 	if err != nil {
 		return err
@@ -89,6 +88,9 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	node.locks.announce(listener.Addr())
 	node.catalog.Start()
 	defer node.catalog.Stop()
+
+	stopProbe := node.probeStorage(logger)
+	defer stopProbe()
 
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(stallingListener{listener}) }()

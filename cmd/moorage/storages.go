@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"moorage/storage"
@@ -21,11 +22,19 @@ type storages struct {
 	// mu guards the fields below; a leaf.
 	mu      sync.Mutex
 	opened  []io.Closer
+	lent    map[string]*lent // by their roots
 	clients map[s3.Options]*s3.Client
 }
 
+// lent are files that some work on for a while, all who do so at the same time on the same ones. It stays as long as calls of its
+// store hang: each who tried again with a store of his own would hang another thread.
+type lent struct {
+	files *file.Store
+	users int
+}
+
 func newStorages(options s3.Options) *storages {
-	return &storages{s3: options, clients: make(map[s3.Options]*s3.Client)}
+	return &storages{s3: options, lent: make(map[string]*lent), clients: make(map[s3.Options]*s3.Client)}
 }
 
 // open returns the storage that reaches a place. It stays open until s is closed.
@@ -42,17 +51,54 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 // borrow is open without making folders, until the function that it returns is called.
 func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
 	giveBack = func() {}
-	store, err = s.openSchemes(place, func(roots []string) (storage.Store, error) {
-		files, err := file.NewExisting(roots)
-		if err == nil {
-			giveBack = func() { _ = files.Close() } // of what was only read, or is on the disk already
-		}
+	store, err = s.openSchemes(place, func(roots []string) (files storage.Store, err error) {
+		files, giveBack, err = s.lend(roots)
 		return files, err
 	})
 	if err != nil {
 		giveBack()
+		giveBack = func() {}
 	}
 	return store, giveBack, err
+}
+
+// lend returns the files below roots, and how to give them back, which is to be called once.
+func (s *storages) lend(roots []string) (storage.Store, func(), error) {
+	key := strings.Join(roots, "\x00")
+	s.mu.Lock()
+	shared, ok := s.lent[key]
+	if ok {
+		shared.users++
+	}
+	s.mu.Unlock()
+	if ok {
+		return shared.files, func() { s.giveBack(key, shared) }, nil
+	}
+	files, err := file.NewExisting(roots) // it takes up to some seconds
+	if err != nil {
+		return nil, func() {}, err
+	}
+	mine := &lent{files: files, users: 1}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lent[key] == nil {
+		s.lent[key] = mine
+	}
+	return files, func() { s.giveBack(key, mine) }, nil
+}
+
+// giveBack closes what nobody uses any more, unless calls of it hang.
+func (s *storages) giveBack(key string, l *lent) {
+	s.mu.Lock()
+	l.users--
+	isLast := l.users == 0 && (s.lent[key] != l || !l.files.Busy())
+	if isLast && s.lent[key] == l {
+		delete(s.lent, key)
+	}
+	s.mu.Unlock()
+	if isLast {
+		_ = l.files.Close() // of what was only read, or is on the disk already
+	}
 }
 
 // keep lets close close what was opened.
@@ -126,15 +172,25 @@ func (s *storages) clientLocked(place map[string]string) (*s3.Client, error) {
 	return client, nil
 }
 
-// close closes what was opened.
+// close closes what was opened, all at once: each may hang for a while.
 func (s *storages) close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	var faults []error
-	for _, store := range s.opened {
-		faults = append(faults, store.Close())
+	opened := s.opened
+	for _, lent := range s.lent {
+		opened = append(opened, lent.files)
 	}
-	s.opened = nil
+	s.opened, s.lent = nil, make(map[string]*lent)
+	s.mu.Unlock()
+	faults := make([]error, len(opened))
+	var closing sync.WaitGroup
+	for i, store := range opened {
+		closing.Go(func() {
+			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) { // which ends with the process
+				faults[i] = err
+			}
+		})
+	}
+	closing.Wait()
 	return errors.Join(faults...)
 }
 
