@@ -118,15 +118,19 @@ type Catalog struct {
 	jitter   *rand.Rand
 }
 
+// ChangeRetentionMin returns the shortest Config.ChangeRetention for a Config.IdempotencyLifetime: an
+// attempt with a key looks for the change of an earlier one.
+func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + keyGrace }
+
 // New returns a catalog over the parts of config, with its workers not started.
 func New(config Config) (*Catalog, error) {
 	if config.Store == nil || config.Locks == nil || config.OpenStorage == nil {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
 	}
 	setDefaults(&config)
-	if config.ChangeRetention < config.IdempotencyLifetime+keyGrace {
+	if least := ChangeRetentionMin(config.IdempotencyLifetime); config.ChangeRetention < least {
 		return nil, fmt.Errorf("catalog: changes are kept for %s, which must not be less than the %s for which keys are honoured",
-			config.ChangeRetention, config.IdempotencyLifetime+keyGrace)
+			config.ChangeRetention, least)
 	}
 	jitter, err := newJitter(config.Random)
 	if err != nil {
@@ -193,7 +197,7 @@ func setDefaults(config *Config) {
 		config.IdempotencyLifetime = 30 * time.Minute
 	}
 	if config.ChangeRetention <= 0 {
-		config.ChangeRetention = max(7*24*time.Hour, config.IdempotencyLifetime+keyGrace)
+		config.ChangeRetention = max(7*24*time.Hour, ChangeRetentionMin(config.IdempotencyLifetime))
 	}
 	if config.SweepInterval <= 0 {
 		config.SweepInterval = time.Minute

@@ -25,6 +25,30 @@ func TestLifetimeSetting(t *testing.T) {
 	}
 }
 
+// Changes are kept as long as is said, and never shorter than keys are honoured.
+func TestChangeRetentionSetting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want time.Duration // 0: refused
+	}{
+		{[]string{"--change-retention=36h"}, 36 * time.Hour},
+		{[]string{"--change-retention=14d"}, 14 * 24 * time.Hour},
+		{[]string{"--change-retention=35m"}, 35 * time.Minute},
+		{[]string{"--change-retention=34m"}, 0},
+		{[]string{"--change-retention=6m", "--idempotency-lifetime=1m"}, 6 * time.Minute},
+		{[]string{"--change-retention=0s"}, 0},
+	} {
+		c, err := loadConfig(serveCommand(), tt.args, nil)
+		if (err != nil) != (tt.want == 0) || err == nil && c.ChangeRetention != tt.want {
+			t.Errorf("%q is %s, %v; want %s", tt.args, c.ChangeRetention, err, tt.want)
+		}
+	}
+	if got := mustLoad(t, nil, nil).ChangeRetention; got != 0 {
+		t.Errorf("by default %s", got)
+	}
+}
+
 // A server tells clients how long it heeds keys: longer than changes are kept by default, too.
 func TestLifetimeIsAdvertised(t *testing.T) {
 	t.Parallel()

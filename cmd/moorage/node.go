@@ -149,6 +149,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		DocumentCacheBytes:  c.CacheBytes,
 		UndropWindow:        c.UndropWindow,
 		IdempotencyLifetime: c.KeyLifetime,
+		ChangeRetention:     c.ChangeRetention,
 		TransactionLockWait: c.TransactionWait,
 		AbortPending:        !c.inDatabase(),
 	})

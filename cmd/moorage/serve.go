@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"moorage/catalog"
 )
 
 // Bounds of the HTTP server. There is none on the time that writing an answer takes as a
@@ -49,6 +51,9 @@ func validateServe(c config, faults *usageError) {
 			"listen on 127.0.0.1, or say --insecure", c.Listen)
 	}
 	validateS3(c, faults)
+	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
+		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured", c.ChangeRetention, least)
+	}
 	if c.Migrate && !c.inDatabase() && !isURI(c.Store) {
 		faults.addf("--migrate: --store does not name a PostgreSQL database")
 	}

@@ -34,6 +34,7 @@ type config struct {
 	CacheBytes      int64         // memory for metadata documents, in bytes
 	UndropWindow    time.Duration // how long a dropped table's records are kept
 	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
+	ChangeRetention time.Duration // how long change records are kept; 0: the catalog's default
 	ShutdownTimeout time.Duration // how long requests under way may take to end
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
 
@@ -190,6 +191,12 @@ func serverSettings() []setting {
 			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a table that " +
 				"was changed with a key waits until then, and 5 minutes more.",
 			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h", func(c *config, v time.Duration) { c.KeyLifetime = v }),
+		},
+		{
+			name: "change-retention", value: "DURATION",
+			usage: "How long the record of a change is kept, such as 7d or 36h. Not shorter than --idempotency-lifetime and 5 minutes. " +
+				"Default: 7d, or as long as that.",
+			set: one(parseDuration, "a duration such as 7d or 36h, more than 0", func(c *config, v time.Duration) { c.ChangeRetention = v }),
 		},
 		{
 			name: "transaction-wait", value: "DURATION", preset: "0s",
