@@ -244,6 +244,15 @@ type Clock interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
+// Numberer is implemented by stores whose changes get their places some time after they became visible. Changes gives places to
+// those that have none yet, so nobody needs to call Number. Whoever does spares readers that work.
+type Numberer interface {
+	// Number gives places to the oldest changes that have none, a bounded number of them, if the first of these has waited for at
+	// least so long, by the store's clock. It reports whether there may be more. Any number of processes may call it at once: one
+	// of them does the work. Errors are those of Store.Get; then it is not known what was done, and it may be called again.
+	Number(ctx context.Context, waited time.Duration) (more bool, err error)
+}
+
 // HealthChecker is implemented by stores that can fail for good or lose their server.
 type HealthChecker interface {
 	// Healthy returns nil if the store can be written to, and the reason if not.

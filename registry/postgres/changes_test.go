@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -150,77 +152,193 @@ func TestManyChangesWait(t *testing.T) {
 			schema := migrated(t)
 			insertWaiting(t, schema, count, at)
 			store := openStore(t, server.DSN()+schema, Options{})
-			if name == "in order" { // a short page does not number all
-				if page, err := store.Changes(t.Context(), 0, 10); err != nil || len(page) != 10 {
-					t.Fatalf("%d changes, %v", len(page), err)
-				}
-				waiting, err := store.unplaced(t.Context(), "TRUE")
-				if err != nil || len(waiting) != count-numberedMax {
-					t.Fatalf("%d changes wait after a page of 10, want %d (%v)", len(waiting), count-numberedMax, err)
-				}
-			}
 			var group sync.WaitGroup
 			for range readers {
-				group.Go(func() {
-					var after registry.Position
-					for n := 1; n <= count; {
-						page, err := store.Changes(t.Context(), after, 1500)
-						if err != nil || len(page) == 0 {
-							t.Errorf("after %d changes: %d more, %v", n-1, len(page), err)
-							return
-						}
-						for _, c := range page {
-							if c.Change.ID != faultID(n) || c.Position <= after {
-								t.Errorf("position %d behind %d has change %s, want %s", c.Position, after, c.Change.ID, faultID(n))
-								return
-							}
-							after = c.Position
-							n++
-						}
-					}
-				})
+				group.Go(func() { wantAllInOrder(t, store, count) })
 			}
 			group.Wait()
 		})
 	}
 }
 
-// TestChangesNumberedMeanwhile lets another reader number all that waits while one looks for it, because what that one found first
-// depends on more than it looks for step by step.
-func TestChangesNumberedMeanwhile(t *testing.T) {
-	t.Parallel()
-	const limit = 10
-	schema := migrated(t)
-	insertWaiting(t, schema, numberedMax+100, "-i")
-	proxy := newProxy(t, server)
-	late := openStore(t, proxy.DSN()+schema+"&default_query_exec_mode=exec", Options{})
-	other := openStore(t, server.DSN()+schema, Options{})
-	held, release := holdAt(proxy, parses("SELECT c.key, c.reads, c.wrote FROM moorage_change AS c WHERE c.awaits AND TRUE"))
-	defer release()
-	returned := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		defer release()
-		select {
-		case <-held:
-			if _, err := other.Changes(t.Context(), 0, limit); err != nil {
-				t.Error(err)
+// wantAllInOrder fails unless the store's changes are those of 1 to count, in this order.
+func wantAllInOrder(t *testing.T, store *Store, count int) {
+	t.Helper()
+	var after registry.Position
+	for n := 1; n <= count; {
+		page, err := store.Changes(t.Context(), after, 1500)
+		if err != nil || len(page) == 0 {
+			t.Errorf("after %d changes: %d more, %v", n-1, len(page), err)
+			return
+		}
+		for _, c := range page {
+			if c.Change.ID != faultID(n) || c.Position <= after {
+				t.Errorf("position %d behind %d has change %s, want %s", c.Position, after, c.Change.ID, faultID(n))
+				return
 			}
-		case <-returned:
-			t.Error("the reader did not look for all that waits")
-		}
-	})
-	page, err := late.Changes(t.Context(), 0, limit)
-	close(returned)
-	group.Wait()
-	if err != nil || len(page) != limit {
-		t.Fatalf("%d changes, want %d (%v)", len(page), limit, err)
-	}
-	for i, c := range page {
-		if c.Change.ID != faultID(i+1) {
-			t.Errorf("change %d is %s, want %s", i, c.Change.ID, faultID(i+1))
+			after = c.Position
+			n++
 		}
 	}
+}
+
+// countWaiting returns how many changes wait for their places.
+func countWaiting(t *testing.T, schema string) (count int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_change WHERE awaits").Scan(&count); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// TestChangesBeforeTheStep numbers changes that were written before there was an order to go by: by their times, before all others.
+func TestChangesBeforeTheStep(t *testing.T) {
+	t.Parallel()
+	const count = numberedMax + 100
+	schema := migrated(t)
+	insertWaiting(t, schema, count, "i")
+	execute(t, schema, "UPDATE moorage_change SET seq = NULL WHERE convert_from(key, 'UTF8') < $1", faultID(count-10).String())
+	wantAllInOrder(t, openStore(t, server.DSN()+schema, Options{}), count)
+}
+
+// execute runs a statement in a schema.
+func execute(t *testing.T, schema, statement string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChangesAfterAClockWasSetBack lets the server's clock be set back between each change and the next, whose writer has seen the one
+// before it, but asks for nothing that it wrote.
+func TestChangesAfterAClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	const count = 20
+	schema := migrated(t)
+	store := openStore(t, server.DSN()+schema, Options{})
+	var want []int
+	for n := 1; n <= count; n++ {
+		if _, err := store.Apply(t.Context(), put(n)); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, schema, "UPDATE moorage_change SET at = now() - $1::integer * interval '1 hour' WHERE awaits AND key = $2", n, []byte(faultID(n).String()))
+		want = append(want, n)
+	}
+	wantChanges(t, store, 0, want...)
+}
+
+// waitingRows is how many changes wait in TestPageWithManyWaiting.
+var waitingRows = flag.Int("waiting", 60_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
+
+// insertTables writes n changes that wait, of a thousand tables, each of which found the version before.
+func insertTables(t *testing.T, schema string, n int) {
+	t.Helper()
+	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
+		"gen_random_uuid(), 0, convert_to('{\"id\":\"' || md5(i::text) || '\",\"operation\":\"' || repeat('x', 400) || '\"}', 'UTF8'), true, "+
+		"ARRAY[lpad(to_hex(i - 1000), 32, '0')::uuid], ARRAY[lpad(to_hex(i), 32, '0')::uuid], now() - ($1::integer - i) * interval '1 ms' "+
+		"FROM generate_series(1, $1::integer) AS i", n)
+}
+
+// TestPageWithManyWaiting reads pages while many changes wait for their places, with and without statistics of them, by turns
+// with pages of a store in which few do. What it takes may not depend on how many wait.
+func TestPageWithManyWaiting(t *testing.T) {
+	const pages, limit, few, longLimit, pageTimeMax, manyMin = 20, 64, 4000, 1000, 100 * time.Millisecond, 1_000_000
+	var schemas [2]string
+	var stores [2]*Store
+	for i, n := range []int{few, *waitingRows} {
+		schemas[i] = migrated(t)
+		execute(t, schemas[i], "ANALYZE moorage_change") // as of an empty table
+		stores[i] = openStore(t, server.DSN()+schemas[i], Options{})
+		wantChanges(t, stores[i], 0)
+		insertTables(t, schemas[i], n)
+	}
+	var after [2]registry.Position
+	for _, analyzed := range []bool{false, true} {
+		fastest := [2]time.Duration{time.Hour, time.Hour}
+		for _, schema := range schemas {
+			if analyzed {
+				execute(t, schema, "ANALYZE moorage_change")
+			}
+		}
+		for range pages {
+			for i, store := range stores {
+				begun := time.Now()
+				page, err := store.Changes(t.Context(), after[i], limit)
+				fastest[i] = min(fastest[i], time.Since(begun))
+				if err != nil || len(page) != limit {
+					t.Fatalf("%d changes, want %d (%v)", len(page), limit, err)
+				}
+				after[i] = page[limit-1].Position
+			}
+		}
+		t.Logf("analyzed %t: a page is read in %v with few that wait, and in %v with many", analyzed, fastest[0], fastest[1])
+		// Other tests take their share of this machine, so the fastest counts.
+		if fastest[1] > 4*fastest[0] {
+			t.Errorf("a page is read in %v", fastest[1])
+		}
+	}
+	fastest := time.Hour
+	for range pages {
+		begun := time.Now()
+		page, err := stores[1].Changes(t.Context(), after[1], longLimit)
+		fastest = min(fastest, time.Since(begun))
+		if err != nil || len(page) != longLimit {
+			t.Fatalf("%d changes, want %d (%v)", len(page), longLimit, err)
+		}
+		after[1] = page[longLimit-1].Position
+	}
+	t.Logf("a page of %d takes %v", longLimit, fastest)
+	if *waitingRows >= manyMin && fastest > pageTimeMax {
+		t.Errorf("a page of %d takes %v, want %v", longLimit, fastest, pageTimeMax)
+	}
+	begun := time.Now()
+	if more, err := stores[1].Number(t.Context(), 0); err != nil || !more {
+		t.Errorf("more %t, %v", more, err)
+	}
+	t.Logf("a step of %d takes %v", numberedMax, time.Since(begun))
+}
+
+// TestNumber numbers what has waited for long enough, and what says that it came in the future.
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	schema := migrated(t)
+	store := openStore(t, server.DSN()+schema, Options{})
+	wantWaiting := func(waited time.Duration, wantMore bool, want int) {
+		t.Helper()
+		more, err := store.Number(t.Context(), waited)
+		if err != nil || more != wantMore {
+			t.Errorf("more %t, %v; want %t", more, err, wantMore)
+		}
+		if got := countWaiting(t, schema); got != want {
+			t.Errorf("%d changes wait, want %d", got, want)
+		}
+	}
+	wantWaiting(0, false, 0)
+	if _, err := store.Apply(t.Context(), put(1)); err != nil {
+		t.Fatal(err)
+	}
+	wantWaiting(time.Hour, false, 1)
+	wantWaiting(0, false, 0)
+	if _, err := store.Apply(t.Context(), put(2)); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, schema, "UPDATE moorage_change SET at = now() + interval '1 year' WHERE awaits")
+	wantWaiting(time.Hour, false, 0)
+	wantChanges(t, store, 0, 1, 2)
+	execute(t, schema, "DELETE FROM moorage_change")
+	insertWaiting(t, schema, numberedMax+1, "-i")
+	wantWaiting(0, true, 1)
+	wantWaiting(0, false, 0)
 }
 
 // TestChangesOfLives lets clients make, change and delete few keys while two readers follow.

@@ -41,11 +41,15 @@
 // # Changes
 //
 // A row that all commits update to draw a number would make them wait for each other. So a change is written without a
-// number, and whoever reads changes first numbers those that have none: it reads the oldest of them, up to a bound, with
-// whatever they depend on, sorts them by the versions that each found and made, and publishes their numbers together with
-// the head, if the head is still as it was read; two that do so at once are harmless. What a change depends on was
-// committed before it and is therefore seen whenever it is seen itself. Lives of one key, which no version connects, stand
-// in the order of the server's clock, read while the key is held.
+// place, and gets one in a step of its own. Each node runs such steps in the background, and a reader runs one when it meets changes
+// without a place. A step locks the row of the head. Then it gives the next places to the first changes that wait, a bounded
+// number of them, in the order of their sequence numbers.
+//
+// A batch draws its sequence number while it holds all of its rows. Whatever it saw was committed before, so that drew a
+// smaller one, also if the server's clock was set back in between, or another server took over. And whatever a change
+// depends on is seen whenever the change is seen. So a first part of what is seen can always be given places. Binaries from
+// before the sequence go by the times of changes, and by the versions that each found and made. Both kinds of steps exclude each
+// other by the row of the head.
 //
 // # Sessions
 //
@@ -77,6 +81,6 @@
 // # What is used
 //
 // Plain tables with primary keys, partial indexes, FOR UPDATE, FOR SHARE, INSERT, UPDATE and DELETE
-// over unnest, arrays; no function of our own, no trigger, no data-modifying CTE, no ON CONFLICT, no
-// advisory lock, no transaction id. Leases also use DELETE with USING, clock_timestamp, and BEGIN with an isolation level in a pipeline.
+// over unnest, arrays, a sequence; no function of our own, no trigger, no
+// data-modifying CTE, no ON CONFLICT, no advisory lock, no transaction id. Leases also use DELETE with USING, clock_timestamp, and BEGIN with an isolation level in a pipeline.
 package postgres

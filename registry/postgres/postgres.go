@@ -66,6 +66,7 @@ type Store struct {
 var (
 	_ registry.Store         = (*Store)(nil)
 	_ registry.HealthChecker = (*Store)(nil)
+	_ registry.Numberer      = (*Store)(nil)
 )
 
 // warned is the key in a connection's custom data under which a warning of the server is noted.
