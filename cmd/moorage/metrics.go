@@ -83,6 +83,14 @@ func (m *meteredStore) Changes(ctx context.Context, after registry.Position, lim
 	return changes, err
 }
 
+// Time is registry.Clock.Time, measured.
+func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
+	begin := time.Now()
+	now, err := m.Store.Time(ctx)
+	m.observe("time", begin, err)
+	return now, err
+}
+
 // Healthy asks the store whether it can be written to; one that cannot fail is healthy.
 func (m *meteredStore) Healthy(ctx context.Context) error {
 	if checker, ok := m.Store.(registry.HealthChecker); ok {
