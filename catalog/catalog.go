@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
@@ -98,6 +99,7 @@ type Catalog struct {
 	chains    *chains
 	turns     *turns
 	twins     *twins
+	claims    *ledger.Claimer // of purges
 
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
@@ -136,6 +138,10 @@ func New(config Config) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seed the jitter: %w", err)
 	}
+	owner, err := newOwner(config)
+	if err != nil {
+		return nil, fmt.Errorf("draw the owner of claims: %w", err)
+	}
 	c := &Catalog{
 		store:            config.Store,
 		locks:            config.Locks,
@@ -159,6 +165,7 @@ func New(config Config) (*Catalog, error) {
 		names:        newNames(),
 		chains:       newChains(),
 		turns:        newTurns(),
+		claims:       ledger.NewClaimer(config.Store, owner),
 		transactions: txlog.New(config.Store),
 		made:         config.Now(),
 		abortPending: config.AbortPending,

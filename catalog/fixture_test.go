@@ -79,8 +79,9 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 	files := memorystorage.New()
 	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 	random := newLockedRandom(1)
-	config := Config{
-		Store:       memoryregistry.New(random),
+	var config Config
+	config = Config{
+		Store:       memoryregistry.NewWithClock(random, func() time.Time { return config.clock()() }),
 		Locks:       recorder,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 		Now:         clock.Now,
@@ -176,4 +177,12 @@ func (f *fixture) wantClean() {
 			f.t.Error(err)
 		}
 	}
+}
+
+// clock returns the clock of a catalog that is made of c.
+func (c *Config) clock() func() time.Time {
+	if c.Now == nil {
+		return time.Now
+	}
+	return c.Now
 }

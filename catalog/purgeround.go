@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/internal/worker"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -24,8 +25,28 @@ const (
 	blockedPause = time.Hour
 )
 
-// purgeAll works on every purge task that there is, several side by side, each as far as it goes, and returns when all that are due were
-// tried; one that was given up is due only in the first look of this process and then every blockedPause. As long as some run it looks
+const (
+	// purgeClaims begins the names of the claims on purges.
+	purgeClaims = "purge/"
+	// purgeClaimLife is how long other nodes leave a purge alone whose node was not heard of: long enough that a node which is
+	// busy keeps its purges, short beside a purge that is worth claiming.
+	purgeClaimLife = time.Minute
+)
+
+// purgeClaim returns the name of the claim on a purge.
+func purgeClaim(task registry.ID) string { return purgeClaims + task.String() }
+
+// newOwner returns what this process is called in its claims. Where nobody else uses the store it is always the same: then the
+// claims of a process that died are its own.
+func newOwner(config Config) (registry.ID, error) {
+	if config.AbortPending {
+		return registry.ID{15: 1}, nil
+	}
+	return registry.NewID(config.Random)
+}
+
+// purgeAll works on every purge task that there is and that no other node has claimed, several side by side, each as far as it goes, and
+// returns when all that are due were tried; one that was given up is due only in the first look of this process and then every blockedPause. As long as some run it looks
 // again now and then for what is due, what has failed before included, so that one which takes hours, or hangs, holds up no other. A
 // task that cannot be read is left alone, and keeps nobody from the others.
 func (c *Catalog) purgeAll(ctx context.Context) error {
@@ -53,8 +74,9 @@ type duePurge struct {
 	warehouse     string
 
 	// What became of it, once it has ended.
-	left registry.Record // the task, zero if it is gone
-	err  error           // of the store or the context, not of the purge
+	left      registry.Record // the task, zero if it is gone
+	elsewhere bool            // another node has claimed it; nothing is known of the task
+	err       error           // of the store or the context, not of the purge
 }
 
 func (r *purgeRound) run(ctx context.Context) error {
@@ -105,7 +127,7 @@ func (r *purgeRound) end(d *duePurge) {
 	if r.ofWarehouse[d.warehouse]--; r.ofWarehouse[d.warehouse] == 0 {
 		delete(r.ofWarehouse, d.warehouse)
 	}
-	if _, there := r.states[d.task]; !there || d.err != nil {
+	if _, there := r.states[d.task]; !there || d.elsewhere || d.err != nil {
 		return
 	}
 	if d.left.Exists() {
@@ -130,7 +152,11 @@ func (r *purgeRound) look(ctx context.Context) error {
 	}
 	states, unreadable := make(map[registry.ID]registry.State), make(map[registry.Key]bool)
 	var due []*duePurge
-	err := r.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+	claimed, err := r.claimedPurges(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := readTask(record)
 		switch {
 		case err != nil:
@@ -144,7 +170,8 @@ func (r *purgeRound) look(ctx context.Context) error {
 			return true, nil
 		}
 		states[task.ID] = record.State
-		if (record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]) && !now.Before(task.NotBefore) && r.running[task.ID] == nil {
+		mayTry := record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]
+		if mayTry && !now.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[purgeClaim(task.ID)] {
 			due = append(due, &duePurge{task: task.ID, pointer: task.Pointer})
 		}
 		return true, nil
@@ -165,6 +192,15 @@ func (r *purgeRound) look(ctx context.Context) error {
 	r.due, r.states, r.tried = due, states, tried
 	r.purges.looked(states, unreadable)
 	return nil
+}
+
+// claimedPurges returns the claims that other nodes have on purges.
+func (c *Catalog) claimedPurges(ctx context.Context) (map[string]bool, error) {
+	claimed, err := c.claims.Claimed(ctx, purgeClaims, purgeClaimLife)
+	if err != nil {
+		return nil, storeError("catalog.claimedPurges", err)
+	}
+	return claimed, nil
 }
 
 // findWarehouses reads which warehouses the tables of due are of.
@@ -195,11 +231,24 @@ func (c *Catalog) tellUnreadable(ctx context.Context, record registry.Record, ca
 	}
 }
 
-// tryPurge makes one attempt, and notes what is left of the task. An error is about the store or ctx, not about the purge.
+// tryPurge claims a purge and makes one attempt, and notes what is left of the task. An error is about the store or ctx, not about the
+// purge. One that hangs is not claimed any more, so that another node, which may reach the storage, takes over.
 func (c *Catalog) tryPurge(ctx context.Context, d *duePurge) error {
-	var work purging
 	watched, dog := watch(ctx, c.purgeStall)
 	defer dog.stop()
+	err := c.claims.Claim(watched, purgeClaim(d.task), purgeClaimLife, func(watched context.Context) error {
+		return c.attemptPurge(ctx, watched, d, dog)
+	})
+	if d.elsewhere = errors.Is(err, ledger.ErrClaimed) || errors.Is(err, ledger.ErrClaimLost); d.elsewhere {
+		return nil
+	}
+	return err
+}
+
+// attemptPurge makes one attempt under watched, which ends when nothing gets done or the claim is lost, and notes under ctx what became
+// of it.
+func (c *Catalog) attemptPurge(ctx, watched context.Context, d *duePurge, dog *watchdog) error {
+	var work purging
 	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
 		if work, err = c.beginPurge(ctx, d); err == nil {
 			err = c.purge(ctx, work, dog)
@@ -211,6 +260,9 @@ func (c *Catalog) tryPurge(ctx context.Context, d *duePurge) error {
 		return ctx.Err()
 	case cause == nil, errors.Is(cause, errTaskGone):
 		return nil
+	case errors.Is(context.Cause(watched), ledger.ErrClaimLost):
+		c.log.WarnContext(ctx, "purge was left to other nodes: its claim could not be renewed in time", "task", d.task, "pointer", d.pointer)
+		return ledger.ErrClaimLost
 	case !work.record.Exists():
 		return cause // the store's
 	}

@@ -31,6 +31,8 @@ const (
 	livesAhead = 2
 	// releaseTimeout bounds the release of a claim. One that is not released ends by itself.
 	releaseTimeout = 5 * time.Second
+	// claimedPage is how many claims Claimed reads at a time; there are mostly a few for each node.
+	claimedPage = 1000
 )
 
 // Claimer takes claims for one process. It is safe for concurrent use.
@@ -82,6 +84,45 @@ func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration, do
 		h.release(ctx)
 	}()
 	return do(held)
+}
+
+// Claimed returns the works whose names begin with prefix that other owners have claimed, for a life as Claim has it. It removes
+// the claims that have ended, which owners that died leave behind.
+func (c *Claimer) Claimed(ctx context.Context, prefix string, life time.Duration) (map[string]bool, error) {
+	claimed := make(map[string]bool)
+	for after := ""; ; {
+		page, err := c.store.List(ctx, registry.TableClaim, prefix, after, claimedPage)
+		if err != nil || len(page) == 0 {
+			return claimed, err
+		}
+		err = c.sort(ctx, page, max(life, LifeMin), claimed)
+		if err != nil || registry.IsLastPage(page, claimedPage) {
+			return claimed, err
+		}
+		after = page[len(page)-1].Key.ID
+	}
+}
+
+// sort adds the works of others among records to claimed, and removes the claims that have ended.
+func (c *Claimer) sort(ctx context.Context, records []registry.Record, life time.Duration, claimed map[string]bool) error {
+	now, err := c.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		claim := decodeClaim(record)
+		if !isOver(claim, now, life) {
+			if claim.Owner != c.owner {
+				claimed[record.Key.ID] = true
+			}
+			continue
+		}
+		err := remove(ctx, c.store, record)
+		if _, failed := registry.FailedCondition(err); err != nil && !failed {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter notes that this process does the work, and reports whether it did not do it before.
@@ -147,11 +188,16 @@ func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, er
 	if err != nil {
 		return registry.Record{}, registry.Claim{}, err
 	}
-	claim, err := registry.Decode[registry.Claim](records[0])
+	return records[0], decodeClaim(records[0]), nil
+}
+
+// decodeClaim returns the claim that record holds; the zero Claim if it cannot be read.
+func decodeClaim(record registry.Record) registry.Claim {
+	claim, err := registry.Decode[registry.Claim](record)
 	if err != nil {
-		claim = registry.Claim{}
+		return registry.Claim{}
 	}
-	return records[0], claim, nil
+	return claim
 }
 
 // write puts the claim of this process, a life long from now on, in place of record, which holds claim.
@@ -229,21 +275,20 @@ func (h *holding) renew(ctx context.Context) error {
 func (h *holding) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if _, failed := registry.FailedCondition(h.remove(ctx)); !failed {
+	if _, failed := registry.FailedCondition(remove(ctx, h.store, h.record)); !failed {
 		return
 	}
 	record, claim, err := h.read(ctx)
-	if err != nil || claim.Owner != h.owner {
-		return
+	if err == nil && claim.Owner == h.owner {
+		_ = remove(ctx, h.store, record) // else the claim ends by itself
 	}
-	h.record = record
-	_ = h.remove(ctx) // the claim ends by itself
 }
 
-func (h *holding) remove(ctx context.Context) error {
-	_, err := h.store.Apply(ctx, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(h.key, h.record.ETag)},
-		Writes:     []registry.Write{registry.Delete(h.key)},
+// remove deletes a claim if it is as it was read.
+func remove(ctx context.Context, store registry.Store, record registry.Record) error {
+	_, err := store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+		Writes:     []registry.Write{registry.Delete(record.Key)},
 	})
 	return err
 }

@@ -1,0 +1,212 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/registry"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+)
+
+// sharedFolder is the storage of several nodes. It counts what all of them read and delete, and calls first in the first deletion.
+type sharedFolder struct {
+	storage.Store
+	first func() error
+
+	mu      sync.Mutex // guards the fields below; leaf
+	begun   bool       // the first deletion
+	opened  map[string]int
+	deleted map[string]int
+}
+
+func (s *sharedFolder) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	s.mu.Lock()
+	s.opened[location]++
+	s.mu.Unlock()
+	return s.Store.Open(ctx, location)
+}
+
+func (s *sharedFolder) Delete(ctx context.Context, locations ...string) error {
+	s.mu.Lock()
+	first := !s.begun
+	s.begun = true
+	s.mu.Unlock()
+	if first {
+		if err := s.first(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	for _, location := range locations {
+		s.deleted[location]++
+	}
+	s.mu.Unlock()
+	return s.Store.Delete(ctx, locations...)
+}
+
+// newSharedPurge returns a catalog in which a table of 51 files awaits its purge, and its storage.
+func newSharedPurge(t *testing.T) (*inherited, *sharedFolder) {
+	t.Helper()
+	shared := &sharedFolder{opened: map[string]int{}, deleted: map[string]int{}}
+	in := newInherited(t, func(old, _ *purged) {
+		var names []string
+		for i := range 46 {
+			names = append(names, fmt.Sprintf("%d.parquet", i))
+		}
+		old.snapshot("snap-1.avro", old.manifest("m-1.avro", old.data(names[:20]...)...), old.manifest("m-2.avro", old.data(names[20:]...)...))
+		old.log = append(old.log, old.file(purgedTable+"/metadata/00000.metadata.json", []byte("{}")))
+	}, func(c *Config) {
+		open := c.OpenStorage
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			store, err := open(place)
+			shared.Store = store
+			return shared, err
+		}
+	})
+	clear(shared.opened)
+	return in, shared
+}
+
+// wantOnce fails the test unless each of the 51 files was deleted so many times.
+func (s *sharedFolder) wantOnce(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deletions := 0
+	for location, times := range s.deleted {
+		if deletions += times; times != 1 {
+			t.Errorf("%s was deleted %d times", location, times)
+		}
+	}
+	if deletions != 51 {
+		t.Errorf("%d deletions of 51 files", deletions)
+	}
+}
+
+// One of five nodes purges a table. The others, which look while it is at it, read and delete nothing.
+func TestPurgeIsOfOneNode(t *testing.T) {
+	t.Parallel()
+	in, shared := newSharedPurge(t)
+	shared.first = func() error {
+		for range 4 {
+			must(t, in.other(in.store).purgeAll(in.ctx))
+		}
+		return nil
+	}
+	in.purge()
+	shared.wantOnce(t)
+	want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
+	if !maps.Equal(shared.opened, want) {
+		t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
+	}
+	if claims, err := in.store.List(in.ctx, registry.TableClaim, "", "", 10); err != nil || len(claims) > 0 {
+		t.Errorf("%d claims are left, %v", len(claims), err)
+	}
+}
+
+// Another node goes on with the purge of one that died, when its claim has ended by the store's clock. The claim of a purge that is
+// gone goes too.
+func TestPurgeOfANodeThatDied(t *testing.T) {
+	t.Parallel()
+	in, shared := newSharedPurge(t)
+	died := false
+	dying := registrytest.Faulty(in.store, func(int, string) registrytest.Action {
+		if died {
+			return registrytest.Die
+		}
+		return registrytest.Pass
+	})
+	shared.first = func() error {
+		died = true
+		return errors.New("the process died")
+	}
+	if err := in.other(dying).purgeAll(in.ctx); !errors.Is(err, registrytest.ErrInjected) {
+		t.Errorf("purge: %v, want that the store is gone", err)
+	}
+	node := in.otherBy(in.store, 24*time.Hour)
+	must(t, node.purgeAll(in.ctx))
+	in.clock.Advance(purgeClaimLife - time.Second)
+	must(t, node.purgeAll(in.ctx))
+	if len(shared.deleted) > 0 {
+		t.Errorf("deleted while another node may have been at it: %v", shared.deleted)
+	}
+	in.clock.Advance(time.Second)
+	other, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: in.clock.Now()})
+	must(t, err)
+	tampering{in.fixture}.write(registry.Put(registry.ClaimKey(purgeClaim(registry.ID{8})), registry.StateNone, other))
+	must(t, node.purgeAll(in.ctx))
+	shared.wantOnce(t)
+	if claims, err := in.store.List(in.ctx, registry.TableClaim, "", "", 10); err != nil || len(claims) > 0 {
+		t.Errorf("%d claims are left, %v", len(claims), err)
+	}
+	in.wantClean()
+}
+
+// A process that alone uses its store goes on at once with what its predecessor has claimed.
+func TestPurgeAfterARestart(t *testing.T) {
+	t.Parallel()
+	in, shared := newSharedPurge(t)
+	in.config.AbortPending = true
+	shared.first = func() error {
+		must(t, in.other(in.store).purgeAll(in.ctx))
+		return errors.New("the process died")
+	}
+	must(t, in.other(in.store).purgeAll(in.ctx))
+	for location := range shared.deleted {
+		if _, err := in.files.Stat(in.ctx, location); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%s is left: %v", location, err)
+		}
+	}
+	if len(shared.deleted) != 51 {
+		t.Errorf("%d of 51 files were deleted", len(shared.deleted))
+	}
+	in.wantClean()
+}
+
+// A node hangs in a system call, which ends with no context, and lives. Another one takes its purge over.
+func TestPurgeOfANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mount := make(chan struct{})
+		var first sync.Once
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"hung": func(context.Context) error {
+			hangs := false
+			first.Do(func() { hangs = true })
+			if hangs {
+				<-mount
+			}
+			return nil
+		}})
+		files := w.drop("hung", 1)
+		hung, node := w.other(w.store), w.other(w.store)
+		var round sync.WaitGroup
+		round.Go(func() { must(t, hung.purgeAll(w.ctx)) })
+		synctest.Wait()
+		began := time.Now()
+		for len(w.tasks()) > 0 {
+			if time.Since(began) > purgeStallMax+2*purgeClaimLife {
+				t.Error("nobody took over")
+				break
+			}
+			must(t, node.purgeAll(w.ctx))
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took < purgeStallMax {
+			t.Errorf("another node took over after %s", took)
+		}
+		close(mount)
+		round.Wait()
+		if left := w.present(files); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		w.wantClean()
+	})
+}
