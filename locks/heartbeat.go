@@ -162,9 +162,9 @@ func (d *Distributed) renew(ctx context.Context) error {
 	return nil
 }
 
-// sweepOnce ends the sessions of nodes that are silent, and sees to it that an announced node has one.
+// sweepOnce sees to it that an announced node has a session, and ends those of nodes that are silent.
 func (d *Distributed) sweepOnce(ctx context.Context) error {
-	return errors.Join(d.reap(ctx), d.keepAnnounced(ctx))
+	return errors.Join(d.keepAnnounced(ctx), d.reap(ctx))
 }
 
 // reap ends the sessions of nodes that are silent.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -69,11 +70,15 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// Start runs `serve` with args, on a free port of 127.0.0.1, and waits until it is ready. The process does not outlive
-// that of the test.
+// Start runs `serve` with args, on a free port of 127.0.0.1 unless they say --listen, and waits until it is ready. The
+// process does not outlive that of the test.
 func Start(binary string, args ...string) (*Node, error) {
+	given := []string{"serve", "--log-level", "warn"}
+	if !slices.Contains(args, "--listen") {
+		given = append(given, "--listen", "127.0.0.1:0")
+	}
 	n := &Node{
-		process: exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "warn"}, args...)...),
+		process: exec.Command(binary, append(given, args...)...),
 		stderr:  &output{},
 		ended:   make(chan struct{}),
 	}
@@ -119,6 +124,9 @@ func MustStart(t testing.TB, binary string, args ...string) *Node {
 
 // Stderr returns what the process has written to its log.
 func (n *Node) Stderr() string { return n.stderr.String() }
+
+// Pid returns the id of the process.
+func (n *Node) Pid() int { return n.process.Process.Pid }
 
 // Ended is closed when the process has ended.
 func (n *Node) Ended() <-chan struct{} { return n.ended }

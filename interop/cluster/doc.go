@@ -13,6 +13,10 @@
 // TestViews lets clients make, replace and drop the same few views through different servers, under faults of the same sorts. Every
 // acknowledged version must be in its view's log once, in an order that all answers agree with.
 //
+// TestTakeover kills a server while clients work through it and measures how long others wait for the locks that it held;
+// TestTakeoverByAddress starts it again at its address. TestPausedServer pauses a server until others have taken its locks, and lets
+// it go on.
+//
 // TestFailover does what TestHistory does while the database is killed and its synchronous standby takes over.
 //
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is away: what it answers, and that

@@ -13,6 +13,8 @@ import (
 const (
 	// leaseTTL is how long a lease of a silent server lives; a pause is longer.
 	leaseTTL = 15 * time.Second
+	// passedOverSpan is how long a server is paused so that others take its locks, but do not end its session.
+	passedOverSpan = 10 * time.Second
 	// transactionDeadline is after how long anybody may abort a transaction.
 	transactionDeadline = time.Minute
 )
@@ -21,13 +23,14 @@ const (
 type fault string
 
 const (
-	faultKill     fault = "killed"               // SIGKILL, and started again
-	faultCut      fault = "cut off"              // its connections to the database break, and no new one is made
-	faultStall    fault = "held up"              // nothing moves between it and the database
-	faultHiccup   fault = "paused"               // SIGSTOP
-	faultLongStop fault = "paused past a lease"  // for longer than leaseTTL
-	faultDeadline fault = "paused too long"      // for longer than a transaction may take
-	faultDatabase fault = "the database, killed" // SIGKILL of PostgreSQL, and started again
+	faultKill       fault = "killed"                         // SIGKILL, and started again
+	faultCut        fault = "cut off"                        // its connections to the database break, and no new one is made
+	faultStall      fault = "held up"                        // nothing moves between it and the database
+	faultHiccup     fault = "paused"                         // SIGSTOP
+	faultPassedOver fault = "paused until it is passed over" // for longer than others wait for its locks
+	faultLongStop   fault = "paused past a lease"            // for longer than leaseTTL
+	faultDeadline   fault = "paused too long"                // for longer than a transaction may take
+	faultDatabase   fault = "the database, killed"           // SIGKILL of PostgreSQL, and started again
 )
 
 // span returns how long a fault lasts.
@@ -44,6 +47,8 @@ func (f fault) span(random *rand.Rand) time.Duration {
 		return between(time.Second, 8*time.Second)
 	case faultDeadline:
 		return transactionDeadline + between(time.Second, 10*time.Second)
+	case faultPassedOver:
+		return passedOverSpan
 	case faultLongStop:
 		return leaseTTL + between(time.Second, 2*time.Second)
 	}
@@ -144,7 +149,7 @@ func (c *cluster) suffer(ctx context.Context, s step) error {
 		n.proxy.Stall()
 		_ = pause(ctx, s.span)
 		n.proxy.Restore()
-	case faultHiccup, faultLongStop, faultDeadline:
+	case faultHiccup, faultPassedOver, faultLongStop, faultDeadline:
 		if err := n.process.Pause(); err != nil {
 			return err
 		}

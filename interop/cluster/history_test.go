@@ -38,7 +38,7 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
 	script := newScript(rand.New(rand.NewPCG(seed, 0)), *durationFlag,
-		[]fault{faultKill, faultKill, faultCut, faultStall, faultHiccup, faultLongStop}, 3*time.Second)
+		[]fault{faultKill, faultKill, faultCut, faultStall, faultHiccup, faultPassedOver, faultLongStop}, 3*time.Second)
 	for _, s := range script {
 		t.Log(s)
 	}

@@ -38,20 +38,26 @@ func TestTransfers(t *testing.T) {
 	duration := *transfersFlag
 	deck := []fault{faultKill, faultKill, faultKill, faultHiccup, faultCut}
 	if duration >= transfersLong {
-		deck = append(deck, faultKill, faultStall, faultLongStop, faultDeadline)
+		deck = append(deck, faultKill, faultStall, faultPassedOver, faultLongStop, faultDeadline)
 	}
 	script := newScript(rand.New(rand.NewPCG(seed, 0)), duration, deck, 2*time.Second)
 	for _, s := range script {
 		t.Log(s)
 	}
 	c := newCluster(t, nodesCount)
+	c.moveAmounts(t, seed, duration, func(ctx context.Context) error { return c.play(ctx, script) })
+}
+
+// moveAmounts lets clients move amounts for some time while disturb disturbs the cluster, and judges what they saw.
+func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) {
+	t.Helper()
 	bank, err := transfertest.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clients := transferClients(c, bank, seed)
 	disturbed := make(chan error, 1)
-	go func() { disturbed <- c.play(t.Context(), script) }()
+	go func() { disturbed <- disturb(t.Context()) }()
 	transfer(t.Context(), bank, clients, duration)
 	if err := <-disturbed; err != nil {
 		t.Fatal(err)

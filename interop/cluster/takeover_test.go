@@ -1,0 +1,376 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// takeoverMax bounds how long a request waits for the locks of a server that was killed.
+	takeoverMax = 5 * time.Second
+	// takeoverClients is how many clients work through the server that is killed.
+	takeoverClients = 16
+	// takeoverDrops is how many tables are dropped then through the other: some in each shard of the namespace.
+	takeoverDrops = 64
+	// takeoverWork is how long the clients work first: long enough for all to have begun.
+	takeoverWork = time.Second
+	// stopsMax bounds how often the server is stopped until it held locks then.
+	stopsMax = 20
+	// announceTimeout bounds how long it takes until a server that is ready has announced itself, which it does at once.
+	announceTimeout = time.Minute
+	// takeoverPause is the time between two tries of a transaction that was refused.
+	takeoverPause = 20 * time.Millisecond
+)
+
+// newPair starts a database and two servers over it, the first of which with more arguments.
+func newPair(t *testing.T, first ...string) *cluster {
+	t.Helper()
+	database := newDatabase(t)
+	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database}
+	for i := range 2 {
+		member := &node{args: []string{"--store", c.store, "--data", c.data, "--migrate"}}
+		if i == 0 {
+			member.args = append(member.args, first...)
+		}
+		if err := member.start(t.Context(), c.binary); err != nil {
+			t.Fatalf("start node %d: %v", i, err)
+		}
+		c.nodes = append(c.nodes, member)
+		t.Cleanup(func() { member.process.Kill() })
+	}
+	return c
+}
+
+// stop is how a server stops, and how it goes on if it held no locks then.
+type stop struct {
+	begin  func() error
+	goesOn func() error
+}
+
+// killed is the end of the first server as in a crash.
+func (c *cluster) killed(ctx context.Context) stop {
+	return stop{
+		begin: func() error {
+			c.nodes[0].process.Kill()
+			return nil
+		},
+		goesOn: func() error { return c.nodes[0].start(ctx, c.binary) },
+	}
+}
+
+// stopHolding stops the first server while clients work through it, again until it held locks on paths like pattern when it
+// stopped. work is one request of a client. It returns the names of the sessions with the locks, when the server
+// stopped, and what waits for the clients, whose last requests may last as long as the stop.
+func (c *cluster) stopHolding(
+	t *testing.T, s stop, pattern string, work func(client *nodetest.Client, number int),
+) (sessions []string, stopped time.Time, wait func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for range stopsMax {
+		client := patientClient(c.nodes[0])
+		ended := make(chan struct{})
+		var working sync.WaitGroup
+		for number := range takeoverClients {
+			working.Go(func() {
+				for {
+					select {
+					case <-ended:
+						return
+					default:
+						work(client, number)
+					}
+				}
+			})
+		}
+		err := pause(t.Context(), takeoverWork)
+		stopped = time.Now()
+		err = errors.Join(err, s.begin())
+		close(ended)
+		if err == nil {
+			sessions, err = holders(t.Context(), conn, c.nodes[0].process.Pid(), pattern)
+		}
+		if err == nil && len(sessions) > 0 {
+			return sessions, stopped, working.Wait
+		}
+		err = errors.Join(err, s.goesOn())
+		working.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the server never stopped with locks")
+	return nil, stopped, nil
+}
+
+// holders returns the sessions of a process that hold a lock in mode W on a path like pattern.
+func holders(ctx context.Context, conn *pgx.Conn, pid int, pattern string) ([]string, error) {
+	const held = `SELECT DISTINCT session FROM moorage_lease WHERE mode = 7 AND path LIKE $1
+		AND session LIKE '%:' || $2::text || '/%' ORDER BY session`
+	rows, err := conn.Query(ctx, held, pattern, fmt.Sprint(pid))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// mustDo fails the test unless the answer says that it was done.
+func mustDo(t *testing.T, what string, a nodetest.Answer) {
+	t.Helper()
+	if a.Outcome != nodetest.Acknowledged {
+		t.Fatalf("%s: %d %s", what, a.Status, a.Text)
+	}
+}
+
+// mustBeShort prints how long waits were, and fails the test if one was not below takeoverMax.
+func mustBeShort(t *testing.T, what string, waits []time.Duration) {
+	t.Helper()
+	slices.Sort(waits)
+	at := func(percent int) time.Duration { return waits[(len(waits)-1)*percent/100].Round(time.Millisecond) }
+	t.Logf("%d %s: p50 %s, p90 %s, max %s", len(waits), what, at(50), at(90), at(100))
+	if at(100) >= takeoverMax {
+		t.Errorf("%s took up to %s, want less than %s", what, at(100), takeoverMax)
+	}
+}
+
+// names returns what n tables are called.
+func names(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return names
+}
+
+// createTables makes a namespace with tables.
+func createTables(t *testing.T, client *nodetest.Client, namespace string, tables []string) {
+	t.Helper()
+	mustDo(t, "create the namespace", client.CreateNamespace(t.Context(), namespace))
+	for _, table := range tables {
+		mustDo(t, "create a table", client.Create(t.Context(), namespace, table, nil))
+	}
+}
+
+// TestTakeover kills a server, or pauses it, while clients create and drop tables through it, or change two at a time. What
+// other clients then ask of the other server waits for less than takeoverMax for the locks that the first one held.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	c := newPair(t)
+	t.Run("drops", c.testDropsAfterKill)
+	report(t, c.nodes[0].start(t.Context(), c.binary))
+	t.Run("transactions", c.testTransactionsAfterKill)
+	report(t, c.nodes[0].start(t.Context(), c.binary))
+	t.Run("paused", c.testDropsWhilePaused)
+	c.stop(t)
+}
+
+// createAndDrop makes a table of a client, and drops it.
+func createAndDrop(t *testing.T, namespace string) func(client *nodetest.Client, number int) {
+	return func(client *nodetest.Client, number int) {
+		name := fmt.Sprintf("c%d", number)
+		client.Create(t.Context(), namespace, name, nil)
+		client.Drop(t.Context(), namespace, name, false)
+	}
+}
+
+// mustDropSoon drops all of tables at once through the second server.
+func (c *cluster) mustDropSoon(t *testing.T, namespace string, tables []string) {
+	t.Helper()
+	client := patientClient(c.nodes[1])
+	waits := make([]time.Duration, len(tables))
+	var dropping sync.WaitGroup
+	for i, table := range tables {
+		dropping.Go(func() {
+			began := time.Now()
+			a := client.Drop(t.Context(), namespace, table, false)
+			waits[i] = time.Since(began)
+			if a.Outcome != nodetest.Acknowledged {
+				t.Errorf("drop: %d %s", a.Status, a.Text)
+			}
+		})
+	}
+	dropping.Wait()
+	mustBeShort(t, "drops", waits)
+}
+
+func (c *cluster) testDropsAfterKill(t *testing.T) {
+	tables := names("t", takeoverDrops)
+	createTables(t, patientClient(c.nodes[1]), "drops", tables)
+	_, _, wait := c.stopHolding(t, c.killed(t.Context()), "%/drops/#%", createAndDrop(t, "drops"))
+	wait()
+	c.mustDropSoon(t, "drops", tables)
+}
+
+func (c *cluster) testTransactionsAfterKill(t *testing.T) {
+	other := patientClient(c.nodes[1])
+	tables := names("t", 2*takeoverClients)
+	createTables(t, other, "transactions", tables)
+	change := func(client *nodetest.Client, number int, value string) nodetest.Answer {
+		return client.Send(t.Context(), http.MethodPost, "transactions/commit", setInBoth("transactions", tables[2*number:2*number+2], value))
+	}
+	_, killed, wait := c.stopHolding(t, c.killed(t.Context()), "%/@%", func(client *nodetest.Client, number int) { change(client, number, "before") })
+	wait()
+	waits := make([]time.Duration, takeoverClients)
+	var changing sync.WaitGroup
+	for number := range takeoverClients {
+		changing.Go(func() {
+			for {
+				a := change(other, number, "after")
+				if a.Outcome == nodetest.Acknowledged {
+					break
+				}
+				if a.Status != http.StatusConflict || pause(t.Context(), takeoverPause) != nil {
+					t.Errorf("transaction: %d %s", a.Status, a.Text)
+					break
+				}
+			}
+			waits[number] = time.Since(killed)
+		})
+	}
+	changing.Wait()
+	mustBeShort(t, "transactions, since the server was killed,", waits)
+	for _, table := range tables {
+		if got := other.Load(t.Context(), "transactions", table).Table.Metadata.Properties["both"]; got != "after" {
+			t.Errorf("table %s has the value %q, want the last", table, got)
+		}
+	}
+}
+
+// testDropsWhilePaused lets the first server go on when others have its locks: what was under way ends, and it serves.
+func (c *cluster) testDropsWhilePaused(t *testing.T) {
+	tables := names("t", takeoverDrops)
+	createTables(t, patientClient(c.nodes[1]), "paused", tables)
+	first := c.nodes[0].process
+	paused := stop{begin: first.Pause, goesOn: first.Resume}
+	_, stopped, wait := c.stopHolding(t, paused, "%/paused/#%", createAndDrop(t, "paused"))
+	c.mustDropSoon(t, "paused", tables)
+	// The clients' own tables take what is left of the locks.
+	other := patientClient(c.nodes[1])
+	for number := range takeoverClients {
+		createAndDrop(t, "paused")(other, number)
+	}
+	report(t, pause(t.Context(), passedOverSpan-time.Since(stopped)))
+	report(t, first.Resume())
+	wait()
+	client := patientClient(c.nodes[0])
+	mustDo(t, "create", client.Create(t.Context(), "paused", "later", nil))
+	mustDo(t, "drop", client.Drop(t.Context(), "paused", "later", false))
+}
+
+// setInBoth is a transaction that sets a property of tables.
+func setInBoth(namespace string, tables []string, value string) nodetest.Object {
+	var changes []nodetest.Object
+	for _, table := range tables {
+		changes = append(changes, nodetest.Object{
+			"identifier":   nodetest.Object{"namespace": []string{namespace}, "name": table},
+			"requirements": []nodetest.Object{},
+			"updates":      []nodetest.Object{{"action": "set-properties", "updates": map[string]string{"both": value}}},
+		})
+	}
+	return nodetest.Object{"table-changes": changes}
+}
+
+// TestTakeoverByAddress starts a server that was killed again, at its address. The session of its life before, which held
+// locks, ends at once, and not when it was silent for as long as others allow it.
+func TestTakeoverByAddress(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	report(t, listener.Close())
+	c := newPair(t, "--listen", address)
+	other := patientClient(c.nodes[1])
+	mustDo(t, "create the namespace", other.CreateNamespace(t.Context(), "ns"))
+	conn, err := pgx.Connect(t.Context(), c.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	c.awaitSessions(t, conn, nil)
+	killed := c.killed(t.Context())
+	starts := killed.goesOn
+	killed.goesOn = func() error {
+		err := starts()
+		if err == nil {
+			c.awaitSessions(t, conn, nil)
+		}
+		return err
+	}
+	dead, _, wait := c.stopHolding(t, killed, "%/ns/#%", createAndDrop(t, "ns"))
+	wait()
+	if err := c.nodes[0].start(t.Context(), c.binary); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	sessions := c.awaitSessions(t, conn, dead)
+	t.Logf("the session was ended %s after the server was ready", time.Since(began).Round(time.Millisecond))
+	var addresses []string
+	for _, s := range sessions {
+		if s.version == "" {
+			t.Errorf("the session %+v does not say which build its node runs", s)
+		}
+		addresses = append(addresses, s.address)
+	}
+	at := func(uri string) func(string) bool {
+		return func(said string) bool { return strings.HasSuffix(said, "/"+strings.TrimPrefix(uri, "http://")) }
+	}
+	for _, n := range c.nodes {
+		if !slices.ContainsFunc(addresses, at(n.process.URI)) {
+			t.Errorf("the sessions have the addresses %q, none of them is %s", addresses, n.process.URI)
+		}
+	}
+	c.stop(t)
+}
+
+// liveSession is a session as the database has it.
+type liveSession struct{ name, address, version string }
+
+// awaitSessions waits until none of gone is a session and each server has announced its own, and returns all.
+func (c *cluster) awaitSessions(t *testing.T, conn *pgx.Conn, gone []string) (sessions []liveSession) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), announceTimeout)
+	defer cancel()
+	for {
+		// The test sends the heartbeats of those that are to go: so nobody ends them for being silent.
+		if _, err := conn.Exec(ctx, "UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = ANY($1)", gone); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := conn.Query(ctx, "SELECT session, coalesce(address, ''), coalesce(version, '') FROM moorage_lease_session")
+		if err == nil {
+			sessions, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s liveSession, err error) {
+				return s, row.Scan(&s.name, &s.address, &s.version)
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		isGone := func(s liveSession) bool { return slices.Contains(gone, s.name) }
+		isAnnounced := func(n *node) bool {
+			its := fmt.Sprintf(":%d/", n.process.Pid())
+			return slices.ContainsFunc(sessions, func(s liveSession) bool { return s.address != "" && strings.Contains(s.name, its) })
+		}
+		isSilent := func(n *node) bool { return !isAnnounced(n) }
+		if !slices.ContainsFunc(sessions, isGone) && !slices.ContainsFunc(c.nodes, isSilent) {
+			return sessions
+		}
+		if pause(ctx, lookEvery) != nil {
+			t.Fatalf("after %s there are the sessions %+v, of which %q should be gone\n%s", announceTimeout, sessions, gone, c.nodes[0].process.Stderr())
+		}
+	}
+}
