@@ -53,8 +53,9 @@ type RecoveryConfig struct {
 //
 // It goes through the log in rounds, with 50 ms to 1 s between two. In each, the transactions of up to 8 warehouses are ended side
 // by side, because their files may be in different storages, and those of one warehouse in turn. A storage that hangs thus holds up
-// its own warehouse and the end of the round: an attempt ends after 30 s, and what is left of the warehouse is for the next
-// round, which begins with those that were tried least recently.
+// its own warehouse: an attempt is told to end after 30 s, and what is left of the warehouse is for the next round, which begins
+// with those that were tried least recently. A turn that lasts longer than 10 s takes nobody's place, and rounds go on beside it, whether
+// it ends or not. An attempt that has not ended after 5 minutes is given up like one that fails.
 //
 // A transaction that cannot be ended is tried again in the next round, at most 50 times in 5 minutes. Then it gets a
 // blocker, a task in state blocked with its id, and is left alone until an operator has removed that. One that cannot be read is
@@ -67,11 +68,15 @@ type Recovery struct {
 	// Only a run touches the fields below, and runs never overlap.
 	jitter     *rand.Rand
 	rounds     int64                  // how many were begun
-	tries      map[registry.ID]*tries // of what was due in the last round; while that is under way each belongs to its warehouse's goroutine
+	tries      map[registry.ID]*tries // of what was due in the last round; while a warehouse's turn is under way they belong to its goroutine
 	unreadable map[registry.ID]bool   // what could not be read in the last round: the log was told
+	underWay   map[string]*turn       // by warehouse; those that have ended go with takeEnded
 
-	mu    sync.Mutex // guards stats; leaf
+	wake chan struct{} // holds a value once a turn has ended
+
+	mu    sync.Mutex // guards the fields below; leaf
 	stats Stats
+	ended []*turn // that nobody has taken
 }
 
 // tries is what a Recovery remembers of a transaction that it could not end yet.
@@ -99,7 +104,10 @@ func NewRecovery(config RecoveryConfig) *Recovery {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Recovery{config: config, log: config.Logger, jitter: config.Jitter, tries: make(map[registry.ID]*tries)}
+	r := &Recovery{
+		config: config, log: config.Logger, jitter: config.Jitter, tries: make(map[registry.ID]*tries),
+		underWay: make(map[string]*turn), wake: make(chan struct{}, 1),
+	}
 	// The worker draws its pauses while no run is under way, a run draws its own within it; but RunOnce may be called by
 	// others at any time, so each needs a generator.
 	pauses := rand.New(rand.NewPCG(config.Jitter.Uint64(), config.Jitter.Uint64()))
@@ -115,7 +123,8 @@ func (r *Recovery) Start() {
 	r.worker.Kick()
 }
 
-// Stop ends the worker and waits for it. It may be called again; Start may follow.
+// Stop ends the worker and waits for it, but not for attempts that do not end within some seconds. It may be called
+// again; Start may follow.
 func (r *Recovery) Stop() { r.worker.Stop() }
 
 // Kick makes the worker look at the log soon. It never blocks.

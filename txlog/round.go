@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"moorage"
 	"moorage/internal/worker"
 	"moorage/registry"
@@ -16,12 +14,15 @@ import (
 
 // Bounds of a round.
 const (
-	// warehousesAtOnce is of how many warehouses a round ends transactions side by side: so many storages may hang before
-	// others have to wait for one of them.
+	// warehousesAtOnce is of how many warehouses a round ends transactions side by side, those whose turns are over time not counted.
 	warehousesAtOnce = 8
-	// turnMax is how long after its first attempt a warehouse begins further ones in the same round. It is less than
-	// attemptTimeout: an attempt that timed out is the last.
+	// turnMax is how long after its first attempt a warehouse begins further ones in the same turn. It is less than
+	// attemptTimeout: an attempt that timed out is the last. A turn that lasts longer is over time: rounds do not wait for it.
 	turnMax = 10 * time.Second
+	// turnsMax bounds the turns under way, over time or not. Of those that hang each has a goroutine, and may have a thread.
+	turnsMax = 64
+	// stopGrace is how long a round that is told to end waits for turns that may hang.
+	stopGrace = 5 * time.Second
 )
 
 // outcome is what became of a transaction that was due in a round.
@@ -44,39 +45,195 @@ type due struct {
 
 // survey is what one look at the log found.
 type survey struct {
-	unfinished int    // all
-	blocked    int    // those that were given up, or cannot be read
-	due        []*due // who was tried least recently first
+	unfinished int                  // all
+	blocked    int                  // those that were given up, or cannot be read
+	due        []*due               // who was tried least recently first; none of a warehouse whose turn is under way
+	all        map[registry.ID]bool // that are due
 }
 
-// round looks at the whole log once, tries what is due, and tells whether some of it is to be tried again.
+// turn is the turn of one warehouse: its transactions that were due, tried one after another in a goroutine.
+type turn struct {
+	warehouse string
+	due       []*due
+	round     int64 // in which it began
+	givenUp   bool  // its attempt does not end, and the transaction has a blocker because of that
+
+	// Recovery.mu guards the fields below.
+	overTime bool      // it lasts longer than turnMax
+	trying   Entry     // what is being tried
+	since    time.Time // from when on; zero before the first
+	err      error     // set when it has ended
+}
+
+// round looks at the whole log once, tries what is due, and tells whether some of it is to be tried again. Turns that are over time go
+// on beside the rounds that follow, in which their warehouses are left out.
 func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	r.rounds++
+	for _, turn := range r.takeEnded() {
+		err = cmp.Or(err, turn.err)
+	}
+	if err != nil {
+		return false, err
+	}
 	found, err := r.look(ctx)
 	if err != nil {
 		return false, err
 	}
-	var group errgroup.Group
-	group.SetLimit(warehousesAtOnce)
-	for _, turn := range turns(found.due) {
-		group.Go(func() error {
-			return worker.Safely(ctx, func(ctx context.Context) error { return r.take(ctx, turn) })
-		})
+	if err := r.giveUpHanging(ctx); err != nil {
+		return false, err
 	}
-	err = group.Wait()
 	var counts [blocked + 1]int
-	for _, d := range found.due {
-		counts[d.became]++
+	taken, err := r.takeTurns(ctx, turns(found.due))
+	for _, turn := range taken {
+		for _, d := range turn.due {
+			if found.all[d.id] { // else it was ended before the look
+				counts[d.became]++
+			}
+		}
 	}
+	counts[waiting] = len(found.all) - counts[ended] - counts[failed] - counts[blocked]
 	r.count(func(s *Stats) {
 		s.Unfinished, s.Blocked = found.unfinished-counts[ended], found.blocked+counts[blocked]
 	})
-	return counts[waiting]+counts[failed] > 0, err
+	return counts[waiting]+counts[failed] > 0 || r.awaitsSome(), err
 }
+
+// awaitsSome reports whether a turn is under way that was not given up.
+func (r *Recovery) awaitsSome() bool {
+	for _, turn := range r.underWay {
+		if !turn.givenUp {
+			return true
+		}
+	}
+	return false
+}
+
+// takeTurns begins turns, as many at a time as may be, and waits for them, but not for those that are over time. It returns those
+// that have ended, those of earlier rounds among them, and the first error that one ended with.
+func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn, err error) {
+	for {
+		inTime := r.inTime()
+		for ; len(turns) > 0 && ctx.Err() == nil && inTime < warehousesAtOnce && len(r.underWay) < turnsMax; inTime++ {
+			r.begin(ctx, turns[0])
+			turns = turns[1:]
+		}
+		if inTime == 0 {
+			return ended, cmp.Or(err, ctx.Err())
+		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			r.awaitAll()
+		}
+		for _, turn := range r.takeEnded() {
+			ended = append(ended, turn)
+			err = cmp.Or(err, turn.err)
+		}
+		if ctx.Err() != nil {
+			return ended, cmp.Or(err, ctx.Err())
+		}
+	}
+}
+
+// inTime returns how many turns are under way and not over time.
+func (r *Recovery) inTime() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, turn := range r.underWay {
+		if !turn.overTime {
+			n++
+		}
+	}
+	return n
+}
+
+// begin begins a turn.
+func (r *Recovery) begin(ctx context.Context, t *turn) {
+	t.round = r.rounds
+	r.underWay[t.warehouse] = t
+	timer := time.AfterFunc(turnMax, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		t.overTime = true
+		r.wakeUp()
+	})
+	go func() { // rounds wait for it until it is over time
+		err := worker.Safely(ctx, func(ctx context.Context) error { return r.take(ctx, t) })
+		timer.Stop()
+		if ctx.Err() != nil { // which its run tells, and no later one
+			err = nil
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		t.err = err
+		r.ended = append(r.ended, t)
+		r.wakeUp()
+	}()
+}
+
+// wakeUp makes the round that waits look at its turns.
+func (r *Recovery) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takeEnded returns the turns that have ended since it was called last.
+func (r *Recovery) takeEnded() []*turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.ended
+	r.ended = nil
+	for _, turn := range ended {
+		delete(r.underWay, turn.warehouse)
+	}
+	return ended
+}
+
+// awaitAll waits until all turns have ended, which were told to, but not for long.
+func (r *Recovery) awaitAll() {
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	for {
+		r.mu.Lock()
+		all := len(r.ended) == len(r.underWay)
+		r.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-r.wake:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// giveUpHanging gives up the transactions whose attempts have not ended for all the patience that there is, although they were told to.
+func (r *Recovery) giveUpHanging(ctx context.Context) error {
+	for _, turn := range r.underWay {
+		r.mu.Lock()
+		e, since := turn.trying, turn.since
+		r.mu.Unlock()
+		if turn.givenUp || since.IsZero() || r.config.Now().Sub(since) < patience {
+			continue
+		}
+		if err := r.giveUp(ctx, e, 1, errHangs); err != nil {
+			return err
+		}
+		turn.givenUp = true
+	}
+	return nil
+}
+
+// errHangs is why a transaction is given up whose attempt does not end.
+var errHangs = errors.New("an attempt to end it does not return: its storage hangs")
 
 // look reads the whole log, tells what cannot be read, and forgets the tries of what is not due any more.
 func (r *Recovery) look(ctx context.Context) (survey, error) {
-	var found survey
+	found := survey{all: make(map[registry.ID]bool)}
 	known, unreadable := make(map[registry.ID]*tries), make(map[registry.ID]bool)
 	for after := (registry.ID{}); ; {
 		entries, err := r.config.Log.Unfinished(ctx, after, logPage)
@@ -98,7 +255,10 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 				found.blocked++
 			case r.Due(e):
 				known[e.ID] = cmp.Or(r.tries[e.ID], new(tries))
-				found.due = append(found.due, &due{id: e.ID, warehouse: e.Warehouse, tries: known[e.ID]})
+				found.all[e.ID] = true
+				if r.underWay[e.Warehouse] == nil {
+					found.due = append(found.due, &due{id: e.ID, warehouse: e.Warehouse, tries: known[e.ID]})
+				}
 			}
 		}
 		if len(entries) < logPage {
@@ -119,32 +279,31 @@ func (r *Recovery) tellUnreadable(ctx context.Context, e Entry) {
 	}
 }
 
-// turns returns the transactions of each warehouse, in the order of all.
-func turns(all []*due) [][]*due {
-	var turns [][]*due
-	at := make(map[string]int)
+// turns returns the turns of the warehouses of all, which are in order.
+func turns(all []*due) []*turn {
+	var turns []*turn
+	of := make(map[string]*turn)
 	for _, d := range all {
-		i, known := at[d.warehouse]
-		if !known {
-			i = len(turns)
-			at[d.warehouse], turns = i, append(turns, nil)
+		if of[d.warehouse] == nil {
+			of[d.warehouse] = &turn{warehouse: d.warehouse}
+			turns = append(turns, of[d.warehouse])
 		}
-		turns[i] = append(turns[i], d)
+		of[d.warehouse].due = append(of[d.warehouse].due, d)
 	}
 	return turns
 }
 
-// take tries the transactions of one warehouse, one after another, until its time in this round is over. An error means
+// take tries the transactions of a turn, one after another, until its time is over. An error means
 // that ctx has ended, or that the store failed.
-func (r *Recovery) take(ctx context.Context, turn []*due) error {
+func (r *Recovery) take(ctx context.Context, t *turn) error {
 	begins, cancel := context.WithTimeout(ctx, turnMax)
 	defer cancel()
-	for _, d := range turn {
+	for _, d := range t.due {
 		if begins.Err() != nil {
 			return ctx.Err()
 		}
 		var err error
-		if d.became, err = r.try(ctx, d); err != nil {
+		if d.became, err = r.try(ctx, t, d); err != nil {
 			return err
 		}
 	}
@@ -152,7 +311,7 @@ func (r *Recovery) take(ctx context.Context, turn []*due) error {
 }
 
 // try resolves a transaction, and gives it up if that failed too often. Its errors are those of take.
-func (r *Recovery) try(ctx context.Context, d *due) (outcome, error) {
+func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	e, found, err := r.config.Log.Get(ctx, d.id)
 	switch {
 	case err != nil:
@@ -162,9 +321,10 @@ func (r *Recovery) try(ctx context.Context, d *due) (outcome, error) {
 	case e.Unreadable != nil:
 		return failed, nil // by now: the next look will tell
 	}
-	if d.tries.round = r.rounds; d.tries.first.IsZero() {
+	if d.tries.round = t.round; d.tries.first.IsZero() {
 		d.tries.first = r.config.Now()
 	}
+	r.noteTrying(t, e)
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.config.Resolve(ctx, e) })
 	cancel()
@@ -181,6 +341,13 @@ func (r *Recovery) try(ctx context.Context, d *due) (outcome, error) {
 		return failed, nil
 	}
 	return r.failed(ctx, e, d.tries, cause)
+}
+
+// noteTrying notes what the turn t tries from now on.
+func (r *Recovery) noteTrying(t *turn, e Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.trying, t.since = e, r.config.Now()
 }
 
 // failed notes that an attempt failed, and gives the transaction up if too many have.

@@ -79,6 +79,77 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 	})
 }
 
+// A call into a storage that hangs does not end with its context. It keeps no other warehouse's transactions waiting, also those that become due
+// later, is given up in the end, and does not keep the recovery from stopping.
+func TestRoundBesideOneThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		r := newResolver(store)
+		answers := make(chan struct{})
+		var stuck []txlog.Entry
+		for i := range 20 { // more than have their turns at once
+			stuck = append(stuck, r.beginIn(t, fmt.Sprint("stuck", i), time.Now().Add(-time.Hour)))
+		}
+		first := r.beginIn(t, "other", time.Now().Add(-time.Hour))
+		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			c.Interval = time.Minute
+			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+				if strings.HasPrefix(e.Warehouse, "stuck") {
+					<-answers
+				}
+				return r.resolve(ctx, e)
+			}
+		})
+		recovery.Start()
+		time.Sleep(3 * turnTime)
+		if now(t, r.log, first).Exists() {
+			t.Error("a transaction of another warehouse is not ended")
+		}
+		for i := range 3 {
+			late := r.beginIn(t, fmt.Sprint("late", i), time.Now().Add(-time.Hour))
+			time.Sleep(2 * time.Second)
+			if now(t, r.log, late).Exists() {
+				t.Errorf("after %d s another transaction of another warehouse is not ended", 2*(i+1))
+			}
+		}
+		behind := r.beginIn(t, "stuck0", time.Now().Add(-time.Hour))
+		time.Sleep(6 * time.Minute)
+		blocked := 0
+		for _, e := range append(stuck, behind) {
+			if _, found := blocker(t, store, e); found {
+				blocked++
+			}
+		}
+		if stats := recovery.Stats(); blocked != len(stuck) || stats.Blocked != blocked || stats.Unfinished != len(stuck)+1 {
+			t.Errorf("%d were given up, want those %d that are being tried: %+v", blocked, len(stuck), stats)
+		}
+		began := time.Now()
+		recovery.Stop()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("stopped after %s", took)
+		}
+		close(answers)
+		synctest.Wait()
+		for _, e := range stuck { // as an operator does
+			if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(e.ID))}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := recovery.RunOnce(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, e := range append(stuck, behind) {
+			if now(t, r.log, e).Exists() {
+				t.Errorf("that of %s is not ended when its storage answers", e.Warehouse)
+			}
+		}
+	})
+}
+
+// turnTime is how long a round waits for what hangs.
+const turnTime = 10 * time.Second
+
 // What a storage that hangs keeps from being tried has not failed: the transactions of its warehouse are tried one in each round,
 // by turns, and each is given up for its own attempts.
 func TestRoundLeavesTheRest(t *testing.T) {
@@ -297,6 +368,13 @@ func TestRoundEndedMeanwhile(t *testing.T) {
 	wantStats(t, recovery, txlog.Stats{Attempts: 1, Recovered: 1})
 }
 
+// lateClock lets all the patience that there is have passed once late is called.
+func lateClock(c *txlog.RecoveryConfig) (late func()) {
+	var passed atomic.Int64
+	c.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	return func() { passed.Store(int64(5 * time.Minute)) }
+}
+
 // What others end while it is given up gets no blocker.
 func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 	t.Parallel()
@@ -305,9 +383,10 @@ func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 		r := newResolver(store)
 		e := r.begin(t, time.Now().Add(-time.Hour))
 		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+			late := lateClock(c)
 			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
 				err := r.log.Finish(ctx, e)
-				time.Sleep(5 * time.Minute) // all the patience that there is
+				late()
 				return errors.Join(err, errors.New("no answer"))
 			}
 		})
@@ -329,8 +408,9 @@ func TestRoundTellsOfTheStore(t *testing.T) {
 			e := newResolver(store).begin(t, time.Now().Add(-time.Hour))
 			faulty := registrytest.Faulty(store, registrytest.Nth(k, registrytest.Fail))
 			err := newResolver(faulty).recovery(func(c *txlog.RecoveryConfig) {
+				late := lateClock(c)
 				c.Resolve = func(context.Context, txlog.Entry) error {
-					time.Sleep(5 * time.Minute) // all the patience that there is
+					late()
 					return errors.New("stuck")
 				}
 			}).RunOnce(t.Context())
