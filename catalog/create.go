@@ -188,7 +188,7 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	if err != nil {
 		return nil, err
 	}
-	if err := c.staged.make(ctx, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
+	if err := c.staged.make(ctx, ident.Warehouse, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
 		return nil, err
 	}
 	return &version{ident: ident, document: document, storage: ch.storage}, nil

@@ -13,6 +13,9 @@ import (
 // nothing was written into it.
 const stagedFolderAge = 24 * time.Hour
 
+// stagedRemoveMax bounds how long the removal of one folder is waited for.
+const stagedRemoveMax = 10 * time.Second
+
 // stagedFoldersMax bounds how many folders are remembered, the youngest; about 20 MB.
 const stagedFoldersMax = 100_000
 
@@ -25,16 +28,17 @@ type stagedFolders struct {
 }
 
 type stagedFolder struct {
-	store    storage.Folders
-	location string
-	at       time.Time
+	warehouse string
+	store     storage.Folders
+	location  string
+	at        time.Time
 }
 
 func newStagedFolders() *stagedFolders { return &stagedFolders{} }
 
-// make creates the folder at location, where the storage has folders: some engines write
+// make creates the folder at location, in the storage of a warehouse, where that has folders: some engines write
 // there before they commit, and do not create it.
-func (s *stagedFolders) make(ctx context.Context, store storage.Store, location string, now time.Time) error {
+func (s *stagedFolders) make(ctx context.Context, warehouse string, store storage.Store, location string, now time.Time) error {
 	folders, ok := store.(storage.Folders)
 	if !ok {
 		return nil
@@ -47,19 +51,47 @@ func (s *stagedFolders) make(ctx context.Context, store storage.Store, location 
 	if len(s.made) == stagedFoldersMax {
 		s.made = append([]stagedFolder(nil), s.made[stagedFoldersMax/2:]...)
 	}
-	s.made = append(s.made, stagedFolder{folders, location, now})
+	s.made = append(s.made, stagedFolder{warehouse, folders, location, now})
 	return nil
 }
 
 // sweep removes the folders that were made before now minus stagedFolderAge and are still empty. One that it cannot
-// remove does not keep it from the others, and stays.
+// remove does not keep it from the others, and stays. Those of a warehouse whose storage does not answer are for a later round.
 func (s *stagedFolders) sweep(ctx context.Context, now time.Time) error {
 	var failures []error
+	var left []stagedFolder
+	silent := make(map[string]bool) // warehouses
 	for _, folder := range s.takeOlder(now.Add(-stagedFolderAge)) {
-		_, err := folder.store.RemoveEmptyFolder(ctx, folder.location, stagedFolderAge)
+		if silent[folder.warehouse] || ctx.Err() != nil {
+			left = append(left, folder)
+			continue
+		}
+		err := folder.remove(ctx)
+		if errors.Is(err, storage.ErrUnavailable) {
+			silent[folder.warehouse] = true
+			left = append(left, folder)
+		}
 		failures = append(failures, err)
 	}
-	return errors.Join(failures...)
+	s.putBack(left)
+	return errors.Join(append(failures, ctx.Err())...)
+}
+
+// remove removes the folder if it is still empty.
+func (f stagedFolder) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stagedRemoveMax)
+	defer cancel()
+	_, err := f.store.RemoveEmptyFolder(ctx, f.location, stagedFolderAge)
+	return err
+}
+
+// putBack remembers folders again that takeOlder has returned.
+func (s *stagedFolders) putBack(older []stagedFolder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(older)+len(s.made) <= stagedFoldersMax { // else there is more staging than anybody does
+		s.made = append(older, s.made...)
+	}
 }
 
 // takeOlder forgets, and returns, the folders made before limit.

@@ -1,15 +1,19 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"moorage"
+	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/file"
 )
@@ -63,7 +67,7 @@ func TestStagedFolder(t *testing.T) {
 		{2 * time.Minute, map[string]bool{"empty": false, "written": true}},
 	} {
 		f.clock.Advance(step.passes)
-		if err := f.sweepAll(f.ctx); err != nil {
+		if err := f.sweepStaged(f.ctx); err != nil {
 			t.Fatal(err)
 		}
 		for name, folder := range folders {
@@ -72,4 +76,79 @@ func TestStagedFolder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// foldersThatHang are folders of a storage that hangs: removing one does not end with its context, until answers is closed.
+type foldersThatHang struct {
+	storage.Store
+	answers chan struct{}
+	asked   atomic.Int64
+}
+
+func (*foldersThatHang) MakeFolder(context.Context, string) error { return nil }
+
+func (f *foldersThatHang) RemoveEmptyFolder(ctx context.Context, _ string, _ time.Duration) (bool, error) {
+	f.asked.Add(1)
+	select {
+	case <-f.answers:
+		return true, nil
+	case <-ctx.Done():
+		return false, storage.ErrUnavailable
+	}
+}
+
+// stubbornFolders are folders whose removal does not end with its context.
+type stubbornFolders struct{ *foldersThatHang }
+
+func (f stubbornFolders) RemoveEmptyFolder(context.Context, string, time.Duration) (bool, error) {
+	<-f.answers
+	return true, nil
+}
+
+// A storage that hangs keeps the sweep from nothing: keys, changes and windows go on.
+func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *Config) { c.Now = time.Now })
+		stuck := stubbornFolders{&foldersThatHang{answers: make(chan struct{})}}
+		must(t, f.staged.make(f.ctx, "stuck", stuck, "file:///stuck/t", time.Now()))
+		f.create("t")
+		must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+		f.Start()
+		time.Sleep(f.undropWindow + stagedFolderAge)
+		f.create("t") // its location is free: the window was ended
+		pointers, err := f.store.List(f.ctx, registry.TablePointer, "", "", 10)
+		if err != nil || len(pointers) != 1 {
+			t.Errorf("%d pointers, %v; want that of the new table", len(pointers), err)
+		}
+		close(stuck.answers)
+		f.Stop()
+	})
+}
+
+// Folders of a warehouse whose storage does not answer are for a later round, those of others are removed.
+func TestStagedFoldersOfAStorageThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		stuck, other := &foldersThatHang{answers: make(chan struct{})}, &foldersThatHang{answers: make(chan struct{})}
+		close(other.answers)
+		for range 100 {
+			must(t, f.staged.make(f.ctx, "stuck", stuck, "file:///stuck/t", f.now()))
+			must(t, f.staged.make(f.ctx, "other", other, "file:///other/t", f.now()))
+		}
+		f.clock.Advance(stagedFolderAge + time.Hour)
+		began := time.Now()
+		if err := f.sweepStaged(f.ctx); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("answered %v", err)
+		}
+		if took := time.Since(began); took != stagedRemoveMax || stuck.asked.Load() != 1 || other.asked.Load() != 100 {
+			t.Errorf("after %s it had asked for %d of a hundred folders that hang and %d of a hundred others", took, stuck.asked.Load(), other.asked.Load())
+		}
+		close(stuck.answers)
+		must(t, f.sweepStaged(f.ctx))
+		if stuck.asked.Load() != 101 || other.asked.Load() != 100 {
+			t.Errorf("then it had asked for %d and %d", stuck.asked.Load(), other.asked.Load())
+		}
+	})
 }

@@ -337,7 +337,7 @@ func TestSweepOfStagedFolders(t *testing.T) {
 	store := &refusingFolders{refused: "1"}
 	staged, now := newStagedFolders(), newClock().Now()
 	for i := range 3 {
-		if err := staged.make(t.Context(), store, fmt.Sprint(i), now); err != nil {
+		if err := staged.make(t.Context(), "w", store, fmt.Sprint(i), now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +348,7 @@ func TestSweepOfStagedFolders(t *testing.T) {
 		t.Errorf("removed %s, want [0 2]", got)
 	}
 	for range stagedFoldersMax + 1 {
-		if err := staged.make(t.Context(), store, "folder", now); err != nil {
+		if err := staged.make(t.Context(), "w", store, "folder", now); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 type workers struct {
 	purge    *worker.Worker // kicked by drops that purge
 	sweep    *worker.Worker
+	staged   *worker.Worker  // apart from sweep, because storages may hang
 	recovery *txlog.Recovery // kicked by whoever meets an unfinished transaction
 }
 
@@ -28,9 +29,14 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 	if err != nil {
 		return nil, err
 	}
+	stagedJitter, err := newJitter(random)
+	if err != nil {
+		return nil, err
+	}
 	return &workers{
 		purge:    worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
 		sweep:    worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
+		staged:   worker.New(worker.Config{Name: "staged", Run: c.sweepStaged, Interval: interval, Jitter: stagedJitter, Logger: c.log}),
 		recovery: c.recovery,
 	}, nil
 }
@@ -48,16 +54,21 @@ func (w *workers) start() {
 	w.recovery.Start()
 	w.purge.Start()
 	w.sweep.Start()
+	w.staged.Start()
 	w.purge.Kick() // what the last process left
 }
 
 func (w *workers) stop() {
 	w.purge.Stop()
 	w.sweep.Stop()
+	w.staged.Stop()
 	w.recovery.Stop()
 }
 
-// sweepAll does one round of everything that is due by age.
+// sweepAll does one round of everything in the store that is due by age.
 func (c *Catalog) sweepAll(ctx context.Context) error {
-	return errors.Join(c.endWindows(ctx), c.forgetChanges(ctx), c.forgetKeys(ctx), c.sweepFolders(ctx), c.staged.sweep(ctx, c.now()))
+	return errors.Join(c.endWindows(ctx), c.forgetChanges(ctx), c.forgetKeys(ctx), c.sweepFolders(ctx))
 }
+
+// sweepStaged removes the folders of tables that were staged long ago and not made. It is the part of the sweep that asks storages.
+func (c *Catalog) sweepStaged(ctx context.Context) error { return c.staged.sweep(ctx, c.now()) }
