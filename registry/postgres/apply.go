@@ -131,15 +131,12 @@ func (s *Store) send(ctx context.Context, p *plan) error {
 		if raw.IsClosed() {
 			return errSendAgain
 		}
-		delete(raw.CustomData(), warned)
 		found := make(map[registry.Key]registry.Record, len(p.touch))
 		statements := p.statements(func(record registry.Record) { found[record.Key] = record })
+		forgetWarnings(raw, statements)
 		err := conn.SendBatch(ctx, statements).Close()
 		if err == nil {
-			if notice, ok := raw.CustomData()[warned]; ok {
-				return fmt.Errorf("%w: the server warned while it committed: %v", registry.ErrUnknown, notice)
-			}
-			return nil
+			return commitWarning(raw)
 		}
 		if stateOf(err) == stateReadOnly {
 			// The server has become a standby: the next connection is made to one that is none.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -68,9 +67,6 @@ var (
 	_ registry.HealthChecker = (*Store)(nil)
 	_ registry.Numberer      = (*Store)(nil)
 )
-
-// warned is the key in a connection's custom data under which a warning of the server is noted.
-const warned = "moorage warned"
 
 // Open connects to the database that dsn names, a connection string of libpq (URL or key=value).
 // It may list several hosts, which are tried in turn; only one that accepts writes is used, whatever its
@@ -144,11 +140,7 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	}
 	delete(params, "client_min_messages") // see prepareSession
 	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	config.ConnConfig.OnNotice = func(conn *pgconn.PgConn, notice *pgconn.Notice) {
-		if cmp.Or(notice.SeverityUnlocalized, notice.Severity) == "WARNING" {
-			conn.CustomData()[warned] = notice
-		}
-	}
+	config.ConnConfig.OnNotice = noteWarning
 	config.ConnConfig.DialFunc = dialUncancelled(config.ConnConfig.DialFunc)
 	config.AfterConnect = prepareSession
 	return config, nil
