@@ -124,7 +124,7 @@ func compareKeys(a, b registry.Key) int {
 
 // send carries the plan out in one pipeline. Errors are those of Store.Apply, errSendAgain and errUnnamed.
 func (s *Store) send(ctx context.Context, p *plan) error {
-	return s.with(ctx, func(conn *pgxpool.Conn) error {
+	return s.write(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
 		// What the driver says of errors that are safe to send again after is not asked: it says so of some that come
 		// when everything was sent and committed.
@@ -134,13 +134,14 @@ func (s *Store) send(ctx context.Context, p *plan) error {
 		found := make(map[registry.Key]registry.Record, len(p.touch))
 		statements := p.statements(func(record registry.Record) { found[record.Key] = record })
 		forgetWarnings(raw, statements)
-		err := conn.SendBatch(ctx, statements).Close()
+		err := conn.SendBatch(detached, statements).Close()
 		if err == nil {
 			return commitWarning(raw)
 		}
 		if stateOf(err) == stateReadOnly {
-			// The server has become a standby: the next connection is made to one that is none.
-			_ = conn.Conn().Close(ctx)
+			// The server has become a standby: the next connections are made to one that is none.
+			_ = conn.Conn().Close(detached)
+			s.reads.Reset()
 		}
 		return p.failure(ctx, err, found)
 	})

@@ -266,13 +266,13 @@ func TestSettingsBehindBouncer(t *testing.T) {
 	}
 }
 
-// awaitHealthy waits until store reaches the server: just after a cut PgBouncer may ask, by a connection that it does not know
+// awaitHealthy waits until store reaches the server, by a connection of either kind: just after a cut PgBouncer may ask, by a connection that it does not know
 // to be gone, who is let in, and turn the store away.
 func awaitHealthy(t *testing.T, store *Store) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if err = store.Healthy(t.Context()); err == nil {
+		if err = errors.Join(store.Healthy(t.Context()), store.pool.Ping(t.Context())); err == nil {
 			return
 		}
 	}

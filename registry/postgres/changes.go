@@ -103,7 +103,7 @@ func (s *Store) look(ctx context.Context, after registry.Position, limit int) (f
 	from := strconv.FormatUint(uint64(min(after, math.MaxInt64)), 10)
 	formats := []int16{pgx.BinaryFormatCode}
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		results, err := sendUnprepared(ctx, conn, func(batch *pgconn.Batch) {
+		results, err := s.readUnprepared(ctx, conn, func(batch *pgconn.Batch) {
 			batch.ExecParams(drawnSQL, nil, nil, nil, formats)
 			batch.ExecParams(firstSQL, nil, nil, nil, formats)
 			batch.ExecParams(changesSQL, [][]byte{[]byte(from), []byte(strconv.Itoa(limit))}, nil, nil, formats)
@@ -145,8 +145,8 @@ func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.
 // The row of the head is locked first, in a statement of its own: who waited for another step must see what that did. No bound is
 // put on it beside ctx: a step that waits for a standby would go on to wait on the server, and the next one beside it.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
-	err = s.read(ctx, func(conn *pgxpool.Conn) error {
-		results, err := sendUnprepared(ctx, conn, func(batch *pgconn.Batch) {
+	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
+		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
 			batch.ExecParams("SELECT last FROM moorage_change_head WHERE one FOR UPDATE", nil, nil, nil, nil)
 			batch.ExecParams(fmt.Sprintf(numberSQL, size), nil, nil, nil, nil)
 			batch.ExecParams(headSQL, nil, nil, nil, nil)
@@ -157,7 +157,10 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 		more = results[1].CommandTag.RowsAffected() == int64(size)
 		return nil
 	})
-	return more, err
+	if err != nil {
+		return false, err // more may yet be set
+	}
+	return more, nil
 }
 
 // Number implements registry.Numberer. A change waits from its time by the server's clock on. One whose time is yet to come was

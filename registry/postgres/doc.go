@@ -28,12 +28,20 @@
 // statement begins after every call that it answers, so nobody is answered with what was before it asked. One that has no answer
 // after 20 ms keeps none of those that wait from the next, and if it fails, all that it answers fail.
 //
+// # Connections
+//
+// Calls that write and calls that only read have connections of their own, so that reads do not wait for commits that the server holds up. Before the ones that
+// write is a queue with as many slots (slots). An Apply whose context ends is unknown at once, and goes on by itself: its connection and its slot stay taken until
+// the server has answered, or does not work on it any more (write). It is never cancelled (uncancelled). So the sum of a node's connections bounds the
+// processes of the server that work for it. Reads are cancelled when their callers give up, and their sessions have a statement_timeout; behind a
+// proxy each read sets that for its own transaction.
+//
 // # Unknown outcomes
 //
 // The server has answered an error of severity ERROR: nothing happened, except for SQLSTATE 40003 and class 08, by which a
-// proxy says that it has lost its server. A FATAL, a warning while the transaction was committed (a synchronous standby
-// that was not waited for), or a connection lost after the first byte was sent: ErrUnknown. Errors are told
-// apart by SQLSTATE and severity, never by text, and never by what the driver holds for safe to repeat.
+// proxy says that it has lost its server. A FATAL, a warning behind the end of the last statement, which is while the transaction was committed (a synchronous standby
+// that was not waited for), a caller that gives up, or a connection lost after the first byte was sent: ErrUnknown. Warnings in statements say nothing of the
+// commit. Errors are told apart by SQLSTATE and severity, never by text, and never by what the driver holds for safe to repeat.
 //
 // After such a warning, and when the server was started anew while a commit waited, reads see what the standby does not have. An Apply that
 // writes nothing locks the rows that it asks for; the log says so, and the standby must have that, with all before it, until it is answered.
@@ -54,7 +62,7 @@
 // # Sessions
 //
 // A new connection is told, by SET, to report warnings and to use indexes: a plan that was made when a table was small
-// would read all of it when it has grown. Nothing else outlives a transaction but prepared statements.
+// would read all of it when it has grown. One that only reads is told to end what takes too long. Nothing else outlives a transaction but prepared statements.
 //
 // # Proxies
 //

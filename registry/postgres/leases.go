@@ -85,6 +85,7 @@ func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) 
 	config.MaxConns = most
 	config.MinConns = min(config.MinConns, most)
 	config.MinIdleConns = min(config.MinIdleConns, most)
+	config.AfterConnect = prepareCancelled // a call that is given up must not leave a process of the server behind
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -9,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lines are the network connections of a pool. The pool waits for the server when it closes one, and a call for its answer: a server
+// lines are the network connections of a store. A pool waits for the server when it closes one, and a call for its answer: a server
 // that stands still would make them wait for longer than a process has that was told to end. It is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex // guards the fields below; leaf
@@ -59,4 +60,13 @@ func (l *line) Close() error {
 	defer l.lines.mu.Unlock()
 	delete(l.lines.open, l)
 	return l.Conn.Close()
+}
+
+// lineOf returns the network connection below conn; nil if that was not made by lines.
+func lineOf(conn net.Conn) *line {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	made, _ := conn.(*line)
+	return made
 }

@@ -31,9 +31,26 @@ const pooled = "moorage pooled"
 // wait for. A statement that was planned when a table was small must not go on to read all of it when it has grown. Behind a proxy nothing is
 // set, because it would hold for others, and not for the next transaction; there Warnings tells what is missing.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	return prepareWith(ctx, conn, "")
+}
+
+// prepareCancelled is prepareSession for connections whose statements end on the server when nobody waits for them any more: the driver
+// cancels them, or, if the node is gone, the server does by itself. They must not commit anything that waits for a standby (see uncancelled).
+func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
+	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
+	err := prepareWith(ctx, conn, limit)
+	if err == nil && !behindProxy(conn) {
+		allowCancel(conn.PgConn().Conn())
+	}
+	return err
+}
+
+// prepareWith is prepareSession with more columns that set something where there is no proxy.
+func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
 	// A proxy hands out process ids of its own.
-	set, err := rowsOf(ctx, raw, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false) WHERE pg_backend_pid() = %d", raw.PID()))
+	set, err := rowsOf(ctx, raw, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false), "+
+		"(SELECT "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())%s WHERE pg_backend_pid() = %d", more, raw.PID()))
 	if err != nil {
 		return err
 	}
@@ -41,10 +58,19 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 		raw.CustomData()[pooled] = true
 		return checkWarnings(ctx, raw)
 	}
+	if len(set[0]) > 1 && set[0][1] != nil {
+		raw.CustomData()[processKey] = process{int32(raw.PID()), string(set[0][1])}
+	}
 	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); stateOf(err) != stateUndefinedObject {
 		return err
 	}
 	return nil // a server with a planner of its own
+}
+
+// behindProxy reports whether prepareSession met a proxy.
+func behindProxy(conn *pgx.Conn) bool {
+	_, met := conn.PgConn().CustomData()[pooled]
+	return met
 }
 
 // checkWarnings reports errSilent if the server keeps its warnings to itself.
@@ -85,12 +111,12 @@ func (s *Store) checkPooling(ctx context.Context) error {
 	if !s.preparesStatements() {
 		return nil
 	}
-	behindProxy := false
-	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		_, behindProxy = conn.Conn().PgConn().CustomData()[pooled]
+	proxied := false
+	err := s.reads.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		proxied = behindProxy(conn.Conn())
 		return nil
 	})
-	if err != nil || !behindProxy {
+	if err != nil || !proxied {
 		return err
 	}
 	mixed, err := mixesStatements(ctx, &s.pool.Config().ConnConfig.Config)

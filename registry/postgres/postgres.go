@@ -22,7 +22,11 @@ import (
 const (
 	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others write, so there
 	// are more than a server of this size could use at once.
-	connsMax = 16
+	connsMax = 24
+	// readConnsMax is how many of them only read, at most; else it is one of readConnsShare, but at least one. They are few, because calls
+	// of Get share statements.
+	readConnsMax   = 8
+	readConnsShare = 3
 	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time for the next.
 	connectTimeout = 2 * time.Second
 	// pingTimeout bounds the question whether a connection that was idle for a second is alive.
@@ -47,8 +51,11 @@ type Options struct {
 
 // Store keeps records in a database. It is safe for concurrent use.
 type Store struct {
-	pool           *pgxpool.Pool
-	lines          *lines // of pool
+	pool           *pgxpool.Pool // whose statements may write, and are not cancelled
+	slots          *slots        // of pool
+	reads          *pgxpool.Pool // whose statements only read, and are cancelled; that of leases is pool
+	lines          *lines        // of both
+	kept           kept
 	gets           *gatherer
 	acquireTimeout time.Duration
 	readTimeout    time.Duration // the constant of that name, but in tests
@@ -57,9 +64,10 @@ type Store struct {
 	randomMu sync.Mutex // guards random; leaf
 	random   io.Reader
 
-	closed atomic.Bool
-	calls  sync.WaitGroup // entered by every call that uses the pool
-	enter  sync.RWMutex   // orders entering calls and closing; leaf, held over no I/O
+	closed  atomic.Bool
+	closing chan struct{}  // closed when closed is set
+	calls   sync.WaitGroup // entered by every call that uses a connection, until it gives that back
+	enter   sync.RWMutex   // orders entering calls and closing; leaf, held over no I/O
 }
 
 var (
@@ -88,20 +96,31 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	}
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
+	readConfig := splitConfig(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
+	reads, err := pgxpool.NewWithConfig(ctx, readConfig)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
 	s := storeOver(pool, lines, options)
+	s.reads = reads
 	if err := s.check(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// storeOver returns a store over pool, whose options are all set.
+// storeOver returns a store that reads and writes over pool, whose options are all set.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
-	s := &Store{pool: pool, lines: lines, acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, now: options.Now, random: options.Random}
+	s := &Store{
+		pool: pool, reads: pool, lines: lines, slots: newSlots(int(pool.Config().MaxConns), slotPatience), closing: make(chan struct{}),
+		acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, now: options.Now, random: options.Random,
+	}
+	s.kept.interval = keptInterval
 	s.gets = &gatherer{read: s.readKeys}
 	return s
 }
@@ -146,6 +165,19 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
+// splitConfig takes from config, which keeps the rest, what is for connections that only read. Both have at least one.
+func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
+	reads = config.Copy()
+	reads.MaxConns = max(1, min(readConnsMax, config.MaxConns/readConnsShare))
+	config.MaxConns = max(1, config.MaxConns-reads.MaxConns)
+	for _, least := range []struct{ of, ofReads *int32 }{{&config.MinConns, &reads.MinConns}, {&config.MinIdleConns, &reads.MinIdleConns}} {
+		*least.ofReads = min(*least.of/readConnsShare, reads.MaxConns)
+		*least.of = min(*least.of-*least.ofReads, config.MaxConns)
+	}
+	reads.AfterConnect = prepareCancelled
+	return reads
+}
+
 // errConnectionString says what is wrong with a connection string, without quoting it.
 func errConnectionString(err error) error {
 	var parse *pgconn.ParseConfigError
@@ -161,12 +193,15 @@ const closePatience = 2 * time.Second
 // Close implements registry.Store. Calls that have no answer after closePatience are cut off: an Apply among them is ErrUnknown.
 func (s *Store) Close() error {
 	s.enter.Lock()
-	s.closed.Store(true)
+	if !s.closed.Swap(true) {
+		close(s.closing)
+	}
 	s.enter.Unlock()
 	cut := time.AfterFunc(closePatience, s.lines.cutAll)
 	defer cut.Stop()
 	s.calls.Wait()
 	s.pool.Close()
+	s.reads.Close()
 	return nil
 }
 
@@ -184,32 +219,49 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
-// with calls do with a connection. Nothing was sent if it returns ErrClosed or ErrUnavailable
+// with calls do with a connection that may write. Nothing was sent if it returns ErrClosed or ErrUnavailable
 // without having called do.
 func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
-	if err := ctx.Err(); err != nil {
+	conn, release, err := s.acquire(ctx, s.pool)
+	if err != nil {
 		return err
+	}
+	defer release()
+	return do(conn)
+}
+
+// acquire returns a connection of pool, and a function that gives it back. Until then Close waits. Errors are those of ctx, ErrClosed and ErrUnavailable.
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
 	}
 	s.enter.RLock()
 	if s.closed.Load() {
 		s.enter.RUnlock()
-		return registry.ErrClosed
+		return nil, nil, registry.ErrClosed
 	}
 	s.calls.Add(1)
 	s.enter.RUnlock()
-	defer s.calls.Done()
 	acquireCtx, cancel := context.WithTimeout(ctx, s.acquireTimeout)
 	defer cancel()
-	conn, err := s.pool.Acquire(acquireCtx)
+	conn, err = pool.Acquire(acquireCtx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		// Not wrapped: that the wait for a connection has ended must not look as if ctx had.
-		return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
+		s.calls.Done()
+		return nil, nil, unconnectedError(ctx, err)
 	}
-	defer conn.Release()
-	return do(conn)
+	return conn, func() {
+		conn.Release()
+		s.calls.Done()
+	}, nil
+}
+
+// unconnectedError is the error of a call that got no connection in time. It is not wrapped: that the wait for a connection has ended must
+// not look as if ctx had.
+func unconnectedError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 }
 
 // pause waits before what was sent already, a number of times, is sent again: not at all the first two times, because what

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -23,6 +25,8 @@ const readsMax = 10
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
+	// serverGrace is how much longer than the node that asked for it the server itself lets a read go on.
+	serverGrace = time.Second
 )
 
 // lateError returns what a read returns that was bounded beside ctx: its caller's context ending is no fault of the server. The
@@ -63,11 +67,12 @@ func (s *Store) readKeys(ctx context.Context, keys []registry.Key) ([]registry.R
 func (s *Store) records(ctx context.Context, sql string, args []any) (records []registry.Record, err error) {
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		records = nil
-		rows, err := conn.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		return collect(rows, func(record registry.Record) { records = append(records, record) })
+		var batch pgx.Batch
+		s.limitOnServer(conn, &batch)
+		batch.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+			return collect(rows, func(record registry.Record) { records = append(records, record) })
+		})
+		return conn.SendBatch(ctx, &batch).Close()
 	})
 	return records, err
 }
@@ -80,31 +85,70 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 }
 
 // read calls do, which only reads, with a connection, and again, a bounded number of times, if the server
-// undid its transaction or the connection broke. Errors are those of Store.Get.
+// undid its transaction or the connection broke. When ctx ends the server is told to end what it does. Errors are those of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
+	return s.again(ctx, func() (bool, error) {
+		conn, release, err := s.acquire(ctx, s.reads)
+		if err != nil {
+			return false, err
+		}
+		defer release()
+		return true, do(conn)
+	})
+}
+
+// again calls try, which reports whether it had a connection, until it succeeds, fails for good, or failed readsMax times.
+func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readsMax {
 		if err := s.pause(ctx, sends); err != nil {
 			return err
 		}
-		var readErr error
-		err = s.with(ctx, func(conn *pgxpool.Conn) error {
-			readErr = do(conn)
-			return nil
-		})
+		connected, tryErr := try()
 		switch {
-		case err != nil: // no connection
-			return err
-		case readErr == nil:
+		case tryErr == nil:
 			return nil
+		case !connected:
+			return tryErr
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !mayReadAgain(readErr):
-			return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(readErr))
+		case !mayReadAgain(tryErr):
+			return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(tryErr))
 		}
-		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readsMax, readErr)
+		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readsMax, tryErr)
 	}
 	return err
+}
+
+// limitSQL makes the server end the statements behind it in the same transaction that take longer than a number of milliseconds.
+const limitSQL = "SELECT set_config('statement_timeout', $1::text, true)"
+
+// limit returns the parameter of limitSQL: when the node has given a read up for sure.
+func (s *Store) limit() string {
+	return strconv.FormatInt((s.readTimeout + serverGrace).Milliseconds(), 10)
+}
+
+// limitOnServer puts limitSQL before what follows in batch, which only reads. Behind a proxy nothing else ends it: there the driver cannot cancel, and no
+// session has a limit. It costs no round trip.
+func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
+	if behindProxy(conn.Conn()) {
+		batch.Queue(limitSQL, s.limit())
+	}
+}
+
+// readUnprepared is sendUnprepared of what only reads, with limitOnServer.
+func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
+	if !behindProxy(conn.Conn()) {
+		return sendUnprepared(ctx, conn, queue)
+	}
+	results, err := sendUnprepared(ctx, conn, func(batch *pgconn.Batch) {
+		batch.ExecParams(limitSQL, [][]byte{[]byte(s.limit())}, nil, nil, nil)
+		queue(batch)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results[1:], nil
 }
 
 // mayReadAgain tells whether a read that failed with err may succeed at once: the server undid its

@@ -15,6 +15,13 @@ import (
 // newReplicated starts a server whose commits wait for a standby, and returns its store and the proxy between the two.
 func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	t.Helper()
+	dsn, proxy := startReplicated(t)
+	return openStore(t, dsn, Options{}), proxy
+}
+
+// startReplicated is newReplicated without a store.
+func startReplicated(t *testing.T) (dsn string, proxy *tcptest.Proxy) {
+	t.Helper()
 	primary, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +31,7 @@ func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(target.Host)
+	proxy, err = tcptest.New(target.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +45,7 @@ func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	if _, err := Migrate(t.Context(), primary.DSN()); err != nil {
 		t.Fatal(err)
 	}
-	return openStore(t, primary.DSN(), Options{}), proxy
+	return primary.DSN(), proxy
 }
 
 // awaitStandbyWait waits until a commit waits for the standby, or ended is closed. It tells whether one waits.

@@ -4,22 +4,42 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// uncancelled is a connection whose statements cannot be cancelled.
+// uncancelled is a connection whose statements cannot be cancelled, unless allowCancel was called.
 //
 // The driver asks the server to cancel what a connection does when it gives the connection up. A commit that waits for a
 // synchronous standby then stops waiting, and is seen by everybody, though the standby does not have it: if that is
 // promoted, what was seen, or acknowledged after a look, is gone. Without being cancelled the commit stays unseen until the
-// standby has it. A statement that nobody waits for any more ends by itself; all of this package are short.
+// standby has it. So only connections that do not write may be cancelled, and those for leases, which wait for no standby.
 //
 // A request to cancel goes to the address of the connection, and this one has none.
-type uncancelled struct{ net.Conn }
+type uncancelled struct {
+	net.Conn
+	allowed atomic.Bool
+}
 
-// RemoteAddr returns an address to which dialUncancelled does not connect.
-func (uncancelled) RemoteAddr() net.Addr { return nowhere{} }
+// RemoteAddr returns an address to which dialUncancelled does not connect, or that of the server after allowCancel.
+func (u *uncancelled) RemoteAddr() net.Addr {
+	if u.allowed.Load() {
+		return u.Conn.RemoteAddr()
+	}
+	return nowhere{}
+}
+
+// allowCancel lets the driver cancel the statements of a connection that dialUncancelled made. Behind a proxy it must not be called: a
+// request that comes late could meet the statement of another client, because connections of the server change hands.
+func allowCancel(conn net.Conn) {
+	if made := lineOf(conn); made != nil {
+		conn = made.Conn
+	}
+	if made, ok := conn.(*uncancelled); ok {
+		made.allowed.Store(true)
+	}
+}
 
 // nowhere is an address of nothing.
 type nowhere struct{}
@@ -40,6 +60,6 @@ func dialUncancelled(dial pgconn.DialFunc) pgconn.DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return uncancelled{conn}, nil
+		return &uncancelled{Conn: conn}, nil
 	}
 }

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// takeLater begins a call of take, and returns where its error comes.
+func takeLater(ctx context.Context, s *slots) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- s.take(ctx) }()
+	synctest.Wait()
+	return result
+}
+
+// pending fails the test if result has come.
+func pending(t *testing.T, result <-chan error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-result:
+		t.Errorf("a call that is to wait has ended with %v", err)
+	default:
+	}
+}
+
+// TestSlotsQueueWhileSomeComeFree: calls wait in turn for longer than slotPatience, as long as a slot comes free within that.
+func TestSlotsQueueWhileSomeComeFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2, slotPatience)
+		if err := errors.Join(s.take(t.Context()), s.take(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		var waiting []<-chan error
+		for range 10 {
+			waiting = append(waiting, takeLater(t.Context(), s))
+		}
+		for i, result := range waiting {
+			time.Sleep(slotPatience - time.Millisecond)
+			for _, later := range waiting[i:] {
+				pending(t, later)
+			}
+			s.give()
+			if err := <-result; err != nil {
+				t.Errorf("call %d, whose turn it was: %v", i, err)
+			}
+		}
+	})
+}
+
+// TestSlotsTurnAwayAtOnce: when no slot has come free for slotPatience, those that wait and all who come are turned away until one does.
+func TestSlotsTurnAwayAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, slotPatience)
+		if err := s.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.Sleep(slotPatience / 2)
+		waiting := []<-chan error{takeLater(t.Context(), s), takeLater(t.Context(), s)}
+		for _, result := range waiting {
+			if err := <-result; !errors.Is(err, errNoSlot) {
+				t.Errorf("waited: %v, want errNoSlot", err)
+			}
+		}
+		if err := s.take(t.Context()); !errors.Is(err, errNoSlot) {
+			t.Errorf("came later: %v, want errNoSlot", err)
+		}
+		if took := time.Since(began); took != slotPatience {
+			t.Errorf("turned away after %s, want %s", took, slotPatience)
+		}
+		s.give()
+		if err := s.take(t.Context()); err != nil {
+			t.Errorf("one came free: %v", err)
+		}
+		time.Sleep(slotPatience / 2)
+		pending(t, takeLater(t.Context(), s)) // the wait begins again
+		time.Sleep(slotPatience)
+		s.give()
+	})
+}
+
+// TestSlotsOfThoseWhoLeave: a call whose context ends leaves no slot behind, whether or not it was its turn at that moment.
+func TestSlotsOfThoseWhoLeave(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		s := newSlots(1, time.Hour)
+		if err := s.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- s.take(ctx) }()
+		go leave()
+		s.give()
+		if err := <-result; err == nil {
+			s.give()
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		leave()
+		if err := s.take(t.Context()); err != nil || s.free != 0 || len(s.waiting) > 0 {
+			t.Fatalf("afterwards: %v, %d free, %d wait", err, s.free, len(s.waiting))
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/pgtest"
+	"moorage/internal/tcptest"
+	"moorage/registry"
+)
+
+// processesOf returns how many processes of own work for an application, and how many of those wait for the standby.
+func processesOf(t *testing.T, conn *pgx.Conn, application string) (all, wait int) {
+	t.Helper()
+	const sql = "SELECT count(*), count(*) FILTER (WHERE wait_event = 'SyncRep') FROM pg_stat_activity WHERE application_name = $1"
+	if err := conn.QueryRow(t.Context(), sql, application).Scan(&all, &wait); err != nil {
+		t.Fatal(err)
+	}
+	return all, wait
+}
+
+// connect opens a connection that the test closes.
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+// readsP99 reads in each way a number of times, and returns the time that one in a hundred exceeds. A read that fails fails the test.
+func readsP99(t *testing.T, store *Store) time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for range 100 {
+		for name, read := range map[string]func() error{
+			"get": func() error {
+				_, err := store.Get(t.Context(), registry.PointerKey(faultID(1)), registry.WarehouseKey("w"))
+				return err
+			},
+			"list":    func() error { _, err := store.List(t.Context(), registry.TablePointer, "", "", 100); return err },
+			"healthy": func() error { return store.Healthy(t.Context()) },
+		} {
+			began := time.Now()
+			if err := read(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			took = append(took, time.Since(began))
+		}
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// applyAll sends count Applies at once, of faultID(from) and on, and waits until each has ended; meanwhile is told of each. It returns those that are
+// unknown, and fails the test unless each other is ErrUnavailable.
+func applyAll(t *testing.T, ctx context.Context, store *Store, from, count int, meanwhile func(ended <-chan struct{})) (unknown []int) {
+	t.Helper()
+	var mu sync.Mutex // guards unknown
+	var calls sync.WaitGroup
+	ended := make(chan struct{}, count)
+	for n := from; n < from+count; n++ {
+		calls.Go(func() {
+			_, err := store.Apply(ctx, put(n))
+			ended <- struct{}{}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, registry.ErrUnknown):
+				unknown = append(unknown, n)
+			case !errors.Is(err, registry.ErrUnavailable):
+				t.Errorf("apply %d: %v, want ErrUnavailable or ErrUnknown", n, err)
+			}
+		})
+	}
+	meanwhile(ended)
+	calls.Wait()
+	return unknown
+}
+
+// TestReadsBesideStalledCommits sends a thousand commits while the synchronous standby is away, and a thousand more when the first have
+// been given up. Reads and readiness go on as before, and the server has no more processes than the node has connections.
+func TestReadsBesideStalledCommits(t *testing.T) {
+	t.Parallel()
+	const commits, application = 1000, "stalled"
+	dsn, proxy := startReplicated(t)
+	store := openStore(t, dsn+"&application_name="+application, Options{})
+	direct := connect(t, dsn)
+	if _, err := store.Apply(t.Context(), put(1)); err != nil {
+		t.Fatal(err)
+	}
+	before := readsP99(t, store)
+	most := max(100*time.Millisecond, 3*before)
+	proxy.Stall()
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	writers := store.slots.free
+	look := func(ended <-chan struct{}) {
+		for waiting := 0; waiting < writers; {
+			_, waiting = processesOf(t, direct, application)
+		}
+		// This machine may stand still for a while, during some of the looks.
+		var took []time.Duration
+		for len(took) < 4 && (len(took) == 0 || slices.Min(took) > most) {
+			took = append(took, readsP99(t, store))
+		}
+		if slices.Min(took) > most {
+			t.Errorf("reads take %s while commits stand still, want %s at most: they took %s before", took, most, before)
+		}
+		for range commits - writers {
+			<-ended // turned away, because none that is under way ends
+		}
+		giveUp()
+	}
+	unknown := applyAll(t, ctx, store, 1000, commits, look)
+	if len(unknown) != writers {
+		t.Errorf("%d commits of %d connections are unknown", len(unknown), writers)
+	}
+	if more := applyAll(t, t.Context(), store, 3000, commits, func(<-chan struct{}) {}); len(more) > 0 {
+		t.Errorf("%d commits were sent while no connection was free", len(more))
+	}
+	readsP99(t, store)
+	if all, waiting := processesOf(t, direct, application); all > connsMax || waiting != writers {
+		t.Errorf("the server has %d processes for the node, of which %d wait, want at most %d and %d", all, waiting, connsMax, writers)
+	}
+	openStore(t, dsn, Options{}) // as a node that starts
+	proxy.Restore()
+	for waiting := 1; waiting > 0; {
+		_, waiting = processesOf(t, direct, application)
+	}
+	awaitApply(t, store, 2)
+	for _, n := range unknown {
+		if records, err := store.Get(t.Context(), registry.PointerKey(faultID(n))); err != nil || !records[0].Exists() {
+			t.Errorf("apply %d, which was under way: %v, %v, want that it was done when the standby came back", n, records, err)
+		}
+	}
+}
+
+// awaitApply applies put(n), as soon as a slot is free.
+func awaitApply(t *testing.T, store *Store, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := store.Apply(ctx, put(n))
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, registry.ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// locked locks a table against everybody until unlock is called.
+func locked(t *testing.T, dsn, table string) (unlock func()) {
+	t.Helper()
+	conn := connect(t, dsn)
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE "+table); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.Exec(t.Context(), "COMMIT"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitProcesses waits until as many processes of an application, or a role, wait for a lock.
+func awaitProcesses(t *testing.T, conn *pgx.Conn, application string, want int) {
+	t.Helper()
+	const sql = "SELECT count(*) FROM pg_stat_activity WHERE $1::text IN (usename::text, application_name) AND wait_event_type = 'Lock'"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for waiting := -1; waiting != want; {
+		if err := conn.QueryRow(ctx, sql, application).Scan(&waiting); err != nil {
+			t.Fatalf("%d processes wait for a lock, want %d: %v", waiting, want, err)
+		}
+	}
+}
+
+// TestGivenUpStatements: what only reads ends on the server when its caller gives up; what writes goes on, and has its slot until then.
+func TestGivenUpStatements(t *testing.T) {
+	t.Parallel()
+	schema := migrated(t)
+	application := "given-up" + strings.TrimPrefix(schema, "&search_path=")
+	store := openStore(t, server.DSN()+schema+"&pool_max_conns=2&application_name="+application, Options{})
+	leases := openLeases(t, server.DSN()+schema+"&application_name="+application)
+	direct := connect(t, server.DSN())
+	unlock := locked(t, server.DSN()+schema, "moorage_pointer, moorage_lease_session")
+	for name, call := range map[string]func(ctx context.Context) error{
+		"get": func(ctx context.Context) error {
+			_, err := store.Get(ctx, registry.PointerKey(faultID(1)))
+			return err
+		},
+		"list": func(ctx context.Context) error {
+			_, err := store.List(ctx, registry.TablePointer, "", "", 1)
+			return err
+		},
+		"lease": func(ctx context.Context) error { return leases.Open(ctx, session{Name: "a"}) },
+	} {
+		ctx, giveUp := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- call(ctx) }()
+		awaitProcesses(t, direct, application, 1)
+		giveUp()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want the error of its context", name, err)
+		}
+		awaitProcesses(t, direct, application, 0)
+	}
+
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	result := make(chan error, 1)
+	go func() { _, err := store.Apply(ctx, put(1)); result <- err }()
+	awaitProcesses(t, direct, application, 1)
+	giveUp()
+	if err := <-result; !errors.Is(err, registry.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("apply: %v, want ErrUnknown and the error of its context", err)
+	}
+	if _, err := store.Apply(t.Context(), put(2)); !errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("apply while the only connection is busy: %v, want ErrUnavailable", err)
+	}
+	awaitProcesses(t, direct, application, 1) // it was not cancelled
+	unlock()
+	awaitApply(t, store, 3)
+	if records, err := store.Get(t.Context(), registry.PointerKey(faultID(1)), registry.PointerKey(faultID(2))); err != nil || !records[0].Exists() || records[1].Exists() {
+		t.Errorf("afterwards: %v, %v, want the first and not the second", records, err)
+	}
+}
+
+// TestReadsBehindBouncerEnd: behind a proxy nothing is cancelled, because that could meet others; there the server ends what takes too long.
+func TestReadsBehindBouncerEnd(t *testing.T) {
+	t.Parallel()
+	dsn, schema := migratedBehind(t, newBouncer(t, server.DSN()))
+	store := openStore(t, dsn+execMode, Options{})
+	role, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://"), "@")
+	direct := connect(t, server.DSN())
+	unlock := locked(t, schema, "moorage_pointer")
+	defer unlock()
+	store.readTimeout = 500 * time.Millisecond
+	result := make(chan error, 1)
+	go func() { _, err := store.Get(t.Context(), registry.PointerKey(faultID(1))); result <- err }()
+	awaitProcesses(t, direct, role, 1)
+	if err := <-result; !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("get: %v, want ErrUnavailable", err)
+	}
+	awaitProcesses(t, direct, role, 0)
+}
+
+// Sessions that only read have a limit of their own, so that the server ends what a node asked for that is gone. Others have none.
+func TestLimitsOfSessions(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, "&pool_max_conns=9")
+	for _, row := range []struct {
+		limit string
+		conns int32
+	}{{"16s", 3}, {"0", 6}} {
+		pool := store.pool
+		if row.limit != "0" {
+			pool = store.reads
+		}
+		var limit string
+		if err := pool.QueryRow(t.Context(), "SHOW statement_timeout").Scan(&limit); err != nil || limit != row.limit || pool.Config().MaxConns != row.conns {
+			t.Errorf("limit %s with %d connections, %v, want %s and %d", limit, pool.Config().MaxConns, err, row.limit, row.conns)
+		}
+	}
+}
+
+// TestSplitOfConnections: what the connection string says is the sum, as long as both kinds have one.
+func TestSplitOfConnections(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string][4]int32{ // reads, writes, and the least of each
+		"":                                     {8, 16, 0, 0},
+		"&pool_max_conns=1":                    {1, 1, 0, 0},
+		"&pool_max_conns=2":                    {1, 1, 0, 0},
+		"&pool_max_conns=16&pool_min_conns=16": {5, 11, 5, 11},
+		"&pool_max_conns=64&pool_min_conns=3":  {8, 56, 1, 2},
+	} {
+		config, err := newConfig("postgres://127.0.0.1/x?sslmode=disable" + options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads := splitConfig(config)
+		if got := [4]int32{reads.MaxConns, config.MaxConns, reads.MinConns, config.MinConns}; got != want {
+			t.Errorf("%q: %v, want %v", options, got, want)
+		}
+	}
+}
+
+// TestSlotOfAServerThatIsGone: a server stands still amid an Apply and another takes its place. The Apply stays unknown, and its slot comes free
+// though the connection never ends by itself.
+func TestSlotOfAServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	old, err := pgtest.Start("fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = old.Stop() })
+	if _, err := Migrate(t.Context(), old.DSN()); err != nil {
+		t.Fatal(err)
+	}
+	oldURL, oldErr := url.Parse(old.DSN())
+	newURL, newErr := url.Parse(server.DSN())
+	if err := errors.Join(oldErr, newErr); err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := tcptest.New(oldURL.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	schema := strings.TrimPrefix(migrated(t), "&search_path=") // on the new one; the old one has its tables in public
+	store := openStore(t, "postgres://moorage@"+proxy.Addr()+","+newURL.Host+"/postgres?sslmode=disable&connect_timeout=1&pool_max_conns=9"+
+		"&search_path="+schema+",public", Options{})
+	store.kept.interval, store.readTimeout = 50*time.Millisecond, 500*time.Millisecond
+	all := store.slots.free
+	if _, err := store.Apply(t.Context(), put(1)); err != nil {
+		t.Fatal(err)
+	}
+	unlock := locked(t, old.DSN(), "public.moorage_pointer")
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	result := make(chan error, 1)
+	go func() { _, err := store.Apply(ctx, put(2)); result <- err }()
+	direct := connect(t, old.DSN())
+	awaitProcesses(t, direct, "moorage", 1)
+	proxy.Stall()
+	giveUp()
+	if err := <-result; !errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("apply: %v, want ErrUnknown", err)
+	}
+	for _, w := range store.kept.left() {
+		<-w.ended
+	}
+	if store.slots.free != all {
+		t.Errorf("%d of %d slots are free", store.slots.free, all)
+	}
+	awaitApply(t, store, 3)
+	store.readTimeout = readTimeout
+	if records, err := store.Get(t.Context(), registry.PointerKey(faultID(3))); err != nil || !records[0].Exists() {
+		t.Errorf("on the new server: %v, %v", records, err)
+	}
+	unlock()
+}
