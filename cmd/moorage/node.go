@@ -98,6 +98,9 @@ func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Sto
 	case c.Store == storeMemory:
 		return memory.New(rand.Reader), nil
 	case c.inDatabase():
+		if err := awaitDatabase(ctx, c, logger); err != nil {
+			return nil, err
+		}
 		if c.Migrate {
 			if _, err := postgres.Migrate(ctx, c.Store); err != nil {
 				return nil, err

@@ -35,6 +35,7 @@ type config struct {
 	UndropWindow    time.Duration // how long a dropped table's records are kept
 	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
 	ChangeRetention time.Duration // how long change records are kept; 0: the catalog's default
+	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0: not at all
 	ShutdownTimeout time.Duration // how long requests under way may take to end
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
 
@@ -204,6 +205,11 @@ func serverSettings() []setting {
 			set:   one(parseTransactionWait, "a duration from 0s to 5s", func(c *config, v time.Duration) { c.TransactionWait = v }),
 		},
 		{
+			name: "store-wait", value: "DURATION", preset: "30s",
+			usage: "How long a start waits for a PostgreSQL database that does not answer, or accepts no writes yet. At least 0s.",
+			set:   one(parseWait, "a duration such as 30s, at least 0s", func(c *config, v time.Duration) { c.StoreWait = v }),
+		},
+		{
 			name: "shutdown-timeout", value: "DURATION", preset: "50s",
 			usage: "How long requests under way may take to end after SIGTERM, SIGINT or SIGHUP. A commit of several tables may need 45s.",
 			set:   one(parseDuration, "a duration such as 45s, more than 0", func(c *config, v time.Duration) { c.ShutdownTimeout = v }),
@@ -356,6 +362,14 @@ func parseTransactionWait(v string) (time.Duration, error) {
 		err = strconv.ErrRange
 	}
 	return d, err
+}
+
+// parseWait reads a duration that may be 0.
+func parseWait(v string) (time.Duration, error) {
+	if d, err := time.ParseDuration(v); err == nil && d == 0 {
+		return 0, nil
+	}
+	return parseDuration(v)
 }
 
 // parseSize reads a positive number of bytes with an optional unit.

@@ -31,6 +31,8 @@ const (
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // of the type that each table has
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
+	classResources            = "53"    // such as too many connections
+	classOperator             = "57P"   // the server starts or stops
 )
 
 // stateOf returns the SQLSTATE of an error that the server answered, "" of any other.
