@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/internal/jsontext"
 	"moorage/locks"
 	"moorage/locks/lockstest"
 	"moorage/metadata"
@@ -123,11 +124,11 @@ func (f *fixture) create(name string) *Table {
 // request decodes a commit from JSON arrays.
 func commitRequest(t testing.TB, requirements, updates string) CommitRequest {
 	t.Helper()
-	r, err := metadata.CheckedJSON(requirements).Requirements()
+	r, err := checked(metadata.DecodeRequirements, requirements)
 	if err != nil {
 		t.Fatalf("decode %s: %v", requirements, err)
 	}
-	u, err := metadata.CheckedJSON(updates).Updates()
+	u, err := checked(metadata.DecodeUpdates, updates)
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}
@@ -185,4 +186,14 @@ func (c *Config) clock() func() time.Time {
 		return time.Now
 	}
 	return c.Now
+}
+
+// checked decodes a part of a request as a server does, which checks all of the body first.
+func checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
+	sound, err := jsontext.Check([]byte(raw))
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode(sound)
 }

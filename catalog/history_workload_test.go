@@ -127,10 +127,10 @@ func ask(ctx context.Context, node *Catalog, call historytest.Call) historytest.
 // historyRequest returns the body of a commit.
 func historyRequest(call historytest.Call) (CommitRequest, error) {
 	requirements, updates := call.Commit(newClock().Now().UnixMilli(), "file:///wh")
-	r, err := metadata.CheckedJSON(requirements).Requirements()
+	r, err := checked(metadata.DecodeRequirements, requirements)
 	if err != nil {
 		return CommitRequest{}, fmt.Errorf("decode the requirements: %w", err)
 	}
-	u, err := metadata.CheckedJSON(updates).Updates()
+	u, err := checked(metadata.DecodeUpdates, updates)
 	return CommitRequest{Requirements: r, Updates: u}, err
 }

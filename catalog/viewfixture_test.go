@@ -47,11 +47,11 @@ func (f *fixture) createLooseView() {
 // replaceRequest decodes a change of a view from JSON arrays.
 func replaceRequest(t testing.TB, requirements, updates string) ReplaceViewRequest {
 	t.Helper()
-	r, err := metadata.CheckedJSON(requirements).ViewRequirements()
+	r, err := checked(metadata.DecodeViewRequirements, requirements)
 	if err != nil {
 		t.Fatalf("decode %s: %v", requirements, err)
 	}
-	u, err := metadata.CheckedJSON(updates).ViewUpdates()
+	u, err := checked(metadata.DecodeViewUpdates, updates)
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}

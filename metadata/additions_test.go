@@ -22,7 +22,7 @@ func TestAdditions(t *testing.T) {
 	apply := func(updates ...string) (*Document, error) {
 		var steps []Step
 		for _, some := range [][]string{updates[:1], updates[1:]} {
-			decoded, err := CheckedJSON("[" + strings.Join(some, ",") + "]").Updates()
+			decoded, err := checked(DecodeUpdates, "["+strings.Join(some, ",")+"]")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -113,7 +113,7 @@ func BenchmarkCommit(b *testing.B) {
 			b.SetBytes(int64(len(d.Raw())))
 			b.ReportAllocs()
 			for b.Loop() {
-				updates, err := CheckedJSON(body).Updates()
+				updates, err := checked(DecodeUpdates, body)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -278,10 +278,10 @@ func benchMember(tb testing.TB, object, key string) []byte {
 func decodeAndApply(d *Document, requirements, updates []byte) (*Document, error) {
 	var step Step
 	var err error
-	if step.Requirements, err = CheckedJSON(requirements).Requirements(); err != nil {
+	if step.Requirements, err = checked(DecodeRequirements, requirements); err != nil {
 		return nil, err
 	}
-	if step.Updates, err = CheckedJSON(updates).Updates(); err != nil {
+	if step.Updates, err = checked(DecodeUpdates, updates); err != nil {
 		return nil, err
 	}
 	return ApplySteps(d, []Step{step}, benchEnv())

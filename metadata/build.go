@@ -3,6 +3,7 @@ package metadata
 import (
 	"iter"
 	"maps"
+	"moorage/internal/jsontext"
 	"slices"
 	"strconv"
 	"time"
@@ -258,7 +259,7 @@ func (b *builder) listChanges() {
 	old := &b.base.index
 	str := func(key, was, is string) {
 		if was != is {
-			b.set(key, b.keep(appendQuoted(b.text, is)))
+			b.set(key, b.keep(jsontext.AppendQuoted(b.text, is)))
 		}
 	}
 	num := func(key string, was, is int64) {
@@ -342,29 +343,29 @@ func (b *builder) appendProperties(out []byte) []byte {
 	c := reread(b.base.raw[at.start:at.end])
 	out = append(out, '{')
 	stayed := 0
-	if len(c.raw) > 0 {
-		c.object(func(key []byte) error { //nolint:errcheck // Parse has read it
-			start := c.keyStart
-			c.space()
-			valueAt := c.pos
-			err := c.skip()
+	if len(c.Raw()) > 0 {
+		c.Object(func(key []byte) error { //nolint:errcheck // Parse has read it
+			start := c.KeyPos()
+			c.Space()
+			valueAt := c.Pos()
+			err := c.Skip()
 			value, stays := b.props[string(key)]
 			if stays {
 				stayed++
 			}
 			switch {
 			case !stays:
-			case saysText(c.raw[valueAt:c.pos], value):
-				out = append(append(out, c.raw[start:c.pos]...), ',')
+			case saysText(c.From(valueAt), value):
+				out = append(append(out, c.From(start)...), ',')
 			default:
-				out = append(appendQuoted(append(out, c.raw[start:valueAt]...), value), ',')
+				out = append(jsontext.AppendQuoted(append(out, c.Raw()[start:valueAt]...), value), ',')
 			}
 			return err
 		})
 	}
 	if len(b.props) > stayed {
 		for _, key := range b.newProperties() {
-			out = append(appendQuoted(append(appendQuoted(out, key), ':'), b.props[key]), ',')
+			out = append(jsontext.AppendQuoted(append(jsontext.AppendQuoted(out, key), ':'), b.props[key]), ',')
 		}
 	}
 	if last := len(out) - 1; out[last] == ',' {
@@ -385,31 +386,6 @@ func (b *builder) newProperties() []string {
 	return names
 }
 
-// appendQuoted appends text, which must be UTF-8, as a JSON string with as few escapes as possible.
-func appendQuoted(dst []byte, text string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := len(dst)
-	if dst = append(dst, text...); skipPlain(dst, start) == len(dst) {
-		return append(dst, '"') // as most are
-	}
-	dst = dst[:start]
-	copied := 0
-	for i := range len(text) {
-		b := text[i]
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
-		}
-		dst = append(append(dst, text[copied:i]...), '\\')
-		if copied = i + 1; b < ' ' {
-			dst = append(dst, 'u', '0', '0', hex[b>>4], hex[b&15])
-		} else {
-			dst = append(dst, b)
-		}
-	}
-	return append(append(dst, text[copied:]...), '"')
-}
-
 // appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they are.
 func (b *builder) appendRefs(out []byte) []byte {
 	at, _ := b.base.find(keyRefs)
@@ -426,7 +402,7 @@ func (b *builder) appendRefs(out []byte) []byte {
 			shift := start - r.keyStart
 			r.at = extent{r.at.start + shift, r.at.end + shift}
 		} else {
-			out = append(appendQuoted(out, r.name), ':')
+			out = append(jsontext.AppendQuoted(out, r.name), ':')
 			r.at.start = len(out) - origin
 			out = r.appendJSON(out)
 			r.at.end = len(out) - origin

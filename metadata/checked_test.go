@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // deepJSON are updates, of which one has a member that nests deeper than the array by so many levels.
@@ -14,8 +15,8 @@ func deepJSON(levels int) string {
 	return `[{"action":"set-location","location":"x","y":` + strings.Repeat(`[{"a":`, levels/2) + `0` + strings.Repeat(`}]`, levels/2) + `}]`
 }
 
-// strictUpdates is CheckedJSON.Updates of text that nobody has checked: faults that readers disagree about are KindBadRequest too. So
-// are those below of the other methods.
+// strictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same for
+// the other lists.
 func strictUpdates(raw []byte) ([]Update, error) {
 	return decodeEach(strictDecoder(raw), "metadata update", decodeUpdate)
 }
@@ -32,9 +33,9 @@ func strictViewRequirements(raw []byte) ([]ViewRequirement, error) {
 	return decodeEach(strictDecoder(raw), "requirement", decodeViewRequirement)
 }
 
-func strictDecoder(raw []byte) *decoder { return &decoder{cursor: cursor{raw: raw}} }
+func strictDecoder(raw []byte) *decoder { return &decoder{cursor: *strict(raw)} }
 
-// FuzzCheckedJSON: of sound text CheckedJSON makes what strict reading makes of it, errors included. Other text does it no harm.
+// FuzzCheckedJSON: decoding of checked text makes what strict reading makes of it, errors included.
 func FuzzCheckedJSON(f *testing.F) {
 	for _, row := range updateRows {
 		f.Add([]byte("[" + row.updates + "]"))
@@ -44,17 +45,17 @@ func FuzzCheckedJSON(f *testing.F) {
 	}
 	addSeeds(f, ` [ { "action" : "Set-Location" , "location" : "\ud83d\ude00\\\"" , "é" : [ -1.5e3 , true , null , { } , [ ] ] } ] `,
 		`[`+addVersion(3, 0, "spark:x")+`,`+setVersion(-1)+`]`, `[{"type":"assert-view-uuid","uuid":"x"},{"type":"assert-create"}]`,
-		deepJSON(depthMax-2), deepJSON(depthMax), `[5]`, `["x"]`, `{}`, `null`, `[{}]x`, `[{"action":"x`, `[{"action":"set-location","location":"\`, `[{"action":"a","action":"b"}]`)
+		deepJSON(jsontext.DepthMax-2), deepJSON(jsontext.DepthMax), `[5]`, `["x"]`, `{}`, `null`, `[{}]x`, `[{"action":"x`, `[{"action":"set-location","location":"\`, `[{"action":"a","action":"b"}]`)
 	d, view := mustParse(f, vectors(f, "valid")["v3-rich"]), mustView(f, viewDocument)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		j := CheckedJSON(raw)
-		updates, updatesErr := j.Updates()
-		requirements, requirementsErr := j.Requirements()
-		viewUpdates, viewUpdatesErr := j.ViewUpdates()
-		viewRequirements, viewRequirementsErr := j.ViewRequirements()
-		if err := checkJSON(raw); err != nil && !strings.Contains(err.Error(), "nested too deeply") {
+		j, err := jsontext.Check(raw)
+		if err != nil {
 			return
 		}
+		updates, updatesErr := DecodeUpdates(j)
+		requirements, requirementsErr := DecodeRequirements(j)
+		viewUpdates, viewUpdatesErr := DecodeViewUpdates(j)
+		viewRequirements, viewRequirementsErr := DecodeViewRequirements(j)
 		wantUpdates, err := strictUpdates(raw)
 		checkSame(t, raw, updates, wantUpdates, updatesErr, err)
 		wantRequirements, err := strictRequirements(raw)

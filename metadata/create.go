@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // CreateTable is a request for a new table.
@@ -120,7 +121,7 @@ func (b *builder) finishNew() (*Document, error) {
 // which they are usually written, but without schema, spec and order.
 func emptyTable(version int, env Env) (*Document, error) {
 	uuid := env.NewUUID()
-	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version, appendQuoted(nil, uuid))
+	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version, jsontext.AppendQuoted(nil, uuid))
 	if version > 1 {
 		raw = append(raw, `"last-sequence-number":0,`...)
 	}
@@ -144,7 +145,7 @@ func emptyTable(version int, env Env) (*Document, error) {
 
 	d := &Document{raw: raw}
 	d.currentSnapshotID = noSnapshot
-	r := reader{cursor: cursor{raw: raw}, index: &d.index}
+	r := reader{cursor: *strict(raw), index: &d.index}
 	return d, r.read()
 }
 
@@ -154,7 +155,7 @@ func newTableProperties(asked map[string]string) (version int, stored map[string
 	if text, ok := asked[propFormatVersion]; ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return 0, nil, illegal("Invalid value of property %s, not an integer: %s", propFormatVersion, clip(text))
+			return 0, nil, illegal("Invalid value of property %s, not an integer: %s", propFormatVersion, jsontext.Clip(text))
 		}
 		if n < 1 || n > formatVersionMax {
 			return 0, nil, illegal("Unsupported format version: v%d (supported: v%d)", n, formatVersionMax)
@@ -207,7 +208,7 @@ func checkMetricsColumns(properties map[string]string, s *schema) error {
 		column, ok := strings.CutPrefix(key, propMetricsColumn)
 		if ok && names.find(column) == nil {
 			return moorage.Errorf(moorage.KindValidation,
-				"Invalid metrics config, could not find column %s from table prop %s in schema", clip(column), clip(key))
+				"Invalid metrics config, could not find column %s from table prop %s in schema", jsontext.Clip(column), jsontext.Clip(key))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Update is one change that a commit asks for. It is immutable, and safe for concurrent use.
@@ -79,7 +80,7 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	case "remove-encryption-key":
 		return decodeRemoveEncryptionKey(o)
 	}
-	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", clip(action))
+	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", jsontext.Clip(action))
 }
 
 // decodeEach returns what decode makes of the objects of the JSON array that d reads, in their order, and releases d. decode must not
@@ -88,7 +89,7 @@ func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, erro
 	const usual = 2 // as many as most requests have, if any
 	all := []T{}
 	defer d.release()
-	err := d.array(func() error {
+	err := d.Array(func() error {
 		o, err := d.objectInto(d.members[:0], what)
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, erro
 		return nil
 	})
 	if err == nil {
-		err = d.end()
+		err = d.End()
 	}
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (o jsonObject) long(key string) (int64, error) {
 	n, err := strconv.ParseInt(o.text(v), 10, 64)
 	if err != nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to a long value: %s: %s", key, clip(o.text(v)))
+			"Cannot parse to a long value: %s: %s", key, jsontext.Clip(o.text(v)))
 	}
 	return n, nil
 }
@@ -158,9 +159,9 @@ func (o jsonObject) longOrAbsent(key string) (int64, bool, error) {
 }
 
 // cursor returns a cursor on the value of a member, which must be there and not null.
-func (o jsonObject) cursor(key string) (cursor, error) {
+func (o jsonObject) cursor(key string) (*cursor, error) {
 	v, err := o.required(key)
-	return cursor{raw: o.bytes(v), reread: true}, err
+	return reread(o.bytes(v)), err
 }
 
 // firstOf returns the first of keys that the object has, or else the first of all.

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // The JSON form of a default value depends on its type ("JSON single-value serialization" of the
@@ -45,11 +46,11 @@ func (f *field) checkDefault(at extent) error {
 	literal := f.text(at)
 	if f.typ.isNested() {
 		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Invalid default value for %s: %s (must be null)", f.typ.String(), clip(literal))
+			"Invalid default value for %s: %s (must be null)", f.typ.String(), jsontext.Clip(literal))
 	}
 	if _, ok := canonicalDefault(f.typ, literal); !ok || f.typ.isFloat() && !strings.ContainsAny(literal, ".eE") {
 		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Cannot parse default as a %s value: %s (column %s)", f.typ.String(), clip(literal), f.fullName())
+			"Cannot parse default as a %s value: %s (column %s)", f.typ.String(), jsontext.Clip(literal), f.fullName())
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func canonicalDefault(t *fieldType, literal string) (string, bool) {
 	if literal == "" || literal[0] != '"' {
 		return "", false
 	}
-	text := unquote([]byte(literal))
+	text := jsontext.Unquote([]byte(literal))
 	switch p := t.primitive.(type) {
 	case iceberg.StringType:
 		return text, true

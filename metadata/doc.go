@@ -14,7 +14,7 @@
 // What Parse, Create, Build or Apply return can be loaded: it satisfies what the Java reference
 // checks when it reads a document, and is strict JSON. Documents with a key twice in one object,
 // with lone surrogates, or nested more than 500 deep are refused, because readers disagree about
-// them. That requests have none of the first two is a promise of the caller: CheckedJSON.
+// them. Of requests, jsontext.Checked is the proof that somebody looked.
 //
 // Errors are *moorage.Error. KindCommitFailed means that the commit may succeed after a refresh,
 // every other kind that it never will. Where the texts are known to clients they are those of the

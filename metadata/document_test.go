@@ -50,7 +50,7 @@ func decodeTest(t testing.TB, updates string) []Update {
 	if !strings.HasPrefix(updates, "[") {
 		updates = "[" + updates + "]"
 	}
-	decoded, err := CheckedJSON(updates).Updates()
+	decoded, err := checked(DecodeUpdates, updates)
 	if err != nil {
 		t.Fatalf("%s: %v", updates, err)
 	}

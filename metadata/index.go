@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Members of a document that the catalog reads or writes. All others are kept as they are.
@@ -105,17 +106,17 @@ type reader struct {
 
 // read indexes the document of the reader.
 func (r *reader) read() error {
-	err := r.object(func(key []byte) error {
-		name, at := internKey(key), r.keyStart
-		r.space()
-		start := r.pos
+	err := r.Object(func(key []byte) error {
+		name, at := internKey(key), r.KeyPos()
+		r.Space()
+		start := r.Pos()
 		err := r.member(name)
 		r.names = append(r.names, name)
-		r.places = append(r.places, placeOf(at, start, r.pos))
+		r.places = append(r.places, placeOf(at, start, r.Pos()))
 		return err
 	})
 	if err == nil {
-		err = r.end()
+		err = r.End()
 	}
 	return err
 }
@@ -138,7 +139,7 @@ func (r *reader) member(key string) (err error) {
 	case keyFormatVersion:
 		r.formatVersion, err = r.int(key)
 	case keyUUID:
-		if !r.null() {
+		if !r.Null() {
 			r.uuid, err = r.string(key)
 		}
 	case keyLocation:
@@ -160,7 +161,7 @@ func (r *reader) member(key string) (err error) {
 	case keyDefaultOrderID:
 		r.defaultOrderID, err = r.int(key)
 	case keyCurrentSnapshotID:
-		if !r.null() {
+		if !r.Null() {
 			r.currentSnapshotID, err = r.long(key)
 		}
 	case keyNextRowID:
@@ -170,31 +171,31 @@ func (r *reader) member(key string) (err error) {
 	case keyRefs:
 		r.refs, err = r.readRefs()
 	default:
-		err = r.skip()
+		err = r.Skip()
 	}
 	return err
 }
 
 // elements indexes an array. A log may be null, as the Java reference reads it.
 func (r *reader) elements(a arrayName) error {
-	if (a == snapshotLog || a == metadataLog) && r.null() {
+	if (a == snapshotLog || a == metadataLog) && r.Null() {
 		return nil
 	}
-	if r.space() != '[' {
-		literal, err := r.value()
+	if r.Space() != '[' {
+		literal, err := r.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindIllegalArgument,
-				"Cannot parse %s from non-array: %s", a.key(), clip(string(literal)))
+				"Cannot parse %s from non-array: %s", a.key(), jsontext.Clip(string(literal)))
 		}
 		return err
 	}
-	origin := r.pos
+	origin := r.Pos()
 	var elements []element
-	err := r.array(func() error {
-		r.space()
-		start := r.pos
+	err := r.Array(func() error {
+		r.Space()
+		start := r.Pos()
 		id, err := r.element(a)
-		elements = append(elements, element{id, uint32(start - origin), uint32(r.pos - origin)})
+		elements = append(elements, element{id, uint32(start - origin), uint32(r.Pos() - origin)})
 		return err
 	})
 	r.arrays[a] = list{}.append(elements...)
@@ -231,12 +232,12 @@ func (r *reader) element(a arrayName) (int64, error) {
 		_, err := readEncryptionKey(&r.cursor)
 		return 0, err
 	}
-	return 0, r.skip()
+	return 0, r.Skip()
 }
 
 // readPart consumes a schema, spec or sort order, and keeps it by its id, which must be new.
 func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), id func(T) int) (int64, error) {
-	raw, err := r.value()
+	raw, err := r.Value()
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // trimSnapshotLog drops the entries of the log that must not stay, and returns those of this
@@ -127,7 +128,7 @@ func (b *builder) finishMetadataLog() error {
 			edit.dropAt(i)
 		}
 		raw := strconv.AppendInt(append(b.text, `{"timestamp-ms":`...), b.base.lastUpdatedMS, 10)
-		raw = appendQuoted(append(raw, `,"metadata-file":`...), b.env.BaseLocation)
+		raw = jsontext.AppendQuoted(append(raw, `,"metadata-file":`...), b.env.BaseLocation)
 		edit.add(0, b.keep(append(raw, '}')))
 		b.metadataLoggedMS = b.base.lastUpdatedMS
 		times = append(times, b.metadataLoggedMS)
@@ -143,7 +144,7 @@ func (b *builder) previousVersionsMax() (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, illegal("Invalid value of property %s, not an integer: %s", propPreviousVersionsMax, clip(text))
+		return 0, illegal("Invalid value of property %s, not an integer: %s", propPreviousVersionsMax, jsontext.Clip(text))
 	}
 	return max(1, int(n)), nil
 }

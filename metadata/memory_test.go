@@ -22,11 +22,11 @@ func TestUnknownMembersCostLittle(t *testing.T) {
 		for what, parse := range map[string]func() error{
 			"schema":        func() error { _, err := parseSchema(schema); return err },
 			"view":          func() error { _, err := ParseView(document); return err },
-			"view version":  func() error { _, err := CheckedJSON(version).ViewUpdates(); return err },
-			"updates":       func() error { _, err := CheckedJSON(updates).Updates(); return err },
-			"many updates":  func() error { _, _ = CheckedJSON(unknown[4:]).Updates(); return nil },
-			"many demands":  func() error { _, _ = CheckedJSON(unknown[4:]).Requirements(); return nil },
-			"view's demand": func() error { _, _ = CheckedJSON(unknown[4:]).ViewRequirements(); return nil },
+			"view version":  func() error { _, err := checked(DecodeViewUpdates, version); return err },
+			"updates":       func() error { _, err := checked(DecodeUpdates, updates); return err },
+			"many updates":  func() error { _, _ = checked(DecodeUpdates, unknown[4:]); return nil },
+			"many demands":  func() error { _, _ = checked(DecodeRequirements, unknown[4:]); return nil },
+			"view's demand": func() error { _, _ = checked(DecodeViewRequirements, unknown[4:]); return nil },
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 const (
@@ -29,7 +30,7 @@ func Parse(raw []byte) (*Document, error) {
 	d := &Document{raw: raw}
 	d.currentSnapshotID = noSnapshot
 	r := reader{
-		cursor: cursor{raw: raw, keys: make([][]byte, 0, keysLinearMax)}, index: &d.index,
+		cursor: *strict(raw), index: &d.index,
 		schemas: make(map[int]*schema), specs: make(map[int]*spec), orders: make(map[int]*sortOrder),
 	}
 	if err := r.read(); err != nil {
@@ -141,7 +142,7 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	if !ok {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keySchema)
 	}
-	s, err := parseSchema(r.raw[at.start:at.end])
+	s, err := parseSchema(r.Raw()[at.start:at.end])
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	if !ok {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keyPartitionSpec)
 	}
-	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.raw[at.start:at.end]))
+	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.Raw()[at.start:at.end]))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (r *reader) resolveSpecs() ([]change, error) {
 }
 
 func (r *reader) resolveLastPartitionID() ([]change, error) {
-	if at, ok := r.find(keyLastPartitionID); ok && r.raw[at.start] != 'n' {
+	if at, ok := r.find(keyLastPartitionID); ok && r.Raw()[at.start] != 'n' {
 		return nil, nil
 	}
 	if err := r.onlyV1(keyLastPartitionID); err != nil {
@@ -304,7 +305,7 @@ func (r *reader) checkSnapshots() error {
 		ref := &r.refs[i]
 		if _, ok := r.snapshotAt.find(all, ref.snapshotID); !ok {
 			return illegal("Snapshot for reference %s does not exist in the existing snapshots list: %d",
-				clip(ref.name), ref.snapshotID)
+				jsontext.Clip(ref.name), ref.snapshotID)
 		}
 		switch {
 		case ref.name != mainBranch || ref.snapshotID == r.currentSnapshotID:

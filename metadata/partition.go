@@ -8,6 +8,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // firstPartitionFieldID is the id of the first partition field of a table.
@@ -101,7 +102,7 @@ func (p *spec) parseFields(v jsonValue) error {
 		return err
 	case !isArray:
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse partition spec fields, not an array: %s", clip(p.members.text(v)))
+			"Cannot parse partition spec fields, not an array: %s", jsontext.Clip(p.members.text(v)))
 	case identified != 0 && identified != len(p.fields):
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse spec with missing field IDs: %d missing of %d fields.",
@@ -167,7 +168,7 @@ func parseSourceIDs(members jsonObject, v jsonValue) ([]int, error) {
 func parseTransform(name string) (iceberg.Transform, error) {
 	t, err := iceberg.ParseTransform(name)
 	if err != nil {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transform: %s", clip(name))
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transform: %s", jsontext.Clip(name))
 	}
 	return t, nil
 }
@@ -193,7 +194,7 @@ func (t columnTransform) spelling() []patch {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); unknown {
 		return nil
 	}
-	return []patch{{t.asField, quote(t.Transform.String())}}
+	return []patch{{t.asField, jsontext.Quote(t.Transform.String())}}
 }
 
 func (t columnTransform) sameAs(o columnTransform) bool {
@@ -240,7 +241,7 @@ func (t columnTransform) String() string {
 
 // String returns the field as the Java reference prints it, cut short when it is long.
 func (f specField) String() string {
-	return clip(strconv.Itoa(f.id) + ": " + clip(f.name) + ": " + f.transform.String())
+	return jsontext.Clip(strconv.Itoa(f.id) + ": " + jsontext.Clip(f.name) + ": " + f.transform.String())
 }
 
 // check refuses a spec that must not be added to a table of the format version with the current
@@ -320,7 +321,7 @@ func (f specField) checkName(s *schema, columns columnNames, names map[string]bo
 	}
 	if names[f.name] {
 		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Cannot use partition name more than once: %s", clip(f.name))
+			"Cannot use partition name more than once: %s", jsontext.Clip(f.name))
 	}
 	names[f.name] = true
 	column := columns.find(f.name)
@@ -328,7 +329,7 @@ func (f specField) checkName(s *schema, columns columnNames, names map[string]bo
 		return nil
 	}
 	return moorage.Errorf(moorage.KindIllegalArgument,
-		"Cannot create identity partition sourced from different field in schema: %s", clip(f.name))
+		"Cannot create identity partition sourced from different field in schema: %s", jsontext.Clip(f.name))
 }
 
 func (f specField) checkSource(s *schema) error {

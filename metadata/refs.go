@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // mainBranch is the branch whose head is the table's current snapshot.
@@ -107,36 +108,36 @@ func parseRefType(kind string) (tag bool, err error) {
 		return true, nil
 	}
 	return false, moorage.Errorf(moorage.KindIllegalArgument,
-		"Invalid snapshot ref type: %s", clip(kind))
+		"Invalid snapshot ref type: %s", jsontext.Clip(kind))
 }
 
 // readRefs consumes the refs of a document.
 func (r *reader) readRefs() ([]ref, error) {
-	if r.space() != '{' {
-		literal, err := r.value()
+	if r.Space() != '{' {
+		literal, err := r.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindIllegalArgument,
-				"Cannot parse refs from non-object: %s", clip(string(literal)))
+				"Cannot parse refs from non-object: %s", jsontext.Clip(string(literal)))
 		}
 		return nil, err
 	}
-	origin := r.pos
+	origin := r.Pos()
 	var refs []ref
-	err := r.object(func(key []byte) error {
-		entry := ref{name: string(key), keyStart: r.keyStart - origin}
-		r.space()
-		entry.at.start = r.pos - origin
+	err := r.Object(func(key []byte) error {
+		entry := ref{name: string(key), keyStart: r.KeyPos() - origin}
+		r.Space()
+		entry.at.start = r.Pos() - origin
 		err := r.record(func(key []byte) error {
 			known, err := entry.member(&r.cursor, key)
 			if err == nil && !known {
-				err = r.skip()
+				err = r.Skip()
 			}
 			return err
 		}, "snapshot-id", "type")
 		if err == nil {
 			err = entry.check()
 		}
-		entry.at.end = r.pos - origin
+		entry.at.end = r.Pos() - origin
 		refs = append(refs, entry)
 		return err
 	})

@@ -1,6 +1,10 @@
 package metadata
 
-import "strings"
+import (
+	"strings"
+
+	"moorage/internal/jsontext"
+)
 
 // IsReplay tells whether updates, which add snapshots, have been applied to d before: each snapshot is there with the manifest list that
 // updates give it, each ref is at its snapshot or at a descendant, and what they do besides shows in d. Nobody but who draws a
@@ -128,7 +132,7 @@ func (d *Document) holds(s *snapshot) bool {
 		return false
 	}
 	mine := d.snapshot(all.at(at))
-	return mine.manifestList != nil && unquote(mine.manifestList) == unquote(s.manifestList)
+	return mine.manifestList != nil && jsontext.Unquote(mine.manifestList) == jsontext.Unquote(s.manifestList)
 }
 
 // isBeyond tells whether the document has the ref, at its snapshot or at a descendant, and otherwise alike.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Requirement is what a commit asks of the table it changes. It is immutable, and safe for
@@ -54,7 +55,7 @@ func decodeRequirement(o jsonObject) (r Requirement, err error) {
 			return moorage.Errorf(moorage.KindValidation, "Cannot validate AssertViewUUID against a table")
 		}
 	default:
-		err = moorage.Errorf(moorage.KindBadRequest, "Unrecognized update requirement: %s", clip(r.kind))
+		err = moorage.Errorf(moorage.KindBadRequest, "Unrecognized update requirement: %s", jsontext.Clip(r.kind))
 	}
 	return r, err
 }
@@ -77,7 +78,7 @@ func decodeTableUUID(o jsonObject) (func(*Document) error, error) {
 		if strings.EqualFold(uuid, d.uuid) {
 			return nil
 		}
-		return unmet("UUID does not match: expected %s != %s", d.uuid, clip(uuid))
+		return unmet("UUID does not match: expected %s != %s", d.uuid, jsontext.Clip(uuid))
 	}, err
 }
 
@@ -93,13 +94,13 @@ func decodeRefSnapshotID(o jsonObject) (func(*Document) error, error) {
 		r := d.ref(name)
 		switch {
 		case r == nil && given:
-			return unmet("branch or tag %s is missing, expected %d", clip(name), expected)
+			return unmet("branch or tag %s is missing, expected %d", jsontext.Clip(name), expected)
 		case r == nil:
 			return nil
 		case !given:
-			return unmet("%s %s was created concurrently", r.kind(), clip(name))
+			return unmet("%s %s was created concurrently", r.kind(), jsontext.Clip(name))
 		case r.snapshotID != expected:
-			return unmet("%s %s has changed: expected id %d != %d", r.kind(), clip(name), expected, r.snapshotID)
+			return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(name), expected, r.snapshotID)
 		}
 		return nil
 	}, err
@@ -127,7 +128,7 @@ func IsCreate(requirements []Requirement) (bool, error) {
 		}
 	}
 	if create && len(others) > 0 {
-		return false, illegal("Invalid create requirements: %s", clip(strings.Join(others, ", ")))
+		return false, illegal("Invalid create requirements: %s", jsontext.Clip(strings.Join(others, ", ")))
 	}
 	return create, nil
 }

@@ -91,7 +91,7 @@ func TestRequirements(t *testing.T) {
 
 func decodeRequirements(t *testing.T, raw string) []Requirement {
 	t.Helper()
-	requirements, err := CheckedJSON(raw).Requirements()
+	requirements, err := checked(DecodeRequirements, raw)
 	if err != nil {
 		t.Fatal(err)
 	}

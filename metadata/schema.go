@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // schema is a parsed schema: what its fields are, beside the bytes it was sent as. It is
@@ -57,7 +58,7 @@ func parseSchema(raw []byte) (*schema, error) {
 	s := &schema{raw: raw, members: members, byID: make(map[int]*field), names: make(nameIndex)}
 	if v, ok := members.find("type"); !ok || members.text(v) != `"struct"` {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse type from json: %s", clip(string(raw)))
+			"Cannot parse type from json: %s", jsontext.Clip(string(raw)))
 	}
 	if _, ok := members.present("schema-id"); ok {
 		if s.id, _, err = members.integer("schema-id"); err != nil {
@@ -119,7 +120,7 @@ func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType
 	}
 	switch raw[v.at.start] {
 	case '"':
-		return p.primitive(unquote(raw[v.at.start:v.at.end]), v.at)
+		return p.primitive(jsontext.Unquote(raw[v.at.start:v.at.end]), v.at)
 	case '{':
 		o, err := p.schema.members.object(v, "type")
 		if err != nil {
@@ -137,7 +138,7 @@ func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType
 		}
 	}
 	return nil, moorage.Errorf(moorage.KindBadRequest,
-		"Cannot parse type from json: %s", clip(string(raw[v.at.start:v.at.end])))
+		"Cannot parse type from json: %s", jsontext.Clip(string(raw[v.at.start:v.at.end])))
 }
 
 // primitive returns the primitive type of that name, which stands at at.
@@ -151,7 +152,7 @@ func (p *schemaParser) primitive(name string, at extent) (*fieldType, error) {
 		p.primitives[name] = t
 	}
 	if t.spelling != name {
-		p.schema.patches = append(p.schema.patches, patch{at, quote(t.spelling)})
+		p.schema.patches = append(p.schema.patches, patch{at, jsontext.Quote(t.spelling)})
 	}
 	return t.fieldType, nil
 }
@@ -169,7 +170,7 @@ func (p *schemaParser) structType(o jsonObject, parent *field, depth int) (*fiel
 	})
 	if err == nil && !isArray {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse struct fields from non-array: %s", clip(o.text(v)))
+			"Cannot parse struct fields from non-array: %s", jsontext.Clip(o.text(v)))
 	}
 	return t, err
 }
@@ -270,21 +271,21 @@ func (f *field) fullName() string {
 	var parts []string
 	size := 0
 	for ; f != nil; f = f.parent {
-		parts = append(parts, clip(f.name))
-		if size += len(f.name); size > clipBytes {
+		parts = append(parts, jsontext.Clip(f.name))
+		if size += len(f.name); size > jsontext.ClipBytes {
 			break
 		}
 	}
 	slices.Reverse(parts)
-	return clip(strings.Join(parts, "."))
+	return jsontext.Clip(strings.Join(parts, "."))
 }
 
 // label is what the Java reference prints of a field before its type.
 func (f *field) label() string {
 	if f.required {
-		return fmt.Sprintf("%d: %s: required ", f.id, clip(f.name))
+		return fmt.Sprintf("%d: %s: required ", f.id, jsontext.Clip(f.name))
 	}
-	return fmt.Sprintf("%d: %s: optional ", f.id, clip(f.name))
+	return fmt.Sprintf("%d: %s: optional ", f.id, jsontext.Clip(f.name))
 }
 
 // String returns the field as the Java reference prints it, without its doc.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 func mustSchema(t testing.TB, raw string) *schema {
@@ -122,7 +123,7 @@ func TestParseSchemaRefuses(t *testing.T) {
 			t.Parallel()
 			s, err := parseSchema([]byte(tt.raw))
 			if s != nil || moorage.KindOf(err) != tt.kind || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("parseSchema(%s) = %v, %v %v; want %v %q", clip(tt.raw), s, moorage.KindOf(err), err, tt.kind, tt.text)
+				t.Errorf("parseSchema(%s) = %v, %v %v; want %v %q", jsontext.Clip(tt.raw), s, moorage.KindOf(err), err, tt.kind, tt.text)
 			}
 		})
 	}
@@ -323,7 +324,7 @@ func TestSchemaMessagesAreBounded(t *testing.T) {
 	raw := fmt.Sprintf(`{"type":"struct","fields":[{"id":1,"name":%q,"required":false,"type":{"type":"struct","fields":[%s]}}]}`,
 		name, strings.Join(fields, ","))
 	err := mustSchema(t, raw).check(1)
-	if n := len(moorage.MessageOf(err)); n == 0 || n > 2*problemsMax*clipBytes {
+	if n := len(moorage.MessageOf(err)); n == 0 || n > 2*problemsMax*jsontext.ClipBytes {
 		t.Errorf("message has %d bytes", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 const (
@@ -81,7 +82,7 @@ func checkVersion(fields []*field, formatVersion int) error {
 		case f.hasInitialDefault() && formatVersion < defaultsMinFormatVersion:
 			problems = append(problems, fmt.Sprintf(
 				"Invalid initial default for %s: non-null default (%s) is not supported until v%d",
-				f.fullName(), clip(f.text(f.initialDefault)), defaultsMinFormatVersion))
+				f.fullName(), jsontext.Clip(f.text(f.initialDefault)), defaultsMinFormatVersion))
 		case formatVersion < f.typ.minFormatVersion():
 			problems = append(problems, fmt.Sprintf("Invalid type for %s: %s is not supported until v%d",
 				f.fullName(), f.typ.String(), f.typ.minFormatVersion()))
@@ -106,7 +107,7 @@ func (s *schema) checkIdentifier(id int) error {
 	}
 	refuse := func(format string, args ...any) error {
 		return moorage.Errorf(moorage.KindIllegalArgument,
-			"Cannot add field %s as an identifier field: %s", clip(f.name), fmt.Sprintf(format, args...))
+			"Cannot add field %s as an identifier field: %s", jsontext.Clip(f.name), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !f.typ.isPrimitive():

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"bytes"
+	"moorage/internal/jsontext"
 	"testing"
 )
 
@@ -31,7 +32,7 @@ func FuzzSchema(f *testing.F) {
 			return
 		}
 		for version := range formatVersionMax + 1 {
-			if err := s.check(version); err != nil && len(err.Error()) > 3*problemsMax*clipBytes {
+			if err := s.check(version); err != nil && len(err.Error()) > 3*problemsMax*jsontext.ClipBytes {
 				t.Errorf("a message of %d bytes", len(err.Error()))
 			}
 		}

@@ -2,12 +2,11 @@ package metadata
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // extent is where a JSON value, or a run of bytes, lies in its document.
@@ -33,12 +32,12 @@ type jsonObject struct {
 // parseObject reads a JSON object, strictly (see cursor). It refuses another value, naming it by
 // what.
 func parseObject(raw []byte, what string) (jsonObject, error) {
-	c := cursor{raw: raw}
+	c := strict(raw)
 	o, err := c.objectHere(what)
 	if err != nil {
 		return o, err
 	}
-	return o, c.end()
+	return o, c.End()
 }
 
 // objectHere consumes an object, its members as skip does, and returns it without looking into
@@ -47,29 +46,29 @@ func (c *cursor) objectHere(what string) (jsonObject, error) { return c.objectIn
 
 // objectInto is objectHere with room for members, which are the object's from then on.
 func (c *cursor) objectInto(room []jsonField, what string) (jsonObject, error) {
-	o := jsonObject{raw: c.raw, members: room}
-	first := c.space()
-	o.at.start = c.pos
+	o := jsonObject{raw: c.Raw(), members: room}
+	first := c.Space()
+	o.at.start = c.Pos()
 	if first != '{' {
-		literal, err := c.value()
+		literal, err := c.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse %s from non-object: %s", what, clip(string(literal)))
+				"Cannot parse %s from non-object: %s", what, jsontext.Clip(string(literal)))
 		}
 		return o, err
 	}
-	err := c.object(func(key []byte) error {
+	err := c.Object(func(key []byte) error {
 		if o.members == nil {
 			o.members = make([]jsonField, 0, fieldsUsual)
 		}
-		c.space()
-		value := jsonValue{at: extent{start: c.pos}}
-		err := c.skip()
-		value.at.end = c.pos
+		c.Space()
+		value := jsonValue{at: extent{start: c.Pos()}}
+		err := c.Skip()
+		value.at.end = c.Pos()
 		o.members = append(o.members, jsonField{keyText(key), value})
 		return err
 	})
-	o.at.end = c.pos
+	o.at.end = c.Pos()
 	return o, err
 }
 
@@ -100,33 +99,12 @@ func lookUp(known []string, text []byte) (string, bool) {
 	return "", false
 }
 
-// unquote returns the text of a JSON string.
-func unquote(literal []byte) string {
-	if bytes.IndexByte(literal, '\\') < 0 {
-		return string(literal[1 : len(literal)-1])
-	}
-	var text string
-	if err := json.Unmarshal(literal, &text); err != nil {
-		return string(literal) // not reached: a cursor has read it
-	}
-	return text
-}
-
 // saysText tells whether a JSON string has text as its content.
 func saysText(literal []byte, text string) bool {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1:len(literal)-1]) == text
 	}
-	return unquote(literal) == text
-}
-
-// quote returns text as a JSON string.
-func quote(text string) string {
-	literal, err := json.Marshal(text)
-	if err != nil {
-		return `""` // not reached: a string always has a JSON form
-	}
-	return string(literal)
+	return jsontext.Unquote(literal) == text
 }
 
 // find returns the value of a member; false if there is none.
@@ -152,8 +130,12 @@ func (o jsonObject) text(v jsonValue) string { return string(o.raw[v.at.start:v.
 
 // object returns a member as an object. It refuses another value, naming it by what.
 func (o jsonObject) object(v jsonValue, what string) (jsonObject, error) {
-	c := cursor{raw: o.raw, pos: v.at.start}
-	return c.objectHere(what)
+	return o.strictAt(v).objectHere(what)
+}
+
+// strictAt returns a cursor that is about to read a member.
+func (o jsonObject) strictAt(v jsonValue) *cursor {
+	return &cursor{jsontext.NewReaderAt(o.raw, v.at.start)}
 }
 
 // each calls visit for each element of a member, which must consume it, until that fails; false if the member is no array.
@@ -161,8 +143,8 @@ func (o jsonObject) each(v jsonValue, visit func(c *cursor) error) (isArray bool
 	if o.raw[v.at.start] != '[' {
 		return false, nil
 	}
-	c := cursor{raw: o.raw, pos: v.at.start}
-	return true, c.array(func() error { return visit(&c) })
+	c := o.strictAt(v)
+	return true, c.Array(func() error { return visit(c) })
 }
 
 // eachObject is each of an array of objects. It refuses another element, naming it by what.
@@ -194,7 +176,7 @@ func (o jsonObject) integer(key string) (int, extent, error) {
 	n, ok := o.int32(v)
 	if !ok {
 		return 0, v.at, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to an integer value: %s: %s", key, clip(o.text(v)))
+			"Cannot parse to an integer value: %s: %s", key, jsontext.Clip(o.text(v)))
 	}
 	return n, v.at, nil
 }
@@ -209,21 +191,21 @@ func (o jsonObject) int32(v jsonValue) (int, bool) {
 func (o jsonObject) integers(key string, v jsonValue) ([]int, error) {
 	var numbers []int
 	isArray, err := o.each(v, func(c *cursor) error {
-		text, err := c.value()
+		text, err := c.Value()
 		if err != nil {
 			return err
 		}
 		n, err := strconv.ParseInt(string(text), 10, 32)
 		if err != nil {
 			return moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse integer from non-int value in %s: %s", key, clip(string(text)))
+				"Cannot parse integer from non-int value in %s: %s", key, jsontext.Clip(string(text)))
 		}
 		numbers = append(numbers, int(n))
 		return nil
 	})
 	if !isArray {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse JSON array from non-array value: %s: %s", key, clip(o.text(v)))
+			"Cannot parse JSON array from non-array value: %s: %s", key, jsontext.Clip(o.text(v)))
 	}
 	return numbers, err
 }
@@ -241,7 +223,7 @@ func (o jsonObject) boolean(key string) (bool, error) {
 		return false, nil
 	}
 	return false, moorage.Errorf(moorage.KindBadRequest,
-		"Cannot parse to a boolean value: %s: %s", key, clip(o.text(v)))
+		"Cannot parse to a boolean value: %s: %s", key, jsontext.Clip(o.text(v)))
 }
 
 // str returns a member that must be a string, and its place.
@@ -252,9 +234,9 @@ func (o jsonObject) str(key string) (string, extent, error) {
 	}
 	if o.raw[v.at.start] != '"' {
 		return "", v.at, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to a string value: %s: %s", key, clip(o.text(v)))
+			"Cannot parse to a string value: %s: %s", key, jsontext.Clip(o.text(v)))
 	}
-	return unquote(o.raw[v.at.start:v.at.end]), v.at, nil
+	return jsontext.Unquote(o.raw[v.at.start:v.at.end]), v.at, nil
 }
 
 // patch replaces the bytes of an extent; an empty extent inserts.
@@ -282,7 +264,7 @@ func (o jsonObject) setMember(key, value string) patch {
 	if v, ok := o.find(key); ok {
 		return patch{v.at, value}
 	}
-	with := quote(key) + ":" + value
+	with := jsontext.Quote(key) + ":" + value
 	if len(o.members) > 0 {
 		with += ","
 	}
@@ -307,19 +289,4 @@ func (o jsonObject) dropMembers(drop func(jsonField) bool) []patch {
 		start = end
 	}
 	return patches
-}
-
-// clipBytes bounds what an error repeats of a request.
-const clipBytes = 200
-
-// clip shortens text for an error message.
-func clip(text string) string {
-	if len(text) <= clipBytes {
-		return text
-	}
-	cut := clipBytes
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
 }

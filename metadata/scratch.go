@@ -1,6 +1,10 @@
 package metadata
 
-import "sync"
+import (
+	"sync"
+
+	"moorage/internal/jsontext"
+)
 
 // scratch is the memory that a builder writes to. Documents and errors have copies of what is in it.
 type scratch struct {
@@ -73,9 +77,9 @@ type decoder struct {
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // newDecoder returns a decoder of j. It may be released when nothing refers to the members of its objects.
-func newDecoder(j CheckedJSON) *decoder {
+func newDecoder(j jsontext.Checked) *decoder {
 	d := decoders.Get().(*decoder)
-	d.cursor = cursor{raw: j, reread: true}
+	d.cursor = cursor{j.Reader()}
 	return d
 }
 

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Snapshot is what the catalog itself needs to know of a snapshot.
@@ -74,7 +75,7 @@ func (s *snapshot) member(c *cursor, key []byte) (err error) {
 	case "key-id":
 		err = c.quotedOrNull("key-id")
 	default:
-		err = c.skip()
+		err = c.Skip()
 	}
 	return err
 }
@@ -96,17 +97,17 @@ func (s *snapshot) checkRows() error {
 
 // summary consumes the summary of a snapshot: an object of strings.
 func (c *cursor) summary() error {
-	if c.space() != '{' {
-		literal, err := c.value()
+	if c.Space() != '{' {
+		literal, err := c.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse summary from non-object value: %s", clip(string(literal)))
+				"Cannot parse summary from non-object value: %s", jsontext.Clip(string(literal)))
 		}
 		return err
 	}
-	return c.object(func(key []byte) error {
-		if c.space() == '"' {
-			_, err := c.literal()
+	return c.Object(func(key []byte) error {
+		if c.Space() == '"' {
+			_, err := c.Literal()
 			return err
 		}
 		_, err := c.quoted(string(key))
@@ -121,7 +122,7 @@ func (s *snapshot) export() Snapshot {
 		SequenceNumber: s.sequenceNumber, TimestampMS: s.timestampMS,
 	}
 	if s.manifestList != nil {
-		out.ManifestList = unquote(s.manifestList)
+		out.ManifestList = jsontext.Unquote(s.manifestList)
 	} else {
 		out.Manifests, _ = reread(s.manifests).stringList("manifests") // readSnapshot has seen that it is one
 	}
@@ -140,7 +141,7 @@ func readSnapshotLogEntry(c *cursor) (snapshotLogEntry, error) {
 		case "snapshot-id":
 			e.snapshotID, err = c.long("snapshot-id")
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "timestamp-ms", "snapshot-id")
@@ -162,7 +163,7 @@ func readMetadataLogEntry(c *cursor) (MetadataLogEntry, error) {
 		case "metadata-file":
 			e.MetadataLocation, err = c.string("metadata-file")
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "timestamp-ms", "metadata-file")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // sortOrder is a parsed sort order, beside the bytes it was sent as. It is immutable, and safe
@@ -44,7 +45,7 @@ func parseSortOrder(raw []byte) (*sortOrder, error) {
 		return nil, err
 	case !isArray:
 		return nil, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse sort order fields, not an array: %s", clip(members.text(fields)))
+			"Cannot parse sort order fields, not an array: %s", jsontext.Clip(members.text(fields)))
 	}
 	if err := o.parseID(); err != nil {
 		return nil, err
@@ -99,10 +100,10 @@ func (o *sortOrder) parseWord(members jsonObject, key, refusal string, words ...
 	}
 	word := strings.ToLower(text)
 	if !slices.Contains(words, word) {
-		return "", moorage.Errorf(moorage.KindBadRequest, refusal, clip(text))
+		return "", moorage.Errorf(moorage.KindBadRequest, refusal, jsontext.Clip(text))
 	}
 	if word != text {
-		o.patches = append(o.patches, patch{at, quote(word)})
+		o.patches = append(o.patches, patch{at, jsontext.Quote(word)})
 	}
 	return word, nil
 }
@@ -121,7 +122,7 @@ func (o *sortOrder) sameAs(other *sortOrder) bool {
 // String returns the field as the Java reference prints it.
 func (f sortField) String() string {
 	nulls := strings.ToUpper(strings.ReplaceAll(f.nullOrder, "-", " "))
-	return clip(f.transform.String()) + " " + strings.ToUpper(f.direction) + " " + nulls
+	return jsontext.Clip(f.transform.String()) + " " + strings.ToUpper(f.direction) + " " + nulls
 }
 
 // check refuses an order that must not be added to a table with the current schema s: what

@@ -20,9 +20,9 @@ func readStatistics(c *cursor) (snapshotID int64, err error) {
 		case "file-footer-size-in-bytes":
 			_, err = c.long("file-footer-size-in-bytes")
 		case "blob-metadata":
-			err = c.array(func() error { return readBlobMetadata(c) })
+			err = c.Array(func() error { return readBlobMetadata(c) })
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes", "blob-metadata")
@@ -44,7 +44,7 @@ func readBlobMetadata(c *cursor) error {
 		case "properties":
 			_, err = c.stringMap("properties")
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "type", "snapshot-id", "sequence-number", "fields")
@@ -62,7 +62,7 @@ func readPartitionStatistics(c *cursor) (snapshotID int64, err error) {
 		case "file-size-in-bytes":
 			_, err = c.long("file-size-in-bytes")
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "snapshot-id", "statistics-path", "file-size-in-bytes")
@@ -72,12 +72,12 @@ func readPartitionStatistics(c *cursor) (snapshotID int64, err error) {
 // statisticsPath returns the path of a statistics file or partition statistics file.
 func statisticsPath(raw []byte) (path string) {
 	c := reread(raw)
-	_ = c.object(func(key []byte) (err error) {
+	_ = c.Object(func(key []byte) (err error) {
 		if string(key) == "statistics-path" {
 			path, err = c.string("statistics-path")
 			return err
 		}
-		return c.skip()
+		return c.Skip()
 	})
 	return path
 }
@@ -96,7 +96,7 @@ func readEncryptionKey(c *cursor) (keyID string, err error) {
 		case "properties":
 			_, err = c.stringMap("properties")
 		default:
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "key-id", "encrypted-key-metadata")

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 func decodeStep(t testing.TB, requirements, updates string) Step {
 	t.Helper()
-	r, err := CheckedJSON("[" + requirements + "]").Requirements()
+	r, err := checked(DecodeRequirements, "["+requirements+"]")
 	if err != nil {
 		t.Fatalf("decode %s: %v", requirements, err)
 	}
-	u, err := CheckedJSON("[" + updates + "]").Updates()
+	u, err := checked(DecodeUpdates, "["+updates+"]")
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}
@@ -94,4 +95,14 @@ func TestApplyStepsCreates(t *testing.T) {
 	checkRefused(t, "", err, moorage.KindCommitFailed, "already exists")
 	_, err = ApplySteps(nil, []Step{change}, testEnv(1))
 	checkRefused(t, "", err, moorage.KindNoSuchTable, "does not exist")
+}
+
+// checked decodes a part of a request as a server does, which checks all of the body first.
+func checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
+	sound, err := jsontext.Check([]byte(raw))
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode(sound)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // typeKind tells primitive types, variant among them, from nested ones.
@@ -66,7 +67,7 @@ func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 		return parseGeography(name, m)
 	}
 	return nil, "", moorage.Errorf(moorage.KindBadRequest,
-		"Cannot parse type string to primitive: %s", clip(name))
+		"Cannot parse type string to primitive: %s", jsontext.Clip(name))
 }
 
 // plainType returns the type without parameters of that name, nil if there is none.
@@ -112,7 +113,7 @@ func parseFixed(length string) (*fieldType, string, error) {
 	n, err := strconv.ParseInt(length, 10, 32)
 	if err != nil {
 		return nil, "", moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse type string to primitive: fixed[%s]", clip(length))
+			"Cannot parse type string to primitive: fixed[%s]", jsontext.Clip(length))
 	}
 	text := fmt.Sprintf("fixed[%d]", n)
 	return &fieldType{primitive: iceberg.FixedTypeOf(int(n)), text: text, key: text}, text, nil
@@ -122,12 +123,12 @@ func parseDecimal(name, precisionText, scaleText string) (*fieldType, string, er
 	precision, err := strconv.Atoi(precisionText)
 	if err != nil || precision > decimalPrecisionMax {
 		return nil, "", moorage.Errorf(moorage.KindBadRequest,
-			"Decimals with precision larger than 38 are not supported: %s", clip(precisionText))
+			"Decimals with precision larger than 38 are not supported: %s", jsontext.Clip(precisionText))
 	}
 	scale, err := strconv.Atoi(scaleText)
 	if err != nil || scale > precision || precision == 0 { // Java would, other readers would not
 		return nil, "", moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse type string to primitive: %s", clip(name))
+			"Cannot parse type string to primitive: %s", jsontext.Clip(name))
 	}
 	text := fmt.Sprintf("decimal(%d, %d)", precision, scale)
 	spelling := fmt.Sprintf("decimal(%d,%d)", precision, scale)
@@ -179,7 +180,7 @@ func parseGeography(name string, match []int) (*fieldType, string, error) {
 	primitive, err := iceberg.GeographyTypeOf(crs, lower)
 	if err != nil {
 		return nil, "", moorage.Errorf(moorage.KindBadRequest,
-			"Invalid edge interpolation algorithm: %s", clip(algorithm))
+			"Invalid edge interpolation algorithm: %s", jsontext.Clip(algorithm))
 	}
 	const noun = "geography"
 	t := &fieldType{
@@ -223,7 +224,7 @@ func (t *fieldType) sameAs(o *fieldType) bool {
 func (t *fieldType) String() string {
 	var b strings.Builder
 	t.print(&b)
-	return clip(b.String())
+	return jsontext.Clip(b.String())
 }
 
 // print appends the type until the text is long enough for any message.
@@ -235,7 +236,7 @@ func (t *fieldType) print(b *strings.Builder) {
 	}
 	b.WriteString(open[t.kind])
 	for i, f := range t.fields {
-		if b.Len() > clipBytes {
+		if b.Len() > jsontext.ClipBytes {
 			break
 		}
 		if i > 0 {

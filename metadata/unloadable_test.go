@@ -82,7 +82,7 @@ func TestUnloadable(t *testing.T) {
 			if row.setup != "" {
 				base = applyTest(t, base, row.setup)
 			}
-			updates, err := CheckedJSON("[" + row.updates + "]").Updates()
+			updates, err := checked(DecodeUpdates, "["+row.updates+"]")
 			var next *Document
 			if err == nil {
 				next, err = base.Apply(updates, testEnv(1))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 type addSnapshot struct {
@@ -16,8 +17,8 @@ func decodeAddSnapshot(o jsonObject) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSnapshot(&c)
-	return &addSnapshot{s, c.raw}, err
+	s, err := readSnapshot(c)
+	return &addSnapshot{s, c.Raw()}, err
 }
 
 // apply adds a snapshot that no ref points to yet. Source: Java TableMetadata.Builder.addSnapshot.
@@ -91,15 +92,15 @@ type setRef struct{ ref ref }
 
 func decodeSetRef(o jsonObject) (operation, error) {
 	var u setRef
-	c := cursor{raw: o.raw[o.at.start:o.at.end], reread: true}
+	c := reread(o.raw[o.at.start:o.at.end])
 	err := c.record(func(key []byte) (err error) {
 		if string(key) == "ref-name" {
 			u.ref.name, err = c.string("ref-name")
 			return err
 		}
-		known, err := u.ref.member(&c, key)
+		known, err := u.ref.member(c, key)
 		if err == nil && !known {
-			err = c.skip()
+			err = c.Skip()
 		}
 		return err
 	}, "ref-name", "snapshot-id", "type")
@@ -117,7 +118,7 @@ func (u setRef) apply(b *builder) error {
 	}
 	if !b.hasSnapshot(u.ref.snapshotID) {
 		return moorage.Errorf(moorage.KindValidation,
-			"Cannot set %s to unknown snapshot: %d", clip(u.ref.name), u.ref.snapshotID)
+			"Cannot set %s to unknown snapshot: %d", jsontext.Clip(u.ref.name), u.ref.snapshotID)
 	}
 	if u.ref.name == mainBranch && u.ref.tag {
 		return moorage.Errorf(moorage.KindValidation, "Cannot set main to a tag, it must be a branch")
@@ -163,7 +164,7 @@ func (b *builder) guardLineage(old *ref, id int64) error {
 		id = parent.value
 	}
 	return moorage.Errorf(moorage.KindCommitFailed,
-		"Cannot set branch %s: the new snapshot does not descend from its head %d", clip(old.name), old.snapshotID)
+		"Cannot set branch %s: the new snapshot does not descend from its head %d", jsontext.Clip(old.name), old.snapshotID)
 }
 
 // parent returns the parent of a snapshot; none if the snapshot is not there.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 const actionUpgrade = "upgrade-format-version"
@@ -19,7 +20,7 @@ func decodeAssignUUID(o jsonObject) (operation, error) {
 		return nil, err
 	}
 	if !isUUID(uuid) {
-		return nil, illegal("Invalid UUID: %s", clip(uuid))
+		return nil, illegal("Invalid UUID: %s", jsontext.Clip(uuid))
 	}
 	return assignUUID{uuid}, nil
 }
@@ -185,8 +186,8 @@ func decodeAddEncryptionKey(o jsonObject) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := readEncryptionKey(&c)
-	return addEncryptionKey{id, c.raw}, err
+	id, err := readEncryptionKey(c)
+	return addEncryptionKey{id, c.Raw()}, err
 }
 
 // apply keeps a key of that id that is there already. Keys are a part of version 3; the reference
@@ -259,8 +260,8 @@ func decodeSetStatistics(
 	if err != nil {
 		return nil, err
 	}
-	id, err := read(&c)
-	return setStatistics{array, id, c.raw}, err
+	id, err := read(c)
+	return setStatistics{array, id, c.Raw()}, err
 }
 
 // apply replaces the file of the same snapshot. Whether there is such a snapshot is not asked.

@@ -4,49 +4,50 @@ import (
 	"strconv"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // long consumes the value of a member that must be an integer of 64 bits.
 func (c *cursor) long(name string) (int64, error) {
-	literal, err := c.value()
+	literal, err := c.Value()
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(literal), 10, 64)
 	if err != nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to a long value: %s: %s", name, clip(string(literal)))
+			"Cannot parse to a long value: %s: %s", name, jsontext.Clip(string(literal)))
 	}
 	return n, nil
 }
 
 // int consumes the value of a member that must be an integer of 32 bits.
 func (c *cursor) int(name string) (int, error) {
-	literal, err := c.value()
+	literal, err := c.Value()
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(literal), 10, 32)
 	if err != nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to an integer value: %s: %s", name, clip(string(literal)))
+			"Cannot parse to an integer value: %s: %s", name, jsontext.Clip(string(literal)))
 	}
 	return int(n), nil
 }
 
 // quoted consumes the value of a member that must be a string, and returns the literal.
 func (c *cursor) quoted(name string) ([]byte, error) {
-	literal, err := c.value()
+	literal, err := c.Value()
 	if err == nil && literal[0] != '"' {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to a string value: %s: %s", name, clip(string(literal)))
+			"Cannot parse to a string value: %s: %s", name, jsontext.Clip(string(literal)))
 	}
 	return literal, err
 }
 
 // longOrNull consumes the value of a member that is an integer of 64 bits or null.
 func (c *cursor) longOrNull(name string) (optional, error) {
-	if c.null() {
+	if c.Null() {
 		return optional{}, nil
 	}
 	n, err := c.long(name)
@@ -55,7 +56,7 @@ func (c *cursor) longOrNull(name string) (optional, error) {
 
 // intOrNull consumes the value of a member that is an integer of 32 bits or null.
 func (c *cursor) intOrNull(name string) (optional, error) {
-	if c.null() {
+	if c.Null() {
 		return optional{}, nil
 	}
 	n, err := c.int(name)
@@ -64,7 +65,7 @@ func (c *cursor) intOrNull(name string) (optional, error) {
 
 // quotedOrNull consumes the value of a member that is a string or null.
 func (c *cursor) quotedOrNull(name string) error {
-	if c.null() {
+	if c.Null() {
 		return nil
 	}
 	_, err := c.quoted(name)
@@ -73,13 +74,13 @@ func (c *cursor) quotedOrNull(name string) error {
 
 // quotedList consumes the value of a member that must be an array of strings, and returns it.
 func (c *cursor) quotedList(name string) ([]byte, error) {
-	c.space()
-	start := c.pos
-	err := c.array(func() error {
+	c.Space()
+	start := c.Pos()
+	err := c.Array(func() error {
 		_, err := c.quoted(name)
 		return err
 	})
-	return c.raw[start:c.pos], err
+	return c.From(start), err
 }
 
 // string consumes the value of a member that must be a string.
@@ -88,7 +89,7 @@ func (c *cursor) string(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return unquote(literal), nil
+	return jsontext.Unquote(literal), nil
 }
 
 // stringMap consumes the value of a member that must be an object of strings.
@@ -100,15 +101,15 @@ func (c *cursor) stringMap(name string) (map[string]string, error) {
 
 // eachString calls visit for each member of an object of strings, which the value of a member must be.
 func (c *cursor) eachString(name string, visit func(key, text string)) error {
-	if c.space() != '{' {
-		literal, err := c.value()
+	if c.Space() != '{' {
+		literal, err := c.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse string map from non-object value: %s: %s", name, clip(string(literal)))
+				"Cannot parse string map from non-object value: %s: %s", name, jsontext.Clip(string(literal)))
 		}
 		return err
 	}
-	return c.object(func(key []byte) error {
+	return c.Object(func(key []byte) error {
 		name := string(key)
 		text, err := c.string(name)
 		if err == nil {
@@ -121,7 +122,7 @@ func (c *cursor) eachString(name string, visit func(key, text string)) error {
 // stringList consumes the value of a member that must be an array of strings.
 func (c *cursor) stringList(name string) ([]string, error) {
 	texts := []string{}
-	err := c.array(func() error {
+	err := c.Array(func() error {
 		text, err := c.string(name)
 		texts = append(texts, text)
 		return err
@@ -132,7 +133,7 @@ func (c *cursor) stringList(name string) ([]string, error) {
 // longList consumes the value of a member that must be an array of integers of 64 bits.
 func (c *cursor) longList(name string) ([]int64, error) {
 	numbers := []int64{}
-	err := c.array(func() error {
+	err := c.Array(func() error {
 		n, err := c.long(name)
 		numbers = append(numbers, n)
 		return err
@@ -143,7 +144,7 @@ func (c *cursor) longList(name string) ([]int64, error) {
 // intList consumes the value of a member that must be an array of integers of 32 bits.
 func (c *cursor) intList(name string) ([]int, error) {
 	numbers := []int{}
-	err := c.array(func() error {
+	err := c.Array(func() error {
 		n, err := c.int(name)
 		numbers = append(numbers, n)
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Members of a view document, beside those that a table document has too.
@@ -134,7 +135,7 @@ func (d *ViewDocument) eachElement(key string, f func(raw []byte) error) error {
 		return err
 	}
 	isArray, err := d.members.each(v, func(c *cursor) error {
-		raw, err := c.value()
+		raw, err := c.Value()
 		if err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (d *ViewDocument) eachElement(key string, f func(raw []byte) error) error {
 	})
 	if err == nil && !isArray {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, clip(d.members.text(v)))
+			"Cannot parse %s from non-array: %s", key, jsontext.Clip(d.members.text(v)))
 	}
 	return err
 }
@@ -180,7 +181,7 @@ func sortedIDs(ids map[int]bool) string {
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		texts = append(texts, strconv.Itoa(id))
 	}
-	return clip("[" + strings.Join(texts, ", ") + "]")
+	return jsontext.Clip("[" + strings.Join(texts, ", ") + "]")
 }
 
 // version returns the version with an id, nil if there is none.

@@ -37,7 +37,7 @@ func mustView(t testing.TB, raw string) *ViewDocument {
 
 func applyView(t testing.TB, d *ViewDocument, updates ...string) (*ViewDocument, error) {
 	t.Helper()
-	decoded, err := CheckedJSON("[" + strings.Join(updates, ",") + "]").ViewUpdates()
+	decoded, err := checked(DecodeViewUpdates, "["+strings.Join(updates, ",")+"]")
 	if err != nil {
 		t.Fatalf("ViewUpdates: %v", err)
 	}
@@ -463,7 +463,7 @@ func TestCheckView(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			requirements, err := CheckedJSON(tt.raw).ViewRequirements()
+			requirements, err := checked(DecodeViewRequirements, tt.raw)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // Properties of a view that rule its commits.
@@ -248,7 +249,7 @@ func (b *viewBuilder) checkDialects() error {
 		if !slices.Contains(after, dialect) {
 			return illegal("Cannot replace view due to loss of view dialects (%s=false):\n"+
 				"Previous dialects: [%s]\nNew dialects: [%s]", propDropDialectAllowed,
-				clip(strings.Join(before, ", ")), clip(strings.Join(after, ", ")))
+				jsontext.Clip(strings.Join(before, ", ")), jsontext.Clip(strings.Join(after, ", ")))
 		}
 	}
 	return nil
@@ -261,7 +262,7 @@ func (b *viewBuilder) trim() error {
 	if text, ok := b.properties[propVersionHistorySize]; ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return illegal("Cannot parse property %s: %s", propVersionHistorySize, clip(text))
+			return illegal("Cannot parse property %s: %s", propVersionHistorySize, jsontext.Clip(text))
 		}
 		if n <= 0 {
 			return illegal("%s must be positive but was %d", propVersionHistorySize, n)
@@ -303,8 +304,8 @@ func (b *viewBuilder) patches() []patch {
 		}
 	}
 	base := b.base
-	set(b.uuid != base.uuid, keyViewUUID, appendQuoted(nil, b.uuid))
-	set(b.location != base.location, keyLocation, appendQuoted(nil, b.location))
+	set(b.uuid != base.uuid, keyViewUUID, jsontext.AppendQuoted(nil, b.uuid))
+	set(b.location != base.location, keyLocation, jsontext.AppendQuoted(nil, b.location))
 	set(b.currentVersionID != base.currentVersionID, keyCurrentVersionID, strconv.AppendInt(nil, int64(b.currentVersionID), 10))
 	set(!maps.Equal(b.properties, base.properties), keyProperties, b.propertiesJSON())
 	set(len(b.addedSchemas) > 0, schemas.key(), joinArray(b.schemas, func(s *schema) []byte {
@@ -331,7 +332,7 @@ func (b *viewBuilder) propertiesJSON() []byte {
 			value, stays := b.properties[m.key]
 			switch {
 			case stays && value == b.base.properties[m.key]:
-				members = append(members, slices.Concat(appendQuoted(nil, m.key), []byte{':'}, old.bytes(m.value)))
+				members = append(members, slices.Concat(jsontext.AppendQuoted(nil, m.key), []byte{':'}, old.bytes(m.value)))
 			case stays:
 				members = append(members, propertyJSON(m.key, value))
 			}
@@ -346,7 +347,7 @@ func (b *viewBuilder) propertiesJSON() []byte {
 }
 
 func propertyJSON(key, value string) []byte {
-	return appendQuoted(append(appendQuoted(nil, key), ':'), value)
+	return jsontext.AppendQuoted(append(jsontext.AppendQuoted(nil, key), ':'), value)
 }
 
 func joinArray[T any](elements []T, json func(T) []byte) []byte {

@@ -15,7 +15,7 @@ func FuzzParseView(f *testing.F) {
 		if err != nil {
 			return
 		}
-		updates, err := CheckedJSON(`[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`).ViewUpdates()
+		updates, err := checked(DecodeViewUpdates, `[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`)
 		if err != nil {
 			t.Fatal(err)
 		}

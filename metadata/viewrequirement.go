@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // ViewRequirement is what a commit asks of the view it changes. It is immutable, and safe for
@@ -37,7 +38,7 @@ func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 		case r.kind != assertViewUUID:
 			return moorage.Errorf(moorage.KindValidation, "Cannot validate %s against a view", r.kind)
 		case !strings.EqualFold(r.uuid, d.uuid):
-			return unmet("view UUID does not match: expected %s != %s", d.uuid, clip(r.uuid))
+			return unmet("view UUID does not match: expected %s != %s", d.uuid, jsontext.Clip(r.uuid))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
@@ -50,7 +51,7 @@ func decodeViewUpdate(o jsonObject, action string) (func(*viewBuilder) error, er
 		id, _, err := o.integer("view-version-id")
 		return func(b *viewBuilder) error { return b.setCurrentVersion(id) }, err
 	}
-	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized view update: %s", clip(action))
+	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized view update: %s", jsontext.Clip(action))
 }
 
 func decodeAssignViewUUID(o jsonObject) (func(*viewBuilder) error, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // viewVersion is a version of a view, beside the bytes it was sent as. It is immutable.
@@ -102,7 +103,7 @@ func parseViewQueries(members jsonObject) ([]viewQuery, error) {
 	})
 	if err == nil && !isArray {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, clip(members.text(value)))
+			"Cannot parse %s from non-array: %s", key, jsontext.Clip(members.text(value)))
 	}
 	return queries, err
 }
@@ -113,11 +114,11 @@ func (v *viewVersion) check() error {
 	seen := make(map[string]bool, len(v.queries))
 	for _, q := range v.queries {
 		if q.kind != queryKindSQL {
-			return illegal("Found unsupported view representations: [%s]", clip(q.kind))
+			return illegal("Found unsupported view representations: [%s]", jsontext.Clip(q.kind))
 		}
 		dialect := strings.ToLower(q.dialect)
 		if seen[dialect] {
-			return illegal("Invalid view version: Cannot add multiple queries for dialect %s", clip(dialect))
+			return illegal("Invalid view version: Cannot add multiple queries for dialect %s", jsontext.Clip(dialect))
 		}
 		seen[dialect] = true
 	}

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/jsontext"
 	"moorage/metadata"
 )
 
@@ -63,9 +64,9 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
 	f.require("schema")
 	request := catalog.CreateTableRequest{
-		Schema:        f.raw("schema", '{'),
-		PartitionSpec: f.raw("partition-spec", '{'),
-		WriteOrder:    f.raw("write-order", '{'),
+		Schema:        f.typed("schema", jsontext.Object).Bytes(),
+		PartitionSpec: f.typed("partition-spec", jsontext.Object).Bytes(),
+		WriteOrder:    f.typed("write-order", jsontext.Object).Bytes(),
 		Location:      f.text("location"),
 		Properties:    f.textMap("properties"),
 		Stage:         f.boolean("stage-create"),
@@ -113,17 +114,17 @@ func decodeCommit(f *fields) (request catalog.CommitRequest, err error) {
 			f.fail("member %q is missing", list)
 		}
 	}
-	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
+	requirements, updates := f.typed("requirements", jsontext.Array), f.typed("updates", jsontext.Array)
 	if f.failure != nil {
 		return request, f.failure
 	}
-	if requirements != nil {
-		if request.Requirements, err = metadata.CheckedJSON(requirements).Requirements(); err != nil {
+	if !requirements.IsZero() {
+		if request.Requirements, err = metadata.DecodeRequirements(requirements); err != nil {
 			return request, err
 		}
 	}
-	if updates != nil {
-		if request.Updates, err = metadata.CheckedJSON(updates).Updates(); err != nil {
+	if !updates.IsZero() {
+		if request.Updates, err = metadata.DecodeUpdates(updates); err != nil {
 			return request, err
 		}
 	}

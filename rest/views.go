@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/jsontext"
 	"moorage/metadata"
 )
 
@@ -27,8 +28,8 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	f.require("schema")
 	f.require("view-version")
 	request := catalog.CreateViewRequest{
-		Schema:     f.raw("schema", '{'),
-		Version:    f.raw("view-version", '{'),
+		Schema:     f.typed("schema", jsontext.Object).Bytes(),
+		Version:    f.typed("view-version", jsontext.Object).Bytes(),
 		Location:   f.text("location"),
 		Properties: f.textMap("properties"),
 	}
@@ -85,17 +86,17 @@ func decodeReplace(f *fields, ident moorage.Identifier) (request catalog.Replace
 		f.fail("member %q is missing", "updates")
 	}
 	f.mustName(paramView, ident)
-	requirements, updates := f.raw("requirements", '['), f.raw("updates", '[')
+	requirements, updates := f.typed("requirements", jsontext.Array), f.typed("updates", jsontext.Array)
 	if f.failure != nil {
 		return request, f.failure
 	}
-	if requirements != nil {
-		if request.Requirements, err = metadata.CheckedJSON(requirements).ViewRequirements(); err != nil {
+	if !requirements.IsZero() {
+		if request.Requirements, err = metadata.DecodeViewRequirements(requirements); err != nil {
 			return request, err
 		}
 	}
-	if updates != nil {
-		if request.Updates, err = metadata.CheckedJSON(updates).ViewUpdates(); err != nil {
+	if !updates.IsZero() {
+		if request.Updates, err = metadata.DecodeViewUpdates(updates); err != nil {
 			return request, err
 		}
 	}

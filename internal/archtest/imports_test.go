@@ -19,6 +19,7 @@ func importTable() map[string][]string {
 		"":                      {}, // the root
 		"internal/worker":       {},
 		"internal/archtest":     {},
+		"internal/jsontext":     {},
 		"internal/historytest":  {"metadata"},
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
@@ -27,7 +28,7 @@ func importTable() map[string][]string {
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},
 		"migrations":            {},
-		"metadata":              {},
+		"metadata":              {"internal/jsontext"},
 		"locks":                 {},
 		"locks/lockstest":       {"locks"},
 		"locks/leasestest":      {"locks"},
@@ -44,7 +45,7 @@ func importTable() map[string][]string {
 		"ledger":                {"registry"},
 		"txlog":                 {"registry"},
 		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata"},
-		"rest":                  {"catalog", "metadata"},
+		"rest":                  {"catalog", "metadata", "internal/jsontext"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
 		"interop/cluster":       {everything}, // tests only

@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"moorage"
+	"moorage/internal/jsontext"
 	"moorage/metadata"
 )
 
@@ -25,7 +26,7 @@ func (h *handmade) version(call Call, location, base, table string) Answer {
 	call.Table = ""
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	_, encoded := call.Commit(now.UnixMilli(), "file:///wh")
-	updates, err := metadata.CheckedJSON(encoded).Updates()
+	updates, err := checked(metadata.DecodeUpdates, encoded)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -252,4 +253,14 @@ func (h *handmade) document(location string) *metadata.Document {
 		h.t.Fatal(err)
 	}
 	return document
+}
+
+// checked decodes a part of a request as a server does, which checks all of the body first.
+func checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
+	sound, err := jsontext.Check([]byte(raw))
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode(sound)
 }

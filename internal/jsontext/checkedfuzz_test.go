@@ -1,4 +1,4 @@
-package rest
+package jsontext
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzCheckedJSON: what parseObject accepts is sound as metadata.CheckedJSON asks for it.
-func FuzzCheckedJSON(f *testing.F) {
+// FuzzCheckIsSound: what Check accepts has no fault that readers disagree about.
+func FuzzCheckIsSound(f *testing.F) {
 	for _, list := range []string{
 		`[{"type":"assert-table-uuid","uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1"},{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`,
 		`[{"action":"set-properties","updates":{"a":"1","\u0062":"\ud83d\ude00\\\""}},{"action":"Remove-Properties","removals":["a","é"]}]`,
@@ -24,14 +24,14 @@ func FuzzCheckedJSON(f *testing.F) {
 		f.Add([]byte(`{"updates":` + list + `}`))
 		f.Add([]byte("{\"a\" : 1 ,\t\"requirements\":\r\n" + list + " } "))
 	}
-	for _, levels := range []int{497, 498, 499, 500, jsonDepthMax - 4, jsonDepthMax - 3, jsonDepthMax - 2} {
+	for _, levels := range []int{497, 498, 499, 500, checkDepthMax - 4, checkDepthMax - 3, checkDepthMax - 2} {
 		f.Add([]byte(`{"updates":[{"action":"set-location","location":"x","y":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}]}`))
 		f.Add([]byte(`{"updates":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}`))
 	}
 	f.Add([]byte(`{"updates":[{"action":"set-location","location":"\udc00\udc00"}]}`))
 	f.Add([]byte(`{"updates":[{"action":"set-properties","updates":{"a":"1","\u0061":"2"}}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := parseObject(nil, body); err != nil {
+		if _, err := Check(body); err != nil {
 			return
 		}
 		switch {
@@ -50,13 +50,13 @@ var (
 	surrogatePair = regexp.MustCompile(`(?i)\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
 )
 
-// hasLoneSurrogate tells whether a string of text, which is JSON, has half of a surrogate pair.
+// hasLoneSurrogate reports whether a string of text, which is JSON, has half of a surrogate pair.
 func hasLoneSurrogate(text []byte) bool {
 	escapes := bytes.ReplaceAll(text, []byte(`\\`), []byte(`\/`)) // no backslash but those that begin one
 	return surrogate.Match(surrogatePair.ReplaceAll(escapes, nil))
 }
 
-// hasNameTwice tells whether an object of text, which is JSON, has two members of one name, at any depth.
+// hasNameTwice reports whether an object of text, which is JSON, has two members of one name, at any depth.
 func hasNameTwice(text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // also those that no float64 can hold

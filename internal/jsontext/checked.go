@@ -1,0 +1,178 @@
+package jsontext
+
+import (
+	"bytes"
+	"iter"
+)
+
+const (
+	// checkDepthMax is how deep checked text may nest. The envelope of a body takes a few levels around
+	// what DepthMax allows.
+	checkDepthMax = DepthMax + 12
+	// checkKeysMax bounds the keys that Check remembers at a time: those of an object and of the objects
+	// around it. They take many times the memory of their text. No table has as many properties.
+	checkKeysMax = 100_000
+)
+
+// Checked is the text of one sound JSON value, without white space around it. Only this package makes
+// one that holds a value. The zero Checked holds none. It is safe for concurrent use, and refers to
+// the text that it was made of, which nobody may modify.
+type Checked struct{ text []byte }
+
+// Check returns text as a Checked. text must be one JSON value with nothing but white space around
+// it, nest at most 512 deep, and have at most 100,000 keys in an object and those around it.
+//
+// The error is a moorage.Error of KindBadRequest with a *SyntaxError as its cause.
+func Check(text []byte) (Checked, error) {
+	r := Reader{raw: text, depthMax: checkDepthMax, keysMax: checkKeysMax}
+	value, err := r.Value()
+	if err == nil {
+		err = r.End()
+	}
+	if err != nil {
+		return Checked{}, err
+	}
+	return Checked{value}, nil
+}
+
+// Bytes returns the text, nil if c holds no value. The caller must not modify it.
+func (c Checked) Bytes() []byte { return c.text }
+
+// IsZero reports whether c holds no value.
+func (c Checked) IsZero() bool { return c.text == nil }
+
+// IsNull reports whether c holds null.
+func (c Checked) IsNull() bool { return len(c.text) > 0 && c.text[0] == 'n' }
+
+// Type returns the type of the value.
+func (c Checked) Type() Type { return TypeOf(c.text) }
+
+// Text returns the content of a string, and the text itself of any other value.
+func (c Checked) Text() string {
+	if c.Type() != String {
+		return string(c.text)
+	}
+	return Unquote(c.text)
+}
+
+// Reader returns a Reader of c that looks for no faults but too much depth.
+func (c Checked) Reader() Reader { return Reader{raw: c.text, depthMax: DepthMax, checked: true} }
+
+// Member is a member of an object.
+type Member struct {
+	Name  []byte // unescaped; part of the object's text where it can be
+	Value Checked
+}
+
+// AppendMembers appends the members of an object to dst, in their order, and nothing if c holds
+// another value.
+func (c Checked) AppendMembers(dst []Member) []Member {
+	for name, value := range c.Members() {
+		dst = append(dst, Member{name, value})
+	}
+	return dst
+}
+
+// Members ranges over the names, unescaped, and values of an object, in their order. It ranges over
+// nothing if c holds another value.
+func (c Checked) Members() iter.Seq2[[]byte, Checked] {
+	return func(yield func([]byte, Checked) bool) {
+		if c.Type() != Object {
+			return
+		}
+		r := c.parts()
+		for r.next() {
+			name, err := r.key()
+			r.separate()
+			value, valueErr := r.Value()
+			if err != nil || valueErr != nil || !yield(name, Checked{value}) {
+				return
+			}
+		}
+	}
+}
+
+// Elements ranges over the elements of an array, in their order, and over nothing if c holds another
+// value.
+func (c Checked) Elements() iter.Seq[Checked] {
+	return func(yield func(Checked) bool) {
+		if c.Type() != Array {
+			return
+		}
+		r := c.parts()
+		for r.next() {
+			element, err := r.Value()
+			if err != nil || !yield(Checked{element}) {
+				return
+			}
+		}
+	}
+}
+
+// parts returns a Reader in front of the first part of the object or array that c holds. It minds no
+// depth: Check did.
+func (c Checked) parts() Reader {
+	return Reader{raw: c.text, pos: 1, depthMax: len(c.text), checked: true}
+}
+
+// next moves to the next part of an object or array whose text is checked, and reports whether there
+// is one.
+func (r *Reader) next() bool {
+	if r.Space() == ',' {
+		r.pos++
+		r.Space()
+	}
+	return r.pos < len(r.raw) && r.raw[r.pos] != '}' && r.raw[r.pos] != ']'
+}
+
+// separate passes over a colon.
+func (r *Reader) separate() {
+	if r.Space() == ':' {
+		r.pos++
+	}
+}
+
+// Type is the type of a JSON value.
+type Type uint8
+
+// The types. None is that of text which begins like no JSON value.
+const (
+	None Type = iota
+	Object
+	Array
+	String
+	Number
+	Boolean
+	Null
+)
+
+// String names the type with its article, for messages.
+func (t Type) String() string {
+	return [...]string{
+		None: "text that is no JSON", Object: "an object", Array: "an array", String: "a string",
+		Number: "a number", Boolean: "a boolean", Null: "null",
+	}[t]
+}
+
+// TypeOf returns the type of a value by how its text, which need not be sound, begins.
+func TypeOf(value []byte) Type {
+	begins := func(literal string) bool { return bytes.HasPrefix(value, []byte(literal)) }
+	if len(value) == 0 {
+		return None
+	}
+	switch c := value[0]; {
+	case c == '{':
+		return Object
+	case c == '[':
+		return Array
+	case c == '"':
+		return String
+	case begins("true"), begins("false"):
+		return Boolean
+	case begins("null"):
+		return Null
+	case c == '-', '0' <= c && c <= '9':
+		return Number
+	}
+	return None
+}
