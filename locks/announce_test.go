@@ -94,7 +94,7 @@ func TestAnnounceWhileStoreIsAway(t *testing.T) {
 	})
 }
 
-// A node whose session was ended by another of its address, be it a mistake, has its next one, with the address, and
+// A node whose session was ended by another of its address, perhaps by mistake, opens another with the address, and
 // ends nobody: two nodes do not end each other in turns.
 func TestAnnouncedNodeIsEnded(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {

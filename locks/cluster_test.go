@@ -307,7 +307,7 @@ func TestPassedOver(t *testing.T) {
 		theirs := mustAcquire(t, other, writes(shard(1)))
 		mustBeHeld(t, lost)
 		c.store.SetHook(nil)
-		time.Sleep(locks.HeartbeatMax + 5*time.Second) // of which the rest of the call that hangs
+		time.Sleep(locks.HeartbeatMax + 5*time.Second) // the rest of the call that hangs is in it
 		synctest.Wait()
 		mustBeLost(t, lost)
 		mustBeHeld(t, kept)

@@ -411,7 +411,7 @@ func TestSharePassedOver(t *testing.T) {
 		time.Sleep(locks.SilenceMax + time.Millisecond)
 		theirs := mustAcquire(t, c.coalesced(t), writes(shard(1)))
 		c.store.SetHook(nil)
-		time.Sleep(locks.HeartbeatMax + 5*time.Second) // of which the rest of the call that hangs
+		time.Sleep(locks.HeartbeatMax + 5*time.Second) // the rest of the call that hangs is in it
 		synctest.Wait()
 		mustBeLost(t, first)
 		mustBeLost(t, second)

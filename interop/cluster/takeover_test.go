@@ -34,7 +34,7 @@ const (
 	takeoverPause = 20 * time.Millisecond
 )
 
-// newPair starts a database and two servers over it, the first of which with more arguments.
+// newPair starts a database and two servers over it; the first one gets more arguments.
 func newPair(t *testing.T, first ...string) *cluster {
 	t.Helper()
 	database := newDatabase(t)
@@ -370,7 +370,7 @@ func (c *cluster) awaitSessions(t *testing.T, conn *pgx.Conn, gone []string) (se
 			return sessions
 		}
 		if pause(ctx, lookEvery) != nil {
-			t.Fatalf("after %s there are the sessions %+v, of which %q should be gone\n%s", announceTimeout, sessions, gone, c.nodes[0].process.Stderr())
+			t.Fatalf("after %s there are the sessions %+v, and %q should be gone\n%s", announceTimeout, sessions, gone, c.nodes[0].process.Stderr())
 		}
 	}
 }

@@ -92,7 +92,7 @@ type node struct {
 	id     int64 // the last that was drawn
 }
 
-// begin opens a session of which nothing is known.
+// begin opens a session that says nothing of itself.
 func (s Store) begin(t *testing.T, name string) *node {
 	t.Helper()
 	return s.open(t, locks.Session{Name: name})
