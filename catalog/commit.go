@@ -257,7 +257,7 @@ type move struct {
 
 // planMove returns the move to next, which was built on base, the current version.
 func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
-	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place}
+	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place, warehouse: found.warehouse}
 	pointer := &to.pointer
 	pointer.MetadataLocation, pointer.Registration = next.location, registry.ID{}
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)

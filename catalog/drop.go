@@ -116,7 +116,7 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 	}
 	dropped := n.pointer.pointer
 	dropped.Since = c.now()
-	dropped.Storage = n.pointer.place.Options
+	dropped.Storage, dropped.WarehouseID = n.pointer.place.Options, n.pointer.warehouse
 	puts := []put{{n.pointer.record.Key, registry.StateDropped, &dropped}}
 	if options.Purge {
 		if dropped.Task, err = c.newID(); err != nil {

@@ -18,7 +18,9 @@ type resolved struct {
 	pointer registry.Pointer
 	storage storage.Store
 	place   storage.Place // that storage reaches, as the warehouse has it
-	kept    *keptName     // where names keeps what the name led to; nil if it was not found by its name
+	// warehouse is the id of that.
+	warehouse registry.ID
+	kept      *keptName // where names keeps what the name led to; nil if it was not found by its name
 }
 
 // keptName is where names keeps what one name led to last.
@@ -159,7 +161,7 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 		return nil, err
 	}
 	if pointer.Warehouse == known.pointer.Warehouse && pointer.NamespaceID == known.pointer.NamespaceID {
-		return &resolved{record: record, pointer: pointer, storage: known.storage, place: known.place}, nil
+		return &resolved{record: record, pointer: pointer, storage: known.storage, place: known.place, warehouse: known.warehouse}, nil
 	}
 	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again since.
 	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
@@ -169,7 +171,7 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 	case err != nil:
 		return nil, err
 	}
-	return &resolved{record: record, pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse)}, nil
+	return &resolved{record: record, pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse), warehouse: ch.warehouse.ID}, nil
 }
 
 // walk resolves ident by reads from the warehouse down. Records that stay at odds with each other, which is
@@ -203,7 +205,7 @@ func (c *Catalog) walk(ctx context.Context, k *kind, ident moorage.Identifier) (
 		if !pointer.Identifier().Equal(ident) || pointer.NamespaceID != ch.id() {
 			return errAgain
 		}
-		found = &resolved{record: records[0], pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse)}
+		found = &resolved{record: records[0], pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse), warehouse: ch.warehouse.ID}
 		return nil
 	})
 	return found, err

@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 const (
@@ -355,20 +356,15 @@ func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Out
 }
 
 // versionAgain returns a version of a table or view that was answered before. Its file may be gone: trimmed after later commits, or
-// deleted by an engine. Then the present version is answered, be it of what was dropped meanwhile: its purge waits until nobody may
-// ask any more (see registry.Pointer).
+// deleted by an engine. Then the present version is answered, also of what was dropped meanwhile: its purge waits until nobody may
+// ask any more (see registry.Pointer). The warehouse may be gone too, or another one have its name.
 func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.TableVersion) (present *version, err error) {
 	ch, err := c.resolveChain(ctx, answered.Ident.Warehouse, nil)
-	if err != nil {
-		return nil, err
-	}
-	edition := editionOf(answered.MetadataLocation, answered.Registration)
-	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, ch.storage, answered.MetadataLocation, edition})
 	if err == nil {
-		return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, ch.storage, answered.Registration}, nil
+		present, err = c.versionAt(ctx, k, answered, ch.storage)
 	}
-	if moorage.KindOf(err) != moorage.KindNotFound {
-		return nil, err
+	if err == nil || !isElsewhere(err) {
+		return present, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -379,7 +375,27 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 	return present, err
 }
 
-// presentVersion returns the present version of what answered was of, whatever it is called now.
+// versionAt returns a version that was answered before, from store.
+func (c *Catalog) versionAt(ctx context.Context, k *kind, answered registry.TableVersion, store storage.Store) (*version, error) {
+	edition := editionOf(answered.MetadataLocation, answered.Registration)
+	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, store, answered.MetadataLocation, edition})
+	if err != nil {
+		return nil, err
+	}
+	return &version{answered.Ident, answered.Pointer, answered.MetadataLocation, document, store, answered.Registration}, nil
+}
+
+// isElsewhere reports whether err says that a file is not where it was looked for, so that it may be in another storage, or gone.
+func isElsewhere(err error) bool {
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound, moorage.KindNoSuchWarehouse:
+		return true
+	}
+	return errors.Is(err, storage.ErrOutside)
+}
+
+// presentVersion returns the version that answered is, if it is in the storage that reaches the table now, or else the present
+// version of the table, whatever that is called now.
 func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry.TableVersion) (*version, error) {
 	records, err := c.get(ctx, registry.PointerKey(answered.Pointer))
 	if err != nil {
@@ -397,6 +413,9 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 		return nil, err
 	}
 	defer giveBack()
+	if found, err := c.versionAt(ctx, k, answered, store); err == nil || !isElsewhere(err) {
+		return found, err
+	}
 	document, err := c.document(ctx, placeOfDocument(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {

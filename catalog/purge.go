@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"moorage"
@@ -80,19 +79,6 @@ func (c *Catalog) endPurge(ctx context.Context, task registry.Task) error {
 	return c.endPointer(ctx, OpPurge, task.Pointer, func(state registry.State, pointer registry.Pointer) bool {
 		return state == registry.StatePurging && pointer.Task == task.ID
 	})
-}
-
-// storageOf borrows the storage that reaches a table's files: its warehouse's, or, if that is gone or
-// another by now, one that reaches what the table claimed.
-func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, func(), error) {
-	ch, err := c.resolveChain(ctx, pointer.Warehouse, nil)
-	switch {
-	case err == nil && (pointer.Storage == nil || maps.Equal(pointer.Storage, ch.warehouse.Storage)):
-		return ch.storage, func() {}, nil
-	case err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse:
-		return nil, nil, err
-	}
-	return c.storages.borrow(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
 // beginPurge reads the task and its pointer, and marks that as being purged, unless it is already. After an error it returns what it has read.

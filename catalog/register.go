@@ -301,7 +301,8 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 		if err != nil {
 			return registry.Batch{}, err
 		}
-		replaced.Since, replaced.Storage = c.now(), r.chain.warehouse.Storage
+		replaced.Since = c.now()
+		replaced.Storage, replaced.WarehouseID = r.chain.warehouse.Storage, r.chain.warehouse.ID
 		conditions = append(conditions, unchangedSince(r.occupant))
 		puts = append(puts, put{r.occupant.Key, registry.StateDropped, replaced})
 	}
@@ -311,7 +312,8 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 	}
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.id(), r.document.UUID(), r.location
-	pointer.Since, pointer.Task, pointer.Storage = c.now(), registry.ID{}, nil
+	pointer.Since, pointer.Task = c.now(), registry.ID{}
+	pointer.Storage, pointer.WarehouseID = nil, registry.ID{}
 	var err error
 	if pointer.Claims, err = withClaim(pointer.Claims, claimed.normalised); err != nil {
 		return registry.Batch{}, err

@@ -66,6 +66,9 @@ func (p Pointer) AppendJSON(dst []byte) ([]byte, error) {
 	if len(p.Storage) > 0 {
 		dst = AppendMap(append(dst, `,"storage":`...), p.Storage)
 	}
+	if !p.WarehouseID.IsZero() {
+		dst = appendHex(append(dst, `,"warehouse-id":`...), p.WarehouseID)
+	}
 	if !p.ReplayableUntil.IsZero() {
 		if dst, err = AppendTime(append(dst, `,"replayable-until":`...), p.ReplayableUntil); err != nil {
 			return nil, err

@@ -113,6 +113,8 @@ type Pointer struct {
 	Task ID `json:"task,omitzero"`
 	// Storage is that of the warehouse, kept by the drop: the warehouse may be gone before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
+	// WarehouseID is kept by the drop too: another warehouse may get the name. Zero if the table is live, or an older version dropped it.
+	WarehouseID ID `json:"warehouse-id,omitzero"`
 	// ReplayableUntil is until when a version of the table may have to be answered again, zero if none may: a purge
 	// waits for it.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`

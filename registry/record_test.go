@@ -45,6 +45,9 @@ func goldenValues() map[string][2]any {
 		"pointer-storage": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Storage: map[string]string{"s3.region": "eu"}, Since: someTime,
 		}, registry.Pointer{}},
+		"pointer-warehouse": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", WarehouseID: otherID, Since: someTime,
+		}, registry.Pointer{}},
 		"pointer-replayable": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", ReplayableUntil: someTime,
 		}, registry.Pointer{}},

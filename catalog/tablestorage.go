@@ -1,0 +1,84 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// storageOf borrows the storage that reaches a table's files where they are, dropped or not. That is the storage of its warehouse.
+// But the warehouse may be gone, another one may have its name by now, or it may not allow the table's locations any more: then it
+// is one that reaches the table's own locations.
+func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, func(), error) {
+	own := storage.Place{Roots: ownRoots(pointer), Options: pointer.Storage}
+	records, err := c.get(ctx, registry.WarehouseKey(pointer.Warehouse))
+	if err != nil {
+		return nil, nil, err
+	}
+	if records[0].Exists() {
+		warehouse, err := decode[registry.Warehouse](records[0])
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case isOfWarehouse(pointer, warehouse) && reachesAll(c.roots(warehouse), own.Roots):
+			ch, err := c.newChain(ctx, records[0], pointer.Warehouse)
+			if err != nil {
+				return nil, nil, err
+			}
+			return ch.storage, func() {}, nil
+		case isOfWarehouse(pointer, warehouse):
+			own.Options = warehouse.Storage
+		}
+	}
+	store, giveBack, err := c.storages.borrow(ctx, own)
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return nil, nil, moorage.E("catalog.storageOf", "", moorage.KindUnavailable, err)
+	case err != nil:
+		return nil, nil, moorage.E("catalog.storageOf", "", moorage.KindInternal, err)
+	}
+	return store, giveBack, nil
+}
+
+// isOfWarehouse reports whether a table is, or was when it was dropped, of warehouse, which has the name of the table's warehouse. A live
+// table is: a warehouse with tables cannot be dropped. Older versions kept no id: there the way to the storage tells.
+func isOfWarehouse(pointer registry.Pointer, warehouse registry.Warehouse) bool {
+	if !pointer.WarehouseID.IsZero() {
+		return pointer.WarehouseID == warehouse.ID
+	}
+	return pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)
+}
+
+// ownRoots returns the locations that a table has claimed, and the folder of its metadata file, which may lie elsewhere.
+func ownRoots(pointer registry.Pointer) []string {
+	roots := slices.Clone(pointer.Claims)
+	file, err := storage.Parse(pointer.MetadataLocation)
+	if err != nil {
+		return roots
+	}
+	if folder := file.Parent(); folder != file && !reaches(roots, folder) {
+		roots = append(roots, folder.String())
+	}
+	return roots
+}
+
+// reachesAll reports whether each of locations lies below one of roots.
+func reachesAll(roots, locations []string) bool {
+	return !slices.ContainsFunc(locations, func(location string) bool {
+		parsed, err := storage.Parse(location)
+		return err != nil || !reaches(roots, parsed)
+	})
+}
+
+// reaches reports whether location lies below one of roots.
+func reaches(roots []string, location storage.Location) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		parsed, err := storage.Parse(root)
+		return err == nil && parsed.Contains(location)
+	})
+}
