@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"iter"
 
-	"github.com/apache/iceberg-go"
-
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -34,7 +32,7 @@ func newVisited() visited { return visited{newRecent(), newRecent()} }
 
 // eachManifest calls do with every manifest of every snapshot that is not in met; with one that several snapshots share, once, as far as
 // they can be remembered. What it has called do with is in met then.
-func (n *namedFiles) eachManifest(ctx context.Context, met visited, do func(iceberg.ManifestFile) error) error {
+func (n *namedFiles) eachManifest(ctx context.Context, met visited, do func(manifest.Manifest) error) error {
 	for snapshot := range n.document.Snapshots() {
 		if list := snapshot.ManifestList; list != "" && met.lists.has(list) {
 			continue
@@ -43,14 +41,14 @@ func (n *namedFiles) eachManifest(ctx context.Context, met visited, do func(iceb
 		if err != nil {
 			return err
 		}
-		for _, manifest := range manifests {
-			if met.manifests.has(manifest.FilePath()) {
+		for _, m := range manifests {
+			if met.manifests.has(m.Path()) {
 				continue
 			}
-			if err := do(manifest); err != nil {
+			if err := do(m); err != nil {
 				return err
 			}
-			met.manifests.add(manifest.FilePath())
+			met.manifests.add(m.Path())
 		}
 		met.lists.add(snapshot.ManifestList)
 	}
@@ -58,11 +56,10 @@ func (n *namedFiles) eachManifest(ctx context.Context, met visited, do func(iceb
 }
 
 // manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will be.
-func (n *namedFiles) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]iceberg.ManifestFile, error) {
-	var manifests []iceberg.ManifestFile
+func (n *namedFiles) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifest.Manifest, error) {
+	var manifests []manifest.Manifest
 	for _, path := range snapshot.Manifests {
-		// The highest version stands for "not known": a reader takes the manifest's own.
-		manifests = append(manifests, iceberg.NewManifestFile(3, path, 0, 0, snapshot.ID).Build())
+		manifests = append(manifests, manifest.Unlisted(path, snapshot.ID))
 	}
 	if snapshot.ManifestList == "" {
 		return manifests, nil
@@ -72,21 +69,21 @@ func (n *namedFiles) manifestsOf(ctx context.Context, snapshot metadata.Snapshot
 		return nil, err
 	}
 	defer file.Close()
-	manifests, err = guard(func() ([]iceberg.ManifestFile, error) { return iceberg.ReadManifestList(file) })
+	manifests, err = manifest.ReadList(file)
 	if err != nil {
 		return nil, n.passOver(ctx, file, err)
 	}
 	return manifests, nil
 }
 
-// eachFile calls do with the files that a manifest names, be they live or removed.
-func (n *namedFiles) eachFile(ctx context.Context, manifest iceberg.ManifestFile, do func(path string) error) error {
-	file, err := n.open(ctx, manifest.FilePath())
+// eachFile calls do with the files that a manifest names, whether they are live or removed.
+func (n *namedFiles) eachFile(ctx context.Context, m manifest.Manifest, do func(path string) error) error {
+	file, err := n.open(ctx, m.Path())
 	if file == nil {
 		return err
 	}
 	defer file.Close()
-	for path, err := range entriesOf(manifest, file) {
+	for path, err := range m.Files(file) {
 		if err != nil {
 			return n.passOver(ctx, file, err)
 		}
@@ -127,43 +124,6 @@ func (n *namedFiles) eachEarlierMetadata(do func(path string) error) error {
 		}
 	}
 	return nil
-}
-
-// entriesOf yields the path of each file that a manifest names, at most one error, and that last.
-func entriesOf(manifest iceberg.ManifestFile, body io.Reader) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		reader, err := guard(func() (*iceberg.ManifestReader, error) {
-			return iceberg.NewManifestReaderWithProjection(manifest, body, iceberg.ManifestEntryProjection{})
-		})
-		if err != nil {
-			yield("", err)
-			return
-		}
-		defer reader.Close()
-		for {
-			entry, err := guard(reader.ReadEntry)
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(entry.DataFile().FilePath(), nil) {
-				return
-			}
-		}
-	}
-}
-
-// guard turns a panic of the Avro decoder, to which any client can feed any file, into an error.
-func guard[T any](decode func() (T, error)) (value T, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("decode: %v", reason)
-		}
-	}()
-	return decode()
 }
 
 // watchedFile remembers an error of the storage, which the decoder may hide in its own.

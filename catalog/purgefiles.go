@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/apache/iceberg-go"
-
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -87,8 +86,8 @@ func (p *purger) contentFiles(ctx context.Context) error {
 		return nil
 	}
 	added := newRecent()
-	return p.eachManifest(ctx, newVisited(), func(manifest iceberg.ManifestFile) error {
-		return p.eachFile(ctx, manifest, func(path string) error {
+	return p.eachManifest(ctx, newVisited(), func(m manifest.Manifest) error {
+		return p.eachFile(ctx, m, func(path string) error {
 			if !added.add(path) {
 				return nil
 			}
@@ -98,7 +97,7 @@ func (p *purger) contentFiles(ctx context.Context) error {
 }
 
 func (p *purger) manifests(ctx context.Context) error {
-	return p.eachManifest(ctx, newVisited(), func(manifest iceberg.ManifestFile) error { return p.add(manifest.FilePath()) })
+	return p.eachManifest(ctx, newVisited(), func(m manifest.Manifest) error { return p.add(m.Path()) })
 }
 
 func (p *purger) logPassed(ctx context.Context, path string, cause error) error {

@@ -252,16 +252,6 @@ func TestPurgeFilesSurvivesDamage(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	if _, err := guard(func() (int, error) { panic("reason") }); err == nil || !strings.Contains(err.Error(), "reason") {
-		t.Errorf("guard of a panic = %v", err)
-	}
-	if value, err := guard(func() (int, error) { return 1, io.EOF }); value != 1 || !errors.Is(err, io.EOF) {
-		t.Errorf("guard = %v, %v", value, err)
-	}
-}
-
 // replaced is a store of which one file reads otherwise.
 type replaced struct {
 	storage.Store

@@ -9,9 +9,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/apache/iceberg-go"
-
 	"moorage"
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -277,11 +276,11 @@ func (s *successor) read(ctx context.Context, at documentPlace, document documen
 			return err
 		}
 	}
-	return files.eachManifest(ctx, s.met, func(manifest iceberg.ManifestFile) error {
-		if err := s.add(manifest.FilePath()); err != nil {
+	return files.eachManifest(ctx, s.met, func(m manifest.Manifest) error {
+		if err := s.add(m.Path()); err != nil {
 			return err
 		}
-		return files.eachFile(ctx, manifest, s.add)
+		return files.eachFile(ctx, m, s.add)
 	})
 }
 

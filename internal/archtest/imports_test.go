@@ -27,6 +27,7 @@ func importTable() map[string][]string {
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},
+		"manifest":              {},
 		"migrations":            {},
 		"metadata":              {"internal/jsontext"},
 		"locks":                 {},
@@ -44,7 +45,7 @@ func importTable() map[string][]string {
 		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
 		"txlog":                 {"registry"},
-		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata"},
+		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata", "manifest"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
@@ -119,7 +120,7 @@ func drivers() []driver {
 		{"github.com/go-chi/", []string{"rest"}},
 		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest", "internal/transfertest", "internal/viewtest"}},
 		{"go.yaml.in/", []string{"cmd/moorage"}},
-		{"github.com/apache/iceberg-go", []string{"metadata", "catalog"}},
+		{"github.com/apache/iceberg-go", []string{"metadata", "manifest"}},
 	}
 }
 

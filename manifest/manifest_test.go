@@ -1,0 +1,151 @@
+package manifest_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage/manifest"
+)
+
+const (
+	snapshotID = 7
+	sequence   = 3
+)
+
+// written returns a manifest of one data file for each of paths, and its entry in a list. Their states
+// take turns: existing, added, deleted.
+func written(tb testing.TB, version int, at string, paths ...string) ([]byte, iceberg.ManifestFile) {
+	tb.Helper()
+	var body bytes.Buffer
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
+	writer, err := iceberg.NewManifestWriter(version, &body, *iceberg.UnpartitionedSpec, schema, snapshotID)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i, path := range paths {
+		file, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, path, iceberg.ParquetFile, nil, nil, nil, 1, 4)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		id, number := int64(snapshotID), int64(sequence)
+		entry := iceberg.NewManifestEntry(iceberg.ManifestEntryStatus(i%3), &id, &number, &number, file.Build())
+		add := []func(iceberg.ManifestEntry) error{writer.Existing, writer.Add, writer.Delete}[i%3]
+		if err := add(entry); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	file, err := writer.ToManifestFile(at, int64(body.Len()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return body.Bytes(), file
+}
+
+func list(tb testing.TB, version int, manifests ...iceberg.ManifestFile) []byte {
+	tb.Helper()
+	var body bytes.Buffer
+	number, parent, row := int64(sequence), int64(6), int64(0)
+	if err := iceberg.WriteManifestList(version, &body, snapshotID, &parent, &number, row, manifests); err != nil {
+		tb.Fatal(err)
+	}
+	return body.Bytes()
+}
+
+// files reads what a manifest names.
+func files(m manifest.Manifest, body io.Reader) (paths []string, err error) {
+	for path, fault := range m.Files(body) {
+		if fault != nil {
+			return paths, fault
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
+	t.Parallel()
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprint("v", version), func(t *testing.T) {
+			t.Parallel()
+			want := []string{"s3://b/existing.parquet", "s3://b/added.parquet", "s3://b/deleted.parquet"}
+			first, firstFile := written(t, version, "s3://b/m-1.avro", want...)
+			_, secondFile := written(t, version, "s3://b/m-2.avro", "s3://b/other.parquet")
+			manifests, err := manifest.ReadList(bytes.NewReader(list(t, version, firstFile, secondFile)))
+			if err != nil || len(manifests) != 2 || manifests[0].Path() != "s3://b/m-1.avro" || manifests[1].Path() != "s3://b/m-2.avro" {
+				t.Fatalf("got %v, %v", manifests, err)
+			}
+			if got, err := files(manifests[0], bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
+				t.Errorf("the listed manifest names %q, %v, want %q", got, err, want)
+			}
+			if got, err := files(manifest.Unlisted("s3://b/m-1.avro", snapshotID), bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
+				t.Errorf("the manifest without a list names %q, %v, want %q", got, err, want)
+			}
+		})
+	}
+}
+
+// Who stops early is asked for nothing more.
+func TestFilesEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	body, _ := written(t, 2, "m", "a", "b", "c")
+	count := 0
+	for range manifest.Unlisted("m", snapshotID).Files(bytes.NewReader(body)) {
+		count++
+		break
+	}
+	if count != 1 {
+		t.Errorf("%d files were yielded", count)
+	}
+}
+
+func TestDamagedFilesAreErrors(t *testing.T) {
+	t.Parallel()
+	body, file := written(t, 2, "m", "a", "b", "c")
+	listed := list(t, 2, file)
+	for cut := range listed {
+		if manifests, err := manifest.ReadList(bytes.NewReader(listed[:cut])); err == nil && len(manifests) == 1 {
+			t.Errorf("a list of %d bytes cut at %d was read whole", len(listed), cut)
+		}
+	}
+	for cut := range body {
+		if got, err := files(manifest.Unlisted("m", snapshotID), bytes.NewReader(body[:cut])); err == nil && len(got) == 3 {
+			t.Errorf("a manifest of %d bytes cut at %d was read whole", len(body), cut)
+		}
+	}
+	broken := errors.New("the disk is gone")
+	if _, err := manifest.ReadList(iotest.ErrReader(broken)); err == nil {
+		t.Error("a list was read from a broken disk")
+	}
+	if _, err := files(manifest.Unlisted("m", snapshotID), iotest.ErrReader(broken)); err == nil {
+		t.Error("a manifest was read from a broken disk")
+	}
+}
+
+// FuzzFiles: any client can name any file as a manifest list or a manifest. None ends the process.
+func FuzzFiles(f *testing.F) {
+	for _, paths := range [][]string{{"a"}, {"a", "b", "c"}} {
+		body, file := written(f, 2, "m", paths...)
+		f.Add(body)
+		f.Add(list(f, 2, file))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		_, _ = files(manifest.Unlisted("m", snapshotID), bytes.NewReader(raw))
+		manifests, err := manifest.ReadList(bytes.NewReader(raw))
+		if err != nil && len(manifests) > 0 {
+			t.Errorf("an error and %d manifests", len(manifests))
+		}
+		for _, m := range manifests {
+			_ = m.Path()
+		}
+	})
+}
