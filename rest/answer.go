@@ -39,7 +39,9 @@ func (s *server) answerJSON(w http.ResponseWriter, r *http.Request, value any) e
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // the client is gone if this fails
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the client is gone if this fails
+	}
 	return nil
 }
 

@@ -246,7 +246,7 @@ func TestMethodNotAllowed(t *testing.T) {
 		{"PUT", "/v1/namespaces/a/views/v", "GET, HEAD, POST, DELETE"},
 		{"GET", "/v1/w/namespaces/a/register-view", "POST"},
 		{"DELETE", "/v1/views/rename", "POST"},
-		{"HEAD", "/healthz", "GET"},
+		{"PUT", "/healthz", "GET, HEAD"},
 		{"PUT", "/management/v1/check", "GET, POST"},
 		{"FETCH", "/v1/config", "GET"},
 	} {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,7 +29,7 @@ type exchange struct {
 	status    int    // 0: no answer yet
 	refusal   string // what the client was told went wrong
 	bytes     int64
-	room      int64 // taken of server.bodies, given back when the request is answered
+	room      share // of server.bodies, given back when the request is answered
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -59,7 +60,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
-	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes, x.room = w, operationUnknown, 0, "", 0, 0
+	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, operationUnknown, 0, "", 0
 	x.requestID = s.requestID(r)
 	// The route context is made here and not by the router, which would copy the request once
 	// more and would decode names that hold %2F before it looks for slashes.
@@ -69,12 +70,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithValue(moorage.WithRequestID(r.Context(), x.requestID), chi.RouteCtxKey, x.route)
 
 	w.Header()["X-Request-Id"] = []string{x.requestID}
+	s.expectBody(x, r)
 	s.metrics.inFlight.Inc()
 	defer func() {
 		torn := s.recovered(x, r, recover())
-		if x.room > 0 {
-			s.bodies.Release(x.room)
-		}
+		s.bodies.giveBack(&x.room)
 		s.note(x, r, started)
 		if torn {
 			panic(http.ErrAbortHandler) // cuts the connection; net/http expects it
@@ -95,7 +95,7 @@ func (s *server) adapt(operation string, h handler) http.HandlerFunc {
 			writeFailure(x, r, wireNoHost, "This server is not "+r.Host+": ask for localhost, or start it with --host")
 			return
 		}
-		err := s.refuseForeignPage(r)
+		err := cmp.Or(s.refuseBeyondRoom(x, r), s.refuseForeignPage(r))
 		if err == nil {
 			err = h(w, r)
 		}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"moorage"
@@ -8,6 +9,35 @@ import (
 
 type healthAnswer struct {
 	Status string `json:"status"`
+}
+
+// Names of the operations that tell whether the server does well, which it answers also where it has no room for others.
+const (
+	operationHealth  = "health"
+	operationReady   = "ready"
+	operationMetrics = "metrics"
+)
+
+// probesOnlyContext is the context's key of WithProbesOnly.
+type probesOnlyContext struct{}
+
+// WithProbesOnly returns a context for the requests of a connection that the server has no room for: those for health and metrics are
+// answered, others are KindTooManyRequests, and the connection ends after the first.
+func WithProbesOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, probesOnlyContext{}, true)
+}
+
+// refuseBeyondRoom refuses a request that came over a connection beyond the limit, unless it is a probe.
+func (s *server) refuseBeyondRoom(x *exchange, r *http.Request) error {
+	if r.Context().Value(probesOnlyContext{}) == nil {
+		return nil
+	}
+	s.hangUp(x)
+	switch x.operation {
+	case operationHealth, operationReady, operationMetrics:
+		return nil
+	}
+	return moorage.Errorf(moorage.KindTooManyRequests, "Too many connections are open; nothing was changed")
 }
 
 // health answers that the process runs and nothing more: a supervisor restarts what fails it.

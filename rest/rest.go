@@ -12,7 +12,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/catalog"
@@ -86,7 +85,7 @@ type Config struct {
 	// Logger gets one line for each request, at debug level or, if it was refused, at info, and
 	// one for each failure of the server. Default: discards.
 	Logger *slog.Logger
-	// Now gives the time for latencies and logs. Default time.Now.
+	// Now gives the time for latencies, logs and the deadlines of connections. Default time.Now.
 	Now func() time.Time
 	// Registry is what GET /metrics shows; the server adds its own metrics to it, so it
 	// serves one server. Default: a new one.
@@ -106,8 +105,8 @@ type Config struct {
 	IdempotencyLifetime time.Duration
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
-	// BodiesBytesMax bounds the memory of the bodies of all requests that are being answered, but for bodies of at most a mebibyte,
-	// which the server takes in any number. What is decoded from a body takes up to a few times as much again. A request
+	// BodiesBytesMax bounds the memory of the bodies of all requests that are being answered, as far as they have arrived. Bodies of at
+	// most 64 KiB do not count. What is decoded from a body takes up to a few times as much again. A request
 	// that finds no room within some seconds is KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
 	BodiesBytesMax int64
 	// CompressedBytesMax bounds the memory of compressed documents. Default CompressedBytesMaxDefault.
@@ -154,7 +153,7 @@ type server struct {
 	endpoints  []string
 	compressed *otter.Cache[compressedKey, *deflated]
 	origins    *http.CrossOriginProtection
-	bodies     *semaphore.Weighted // room for large bodies, in bytes
+	bodies     *room // for large bodies
 
 	// A request's id is requestIDPrefix, which tells servers and their runs apart, and a number.
 	requestIDPrefix string
@@ -174,7 +173,7 @@ func New(config Config) http.Handler {
 		config:          config,
 		catalog:         config.Catalog,
 		origins:         http.NewCrossOriginProtection(),
-		bodies:          semaphore.NewWeighted(config.BodiesBytesMax),
+		bodies:          newRoom(config.BodiesBytesMax),
 		metrics:         newMetrics(config.Registry),
 		requestIDPrefix: rand.Text()[:10] + "-",
 		compressed: otter.Must(&otter.Options[compressedKey, *deflated]{

@@ -120,3 +120,68 @@ func TestRoomIsGivenBack(t *testing.T) {
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Who fits into the room does not wait for those before it that do not.
+func TestRoomIsGivenToWhoFits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(10)
+		var first, large, small share
+		if !r.take(t.Context(), &first, 7) {
+			t.Fatal("no room in an empty one")
+		}
+		given := make(chan bool, 1)
+		go func() { given <- r.take(t.Context(), &large, 8) }()
+		synctest.Wait()
+		if !r.take(t.Context(), &small, 3) {
+			t.Error("one that fits was refused")
+		}
+		r.giveBack(&first)
+		r.giveBack(&small)
+		if !<-given || r.free != 2 {
+			t.Errorf("one that waited was refused, or %d of the room is free", r.free)
+		}
+		r.giveBack(&large)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if !r.take(t.Context(), &first, 10) || r.take(ctx, &small, 1) {
+			t.Error("room was given that there is not")
+		}
+		r.giveBack(&small)
+		r.giveBack(&first)
+		if r.free != 10 || r.stuck != 0 || len(r.waiting) != 0 {
+			t.Errorf("left behind: %d free, %d stuck, %d waiting", r.free, r.stuck, len(r.waiting))
+		}
+	})
+}
+
+// If all that hold room wait for more, the youngest is refused at once, and the oldest goes on.
+func TestRoomEndsADeadlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(10)
+		shares := make([]share, 3)
+		given := make([]chan bool, len(shares))
+		for i, bytes := range []int64{3, 3, 4} {
+			if !r.take(t.Context(), &shares[i], bytes) {
+				t.Fatal("no room in an empty one")
+			}
+		}
+		for _, i := range []int{2, 0, 1} {
+			given[i] = make(chan bool, 1)
+			go func() { given[i] <- r.take(t.Context(), &shares[i], 4) }()
+			synctest.Wait()
+		}
+		if <-given[2] {
+			t.Error("the youngest got room that there is not")
+		}
+		r.giveBack(&shares[2])
+		if !<-given[0] {
+			t.Error("the oldest did not go on")
+		}
+		r.giveBack(&shares[0])
+		if !<-given[1] {
+			t.Error("the next did not go on")
+		}
+	})
+}

@@ -82,12 +82,21 @@ func (s *server) routes() {
 		s.endpoints = append(s.endpoints, op.method+" "+op.path)
 	}
 	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
-	s.router.Get("/healthz", s.adapt("health", s.health))
-	s.router.Get("/readyz", s.adapt("ready", s.ready))
-	s.router.Get("/metrics", s.adapt("metrics", func(w http.ResponseWriter, r *http.Request) error {
-		metrics.ServeHTTP(w, r)
-		return nil
-	}))
+	for _, probe := range []struct {
+		path, operation string
+		handle          handler
+	}{
+		{"/healthz", operationHealth, s.health},
+		{"/readyz", operationReady, s.ready},
+		{"/metrics", operationMetrics, func(w http.ResponseWriter, r *http.Request) error {
+			metrics.ServeHTTP(w, r)
+			return nil
+		}},
+	} {
+		h := s.adapt(probe.operation, probe.handle)
+		s.router.Get(probe.path, h)
+		s.router.Head(probe.path, h)
+	}
 	s.router.Get("/management/v1/check", s.adapt("check", s.check))
 	s.router.Post("/management/v1/check", s.adapt("check", s.check))
 	s.router.Post("/management/v1/backup", s.adapt("backup", s.backup))

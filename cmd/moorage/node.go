@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"moorage"
 	"moorage/catalog"
 	"moorage/registry"
@@ -28,6 +30,7 @@ type node struct {
 	storages *storages
 	catalog  *catalog.Catalog
 	handler  http.Handler
+	metrics  *prometheus.Registry // that the handler shows
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -171,7 +174,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		IdempotencyLifetime: c.KeyLifetime,
 		BodyBytesMax:        c.BodyBytesMax,
 	})
-	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler}, nil
+	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler, metrics: metrics}, nil
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where

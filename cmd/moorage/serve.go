@@ -19,8 +19,6 @@ import (
 const (
 	// readHeaderTimeout is more than any client needs that means to send a request.
 	readHeaderTimeout = 10 * time.Second
-	// readTimeout is for the whole request: the largest body of the default in a minute is a megabyte a second.
-	readTimeout = time.Minute
 	// idleTimeout is longer than common clients keep an idle connection, so that it is
 	// they who close it and no request meets a connection that just ended.
 	idleTimeout = 3 * time.Minute
@@ -83,13 +81,10 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler:           node.handler,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+	bounded := boundListener(listener, c.ConnectionsMax)
+	meterConnections(node.metrics, bounded)
+	server := newServer(node.handler)
+	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	node.locks.announce(listener.Addr())
 	node.catalog.Start()
 	defer node.catalog.Stop()
@@ -98,7 +93,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	defer stopProbe()
 
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(stallingListener{listener}) }()
+	go func() { served <- server.Serve(stallingListener{bounded}) }()
 
 	uri := printedURI(listener.Addr())
 	writeBanner(env.stdout, uri, warehouse, clientConfig)

@@ -31,6 +31,7 @@ type config struct {
 	LogLevel        slog.Level    // the lowest level that is written
 	LogFormat       string        // "text" or "json"
 	BodyBytesMax    int64         // longest request body, in bytes
+	ConnectionsMax  int64         // connections that are served at a time
 	CacheBytes      int64         // memory for metadata documents, in bytes
 	UndropWindow    time.Duration // how long a dropped table's records are kept
 	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
@@ -178,6 +179,12 @@ func serverSettings() []setting {
 			set:   one(parseSize, "a size such as 64MiB, at least 1", func(c *config, v int64) { c.BodyBytesMax = v }),
 		},
 		{
+			name: "connection-limit", value: "N", preset: "4096",
+			usage: "How many connections are served at a time. One more is told to come back (429), unless it asks for health or metrics. " +
+				"An idle one costs some 30 KiB.",
+			set: one(parseCount, "a number from 1 to 1000000", func(c *config, v int64) { c.ConnectionsMax = v }),
+		},
+		{
 			name: "cache-size", value: "SIZE", preset: "256MiB",
 			usage: "Memory for metadata documents.",
 			set:   one(parseSize, "a size such as 256MiB, at least 1", func(c *config, v int64) { c.CacheBytes = v }),
@@ -314,6 +321,17 @@ func oneOf(allowed ...string) func(string) (string, error) {
 		}
 		return "", strconv.ErrSyntax
 	}
+}
+
+// connectionsMost is beyond what one process can have open.
+const connectionsMost = 1_000_000
+
+func parseCount(v string) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err == nil && (n < 1 || n > connectionsMost) {
+		err = strconv.ErrRange
+	}
+	return n, err
 }
 
 func parseLevel(v string) (slog.Level, error) {

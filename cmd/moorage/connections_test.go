@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dial opens a connection, and sends what is given.
+func (s *served) dial(t *testing.T, send string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.uri, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, send); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// ask is dial with a whole request; it reads the answer. The connection stays open.
+func (s *served) ask(t *testing.T, method, path string) (net.Conn, *http.Response) {
+	t.Helper()
+	conn := s.dial(t, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path))
+	request := &http.Request{Method: method}
+	response, err := http.ReadResponse(bufio.NewReader(conn), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return conn, response
+}
+
+// A connection beyond the limit is told to come back, and may ask for health.
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "2")
+	first, _ := server.ask(t, "GET", "/v1/config")
+	server.ask(t, "GET", "/v1/config")
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			if _, answer := server.ask(t, method, path); answer.StatusCode != http.StatusOK || !answer.Close {
+				t.Errorf("%s %s beyond the limit: %s, closes %t", method, path, answer.Status, answer.Close)
+			}
+		}
+	}
+	if _, answer := server.ask(t, "GET", "/v1/config"); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || !answer.Close {
+		t.Errorf("a request beyond the limit: %s, closes %t", answer.Status, answer.Close)
+	}
+	first.Close()
+	for deadline := time.Now().Add(patience); ; {
+		conn, answer := server.ask(t, "GET", "/v1/config")
+		if answer.StatusCode == http.StatusOK {
+			break
+		}
+		conn.Close()
+		if time.Now().After(deadline) {
+			t.Fatalf("no room after a connection has ended: %s", answer.Status)
+		}
+	}
+	if code := server.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A connection that finds no place in the reserve either waits for one.
+func TestConnectionsBeyondTheReserve(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "1")
+	conns := make([]net.Conn, 1+connectionsReserve)
+	for i := range conns {
+		conns[i] = server.dial(t, "")
+	}
+	waits := server.dial(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	for _, conn := range conns {
+		conn.Close()
+	}
+	if answer, err := http.ReadResponse(bufio.NewReader(waits), nil); err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("one that waited: %v, %v", answer, err)
+	}
+}
+
+// A listener that has no place left for a connection can be closed.
+func TestFullListenerCloses(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := boundListener(listener, 1)
+	server := served{uri: "http://" + listener.Addr().String()}
+	for range 1 + connectionsReserve {
+		server.dial(t, "")
+		conn, err := bounded.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := bounded.Accept()
+		ended <- err
+	}()
+	if err := bounded.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept: %v, want %v", err, net.ErrClosed)
+	}
+}
+
+// residentBytes returns how much memory a process holds.
+func residentBytes(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	text, _, _ := strings.Cut(rest, " kB")
+	kib, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// connectionsBytesMax is what 2,000 connections that do nothing, or little, may cost.
+const connectionsBytesMax = 100 << 20
+
+// TestIdleConnectionsCostLittle opens 2,000 connections to a process: idle ones, some that sent a part of a header, and some whose bodies
+// do not come.
+func TestIdleConnectionsCostLittle(t *testing.T) {
+	t.Parallel()
+	server, process := startProcess(t, "--store", "memory", "--data", t.TempDir())
+	server.ask(t, "GET", "/metrics")
+	before := residentBytes(t, process.Process.Pid)
+	const each = 500
+	for range each {
+		server.ask(t, "GET", "/v1/config") // stays idle
+		server.dial(t, "GET /v1/config HTTP/1.1\r\nHost: loc")
+		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{")
+		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67108864\r\n\r\n"+strings.Repeat(" ", 8<<10))
+	}
+	for wanted := fmt.Sprintf("moorage_http_requests_in_flight %d", 2*each+1); !strings.Contains(metricsOf(t, server), wanted); {
+		continue // until the bodies are waited for
+	}
+	cost := residentBytes(t, process.Process.Pid) - before
+	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
+	if cost > connectionsBytesMax {
+		t.Errorf("%d connections that do little cost %d bytes, want at most %d", 4*each, cost, connectionsBytesMax)
+	}
+}

@@ -1,0 +1,114 @@
+package rest
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// room is memory that the bodies of all requests share. Whoever fits gets some at once, also while others wait for more than there is.
+// It is safe for concurrent use.
+type room struct {
+	total int64 // bytes; no share may come to hold more
+
+	// mu guards the fields below and those of all shares and waiters; a leaf.
+	mu      sync.Mutex
+	free    int64
+	shares  uint64    // how many were made
+	waiting []*waiter // the oldest share first
+	stuck   int64     // held by those that wait
+}
+
+func newRoom(total int64) *room { return &room{total: total, free: total} }
+
+// share is the part of a room that one request holds.
+type share struct {
+	number uint64 // in the order in which shares took their first part; 0: not yet
+	held   int64  // bytes
+}
+
+// waiter is a share that waits for a further part.
+type waiter struct {
+	share *share
+	bytes int64
+	over  chan struct{} // closed when the wait is over
+	given bool          // the part was given, before over was closed
+}
+
+// take adds so many bytes to s, and reports whether it could before ctx ended. It gives up at once if all of the room is held by shares
+// that wait for more, and s is the youngest of them: one has to, and the oldest has come furthest.
+func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
+	r.mu.Lock()
+	if s.number == 0 {
+		r.shares++
+		s.number = r.shares
+	}
+	if bytes <= r.free {
+		r.giveLocked(s, bytes)
+		r.mu.Unlock()
+		return true
+	}
+	w := &waiter{share: s, bytes: bytes, over: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(r.waiting, s.number, func(other *waiter, number uint64) int {
+		if other.share.number < number {
+			return -1
+		}
+		return 1
+	})
+	r.waiting = slices.Insert(r.waiting, at, w)
+	r.stuck += s.held
+	r.settleLocked()
+	r.mu.Unlock()
+
+	select {
+	case <-w.over:
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := slices.Index(r.waiting, w); at >= 0 {
+		r.endLocked(at)
+	}
+	return w.given
+}
+
+// giveBack ends s: what it holds is free for others. It may be used again.
+func (r *room) giveBack(s *share) {
+	if s.number == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free += s.held
+	*s = share{}
+	r.settleLocked()
+}
+
+// settleLocked gives those that wait what there is for them, and ends the wait of the youngest if none could ever go on. mu must be held.
+func (r *room) settleLocked() {
+	for at := 0; at < len(r.waiting); {
+		if w := r.waiting[at]; w.bytes <= r.free {
+			r.endLocked(at)
+			r.giveLocked(w.share, w.bytes)
+			w.given = true
+		} else {
+			at++
+		}
+	}
+	if len(r.waiting) > 0 && r.stuck == r.total-r.free {
+		r.endLocked(len(r.waiting) - 1)
+	}
+}
+
+// endLocked ends the wait of one of those that wait. mu must be held.
+func (r *room) endLocked(at int) {
+	w := r.waiting[at]
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	r.stuck -= w.share.held
+	close(w.over)
+}
+
+func (r *room) giveLocked(s *share, bytes int64) {
+	r.free -= bytes
+	s.held += bytes
+}

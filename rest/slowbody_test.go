@@ -1,0 +1,194 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener whose connections are in memory, so that they keep the time of a synctest bubble.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// sendSlowly sends a request with a body of so many bytes, rate of them each second after a pause, and returns the answer and how long it
+// took.
+func sendSlowly(t *testing.T, handler http.Handler, bytes, rate int, pause time.Duration) (*http.Response, time.Duration) {
+	t.Helper()
+	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	client, served := net.Pipe()
+	defer client.Close()
+	listener.conns <- served
+	began := time.Now()
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		body := createBody("a", bytes)
+		fmt.Fprintf(client, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", len(body))
+		time.Sleep(pause)
+		for body != "" {
+			part := body[:min(rate, len(body))]
+			if _, err := io.WriteString(client, part); err != nil {
+				return // the server hung up
+			}
+			body = body[len(part):]
+			time.Sleep(time.Second)
+		}
+	})
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	took := time.Since(began)
+	client.Close()
+	sender.Wait()
+	time.Sleep(time.Second) // of the bubble: net/http lets a connection linger
+	return answer, took
+}
+
+// A body may come slowly, but not stand still, nor trickle.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		bytes, rate int
+		pause       time.Duration
+		status      int
+		most        time.Duration
+	}{
+		{"slow and honest", 2 << 20, bodyRateLeast, 0, 200, 130 * time.Second},
+		{"fast after a pause", 2 << 20, 1 << 20, bodyPatience - time.Second, 200, bodyPatience + 3*time.Second},
+		{"small and slow", 10 << 10, 600, 0, 200, bodyPatience},
+		{"stands still", 2 << 20, 1 << 20, time.Hour, 400, bodyPatience},
+		{"trickles", 2 << 20, 1 << 10, 0, 400, bodyPatience + 3*time.Second},
+		{"takes for ever", 60 << 20, 150 << 10, 0, 400, bodyTimeMax},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			handler := New(Config{Catalog: &holdingCatalog{}})
+			synctest.Test(t, func(t *testing.T) {
+				answer, took := sendSlowly(t, handler, tt.bytes, tt.rate, tt.pause)
+				if answer.StatusCode != tt.status || took > tt.most {
+					t.Errorf("%s after %s, want %d within %s", answer.Status, took, tt.status, tt.most)
+				}
+				if closes := answer.Close; closes != (tt.status == 400) {
+					t.Errorf("it closes the connection: %t", closes)
+				}
+			})
+		})
+	}
+}
+
+// A request whose body nobody reads does not hold its connection for longer than one whose body is read.
+func TestBodyThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: New(Config{Catalog: &holdingCatalog{}})}
+		go func() { _ = server.Serve(listener) }()
+		defer server.Close()
+		client, served := net.Pipe()
+		defer client.Close()
+		listener.conns <- served
+		began := time.Now()
+		go func() {
+			_, _ = io.WriteString(client, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx")
+		}()
+		if _, err := io.Copy(io.Discard, client); err != nil || time.Since(began) > bodyPatience+time.Second {
+			t.Errorf("the connection ended after %s: %v", time.Since(began), err)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// claim sends the header of a request with a body of so many bytes, and the first of them.
+func claim(t *testing.T, server *httptest.Server, bytes int, sent string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", bytes, sent); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Clients that claim all of the room, and send little, keep nobody from it.
+func TestClaimedBodiesHoldWhatTheySent(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(New(Config{Catalog: &holdingCatalog{}}))
+	t.Cleanup(server.Close)
+	for range 8 {
+		claim(t, server, BodyBytesMaxDefault, strings.Repeat(" ", 100<<10))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), roomWait-time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/namespaces", strings.NewReader(createBody("a", 2<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("a commit of 2 MiB beside them: %s", answer.Status)
+	}
+}
+
+// Not parallel: it counts what the process holds.
+func TestClaimsCostLittle(t *testing.T) {
+	began := make(chan struct{})
+	handler := New(Config{Catalog: &holdingCatalog{}})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	const claims = 500
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range claims {
+		claim(t, server, 1<<20, "{")
+		<-began
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	// The clients of this test are in the same process.
+	if each := int64(after.HeapInuse+after.StackInuse-before.HeapInuse-before.StackInuse) / claims; each > 64<<10 {
+		t.Errorf("a client that sent a byte of 1 MiB costs %d bytes", each)
+	}
+}
