@@ -3,6 +3,8 @@ package rest_test
 import (
 	"fmt"
 	"strings"
+
+	"moorage/rest"
 )
 
 // bodyRow returns a row that is refused with 400 because of its body. What is wrong stands in the body.
@@ -28,6 +30,11 @@ func missingMemberRows() (rows []bad) {
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{}}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"]}}`,
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"name":"v"}}`, `{"source":{"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
 	add(pathMetrics, `{}`, `{"report-type":null}`, `{"table-name":"ns.t","snapshot-id":1}`)
+	for _, report := range []string{rest.ScanReportJSON, rest.CommitReportJSON} {
+		for _, m := range membersOf(report) {
+			add(pathMetrics, strings.Replace(report, m, `"other":1`, 1), strings.Replace(report, m, m[:strings.IndexByte(m, ':')]+`:null`, 1))
+		}
+	}
 	schema, version := `"schema":`+schemaJSON, `"view-version":`+versionJSON
 	add(pathViews, `{}`, `{"name":"new",`+schema+`}`, `{"name":"new",`+version+`}`, `{`+schema+`,`+version+`}`, `{"name":null,`+schema+`,`+version+`}`, `{"name":"new","schema":null,`+version+`}`,
 		`{"name":"new",`+schema+`,"view-version":null}`, `{"name":"new",`+schema+`,"version":`+versionJSON+`}`)
@@ -37,6 +44,11 @@ func missingMemberRows() (rows []bad) {
 	add(pathRenameView, `{}`, `{"source":`+identifier("ns", "view")+`}`, `{"destination":`+identifier("ns", "new")+`}`, `{"source":null,"destination":null}`,
 		rename(identifier("ns", "view"), `{}`), rename(identifier("ns", "view"), `{"namespace":["ns"]}`), rename(identifier("ns", "view"), `{"name":"new"}`), rename(`{"name":"view"}`, identifier("ns", "new")))
 	return rows
+}
+
+// membersOf returns the text of the members of an object in which no value holds a comma.
+func membersOf(object string) []string {
+	return strings.Split(object[1:len(object)-1], ",")
 }
 
 // wrongTypeRows: members of another type than theirs.
@@ -64,6 +76,22 @@ func wrongTypeRows() (rows []bad) {
 	add(pathRename, `{"source":"ns.t","destination":"ns.v"}`, `{"source":["ns","t"],"destination":["ns","v"]}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":"ns","name":"v"}}`,
 		`{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":5}}`, `{"source":{"namespace":[5],"name":"t"},"destination":{"namespace":["ns"],"name":"v"}}`)
 	add(pathMetrics, `{"report-type":5}`, `{"report-type":["scan-report"]}`, `{"report-type":{}}`)
+	for _, report := range []string{rest.ScanReportJSON, rest.CommitReportJSON} {
+		for _, m := range membersOf(report) {
+			name := m[:strings.IndexByte(m, ':')]
+			wrong := []string{`[[]]`, `1.5`, `{"a":1}`}
+			for _, value := range wrong {
+				add(pathMetrics, strings.Replace(report, m, name+":"+value, 1))
+			}
+		}
+		for _, metric := range []string{`1`, `null`, `[]`, `{}`, `{"unit":"count"}`, `{"value":1}`, `{"unit":1,"value":1}`, `{"unit":"count","value":"1"}`, `{"unit":"count","value":null}`,
+			`{"time-unit":"ms","count":1}`, `{"time-unit":1,"count":1,"total-duration":1}`, `{"time-unit":"ms","count":1.5,"total-duration":1}`, `{"time-unit":"ms","count":1,"total-duration":9223372036854775808}`} {
+			add(pathMetrics, strings.Replace(report, `"metrics":{}`, `"metrics":{"m":`+metric+`}`, 1))
+		}
+		add(pathMetrics, strings.Replace(report, `"metrics":{}`, `"metrics":{},"metadata":{"k":1}`, 1), strings.Replace(report, `"metrics":{}`, `"metrics":{},"metadata":[]`, 1))
+	}
+	add(pathMetrics, strings.Replace(rest.ScanReportJSON, `ids":[]`, `ids":["1"]`, 1), strings.Replace(rest.ScanReportJSON, `names":[]`, `names":[1]`, 1),
+		strings.Replace(rest.ScanReportJSON, "true", `"true"`, 1), strings.Replace(rest.ScanReportJSON, "true", `{}`, 1), strings.Replace(rest.ScanReportJSON, "true", `{"type":1}`, 1))
 	version := `"view-version":` + versionJSON
 	both := schema + `,` + version
 	add(pathViews, `{"name":1,`+both+`}`, `{"name":["new"],`+both+`}`, `{"name":"new","schema":"struct",`+version+`}`, `{"name":"new","schema":[],`+version+`}`, `{"name":"new",`+schema+`,"view-version":[]}`,

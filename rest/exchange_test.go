@@ -130,7 +130,7 @@ func TestMetricsRoute(t *testing.T) {
 	fake.fail = moorage.Errorf(moorage.KindNoSuchTable, "gone")
 	send(h, "GET", "/v1/namespaces/a/tables/t", "")
 	send(h, "GET", "/nowhere", "")
-	send(h, "POST", "/v1/namespaces/a/tables/t/metrics", `{"report-type":"commit-report"}`)
+	send(h, "POST", "/v1/namespaces/a/tables/t/metrics", CommitReportJSON)
 	body := send(h, "GET", "/metrics", "").Body.String()
 	for _, want := range []string{
 		`moorage_http_requests_total{operation="listNamespaces",status="200"} 1`,

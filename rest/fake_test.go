@@ -200,7 +200,7 @@ func samples() []sample {
 		{"updateTable", "POST", "/v1/w/namespaces/a/tables/t", `{"requirements":null,"updates":null}`},
 		{"dropTable", "DELETE", "/v1/w/namespaces/a/tables/t", ""},
 		{"unregisterTable", "POST", "/v1/w/namespaces/a/tables/t/unregister", ""},
-		{"reportMetrics", "POST", "/v1/w/namespaces/a/tables/t/metrics", `{"report-type":"scan-report"}`},
+		{"reportMetrics", "POST", "/v1/w/namespaces/a/tables/t/metrics", ScanReportJSON},
 		{"registerTable", "POST", "/v1/w/namespaces/a/register", `{"name":"t","metadata-location":"file:///m"}`},
 		{"renameTable", "POST", "/v1/w/tables/rename", `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`},
 		{"commitTransaction", "POST", "/v1/w/transactions/commit", `{"table-changes":[]}`},

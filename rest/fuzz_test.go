@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"moorage/rest"
 )
 
 // FuzzBody: whatever a body holds, the answer is a success or a refusal, its errors come in the wrapper,
@@ -16,7 +18,7 @@ func FuzzBody(f *testing.F) {
 		`{"namespace":["a","b"],"properties":{"k":"v"}}`, `{"removals":["k"],"updates":{"l":"v"}}`, `{"name":"new","schema":` + schemaJSON + `,"stage-create":true}`,
 		`{"requirements":[{"type":"assert-current-schema-id","current-schema-id":0}],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`,
 		`{"requirements":[],"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":8,"sequence-number":2,"timestamp-ms":1700000000001,"manifest-list":"file:///m","summary":{"operation":"append"},"schema-id":0}}]}`,
-		`{"name":"new","metadata-location":"file:///x"}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":"t"}}`, `{"report-type":"scan-report"}`,
+		`{"name":"new","metadata-location":"file:///x"}`, `{"source":{"namespace":["ns"],"name":"t"},"destination":{"namespace":["ns"],"name":"t"}}`, rest.ScanReportJSON, rest.CommitReportJSON,
 		viewJSON("new"), `{"name":"new","schema":` + schemaJSON + `,"view-version":` + versionJSON + `,"properties":{"write.metadata.compression-codec":"none"},"location":"file:///x"}`,
 		`{"updates":[` + newVersion + `]}`, `{"identifier":` + identifier("ns", "view") + `,"requirements":[{"type":"assert-view-uuid","uuid":"x"}],"updates":[]}`, rename(identifier("ns", "view"), identifier("ns", "t")),
 		`[]`, `"x"`, `5`, ``, `{"name":"\ud800"}`,

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"moorage/catalog"
+	"moorage/rest"
 )
 
 // oddNames are legal names that are easily taken for something else on their way from a body to a path, a query, a
@@ -147,7 +148,7 @@ func oddNameLife(t *testing.T, w wire, warehouse, name string) {
 		if got.Metadata.Properties["i"] != value || got.Metadata.Location != made.Metadata.Location {
 			t.Errorf("%q loads %+v, made as %+v", escaped, got, made)
 		}
-		w.want(204, "POST", path+"/metrics", `{"report-type":"commit-report"}`, nil)
+		w.want(204, "POST", path+"/metrics", rest.CommitReportJSON, nil)
 	}
 
 	// To another name and back, out of the catalog and in again.

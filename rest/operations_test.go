@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/rest"
 )
 
 // specifiedStatuses returns the statuses that the specification knows for each operation.
@@ -119,7 +120,7 @@ func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.must("GET", table, "")
 	w.must("HEAD", table, "")
 	w.must("POST", table, `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`)
-	w.must("POST", table+"/metrics", `{"report-type":"scan-report"}`)
+	w.must("POST", table+"/metrics", rest.ScanReportJSON)
 	w.must("POST", base+"/tables/rename", rename(identifier("ns", "t"), identifier("ns", "u")))
 	w.must("POST", base+"/tables/rename", rename(identifier("ns", "u"), identifier("ns", "t")))
 	w.must("POST", base+"/transactions/commit", `{"table-changes":[{"identifier":`+identifier("ns", "t")+`,"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"c"}}]}]}`)

@@ -189,31 +189,3 @@ func (s *server) unregisterTable(r *http.Request, _ []byte) (change, error) {
 		return s.catalog.UnregisterTable(ctx, ident)
 	}), err
 }
-
-// Types of reports that clients send.
-const (
-	reportScan   = "scan-report"
-	reportCommit = "commit-report"
-)
-
-// reportMetrics takes note that a client sent a report. Whether the table exists is not looked
-// at: clients send reports after every scan and ignore the answer.
-func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
-	if _, err := pathIdentifier(r, paramTable); err != nil {
-		return err
-	}
-	f, err := s.readFields(w, r, "metrics report")
-	if err != nil {
-		return err
-	}
-	f.require("report-type")
-	kind := f.text("report-type")
-	if f.failure == nil && kind != reportScan && kind != reportCommit {
-		f.fail("unknown report-type %q", kind)
-	}
-	if f.failure != nil {
-		return f.failure
-	}
-	s.metrics.reports.WithLabelValues(kind).Inc()
-	return answerNothing(w)
-}
