@@ -57,8 +57,8 @@ type Config struct {
 	DocumentCacheBytes int64
 	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
 	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept, by the clocks of those who write them; in any case until the sweep has
-	// seen them for an hour. Default 7 days, or as long as keys are honoured.
+	// ChangeRetention is how long change records are kept, in time in which a node sweeps; at least keptMin. Default 7 days, or as
+	// long as keys are honoured.
 	ChangeRetention time.Duration
 	// AbortPending says that nobody else uses the store: every transaction under way that began before this catalog was made
 	// belongs to a process that is gone, and is aborted without waiting for its deadline.
@@ -99,7 +99,7 @@ type Catalog struct {
 	chains    *chains
 	turns     *turns
 	twins     *twins
-	claims    *ledger.Claimer // of purges
+	claims    *ledger.Claimer // of purges, and of the places of changes
 
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end

@@ -170,6 +170,7 @@ func (k *keyed) put(outcome registry.Outcome) (registry.Condition, registry.Writ
 	if err != nil {
 		return registry.Condition{}, registry.Write{}, err
 	}
+	writes[0].Expires = value.Expires
 	return registry.Absent(k.key), writes[0], nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage/internal/worker"
+	"moorage/registry"
 	"moorage/txlog"
 )
 
@@ -17,6 +18,7 @@ type workers struct {
 	purge    *worker.Worker // kicked by drops that purge
 	sweep    *worker.Worker
 	staged   *worker.Worker  // apart from sweep, because storages may hang
+	number   *worker.Worker  // nil if the store gives changes their places when it writes them
 	recovery *txlog.Recovery // kicked by whoever meets an unfinished transaction
 }
 
@@ -33,12 +35,21 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 	if err != nil {
 		return nil, err
 	}
-	return &workers{
+	w := &workers{
 		purge:    worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
 		sweep:    worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
 		staged:   worker.New(worker.Config{Name: "staged", Run: c.sweepStaged, Interval: interval, Jitter: stagedJitter, Logger: c.log}),
 		recovery: c.recovery,
-	}, nil
+	}
+	if store, ok := registry.Find[registry.Numberer](c.store); ok {
+		numberJitter, err := newJitter(random)
+		if err != nil {
+			return nil, err
+		}
+		n := &numbering{Catalog: c, store: store}
+		w.number = worker.New(worker.Config{Name: "number", Run: n.run, Interval: numberInterval, Jitter: numberJitter, Logger: c.log})
+	}
+	return w, nil
 }
 
 // newJitter seeds a generator of pauses from random.
@@ -56,9 +67,16 @@ func (w *workers) start() {
 	w.sweep.Start()
 	w.staged.Start()
 	w.purge.Kick() // what the last process left
+	if w.number != nil {
+		w.number.Start()
+		w.number.Kick()
+	}
 }
 
 func (w *workers) stop() {
+	if w.number != nil {
+		w.number.Stop()
+	}
 	w.purge.Stop()
 	w.sweep.Stop()
 	w.staged.Stop()

@@ -26,6 +26,7 @@ const (
 	TableChange      Table = 9  // commit id
 	TableTask        Table = 10 // task id
 	TableFormat      Table = 11 // "format"
+	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
 	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
 )
 
@@ -33,7 +34,7 @@ var tableNames = map[Table]string{
 	TableWarehouse: "warehouse", TableNamespace: "namespace", TableEntry: "entry", TablePointer: "pointer",
 	TableUUID: "table-uuid", TableLocation: "location", TableTransaction: "transaction",
 	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
-	TableClaim: "claim",
+	TableCursor: "cursor", TableClaim: "claim",
 }
 
 // Tables returns every table, in the order of their numbers.

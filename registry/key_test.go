@@ -52,7 +52,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 	t.Parallel()
 	tables := map[registry.Table]string{
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
-		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format", 25: "claim",
+		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format", 18: "cursor", 25: "claim",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)

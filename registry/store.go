@@ -140,6 +140,9 @@ type Write struct {
 	State  State
 	Value  []byte
 	Delete bool // State and Value are ignored
+	// Expires is when an outcome (a record of TableIdempotency) expires, as its value says, for stores that find by it what has
+	// expired. It is no part of the record. Zero: not said.
+	Expires time.Time
 }
 
 // Put writes value and state at key, whatever was there.
@@ -244,6 +247,28 @@ type Clock interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
+// Wrapper is implemented by stores that hand their calls on to another one, which may be asked for more than a Store can.
+type Wrapper interface {
+	// Unwrap returns the store behind this one.
+	Unwrap() Store
+}
+
+// Find returns store, or the first of those that it wraps, that is a T: one of the interfaces which some stores implement
+// beside Store.
+func Find[T any](store Store) (found T, ok bool) {
+	for store != nil {
+		if found, ok = store.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := store.(Wrapper)
+		if !wraps {
+			break
+		}
+		store = wrapper.Unwrap()
+	}
+	return found, false
+}
+
 // Numberer is implemented by stores whose changes get their places some time after they became visible. Changes gives places to
 // those that have none yet, so nobody needs to call Number. Whoever does spares readers that work.
 type Numberer interface {
@@ -251,6 +276,15 @@ type Numberer interface {
 	// least so long, by the store's clock. It reports whether there may be more. Any number of processes may call it at once: one
 	// of them does the work. Errors are those of Store.Get; then it is not known what was done, and it may be called again.
 	Number(ctx context.Context, waited time.Duration) (more bool, err error)
+}
+
+// Expirer is implemented by stores that find the outcomes which have expired without reading the others.
+type Expirer interface {
+	// Expired returns at most limit outcomes (records of TableIdempotency), without their values, whose Write.Expires is before
+	// a time, the earliest first. Errors are those of Store.List.
+	Expired(ctx context.Context, before time.Time, limit int) ([]Record, error)
+	// Undated is Store.List of the outcomes that were written without Write.Expires.
+	Undated(ctx context.Context, after string, limit int) ([]Record, error)
 }
 
 // HealthChecker is implemented by stores that can fail for good or lose their server.

@@ -43,6 +43,9 @@ func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredSto
 	return &meteredStore{Store: store, calls: calls}
 }
 
+// Unwrap implements registry.Wrapper.
+func (m *meteredStore) Unwrap() registry.Store { return m.Store }
+
 // Get is registry.Store.Get, measured.
 func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	begin := time.Now()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,6 +76,12 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
+	// Each change gets its place, though nobody reads their order.
+	for waiting, begun := 1, time.Now(); waiting > 0; {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_change WHERE awaits").Scan(&waiting); err != nil || time.Since(begun) > time.Minute {
+			t.Fatalf("%d changes wait for their places (%v)", waiting, err)
+		}
+	}
 	var sessions int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease_session").Scan(&sessions); err != nil || sessions != 2 {
 		t.Errorf("sessions of locks: got %d, error %v, want one for each server", sessions, err)

@@ -336,6 +336,8 @@ type columns struct {
 	states []int16
 	values [][]byte
 	absent []bool // the row must not be there
+
+	expires []pgtype.Timestamptz // of outcomes; null if that was not said
 }
 
 func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
@@ -348,6 +350,7 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 	c.states = append(c.states, int16(w.State))
 	c.values = append(c.values, value)
 	c.absent = append(c.absent, absent)
+	c.expires = append(c.expires, pgtype.Timestamptz{Time: w.Expires, Valid: !w.Expires.IsZero()})
 }
 
 // tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of a
@@ -404,10 +407,15 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
 	}
-	name := tableName(table)
-	batch.Queue("INSERT INTO "+name+" (key, etag, state, value) SELECT new.key, new.etag, new.state, new.value FROM "+newRows+
-		", $5::boolean[]) AS new (key, etag, state, value, absent) WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
-		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", c.keys, c.etags, c.states, c.values, c.absent)
+	name, expires, expiresTo, expiresFrom := tableName(table), "", "", ""
+	args := []any{c.keys, c.etags, c.states, c.values, c.absent}
+	if table == registry.TableIdempotency {
+		expires, expiresTo, expiresFrom = ", expires", ", new.expires", ", $6::timestamptz[]"
+		args = append(args, c.expires)
+	}
+	batch.Queue("INSERT INTO "+name+" (key, etag, state, value"+expires+") SELECT new.key, new.etag, new.state, new.value"+expiresTo+" FROM "+newRows+
+		", $5::boolean[]"+expiresFrom+") AS new (key, etag, state, value, absent"+expires+") WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
+		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", args...)
 }
 
 // update queues the statement that puts c where there are rows, but for those just inserted, and remove the one that deletes c's keys.
@@ -416,8 +424,11 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 		return
 	}
 	place := ""
-	if table == registry.TableChange { // one that is overwritten loses its place
+	switch table {
+	case registry.TableChange: // one that is overwritten loses its place
 		place = ", awaits = false, position = NULL, reads = NULL, wrote = NULL, at = NULL"
+	case registry.TableIdempotency: // none is overwritten; if one is, the sweep reads when it expires
+		place = ", expires = NULL"
 	}
 	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, value = new.value"+place+" FROM "+newRows+
 		") AS new (key, etag, state, value) WHERE t.key = new.key AND t.key = ANY($1::bytea[]) AND t.etag <> new.etag", c.keys, c.etags, c.states, c.values)

@@ -168,13 +168,14 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 func (s *Store) Number(ctx context.Context, waited time.Duration) (more bool, err error) {
 	due := false
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		due = false
-		rows, err := conn.Query(ctx, firstWaits, pgx.QueryExecModeExec, waited)
+		results, err := s.readUnprepared(ctx, conn, func(batch *pgconn.Batch) {
+			batch.ExecParams(firstWaits, [][]byte{[]byte(strconv.FormatInt(waited.Microseconds(), 10) + " microseconds")}, nil, nil, nil)
+		})
 		if err != nil {
 			return err
 		}
-		_, err = pgx.ForEachRow(rows, []any{&due}, func() error { return nil })
-		return err
+		due = len(results[0].Rows) > 0 && string(results[0].Rows[0][0]) == "t"
+		return nil
 	})
 	if err != nil || !due {
 		return false, err

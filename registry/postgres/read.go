@@ -189,11 +189,14 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	if err != nil {
 		return nil, err
 	}
-	args = append(args, registry.ListBytesMax)
-	sql := fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
+	return s.records(ctx, withinBytes(page, len(args)+1), append(args, registry.ListBytesMax))
+}
+
+// withinBytes returns the statement that reads as much of page as a page of List holds, with the bound as parameter n.
+func withinBytes(page string, n int) string {
+	return fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
 		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS bytes_before FROM (%s) page) counted "+
-		"WHERE bytes_before < $%d::bigint ORDER BY key", page, len(args))
-	return s.records(ctx, sql, args)
+		"WHERE bytes_before < $%d::bigint ORDER BY key", page, n)
 }
 
 // ListKeys implements registry.Store.

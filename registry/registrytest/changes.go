@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"moorage/registry"
 )
@@ -312,5 +313,52 @@ func changesFollow(h *harness) {
 		if !reflect.DeepEqual(followed[i], h.changes(0)) {
 			h.Errorf("reader %d followed another order than is there now", i)
 		}
+	}
+}
+
+// changesClocksSetBack applies changes whose writers' clocks are set back between one and the next, each of which has seen the one
+// before it.
+func changesClocksSetBack(h *harness) {
+	const count = 20
+	var want []int
+	for n := range count {
+		if n > 0 && !h.get(registry.PointerKey(id(n-1))).Exists() {
+			h.Fatalf("change %d does not see the one before it", n)
+		}
+		c := change(n)
+		c.Time = c.Time.Add(-time.Duration(n) * time.Hour)
+		h.apply(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)}, Change: c})
+		want = append(want, n)
+	}
+	h.wantChanges(h.changes(0), want...)
+}
+
+// changesHorizon deletes the first changes together with the record that says so, as a reader sees both.
+func changesHorizon(h *harness) {
+	for n := range 4 {
+		h.applyChange(n)
+	}
+	all := h.changes(0)
+	value, err := registry.Encode(registry.Horizon{Position: all[1].Position})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.apply(registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(registry.HorizonKey())},
+		Writes: []registry.Write{
+			registry.Put(registry.HorizonKey(), registry.StateNone, value),
+			registry.Delete(registry.ChangeKey(id(0))), registry.Delete(registry.ChangeKey(id(1))),
+		},
+	})
+	if _, err := registry.Follow(h.ctx, h.store, all[0].Position, 10); !errors.Is(err, registry.ErrForgotten) {
+		h.Errorf("a reader behind the horizon is answered %v", err)
+	}
+	page, err := registry.Follow(h.ctx, h.store, all[1].Position, 10)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.wantChanges(page, 2, 3)
+	if head, err := registry.Head(h.ctx, h.store, 0); err != nil || head != all[3].Position {
+		h.Errorf("the head is %d, want %d (%v)", head, all[3].Position, err)
 	}
 }

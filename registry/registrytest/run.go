@@ -68,6 +68,8 @@ func Run(t *testing.T, open Open) {
 		{"Changes/RefusesBadPages", changesBadPages},
 		{"Changes/KeepsKeysInTheOrderOfVersions", changesKeyOrder},
 		{"Changes/PutsWhatSawAnotherAfterIt", changesCausalOrder},
+		{"Changes/KeepsToTheOrderWhenClocksAreSetBack", changesClocksSetBack},
+		{"Changes/SaysWhatWasDeleted", changesHorizon},
 		{"Changes/HidesNothingFromAReaderThatFollows", changesFollow},
 
 		{"Time/IsOfOneClock", timeOneClock},

@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// numberInterval is how often one node gives places to new changes. Readers of the order see a change when it has its place.
+	numberInterval = 250 * time.Millisecond
+	// numberLate is how long a change must have waited until other nodes do that too: the one whose work it is has died, or hangs.
+	numberLate = 500 * time.Millisecond
+	// numberClaim is the name of the claim on that work, and numberClaimLife how long it holds without a renewal. It need not be short,
+	// because of numberLate. Each renewal is a write.
+	numberClaim     = "changes/number"
+	numberClaimLife = time.Minute
+	// numberClaimPause is how often the other nodes try to get the claim.
+	numberClaimPause = 10 * time.Second
+	// numberReportPause is how often failures are reported. A store that is away fails four times a second.
+	numberReportPause = 10 * time.Second
+)
+
+// numbering gives places to changes in a store that does not do so when it writes them. It belongs to the worker that runs it.
+type numbering struct {
+	*Catalog
+	store registry.Numberer
+
+	// By the clock of this node; zero: never.
+	tried    time.Time // when it tried to get the claim last
+	reported time.Time // when it reported a failure last
+}
+
+// run is one round. It reports a failure if it has reported none for a while.
+func (n *numbering) run(ctx context.Context) error {
+	err := n.round(ctx)
+	now := n.now()
+	if err == nil || !n.reported.IsZero() && now.Sub(n.reported) < numberReportPause {
+		return nil
+	}
+	n.reported = now
+	return err
+}
+
+// round gives places to changes that have waited for too long, or, as long as this node has the claim, to all that come.
+func (n *numbering) round(ctx context.Context) error {
+	if now := n.now(); n.tried.IsZero() || now.Sub(n.tried) >= numberClaimPause {
+		n.tried = now
+		err := n.claims.Claim(ctx, numberClaim, numberClaimLife, n.runClaimed)
+		if !errors.Is(err, ledger.ErrClaimed) {
+			return err
+		}
+	}
+	return n.number(ctx, numberLate)
+}
+
+// runClaimed gives places to changes until ctx ends. A claim that is lost is no failure: another node goes on.
+func (n *numbering) runClaimed(ctx context.Context) error {
+	ticker := time.NewTicker(numberInterval)
+	defer ticker.Stop()
+	for {
+		if err := n.number(ctx, 0); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+				return nil
+			}
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// number gives places to all changes that wait, if the first of them has waited for so long.
+func (n *numbering) number(ctx context.Context, waited time.Duration) error {
+	for more := true; more; {
+		var err error
+		if more, err = n.store.Number(ctx, waited); err != nil {
+			return storeError("catalog.number", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/registry"
+)
+
+// waitingChanges returns how many changes of a database wait for their places.
+func waitingChanges(t *testing.T, conn *pgx.Conn) (count int) {
+	t.Helper()
+	must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_change WHERE awaits").Scan(&count))
+	return count
+}
+
+// Nobody reads the order of changes. Still each change has its place soon: where one node lives, where the claim belongs to a node that has died,
+// and where the one that had it stops.
+func TestChangesGetPlacesUnread(t *testing.T) {
+	t.Parallel()
+	dsn := newDatabase(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	must(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	f := newFixture(t, func(c *Config) {
+		c.Store = openPostgres(t, dsn, newLockedRandom(2))
+		c.Now = time.Now
+	})
+	if waitingChanges(t, conn) == 0 {
+		t.Fatal("no change waits before a worker runs")
+	}
+	// wantSoon adds changes and waits until each has its place. A busy machine makes some of them late.
+	n := 0
+	wantSoon := func(when string) {
+		t.Helper()
+		const changes, soon, patience = 5, time.Second, 30 * time.Second
+		fastest := patience
+		for range changes {
+			n++
+			f.addChanges(n, n)
+			begun := time.Now()
+			for waitingChanges(t, conn) > 0 && time.Since(begun) < patience {
+				time.Sleep(10 * time.Millisecond) // nothing signals what the database does
+			}
+			fastest = min(fastest, time.Since(begun))
+		}
+		if fastest > soon {
+			t.Errorf("%s: a change got its place after %v at best", when, fastest)
+		}
+	}
+	claim := registry.ClaimKey(numberClaim)
+	dead, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: time.Now().Add(numberClaimLife)})
+	must(t, err)
+	tampering{f}.write(registry.Put(claim, registry.StateNone, dead))
+	f.Start()
+	wantSoon("with the claim of a node that died")
+	f.Stop()
+	tampering{f}.write(registry.Delete(claim))
+	f.Start()
+	other := f.other(openPostgres(t, dsn, newLockedRandom(3)))
+	other.Start()
+	defer other.Stop()
+	wantSoon("with two nodes")
+	f.Stop()
+	wantSoon("when one has stopped")
+}
+
+// brokenNumberer fails.
+type brokenNumberer struct{ calls int }
+
+var errBroken = errors.New("broken")
+
+func (b *brokenNumberer) Number(context.Context, time.Duration) (bool, error) {
+	b.calls++
+	return false, errBroken
+}
+
+// A store that is away is asked each time, and reported now and then.
+func TestNumberReportsFailuresSeldom(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	broken := new(brokenNumberer)
+	n := &numbering{Catalog: f.Catalog, store: broken}
+	reported := 0
+	const rounds = 81
+	for range rounds {
+		if err := n.run(f.ctx); errors.Is(err, errBroken) {
+			reported++
+		}
+		f.clock.Advance(numberInterval)
+	}
+	if broken.calls != rounds || reported != 3 {
+		t.Errorf("%d calls, %d of them reported", broken.calls, reported)
+	}
+}
