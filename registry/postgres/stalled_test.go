@@ -126,7 +126,9 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 	if len(unknown) != writers {
 		t.Errorf("%d commits of %d connections are unknown", len(unknown), writers)
 	}
-	if more := applyAll(t, t.Context(), store, 3000, commits, func(<-chan struct{}) {}); len(more) > 0 {
+	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if more := applyAll(t, bounded, store, 3000, commits, func(<-chan struct{}) {}); len(more) > 0 {
 		t.Errorf("%d commits were sent while no connection was free", len(more))
 	}
 	readsP99(t, store)
