@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/ledger"
@@ -94,7 +93,7 @@ type Catalog struct {
 
 	storages  *storages
 	documents *documents
-	readRoom  *semaphore.Weighted // for long metadata files, in bytes
+	room      *room // for metadata of requests
 	names     *names
 	chains    *chains
 	turns     *turns
@@ -161,7 +160,7 @@ func New(config Config) (*Catalog, error) {
 
 		storages:     newStorages(config),
 		documents:    newDocuments(config.DocumentCacheBytes),
-		readRoom:     newReadRoom(),
+		room:         newRoom(),
 		names:        newNames(),
 		chains:       newChains(),
 		turns:        newTurns(),

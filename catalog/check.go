@@ -450,20 +450,20 @@ func (k *checker) files(ctx context.Context) error {
 func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (document, error) {
 	warehouse, ok := k.warehouses[pointer.Warehouse]
 	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
-		document, err := k.readAt(ctx, kindOf(pointer), k.catalog.placeOf(warehouse), pointer.MetadataLocation)
+		document, err := k.readAt(ctx, pointer, k.catalog.placeOf(warehouse))
 		if !errors.Is(err, storage.ErrOutside) {
 			return document, err
 		}
 	}
-	return k.readAt(ctx, kindOf(pointer), storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer.MetadataLocation)
+	return k.readAt(ctx, pointer, storage.Place{Roots: pointer.Claims, Options: pointer.Storage})
 }
 
-// readAt reads a document in a place, without making the folders that the place should have.
-func (k *checker) readAt(ctx context.Context, of *kind, place storage.Place, location string) (document, error) {
+// readAt reads a table's document in a place, without making the folders that the place should have.
+func (k *checker) readAt(ctx context.Context, pointer registry.Pointer, place storage.Place) (document, error) {
 	store, giveBack, err := k.catalog.storages.borrow(ctx, place)
 	if err != nil {
 		return nil, err
 	}
 	defer giveBack()
-	return k.catalog.readDocument(ctx, of, store, location)
+	return k.catalog.readDocument(ctx, kindOf(pointer), pointer.Warehouse, store, pointer.MetadataLocation)
 }

@@ -129,11 +129,18 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 	}
 	ctx, cancel := detached(ctx, requestTimeout)
 	defer cancel()
+	size := len(current.document.Raw())
 	if !begun {
+		current = nil // so that it need not stay in memory
 		if release, err = c.turns.take(ctx, found.pointer.ID); err != nil {
 			release = func() {}
 			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
 		}
+	}
+	held := c.room.enter(work.ident.Warehouse) // not before its turn: those that wait hold nothing
+	defer held.giveBack()
+	if err := held.take(ctx, heldBytes(size)); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if work.unwanted != nil { // no attempt came after the one that lost, or it did not get far

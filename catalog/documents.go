@@ -33,17 +33,18 @@ const (
 
 // documentPlace is where a document of a table or view is.
 type documentPlace struct {
-	kind     *kind
-	pointer  registry.ID
-	uuid     string // of the table or view
-	storage  storage.Store
-	location string
-	edition  string // of the file at location; see editionOf
+	kind      *kind
+	warehouse string
+	pointer   registry.ID
+	uuid      string // of the table or view
+	storage   storage.Store
+	location  string
+	edition   string // of the file at location; see editionOf
 }
 
 // placeOfDocument returns where the document is that pointer names, in storage.
 func placeOfDocument(pointer registry.Pointer, storage storage.Store) documentPlace {
-	return documentPlace{kindOf(pointer), pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation, editionOf(pointer.MetadataLocation, pointer.Registration)}
+	return documentPlace{kindOf(pointer), pointer.Warehouse, pointer.ID, pointer.TableUUID, storage, pointer.MetadataLocation, editionOf(pointer.MetadataLocation, pointer.Registration)}
 }
 
 // editionOf returns what tells the file that a pointer names from all others, and, if its owner writes it anew and registers it again, from what

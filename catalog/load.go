@@ -99,6 +99,6 @@ func (c *Catalog) readDocumentOnce(ctx context.Context, at documentPlace) (docum
 	return c.documents.readOnce(ctx, at.pointer, at.edition, func() (document, error) {
 		ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
 		defer cancel()
-		return c.readDocument(ctx, at.kind, at.storage, at.location)
+		return c.readDocument(ctx, at.kind, at.warehouse, at.storage, at.location)
 	})
 }

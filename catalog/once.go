@@ -379,7 +379,7 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 // versionAt returns a version that was answered before, from store.
 func (c *Catalog) versionAt(ctx context.Context, k *kind, answered registry.TableVersion, store storage.Store) (*version, error) {
 	edition := editionOf(answered.MetadataLocation, answered.Registration)
-	document, err := c.document(ctx, documentPlace{k, answered.Pointer, answered.TableUUID, store, answered.MetadataLocation, edition})
+	document, err := c.document(ctx, documentPlace{k, answered.Ident.Warehouse, answered.Pointer, answered.TableUUID, store, answered.MetadataLocation, edition})
 	if err != nil {
 		return nil, err
 	}

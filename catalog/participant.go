@@ -24,6 +24,7 @@ type transaction struct {
 	warehouse string
 	keyed     bool // see commit
 	parts     []*participant
+	held      *share // of the room for metadata
 }
 
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
@@ -130,8 +131,9 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
 			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
 		}
-		return nil
+		return t.held.take(ctx, heldBytes(len(p.base.Raw())))
 	}
+	t.held.giveBack() // what it had read before
 	var others []*participant
 	for _, p := range t.parts {
 		if p.create {

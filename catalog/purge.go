@@ -58,7 +58,7 @@ func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error 
 	}
 	defer giveBack()
 	store = dog.over(store)
-	document, err := c.readDocument(ctx, aTable, store, pointer.MetadataLocation)
+	document, err := c.readDocument(ctx, aTable, pointer.Warehouse, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 		// Either there never was one, or it went last in an earlier attempt.

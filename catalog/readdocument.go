@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/storage"
@@ -20,20 +19,23 @@ import (
 const (
 	// metadataBytesMax bounds a metadata file, before and after decompression: a hundred thousand snapshots or so.
 	metadataBytesMax = 256 << 20
-	// freeReadBytes is how much of a file is read without asking for room: nearly all are shorter.
-	freeReadBytes = 4 << 20
-	// readRoomBytes is the room for files that are longer, while they are read and parsed.
-	readRoomBytes = 1 << 30
-	// readRoomWait is how long a read waits for room that others have taken.
-	readRoomWait = 10 * time.Second
+	// unpackedTimes is how many times as long a compressed file is taken for: most are a little shorter unpacked.
+	unpackedTimes = 8
+	// readStepBytes is how much more room a file takes that turns out to be longer than it was taken for.
+	readStepBytes = 16 << 20
+	// readStallMax is how long a read that holds room may wait for bytes: others could use the room.
+	readStallMax = 5 * time.Second
 )
 
-func newReadRoom() *semaphore.Weighted { return semaphore.NewWeighted(readRoomBytes) }
+// errReadStalled is why a read that held room for too long was ended.
+var errReadStalled = errors.New("catalog: no byte came for " + readStallMax.String())
 
 // readDocument reads and parses the metadata file at location, compressed or not: its name does not matter, writers have used
 // several. A file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse or ParseView, one that is too long
-// KindValidation, and a long one for which there is no room KindTooManyRequests.
-func (c *Catalog) readDocument(ctx context.Context, k *kind, store storage.Store, location string) (document, error) {
+// KindValidation, and a long one for which there is no room KindTooManyRequests. It takes the room of the warehouse.
+func (c *Catalog) readDocument(ctx context.Context, k *kind, warehouse string, store storage.Store, location string) (document, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	body, info, err := store.Open(ctx, location)
 	if err != nil {
 		return nil, fileError(location, err)
@@ -42,22 +44,16 @@ func (c *Catalog) readDocument(ctx context.Context, k *kind, store storage.Store
 	if info.Bytes > metadataBytesMax {
 		return nil, moorage.Errorf(moorage.KindValidation, "Cannot read metadata file %s: it has %d bytes, at most %d are read", location, info.Bytes, metadataBytesMax)
 	}
-	source := &sourceReader{Reader: body}
-	packed := bufio.NewReaderSize(source, 64<<10)
-	plain := io.Reader(packed)
-	likely := info.Bytes
-	if head, _ := packed.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) { // what is wrong with it, the first read says
-		likely = metadataBytesMax
-		if plain, err = gzip.NewReader(packed); err != nil {
-			return nil, source.explain(location, err)
-		}
-	}
-	raw, giveBack, err := c.readWithin(ctx, plain, info.Bytes, likely)
-	defer giveBack()
-	if moorage.KindOf(err) == moorage.KindTooManyRequests {
+	held := c.room.enter(warehouse)
+	defer held.giveBack() // once it is parsed: what is kept the cache counts
+	source := &sourceReader{Reader: body, cancel: cancel}
+	raw, err := source.readWithin(ctx, held, info.Bytes)
+	switch {
+	case moorage.KindOf(err) == moorage.KindTooManyRequests:
 		return nil, err
-	}
-	if err != nil {
+	case err != nil && ctx.Err() != nil:
+		return nil, fileError(location, context.Cause(ctx))
+	case err != nil:
 		return nil, source.explain(location, err)
 	}
 	document, err := k.parse(raw)
@@ -67,50 +63,71 @@ func (c *Catalog) readDocument(ctx context.Context, k *kind, store storage.Store
 	return document, nil
 }
 
-// readWithin reads all of content, which is likely to be of so many bytes; if it is long, within the room that there is. giveBack, which is
-// never nil, must be called when the bytes are not needed any more, or have been counted elsewhere.
-func (c *Catalog) readWithin(ctx context.Context, content io.Reader, first, likely int64) (raw []byte, giveBack func(), err error) {
-	giveBack = func() {}
-	var buffer bytes.Buffer
-	buffer.Grow(int(min(first, freeReadBytes)) + bytes.MinRead)
-	n, err := buffer.ReadFrom(io.LimitReader(content, freeReadBytes+1))
-	if err != nil || n <= freeReadBytes {
-		return buffer.Bytes(), giveBack, err
-	}
-	room := min(likely, metadataBytesMax)
-	if n > likely {
-		room = metadataBytesMax
-	}
-	waiting, cancel := context.WithTimeout(ctx, readRoomWait)
-	defer cancel()
-	if c.readRoom.Acquire(waiting, room) != nil {
-		if ctx.Err() != nil {
-			return nil, giveBack, ctx.Err()
-		}
-		return nil, giveBack, moorage.Errorf(moorage.KindTooManyRequests, "Too many large metadata files are being read; nothing was changed")
-	}
-	giveBack = func() { c.readRoom.Release(room) }
-	buffer.Grow(int(max(min(first, metadataBytesMax)-n, 0)) + bytes.MinRead)
-	more, err := buffer.ReadFrom(io.LimitReader(content, room+1-n))
-	if n += more; err == nil && n > room {
-		err = fmt.Errorf("more than %d bytes", room)
-	}
-	return buffer.Bytes(), giveBack, err
-}
-
-// sourceReader remembers how reading a file failed, so that this is told from what is wrong with its content.
+// sourceReader is a metadata file that is being read. It remembers how that failed, so that it is told from what is wrong with
+// the content, and ends a read that holds room and gets nothing.
 type sourceReader struct {
 	io.Reader
+	cancel  context.CancelCauseFunc // of the context of the reads
+	hasRoom bool
 	failure error
 }
 
 // Read implements io.Reader.
 func (s *sourceReader) Read(p []byte) (int, error) {
+	if s.hasRoom {
+		stalled := time.AfterFunc(readStallMax, func() { s.cancel(errReadStalled) })
+		defer stalled.Stop()
+	}
 	n, err := s.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.failure = err
 	}
 	return n, err
+}
+
+// readWithin returns all of the file, unpacked, which has size bytes; what is long, within the room that held gets.
+func (s *sourceReader) readWithin(ctx context.Context, held *share, size int64) ([]byte, error) {
+	packed := bufio.NewReaderSize(s, 64<<10)
+	plain, likely := io.Reader(packed), size
+	if head, _ := packed.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) { // what is wrong with it, the first read says
+		likely = size * unpackedTimes
+		unpacked, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, err
+		}
+		plain = unpacked
+	}
+	room := min(likely, roomFreeBytes)
+	err := held.take(ctx, room) // without waiting
+	var raw []byte
+	for err == nil {
+		raw = append(make([]byte, 0, room+1), raw...) // with one more it is seen whether there is more
+		for err == nil && len(raw) < cap(raw) {
+			var n int
+			n, err = plain.Read(raw[len(raw):cap(raw)])
+			raw = raw[:len(raw)+n]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return fitted(raw), nil
+		case err != nil:
+		case room == metadataBytesMax:
+			err = fmt.Errorf("more than %d bytes", room)
+		default:
+			next := min(max(likely, min(2*room, room+readStepBytes), roomFreeBytes), metadataBytesMax)
+			err = held.take(ctx, next-room)
+			room, s.hasRoom = next, true
+		}
+	}
+	return nil, err
+}
+
+// fitted returns raw in memory that is not much longer: it may be kept.
+func fitted(raw []byte) []byte {
+	if cap(raw)-len(raw) > len(raw)/4 {
+		return bytes.Clone(raw)
+	}
+	return raw
 }
 
 // explain gives the failure of reading the file at location its kind.

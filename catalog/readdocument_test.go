@@ -36,6 +36,35 @@ func packed(t *testing.T, raw []byte) []byte {
 	return out.Bytes()
 }
 
+// fillRoom takes all the room for metadata, in the name of other warehouses, until empty is called.
+func (f *fixture) fillRoom() (empty func()) {
+	f.t.Helper()
+	var shares []*share
+	for _, warehouse := range []string{"one", "another"} {
+		s := f.room.enter(warehouse)
+		if s.want(roomFreeBytes+roomBytes/2) != nil {
+			f.t.Fatal("some of the room is taken")
+		}
+		shares = append(shares, s)
+	}
+	return func() {
+		for _, s := range shares {
+			s.giveBack()
+		}
+	}
+}
+
+// wantNoRoomHeld fails the test if some of the room for metadata was not given back.
+func (f *fixture) wantNoRoomHeld() {
+	f.t.Helper()
+	r := f.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken != 0 || len(r.of) > 0 || r.borrower != nil || len(r.waiting) > 0 {
+		f.t.Errorf("%d bytes of the room were not given back, %v", r.taken, r.of)
+	}
+}
+
 // TestReadRoom takes all the room for long metadata files: who reads another waits, and is refused after a while; short files
 // are not concerned, and when there is room again nothing of it is missing.
 func TestReadRoom(t *testing.T) {
@@ -49,31 +78,30 @@ func TestReadRoom(t *testing.T) {
 			long    bool
 		}{
 			"short":         {paddedFile(table, "a", 1<<10), false},
-			"short, packed": {packed(t, paddedFile(table, "b", 1<<20)), false},
+			"short, packed": {packed(t, paddedFile(table, "b", 200<<10)), false},
 			"long":          {paddedFile(table, "c", 5<<20), true},
 			"long, packed":  {packed(t, paddedFile(table, "d", 5<<20)), true},
 		} {
 			if err := errors.Join(f.files.Delete(f.ctx, file), f.files.Create(f.ctx, file, tt.content)); err != nil {
 				t.Fatal(err)
 			}
-			if !f.readRoom.TryAcquire(readRoomBytes) {
-				t.Fatalf("before %s: some of the room was not given back", name)
-			}
+			f.wantNoRoomHeld()
+			empty := f.fillRoom()
 			began := time.Now()
-			_, err := f.readDocument(f.ctx, aTable, f.files, file)
+			_, err := f.readDocument(f.ctx, aTable, "w", f.files, file)
 			if tt.long {
 				wantKind(t, err, moorage.KindTooManyRequests)
 			}
-			if want := map[bool]time.Duration{true: readRoomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
+			if want := map[bool]time.Duration{true: roomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := f.readDocument(f.ctx, aTable, f.files, file)
+				_, err := f.readDocument(f.ctx, aTable, "w", f.files, file)
 				ended <- err
 			}()
 			synctest.Wait()
-			f.readRoom.Release(readRoomBytes)
+			empty()
 			if err := <-ended; err != nil {
 				t.Errorf("%s, when there is room again: %v", name, err)
 			}
@@ -85,7 +113,7 @@ func TestReadRoom(t *testing.T) {
 type endless struct{ storage.Store }
 
 func (endless) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
-	return io.NopCloser(zeros{}), storage.Info{Bytes: freeReadBytes + 10}, nil
+	return io.NopCloser(zeros{}), storage.Info{Bytes: roomFreeBytes + 10}, nil
 }
 
 type zeros struct{}
@@ -131,13 +159,11 @@ func TestUnreadableMetadataFiles(t *testing.T) {
 		"torn, packed":         {reading(whole[:len(whole)/2]), moorage.KindValidation},
 		"not packed at all":    {reading([]byte{0x1f, 0x8b, 'n', 'o'}), moorage.KindValidation},
 	} {
-		if _, err := f.readDocument(f.ctx, aTable, tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
+		if _, err := f.readDocument(f.ctx, aTable, "w", tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v of kind %s, want %s", name, err, moorage.KindOf(err), tt.kind)
 		}
 	}
-	if !f.readRoom.TryAcquire(readRoomBytes) {
-		t.Error("some of the room was not given back")
-	}
+	f.wantNoRoomHeld()
 }
 
 // reading is a file with that content.

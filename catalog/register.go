@@ -132,7 +132,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 		}
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
-	if r.document, err = c.readDocument(ctx, k, ch.storage, r.location); err != nil {
+	if r.document, err = c.readDocument(ctx, k, ident.Warehouse, ch.storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {

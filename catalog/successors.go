@@ -171,7 +171,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 	at := placeOfDocument(pointer, s.dog.over(store))
 	document := s.keptDocument(ctx, at)
 	if document == nil {
-		document, err = s.readDocument(ctx, at.kind, store, at.location)
+		document, err = s.readDocument(ctx, at.kind, at.warehouse, store, at.location)
 	}
 	if err == nil {
 		err = to.read(ctx, at, document)

@@ -123,6 +123,8 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 
 // runTransaction brings t to its end.
 func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
+	t.held = c.room.enter(t.warehouse)
+	defer t.held.giveBack()
 	// What names no table, or fails against the present versions, is refused before anything is locked.
 	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.readParticipants(ctx, t) })
 	if err != nil {
