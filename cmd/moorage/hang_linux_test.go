@@ -103,6 +103,7 @@ func (h *hanging) threads(t *testing.T) int {
 
 const (
 	stuckTable = "/v1/stuck/namespaces/harbour/tables/ships"
+	boatsTable = "/v1/stuck/namespaces/harbour/tables/boats"
 	lakeTable  = "/v1/lake/namespaces/harbour/tables/ships"
 )
 
@@ -228,8 +229,10 @@ func TestWarehouseThatBeginsToHang(t *testing.T) {
 	flags, stuck := makeWarehouses(t)
 	h := startHanging(t, "", flags...)
 	h.use(t)
+	h.must(t, "POST", "/v1/stuck/namespaces/harbour/tables", strings.Replace(createTable, "ships", "boats", 1))
 	before := h.threads(t)
 	h.hang(t, filepath.Join(stuck, "harbour"))
+	h.must(t, "GET", boatsTable, "") // which is in memory
 	if code, answer := h.request(t, "GET", stuckTable, ""); code != http.StatusServiceUnavailable {
 		t.Errorf("load of the table that hangs: %d %s", code, answer)
 	}
@@ -244,6 +247,7 @@ func TestWarehouseThatBeginsToHang(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.use(t)
+	h.must(t, "GET", boatsTable, "")
 	if code := h.stop(); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, h.stderr)
 	}

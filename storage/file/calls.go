@@ -172,6 +172,36 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 	return run(ctx, c, t, call, late)
 }
 
+// glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not for long. answered is false if
+// nothing is known.
+func (c *calls) glance(look func() bool) (seen, answered bool) {
+	if c.stuck.Load() || !c.slots.TryAcquire(1) {
+		return false, false
+	}
+	c.inside.Add(1)
+	answers := make(chan answer[bool], 1)
+	go func() { // as in run
+		given := answer[bool]{err: errGone}
+		defer func() {
+			c.leave(1)
+			answers <- given
+		}()
+		given.err = worker.Safely(context.Background(), func(context.Context) error {
+			given.value = look()
+			return nil
+		})
+	}()
+	timer := time.NewTimer(glanceMax)
+	defer timer.Stop()
+	select {
+	case given := <-answers:
+		seen, err := given.taken()
+		return seen, err == nil
+	case <-timer.C:
+		return false, false
+	}
+}
+
 // close closes what a call has opened, and waits for that, but not for long: it takes place also when there is no slot.
 func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)

@@ -248,13 +248,11 @@ func (s *Store) MayBeGone(location string) bool {
 	if err != nil {
 		return true
 	}
-	if !root.isOpen() || s.calls.stuck.Load() {
+	if !root.isOpen() {
 		return false
 	}
-	glance, cancel := context.WithTimeout(context.Background(), glanceMax)
-	defer cancel()
-	seen, err := ask(glance, s.calls, aLook(), func() (bool, error) { return root.files.Seen(name) && !root.isHidden(name), nil }, nil)
-	return err == nil && !seen
+	seen, answered := s.calls.glance(func() bool { return root.files.Seen(name) && !root.isHidden(name) })
+	return answered && !seen
 }
 
 // Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
