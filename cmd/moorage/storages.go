@@ -17,7 +17,8 @@ import (
 // storages opens the storage of each place, by the schemes of its roots, and closes what it opened. It is
 // safe for concurrent use.
 type storages struct {
-	s3 s3.Options // for what a place leaves open
+	s3    s3.Options // for what a place leaves open
+	files *file.Opener
 
 	// mu guards the fields below; a leaf.
 	mu      sync.Mutex
@@ -34,13 +35,13 @@ type lent struct {
 }
 
 func newStorages(options s3.Options) *storages {
-	return &storages{s3: options, lent: make(map[string]*lent), clients: make(map[s3.Options]*s3.Client)}
+	return &storages{s3: options, files: file.NewOpener(), lent: make(map[string]*lent), clients: make(map[s3.Options]*s3.Client)}
 }
 
 // open returns the storage that reaches a place. It stays open until s is closed.
 func (s *storages) open(place storage.Place) (storage.Store, error) {
 	return s.openSchemes(place, func(roots []string) (storage.Store, error) {
-		store, err := file.New(roots)
+		store, err := s.files.New(roots)
 		if err == nil {
 			s.keep(store)
 		}
@@ -74,7 +75,7 @@ func (s *storages) lend(roots []string) (storage.Store, func(), error) {
 	if ok {
 		return shared.files, func() { s.giveBack(key, shared) }, nil
 	}
-	files, err := file.NewExisting(roots) // it takes up to some seconds
+	files, err := s.files.NewExisting(roots) // it takes up to some seconds
 	if err != nil {
 		return nil, func() {}, err
 	}

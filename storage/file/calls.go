@@ -18,6 +18,10 @@ const (
 	// callsMax is how many threads a Store may hold inside the operating system. A disk serves fewer at a time, and the
 	// process dies at 10,000 threads.
 	callsMax = 128
+	// openerCallsMax is how many threads the Stores of an Opener may hold together before each is bound to callsFew: many
+	// warehouses may be on one mount.
+	openerCallsMax = 2048
+	callsFew       = 16
 	// bytesOfCall is for how many bytes of bodies one more of callsMax is taken: files that are being made hold at
 	// most half a gigabyte, also when nobody waits for them any more.
 	bytesOfCall = 4 << 20
@@ -41,21 +45,30 @@ const (
 type calls struct {
 	slots *semaphore.Weighted
 
+	shared *sharedCalls // with other Stores
+
 	inside atomic.Int64 // slots that are taken
 	ended  atomic.Int64 // how many calls have ended
 	stuck  atomic.Bool  // no call ended for stuckAfter while somebody waited for a slot
 }
 
-func newCalls() *calls { return &calls{slots: semaphore.NewWeighted(callsMax)} }
+// sharedCalls are the calls of several Stores.
+type sharedCalls struct {
+	max    int64
+	inside atomic.Int64
+}
+
+func newCalls(shared *sharedCalls) *calls {
+	return &calls{slots: semaphore.NewWeighted(callsMax), shared: shared}
+}
 
 // enter takes so many slots, or is storage.ErrUnavailable if none comes free in time. It ends with ctx.
 func (c *calls) enter(ctx context.Context, slots int64) error {
-	if c.slots.TryAcquire(slots) {
-		c.inside.Add(slots)
+	if c.tryEnter(slots) {
 		return nil
 	}
 	for range queueMax {
-		if c.stuck.Load() {
+		if c.stuck.Load() || c.isBound() {
 			break
 		}
 		seen := c.ended.Load()
@@ -64,7 +77,7 @@ func (c *calls) enter(ctx context.Context, slots int64) error {
 		cancel()
 		switch {
 		case err == nil:
-			c.inside.Add(slots)
+			c.count(slots)
 			return nil
 		case ctx.Err() != nil:
 			return unanswered(ctx)
@@ -75,9 +88,28 @@ func (c *calls) enter(ctx context.Context, slots int64) error {
 	return fmt.Errorf("%w: %d calls are waiting for the operating system", storage.ErrUnavailable, c.inside.Load())
 }
 
+// tryEnter takes so many slots if they are free.
+func (c *calls) tryEnter(slots int64) bool {
+	if c.isBound() || !c.slots.TryAcquire(slots) {
+		return false
+	}
+	c.count(slots)
+	return true
+}
+
+// isBound reports whether c may take no more because of all that share.
+func (c *calls) isBound() bool {
+	return c.shared.inside.Load() >= c.shared.max && c.inside.Load() >= callsFew
+}
+
+func (c *calls) count(slots int64) {
+	c.inside.Add(slots)
+	c.shared.inside.Add(slots)
+}
+
 // leave gives back what enter took.
 func (c *calls) leave(slots int64) {
-	c.inside.Add(-slots)
+	c.count(-slots)
 	c.ended.Add(1)
 	c.stuck.Store(false)
 	c.slots.Release(slots)
@@ -175,10 +207,9 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 // glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not for long. answered is false if
 // nothing is known.
 func (c *calls) glance(look func() bool) (seen, answered bool) {
-	if c.stuck.Load() || !c.slots.TryAcquire(1) {
+	if c.stuck.Load() || !c.tryEnter(1) {
 		return false, false
 	}
-	c.inside.Add(1)
 	answers := make(chan answer[bool], 1)
 	go func() { // as in run
 		given := answer[bool]{err: errGone}
@@ -207,7 +238,7 @@ func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)
 	go func() { // as in run
 		if c.slots.Acquire(context.Background(), 1) == nil { // waits as a goroutine, without a thread
-			c.inside.Add(1)
+			c.count(1)
 			defer c.leave(1)
 		}
 		closed <- closeIt()

@@ -35,7 +35,7 @@ const diskRoot = "file:///srv/moorage/w"
 func bodyOf(name string) string { return strings.Repeat("body of "+name+"\n", 3) }
 
 func (w *witness) open() {
-	store, err := open([]string{diskRoot}, w.disk.open)
+	store, err := NewOpener().open([]string{diskRoot}, w.disk.open)
 	if err == nil {
 		store.atOnce = 1 // the disk serves one at a time
 		w.store = store
@@ -103,7 +103,7 @@ func (w *witness) read(names ...string) {
 // check compares a disk after a power cut with what is owed. Every file with a final name must be whole.
 func (w *witness) check(after *disk, what string) {
 	w.t.Helper()
-	store, err := open([]string{diskRoot}, after.open)
+	store, err := NewOpener().open([]string{diskRoot}, after.open)
 	if err != nil {
 		w.t.Fatalf("%s: open: %v", what, err)
 	}

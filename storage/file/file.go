@@ -67,14 +67,25 @@ type Store struct {
 // exist are made. ErrLocation if one is not a file location. Links that lead
 // to a root are followed, links inside must be relative and stay inside. A root that is not open within two seconds, because
 // its mount hangs, is opened in the background: what is asked of it waits for that.
-func New(roots []string) (*Store, error) {
-	return open(roots, openRoot)
-}
+func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 
 // NewExisting is New that makes no folders: below a root that is not there no file is found, none can be made, and there is
 // none to delete, also when the folder is made later.
-func NewExisting(roots []string) (*Store, error) {
-	return openAs(roots, func(folder string) (fileSystem, error) {
+func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
+
+// Opener opens Stores that bound together how many threads they hold inside the operating system: beyond 2,048 each has
+// at most 16. It is safe for concurrent use.
+type Opener struct{ calls *sharedCalls }
+
+// NewOpener returns an Opener.
+func NewOpener() *Opener { return &Opener{&sharedCalls{max: openerCallsMax}} }
+
+// New is the function New.
+func (o *Opener) New(roots []string) (*Store, error) { return o.open(roots, openRoot) }
+
+// NewExisting is the function NewExisting.
+func (o *Opener) NewExisting(roots []string) (*Store, error) {
+	return o.openAs(roots, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			return absentFS{}, nil
@@ -83,17 +94,17 @@ func NewExisting(roots []string) (*Store, error) {
 	})
 }
 
-func open(roots []string, openFolder func(path string) (fileSystem, error)) (*Store, error) {
-	return openAs(roots, func(folder string) (fileSystem, error) { return makeRoot(folder, openFolder) })
+func (o *Opener) open(roots []string, openFolder func(path string) (fileSystem, error)) (*Store, error) {
+	return o.openAs(roots, func(folder string) (fileSystem, error) { return makeRoot(folder, openFolder) })
 }
 
 // openAs returns a store of the files below roots, which openAsRoot opens.
-func openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) (*Store, error) {
+func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) (*Store, error) {
 	parsed, err := outermost(roots)
 	if err != nil {
 		return nil, err
 	}
-	store := &Store{calls: newCalls(), now: time.Now, atOnce: batchAtOnce, temporary: rand.Text()}
+	store := &Store{calls: newCalls(o.calls), now: time.Now, atOnce: batchAtOnce, temporary: rand.Text()}
 	ctx, cancel := context.WithTimeout(context.Background(), openMax)
 	defer cancel()
 	var attempts []*attempt

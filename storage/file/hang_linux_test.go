@@ -153,11 +153,23 @@ func (f mountFile) Sync() error {
 	return f.handle.Sync()
 }
 
+// whileHanging calls do with a context that ends as soon as a call hangs, and returns what it returns.
+func (m *mount) whileHanging(do func(ctx context.Context) error) error {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.t.Context())
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- do(ctx) }()
+	m.settle(1)
+	cancel()
+	return <-answered
+}
+
 // onMount returns a store whose only root is on m, and the folder.
 func (m *mount) onMount() (*Store, string) {
 	m.t.Helper()
 	folder := m.t.TempDir()
-	store, err := open([]string{"file://" + folder}, m.open)
+	store, err := NewOpener().open([]string{"file://" + folder}, m.open)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -236,6 +248,49 @@ func TestHangingCallsAreBounded(t *testing.T) {
 	}
 }
 
+// Stores that hang together hold no more threads than their Opener allows, and a few each.
+func TestHangingStoresAreBounded(t *testing.T) {
+	t.Parallel()
+	m := newMount(t)
+	opener := &Opener{&sharedCalls{max: 2 * callsFew}}
+	var stores []*Store
+	folder := t.TempDir()
+	for range 6 {
+		store, err := opener.open([]string{"file://" + folder}, m.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, store)
+	}
+	m.hang(all)
+	for _, store := range stores {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var callers sync.WaitGroup
+		for range 2 * callsFew {
+			callers.Go(func() { _, _ = store.Stat(ctx, "file://"+folder+"/f") })
+		}
+		callers.Wait()
+	}
+	for _, store := range stores[2:] {
+		if _, err := store.Stat(t.Context(), "file://"+folder+"/f"); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("answered %v", err)
+		}
+	}
+	if got := opener.calls.inside.Load(); got != 2*callsFew+5*callsFew {
+		t.Errorf("%d calls hang", got)
+	}
+	m.release()
+	for opener.calls.inside.Load() > 0 {
+		runtime.Gosched()
+	}
+	for _, store := range stores {
+		if _, err := store.Stat(t.Context(), "file://"+folder+"/f"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("when nothing hangs any more: %v", err)
+		}
+	}
+}
+
 // A Create takes no further step after the one that hangs: what appears later is the whole file, if its name was being made.
 func TestCreateThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
@@ -247,14 +302,12 @@ func TestCreateThatIsLeftBehind(t *testing.T) {
 				store, folder := m.onMount()
 				location := "file://" + folder + "/a/f"
 				m.hang(func(called string) bool { return called == op })
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				defer cancel()
-				var err error
-				if together {
-					err = store.CreateAll(ctx, []storage.File{{Location: location, Body: []byte("content")}})[0]
-				} else {
-					err = store.Create(ctx, location, []byte("content"))
-				}
+				err := m.whileHanging(func(ctx context.Context) error {
+					if together {
+						return store.CreateAll(ctx, []storage.File{{Location: location, Body: []byte("content")}})[0]
+					}
+					return store.Create(ctx, location, []byte("content"))
+				})
 				if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
 					t.Fatalf("answered %v", err)
 				}
@@ -287,9 +340,8 @@ func TestDeleteThatIsLeftBehind(t *testing.T) {
 	create(t, store, first)
 	create(t, store, second)
 	m.hang(func(op string) bool { return op == "remove" })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := store.Delete(ctx, first, second); !errors.Is(err, storage.ErrUnavailable) {
+	err := m.whileHanging(func(ctx context.Context) error { return store.Delete(ctx, first, second) })
+	if !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("answered %v", err)
 	}
 	m.release()
@@ -328,11 +380,12 @@ func TestReadThatIsLeftBehind(t *testing.T) {
 	m.hang(func(op string) bool { return op == "read" })
 	content := bytes.Repeat([]byte{1}, 3*pieceBytes)
 	b := newBody(hangingContent{bytes.NewReader(content), m, new(int)}, int64(len(content)))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	b.within(ctx, newCalls())
-	into := make([]byte, len(content))
-	n, err := io.ReadFull(b, into)
+	into, n := make([]byte, len(content)), 0
+	err := m.whileHanging(func(ctx context.Context) (err error) {
+		b.within(ctx, newCalls(&sharedCalls{max: openerCallsMax}))
+		n, err = io.ReadFull(b, into)
+		return err
+	})
 	if n != pieceBytes || !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("read %d, %v", n, err)
 	}
@@ -352,7 +405,7 @@ func TestRootThatHangs(t *testing.T) {
 	m := newMount(t)
 	m.hang(all)
 	there, stuck := t.TempDir(), t.TempDir()
-	store, err := open([]string{"file://" + there, "file://" + stuck}, func(folder string) (fileSystem, error) {
+	store, err := NewOpener().open([]string{"file://" + there, "file://" + stuck}, func(folder string) (fileSystem, error) {
 		if folder == stuck {
 			return m.open(folder)
 		}
@@ -362,14 +415,10 @@ func TestRootThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, store, "file://"+there+"/f")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := store.Create(ctx, "file://"+stuck+"/f", nil); !errors.Is(err, storage.ErrUnavailable) {
+	if err := store.Create(t.Context(), "file://"+stuck+"/f", nil); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("create: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := store.Probe(ctx); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), stuck) || strings.Contains(err.Error(), there) {
+	if err := store.Probe(t.Context()); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), stuck) || strings.Contains(err.Error(), there) {
 		t.Errorf("probe: %v", err)
 	}
 	if store.MayBeGone("file://" + stuck + "/f") {
@@ -377,6 +426,9 @@ func TestRootThatHangs(t *testing.T) {
 	}
 	m.settle(1) // one call for all who ask
 	m.release()
+	for store.Busy() {
+		runtime.Gosched()
+	}
 	if err := store.Probe(t.Context()); err != nil {
 		t.Errorf("probe, when nothing hangs any more: %v", err)
 	}

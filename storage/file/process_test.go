@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func runChild(role, root, stop string) error {
-	store, err := open([]string{root}, func(folder string) (fileSystem, error) {
+	store, err := NewOpener().open([]string{root}, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
 		return stoppingFS{files, stop}, err
 	})

@@ -45,7 +45,8 @@ type root struct {
 // attempt is one attempt to open a root.
 type attempt struct {
 	done chan struct{}
-	err  error // set before done is closed
+	err  error       // set before done is closed
+	late atomic.Bool // somebody has waited for openMax
 }
 
 // begin returns the attempt to open r that is under way, or has succeeded, or begins one.
@@ -91,20 +92,27 @@ func (r *root) isOpening() bool {
 	return r.now != nil && !r.ready.Load()
 }
 
-// await waits until r is open, but not for long: storage.ErrUnavailable if it is not.
+// await waits until r is open, but not for long, and not at all if somebody has: storage.ErrUnavailable if it is not.
 func (r *root) await(ctx context.Context) error {
 	if r.isOpen() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openMax)
-	defer cancel()
 	now := r.begin()
+	patience := openMax
+	if now.late.Load() {
+		patience = 0
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
 	case <-now.done:
 		return now.err
-	case <-ctx.Done():
-		return unanswered(ctx)
+	case <-waiting.Done():
 	}
+	if ctx.Err() == nil {
+		now.late.Store(true)
+	}
+	return unanswered(waiting)
 }
 
 // probe looks at r.

@@ -101,7 +101,7 @@ func TestMadeDuringALook(t *testing.T) {
 				})
 				<-look.syncing
 			})
-			store, err := openAs([]string{"file://" + root}, func(folder string) (fileSystem, error) {
+			store, err := NewOpener().openAs([]string{"file://" + root}, func(folder string) (fileSystem, error) {
 				files, err := openRoot(folder)
 				look.fileSystem = files
 				return look, err
@@ -147,7 +147,7 @@ func (f relinkingFolder) Link(from, to string) error {
 func TestLostAnswerToLink(t *testing.T) {
 	t.Parallel()
 	root := "file://" + filepath.ToSlash(t.TempDir())
-	store, err := openAs([]string{root}, func(folder string) (fileSystem, error) {
+	store, err := NewOpener().openAs([]string{root}, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
 		return relinking{files}, err
 	})
