@@ -98,6 +98,7 @@ type Catalog struct {
 	chains    *chains
 	turns     *turns
 	twins     *twins
+	checks    sharedChecks
 	claims    *ledger.Claimer // of purges, and of the places of changes
 
 	transactions *txlog.Log

@@ -26,7 +26,7 @@ type Report struct {
 	Problems   []string `json:"problems"` // one sentence each, sorted; empty, never nil, if all is well
 }
 
-// Check reads all records but those of changes, and the metadata file of every table and view, and reports what should not be:
+// Check reads all records but those of changes, of who follows them, and of claims on work, which end by themselves, and the metadata file of every table and view, and reports what should not be:
 //
 //   - a record that cannot be read, but nothing that is so only because it cannot: what hangs on it is looked at when it is mended;
 //   - a live table (here always: or view) whose file is missing or cannot be parsed, or has another table-uuid;
@@ -43,7 +43,15 @@ type Report struct {
 //
 // It may run while the catalog is in use: a problem is reported only if a second look, made
 // after the first has ended, finds it too. It changes nothing.
+//
+// Callers that come while it runs share the run, so what they get may have been looked at before they came. It goes on until it is
+// done, or the last of them has left.
 func (c *Catalog) Check(ctx context.Context) (Report, error) {
+	return c.checks.do(ctx, c.checkTwice)
+}
+
+// checkTwice is Check by itself.
+func (c *Catalog) checkTwice(ctx context.Context) (Report, error) {
 	const op = "catalog.Check"
 	report, err := c.checkOnce(ctx)
 	if err != nil || len(report.Problems) == 0 {

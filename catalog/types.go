@@ -44,7 +44,8 @@ type WarehouseSpec struct {
 	Location         string
 	AllowedLocations []string
 	// Storage says how the storage is reached, as storage.Place.Options does. No secrets.
-	Storage    map[string]string
+	Storage map[string]string
+	// Properties are told to every client of the warehouse, as defaults of its own configuration. No secrets.
 	Properties map[string]string
 }
 

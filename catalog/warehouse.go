@@ -56,9 +56,12 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	return newWarehouse(spec.Name, value), nil
 }
 
-// checkOwn returns KindBadRequest if properties have what the server alone tells clients.
+// OwnProperties returns the names of what the server alone tells clients: no warehouse may have such properties.
+func OwnProperties() []string { return []string{"prefix", "namespace-separator"} }
+
+// checkOwn returns KindBadRequest if properties have one of OwnProperties.
 func checkOwn(properties map[string]string) error {
-	for _, name := range []string{"prefix", "namespace-separator"} {
+	for _, name := range OwnProperties() {
 		if _, ok := properties[name]; ok {
 			return moorage.Errorf(moorage.KindBadRequest, "The property %s of a warehouse is the server's own: leave it out", name)
 		}

@@ -1,7 +1,11 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
+
+	"moorage"
+	"moorage/catalog"
 )
 
 // configAnswer tells a client how to talk to the server. Both maps are always there:
@@ -15,7 +19,7 @@ type configAnswer struct {
 }
 
 // getConfig answers what a client must know of a warehouse before anything else. A client
-// that names none keeps to the paths without a prefix. Only operations of the route table are
+// that names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only operations of the route table are
 // answered, because clients use what is.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	q, err := queryOf(r)
@@ -26,8 +30,12 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	defaults, err := s.warehouseProperties(r, name)
+	if err != nil {
+		return err
+	}
 	answer := configAnswer{
-		Defaults:  map[string]string{},
+		Defaults:  defaults,
 		Overrides: map[string]string{"namespace-separator": namespaceSeparator},
 		Endpoints: s.endpoints,
 	}
@@ -35,10 +43,21 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 		answer.KeyLifetime = isoDuration(s.config.IdempotencyLifetime)
 	}
 	if name != "" {
-		if _, err := s.catalog.LoadWarehouse(r.Context(), name); err != nil {
-			return err
-		}
 		answer.Overrides["prefix"] = escapePrefix(name)
 	}
 	return s.answerJSON(w, r, answer)
+}
+
+// warehouseProperties returns the properties of a warehouse, which clients take for defaults: their own settings win. Without a name
+// they are those of DefaultWarehouse, if there is one.
+func (s *server) warehouseProperties(r *http.Request, name string) (map[string]string, error) {
+	warehouse, err := s.catalog.LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
+	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {
+		return nil, err
+	}
+	properties := orEmpty(warehouse.Properties)
+	for _, own := range catalog.OwnProperties() { // that an older version kept
+		delete(properties, own)
+	}
+	return properties, nil
 }

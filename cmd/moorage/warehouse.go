@@ -33,7 +33,8 @@ func warehouseCreateCommand() command {
 			allowLocation(true),
 			setting{
 				name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
-				usage: "Property of the warehouse, kept in its record: the server does nothing by it, and clients are not told. May be given more than once.",
+				usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default of its own settings: " +
+					"table-default.write.format.default=orc, say. No secrets. May be given more than once.",
 				set: func(c *config, values []string) error {
 					c.Properties = make(map[string]string, len(values))
 					for _, pair := range values {

@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// waitingLists counts the lists of pointers, each of which waits until release is closed or its context ends.
+type waitingLists struct {
+	registry.Store
+	release chan struct{}
+	lists   atomic.Int64
+}
+
+func (s *waitingLists) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	if table == registry.TablePointer {
+		s.lists.Add(1)
+		select {
+		case <-s.release:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+// checking is a call of Check under way.
+type checking struct {
+	leave context.CancelFunc
+	ended chan error
+	found Report
+}
+
+func beginCheck(f *fixture, c *Catalog) *checking {
+	call := &checking{ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(f.ctx)
+	call.leave = cancel
+	go func() {
+		var err error
+		call.found, err = c.Check(ctx)
+		call.ended <- err
+	}()
+	synctest.Wait()
+	return call
+}
+
+// TestCheckIsShared lets ten callers come while one run is under way, and the first leave.
+func TestCheckIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.create("t")
+		held := &waitingLists{Store: f.store, release: make(chan struct{})}
+		c := f.other(held)
+		var calls []*checking
+		for range 10 {
+			calls = append(calls, beginCheck(f, c))
+		}
+		calls[0].leave()
+		if err := <-calls[0].ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that left: %v", err)
+		}
+		close(held.release)
+		for _, call := range calls[1:] {
+			if err := <-call.ended; err != nil || call.found.Tables != 1 || call.found.Problems == nil {
+				t.Errorf("found %+v, %v", call.found, err)
+			}
+			call.leave()
+		}
+		if got := held.lists.Load(); got != 1 {
+			t.Errorf("%d runs for callers that came together", got)
+		}
+		if _, err := c.Check(f.ctx); err != nil || held.lists.Load() != 2 {
+			t.Errorf("a later caller: %v, after %d runs in all", err, held.lists.Load())
+		}
+	})
+}
+
+// The last caller that leaves ends the run, and the next one begins another.
+func TestLastCallerEndsCheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		held := &waitingLists{Store: f.store, release: make(chan struct{})}
+		c := f.other(held)
+		for _, call := range []*checking{beginCheck(f, c), beginCheck(f, c)} {
+			call.leave()
+			<-call.ended
+		}
+		synctest.Wait() // synctest.Test fails if the run goes on
+		close(held.release)
+		if _, err := c.Check(f.ctx); err != nil || held.lists.Load() != 2 {
+			t.Errorf("a later caller: %v, after %d runs in all", err, held.lists.Load())
+		}
+	})
+}
+
+// A panic ends the run, not the process.
+func TestCheckThatPanics(t *testing.T) {
+	t.Parallel()
+	var shared sharedChecks
+	for range 2 {
+		_, err := shared.do(t.Context(), func(context.Context) (Report, error) { panic("asked for") })
+		wantKind(t, err, moorage.KindInternal)
+	}
+}
