@@ -20,12 +20,12 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// WithPrincipal returns a context that carries the name of who asks.
+// WithPrincipal returns a context that carries the name of the caller.
 func WithPrincipal(ctx context.Context, principal string) context.Context {
 	return context.WithValue(ctx, principalKey, principal)
 }
 
-// Principal returns the name of who asks, "anonymous" where nobody was told apart.
+// Principal returns the name of the caller, "anonymous" if no caller was identified.
 func Principal(ctx context.Context) string {
 	if principal, ok := ctx.Value(principalKey).(string); ok {
 		return principal

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Kind says what sort of failure an error is. It alone decides how a failure is
-// answered on the wire (package rest, errors.go) and whether it may be retried;
-// the text of an error never does.
+// Kind says what sort of failure an error is. It alone decides which answer goes out on the wire
+// (package rest, errors.go) and whether the request may be retried. The text of an error never
+// does.
 type Kind uint8
 
 // The kinds of failure. The comment names the exception that Iceberg clients know.
@@ -42,7 +42,8 @@ var kindNames = [...]string{
 	KindNoSuchTable: "no such table", KindNoSuchView: "no such view", KindNotFound: "not found",
 	KindUnsupported: "unsupported", KindAlreadyExists: "already exists",
 	KindNamespaceNotEmpty: "namespace not empty", KindCommitFailed: "commit failed",
-	KindUnprocessable: "unprocessable", KindTooLarge: "too large", KindTooManyRequests: "too many requests", KindUnavailable: "unavailable",
+	KindUnprocessable: "unprocessable", KindTooLarge: "too large",
+	KindTooManyRequests: "too many requests", KindUnavailable: "unavailable",
 	KindCommitUnknown: "commit state unknown",
 }
 
@@ -77,8 +78,9 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown kind of failure: %q", text)
 }
 
-// Final tells whether a failure of this kind is the last word on a request: it was refused for what it asks for, and is to be
-// refused again however often it is sent. Others are the server's own, or who asks may yet be let in.
+// Final reports whether a failure of this kind is the last word on a request. Such a request is
+// refused for what it asks for, however often it is sent. Other failures are the server's own, or
+// concern a caller who may yet be let in.
 func (k Kind) Final() bool {
 	switch k {
 	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden, KindTooManyRequests:
@@ -104,9 +106,8 @@ func Errorf(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// E says in which operation and on what err happened, and of what kind it is. It
-// returns nil if err is nil. The text of err is not shown to clients unless
-// err was made by Errorf.
+// E says in which operation and on what err happened, and of what kind it is. It returns nil if err
+// is nil. Clients do not see the text of err unless Errorf made err.
 func E(op, ident string, kind Kind, err error) error {
 	if err == nil {
 		return nil
@@ -141,8 +142,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the outermost Error in err's chain; an error
-// without one is KindInternal.
+// KindOf returns the kind of the outermost Error in err's chain. An error without one is
+// KindInternal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -163,11 +164,12 @@ func MessageOf(err error) string {
 	return ""
 }
 
-// linesShown is how many faults of a failure OneLine returns: those of many files are mostly alike.
+// linesShown is how many faults of a failure OneLine returns. The faults of many files are mostly
+// alike.
 const linesShown = 3
 
-// OneLine returns the text of a failure, which has a line for each file that made it, as one line with the first few, for a log, a record or
-// a terminal.
+// OneLine returns the text of a failure as one line, for a log, a record or a terminal. Some
+// failures have a line for each file that made them; OneLine keeps the first few.
 func OneLine(text string) string {
 	lines := strings.Split(text, "\n")
 	if more := len(lines) - linesShown; more > 0 {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of names. The store keeps a name inside a key, and a key is held in
-// memory by every cache, so both are limited.
+// Bounds of names. The store keeps a name inside a key, and every cache holds keys in memory, so
+// both are limited.
 const (
 	// NameBytesMax is the longest table name or namespace level, in bytes of UTF-8.
 	NameBytesMax = 1024
@@ -50,7 +50,7 @@ func (n Namespace) Name() string {
 	return n[len(n)-1]
 }
 
-// Equal tells whether both have the same levels.
+// Equal reports whether both have the same levels.
 func (n Namespace) Equal(other Namespace) bool { return slices.Equal(n, other) }
 
 // Validate reports a KindBadRequest error if n is empty, too deep, or has a level that
@@ -60,7 +60,8 @@ func (n Namespace) Validate() error {
 		return Errorf(KindBadRequest, "Invalid namespace: it must have at least one level")
 	}
 	if len(n) > NamespaceLevelsMax {
-		return Errorf(KindBadRequest, "Invalid namespace: %d levels, at most %d are allowed", len(n), NamespaceLevelsMax)
+		return Errorf(KindBadRequest, "Invalid namespace: %d levels, at most %d are allowed", len(n),
+			NamespaceLevelsMax)
 	}
 	for _, level := range n {
 		if err := ValidateName("namespace level", level); err != nil {
@@ -86,7 +87,7 @@ func (i Identifier) String() string {
 	return i.Namespace.String() + "." + i.Name
 }
 
-// Equal tells whether both name the same thing.
+// Equal reports whether both name the same thing.
 func (i Identifier) Equal(other Identifier) bool {
 	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)
 }
@@ -99,9 +100,9 @@ func (i Identifier) Validate() error {
 	return ValidateName("name", i.Name)
 }
 
-// ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax,
-// not UTF-8, or contains NUL or LevelSeparator. Every other character is legal,
-// slashes, dots and percent signs included. what says in the message which name it is.
+// ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
+// UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
+// percent signs included. The message calls the name what.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

@@ -12,22 +12,25 @@ import (
 
 // Errors of Claim, told apart with errors.Is.
 var (
-	// ErrClaimed says that another owner has the claim, or that this one has it already. The work was not begun.
+	// ErrClaimed says that another owner has the claim, or that this one has it already. The work
+	// was not begun.
 	ErrClaimed = errors.New("ledger: the work is claimed")
-	// ErrClaimLost is the cause with which the context of the work ends when its owner could not renew the claim in time, or
-	// another owner has it.
+	// ErrClaimLost is the cause with which the context of the work ends when its owner could not
+	// renew the claim in time, or another owner has it.
 	ErrClaimLost = errors.New("ledger: the claim was lost")
 )
 
 const (
-	// LifeMin is the shortest life of a claim: a renewal must have time for a slow answer of the store.
+	// LifeMin is the shortest life of a claim: a renewal must have time for a slow answer of the
+	// store.
 	LifeMin = time.Second
 	// renewalsInLife is how often an owner renews its claim in one life, so that it may miss one.
 	renewalsInLife = 3
-	// retriesInLife is how often in one life an owner tries to renew again after a renewal has failed.
+	// retriesInLife is how often in one life an owner tries to renew again after a renewal has
+	// failed.
 	retriesInLife = 12
-	// livesAhead is how many lives a claim may end in the future. One that ends later was written when the store's clock was
-	// ahead, and has ended.
+	// livesAhead is how many lives a claim may end in the future. One that ends later was written
+	// when the store's clock was ahead, and has ended.
 	livesAhead = 2
 	// releaseTimeout bounds the release of a claim. One that is not released ends by itself.
 	releaseTimeout = 5 * time.Second
@@ -45,22 +48,25 @@ type Claimer struct {
 	held map[string]bool // the works that this process does
 }
 
-// NewClaimer returns a Claimer over store. owner must be drawn by each process that starts: two that share one take each
-// other's claims.
+// NewClaimer returns a Claimer over store. owner must be drawn by each process that starts: two
+// that share one take each other's claims.
 func NewClaimer(store registry.Store, owner registry.ID) *Claimer {
 	return &Claimer{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
 }
 
-// Claim takes the claim on a piece of work, calls do, and releases the claim when do returns. Meanwhile it renews the claim, in a
-// goroutine that has ended when Claim returns.
+// Claim takes the claim on a piece of work, calls do, and releases the claim when do returns.
+// Meanwhile it renews the claim, in a goroutine that has ended when Claim returns.
 //
-// work is the ID of the claim's key: a path of the name of the work and what it is about, such as "purge/" and the id of a task.
-// life is how long the claim holds without a renewal, at least LifeMin: after so much silence of its owner another may take it.
-// All that claim a work should give it the same life.
+// work is the ID of the claim's key: a path of the name of the work and what it is about, such as
+// "purge/" and the id of a task. life is how long the claim holds without a renewal, at least
+// LifeMin. After so much silence of its owner another may take it. All claims of one work should
+// have the same life.
 //
-// The context of do ends, with the cause ErrClaimLost, no later than another owner can have the claim. Claim returns what do
-// returned; if it did not call do, ErrClaimed or an error of the store or of ctx.
-func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration, do func(ctx context.Context) error) error {
+// The context of do ends, with the cause ErrClaimLost, before another owner can have the claim.
+// Claim returns what do returned. If it did not call do, it returns ErrClaimed or an error of the
+// store or of ctx.
+func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration,
+	do func(ctx context.Context) error) error {
 	if !c.enter(work) {
 		return fmt.Errorf("%w: this process does %s", ErrClaimed, work)
 	}
@@ -86,8 +92,9 @@ func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration, do
 	return do(held)
 }
 
-// Claimed returns the works whose names begin with prefix that other owners have claimed, for a life as Claim has it. It removes
-// the claims that have ended, which owners that died leave behind.
+// Claimed returns the works whose names begin with prefix and that other owners have claimed. life
+// is the life of these claims, as in Claim. Claimed removes the claims that have ended; owners that
+// died leave such claims behind.
 func (c *Claimer) Claimed(ctx context.Context, prefix string, life time.Duration) (map[string]bool, error) {
 	claimed := make(map[string]bool)
 	for after := ""; ; {
@@ -103,8 +110,9 @@ func (c *Claimer) Claimed(ctx context.Context, prefix string, life time.Duration
 	}
 }
 
-// sort adds the works of others among records to claimed, and removes the claims that have ended.
-func (c *Claimer) sort(ctx context.Context, records []registry.Record, life time.Duration, claimed map[string]bool) error {
+// sort adds to claimed the works in records that others do, and removes the claims that have ended.
+func (c *Claimer) sort(ctx context.Context, records []registry.Record, life time.Duration,
+	claimed map[string]bool) error {
 	now, err := c.store.Time(ctx)
 	if err != nil {
 		return err
@@ -142,7 +150,8 @@ func (c *Claimer) leave(work string) {
 	delete(c.held, work)
 }
 
-// holding is one claim of this process. Its record belongs to the goroutine that renews, and after its end to Claim.
+// holding is one claim of this process. Its record belongs to the goroutine that renews, and after
+// its end to Claim.
 type holding struct {
 	*Claimer
 	key    registry.Key
@@ -152,10 +161,11 @@ type holding struct {
 	end    *time.Timer     // calls lose when the claim was not renewed in time
 }
 
-// left returns how much of a life is left that began, by this process's clock, no later than the store's clock was read for it.
+// left returns how much of a life is left. By this process's clock the life began at began, no
+// later than the store's clock was read for it.
 func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
 
-// take makes the claim this process's; ErrClaimed if another has it.
+// take makes the claim this process's, or returns ErrClaimed if another has it.
 func (h *holding) take(ctx context.Context) error {
 	record, claim, err := h.read(ctx)
 	if err != nil {
@@ -167,7 +177,8 @@ func (h *holding) take(ctx context.Context) error {
 	}
 	// A claim of this process that it does not hold is left from an answer that was lost.
 	if record.Exists() && claim.Owner != h.owner && !isOver(claim, now, h.life) {
-		return fmt.Errorf("%w: %s belongs to %s until %s", ErrClaimed, h.key, claim.Owner, claim.Until.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: %s belongs to %s until %s", ErrClaimed, h.key, claim.Owner,
+			claim.Until.UTC().Format(time.RFC3339))
 	}
 	err = h.write(ctx, record, claim, now)
 	if _, failed := registry.FailedCondition(err); failed {
@@ -176,13 +187,14 @@ func (h *holding) take(ctx context.Context) error {
 	return err
 }
 
-// isOver reports whether another owner may take claim at a time of the store's clock. Nobody renews a claim that cannot be read,
-// which reads as the zero Claim.
+// isOver reports whether another owner may take claim at now, a time of the store's clock. A claim
+// that cannot be read reads as the zero Claim; nobody renews it.
 func isOver(claim registry.Claim, now time.Time, life time.Duration) bool {
 	return !claim.Until.After(now) || claim.Until.Sub(now) > livesAhead*life
 }
 
-// read returns the claim as it is; the zero Claim if there is none, or if it cannot be read.
+// read returns the claim as it is now. It returns the zero Claim if there is none or if it cannot
+// be read.
 func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, error) {
 	records, err := h.store.Get(ctx, h.key)
 	if err != nil {
@@ -191,7 +203,7 @@ func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, er
 	return records[0], decodeClaim(records[0]), nil
 }
 
-// decodeClaim returns the claim that record holds; the zero Claim if it cannot be read.
+// decodeClaim returns the claim that record holds, or the zero Claim if it cannot be read.
 func decodeClaim(record registry.Record) registry.Claim {
 	claim, err := registry.Decode[registry.Claim](record)
 	if err != nil {
@@ -200,7 +212,7 @@ func decodeClaim(record registry.Record) registry.Claim {
 	return claim
 }
 
-// write puts the claim of this process, a life long from now on, in place of record, which holds claim.
+// write replaces record, which holds claim, by a claim of this process that ends a life after now.
 func (h *holding) write(ctx context.Context, record registry.Record, claim registry.Claim, now time.Time) error {
 	claim.Owner, claim.Until = h.owner, now.Add(h.life)
 	value, err := registry.Encode(claim)
@@ -245,7 +257,7 @@ func (h *holding) renewUntil(ctx context.Context, began time.Time) {
 	}
 }
 
-// renew gives the claim another life; ErrClaimLost if it is not this process's any more.
+// renew gives the claim another life, or returns ErrClaimLost if this process no longer has it.
 func (h *holding) renew(ctx context.Context) error {
 	now, err := h.store.Time(ctx)
 	if err != nil {
@@ -259,7 +271,7 @@ func (h *holding) renew(ctx context.Context) error {
 	if _, failed := registry.FailedCondition(err); !failed {
 		return err
 	}
-	// A renewal whose answer was lost may have come true.
+	// A renewal whose answer was lost may have succeeded.
 	record, claim, err := h.read(ctx)
 	if err != nil {
 		return err
@@ -271,7 +283,7 @@ func (h *holding) renew(ctx context.Context) error {
 	return h.write(ctx, record, claim, now)
 }
 
-// release removes the claim if it is this process's still. A failure leaves it to its end.
+// release removes the claim if this process still has it. If that fails, the claim ends by itself.
 func (h *holding) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -284,7 +296,7 @@ func (h *holding) release(ctx context.Context) {
 	}
 }
 
-// remove deletes a claim if it is as it was read.
+// remove deletes a claim unless it changed since it was read.
 func remove(ctx context.Context, store registry.Store, record registry.Record) error {
 	_, err := store.Apply(ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},

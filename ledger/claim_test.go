@@ -150,7 +150,8 @@ func TestClaimIsLostBeforeItIsTaken(t *testing.T) {
 	})
 }
 
-// Who was taken over notices at the next renewal, and leaves the claim of the other alone.
+// An owner that lost its claim to another notices at the next renewal. It leaves the other's claim
+// alone.
 func TestClaimThatAnotherTookIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +190,8 @@ func putValue(t *testing.T, store registry.Store, value []byte) registry.ETag {
 	return etags[0]
 }
 
-// The store's clock alone says when the claim of a dead owner has ended: the clock of this process, which is a year off, is not asked.
+// Only the store's clock says when the claim of a dead owner has ended. This process's clock is a
+// year off and is not asked.
 func TestClaimEndsByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now().AddDate(1, 0, 0)
@@ -216,7 +218,8 @@ func TestClaimEndsByTheStoresClock(t *testing.T) {
 	})
 }
 
-// Whatever call of the store fails, or loses its answer, the work is done at most once at a time, and a later claim gets it.
+// Whatever call of the store fails, or loses its answer, the work is done at most once at a time,
+// and a later claim gets it.
 func TestClaimSurvivesFaults(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose} {

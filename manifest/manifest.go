@@ -1,6 +1,6 @@
-// Package manifest reads the manifest lists and manifests of Iceberg tables: which files a snapshot is
-// made of. It reads what clients wrote, so it turns each fault of a file into an error. It knows no
-// storage, and it decides nothing about a table.
+// Package manifest reads the manifest lists and manifests of Iceberg tables: which files a snapshot
+// is made of. It reads what clients wrote, so it turns each fault of a file into an error. It knows
+// no storage, and it decides nothing about a table.
 //
 // It is the only package that imports the manifest readers of iceberg-go.
 package manifest
@@ -21,14 +21,14 @@ type Manifest struct{ file iceberg.ManifestFile }
 // itself has, up to this one.
 const unknownVersion = 3
 
-// Unlisted returns the manifest at path of a snapshot that has no manifest list, as tables of format
-// version 1 may have them. Source: table specification, snapshots, field manifests.
+// Unlisted returns the manifest at path of a snapshot that has no manifest list, as tables of
+// format version 1 may have them. Source: table specification, snapshots, field manifests.
 func Unlisted(path string, snapshotID int64) Manifest {
 	return Manifest{iceberg.NewManifestFile(unknownVersion, path, 0, 0, snapshotID).Build()}
 }
 
-// ReadList returns the manifests that a manifest list names, in its order. The error is that of body,
-// or says that the list is damaged.
+// ReadList returns the manifests that a manifest list names, in its order. The error is that of
+// body, or says that the list is damaged.
 func ReadList(body io.Reader) ([]Manifest, error) {
 	files, err := guard(func() ([]iceberg.ManifestFile, error) { return iceberg.ReadManifestList(body) })
 	if err != nil {
@@ -44,8 +44,8 @@ func ReadList(body io.Reader) ([]Manifest, error) {
 // Path returns where the manifest is stored.
 func (m Manifest) Path() string { return m.file.FilePath() }
 
-// Files yields the path of each data file and delete file that the manifest names in body, whether it
-// is live or removed. It yields at most one error, and that last: the error of body, or that the
+// Files yields the path of each data file and delete file that the manifest names in body, whether
+// it is live or removed. It yields at most one error, and that last: the error of body, or that the
 // manifest is damaged.
 func (m Manifest) Files(body io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

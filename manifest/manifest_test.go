@@ -19,8 +19,8 @@ const (
 	sequence   = 3
 )
 
-// written returns a manifest of one data file for each of paths, and its entry in a list. Their states
-// take turns: existing, added, deleted.
+// written returns a manifest of one data file for each of paths, and its entry in a list. Their
+// states take turns: existing, added, deleted.
 func written(tb testing.TB, version int, at string, paths ...string) ([]byte, iceberg.ManifestFile) {
 	tb.Helper()
 	var body bytes.Buffer
@@ -94,7 +94,7 @@ func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
 	}
 }
 
-// Who stops early is asked for nothing more.
+// After a caller stops early, Files reads nothing more.
 func TestFilesEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	body, _ := written(t, 2, "m", "a", "b", "c")

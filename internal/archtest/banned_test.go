@@ -143,8 +143,8 @@ func (m *module) mutableTypes(f *file) (found []violation) {
 	return found
 }
 
-// isState tells whether a type or function of the standard library is there for state that changes.
-// A Pool holds memory and no state; a OnceValue is a constant that is computed late.
+// isState reports whether a type or function of the standard library is there for state that
+// changes. A Pool holds memory and no state; a OnceValue is a constant that is computed late.
 func isState(importPath, name string) bool {
 	switch importPath {
 	case "sync":
@@ -155,7 +155,7 @@ func isState(importPath, name string) bool {
 	return false
 }
 
-// embedded tells whether the compiler gives the variable its value.
+// embedded reports whether the compiler gives the variable its value.
 func embedded(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
@@ -243,7 +243,7 @@ func checkErrorText(m *module) (found []violation) {
 	return found
 }
 
-// isErrorText tells whether e is a call of a method Error without arguments.
+// isErrorText reports whether e is a call of a method Error without arguments.
 func isErrorText(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(call.Args) > 0 {
@@ -298,7 +298,8 @@ func checkSkips(m *module) (found []violation) {
 	return found
 }
 
-// checkPathParameters finds names that are taken from paths past rest.pathParam, which decodes them.
+// checkPathParameters finds names that are taken from paths past rest.pathParam, which decodes
+// them.
 func checkPathParameters(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test || f.path == "rest/params.go" {

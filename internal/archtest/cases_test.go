@@ -92,6 +92,21 @@ func ruleCases() []ruleCase {
 
 		{"todo", "todo", "locks", source("package locks\n// TODO later\n// TODO(#7): later"), 1},
 
+		{"wide comments", "prose", "ledger", source("package ledger\n//" + strings.Repeat(" word", 20) + "\n// " + strings.Repeat("x", 120) +
+			"\nfunc f() {\n\t//" + strings.Repeat(" word", 19) + "\n\tg() //" + strings.Repeat(" word", 19) + "\n}"), 2},
+		{"wide code", "prose", "ledger", source("package ledger\nvar a = 1 +" + strings.Repeat(" 1 +", 28) + " 1\nvar b = 1 +" + strings.Repeat(" 1 +", 26) + " 1"), 1},
+		{"wide code in a test", "prose", "ledger", test("package ledger\nvar a = 1 +" + strings.Repeat(" 1 +", 28) + " 1"), 0},
+		{"wide comment in a test", "prose", "ledger", test("package ledger\n//" + strings.Repeat(" word", 20)), 1},
+		{"crooked comments", "prose", "ledger", source("package ledger\n// f tells\n// whether it is so, amid all. Whoever asks; Be It so.\nfunc f() {}"), 4},
+		{"crooked texts", "prose", "ledger", source("package ledger\nconst a, b = \"made anew\", `all\n\tthe same`"), 2},
+		{"crooked text in a test", "prose", "ledger", test("package ledger\nconst a = \"made anew\""), 0},
+		{"plain words", "prose", "ledger", source("package ledger\n// f reports whether it may be its own.\nconst a = \"maybe it, butfor, thereof which\""), 0},
+		{"long sentence", "prose", "ledger", source("package ledger\n" + strings.Repeat("// one two, three; four\n", 10) + "// forty-one.\nvar a int"), 1},
+		{"long sentence in an old comment", "prose", "ledger", source("package ledger\n/*\n" + strings.Repeat("one two three four\n", 11) + "*/\nvar a int"), 1},
+		{"sentences of 40 words", "prose", "ledger", source("package ledger\n" + strings.Repeat("// one two three four\n", 10) + "// . Next (one two.) Three\n//\n" +
+			strings.Repeat("// one two three four\n", 10) + "//   - item\n" + strings.Repeat("//     one two three four\n", 9) + "//   - item\n//\n//\tcode\nvar a int"), 0},
+		{"unfinished folder", "prose", "catalog", source("package catalog\n// Whoever.\nvar a int"), 0},
+
 		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},
 		{"full file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 799)), 0},
 

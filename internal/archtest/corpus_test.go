@@ -10,7 +10,8 @@ import (
 // corpusMin is how many inputs each fuzz target has in the repository at least.
 const corpusMin = 5
 
-// TestFuzzTargetsHaveCorpora counts the inputs below testdata/fuzz, and finds those of targets that are gone.
+// TestFuzzTargetsHaveCorpora counts the inputs below testdata/fuzz, and finds those of targets that
+// are gone.
 func TestFuzzTargetsHaveCorpora(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)

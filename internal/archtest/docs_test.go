@@ -100,7 +100,7 @@ func undocumentedSpec(group *ast.GenDecl, spec ast.Spec) (names []*ast.Ident) {
 	return names
 }
 
-// exportedReceiver tells whether f can be seen from outside: it is no method, or one of an
+// exportedReceiver reports whether f can be seen from outside: it is no method, or one of an
 // exported type.
 func exportedReceiver(f *ast.FuncDecl) bool {
 	if f.Recv == nil {

@@ -64,8 +64,8 @@ var (
 	script     = regexp.MustCompile(`(?m)^(?:\$ )?(\./[a-z./-]+)`)
 )
 
-// TestDocumentsNameWhatExists follows the links of all documents, and looks for the tests, packages,
-// scripts and make targets that they name.
+// TestDocumentsNameWhatExists follows the links of all documents, and looks for the tests,
+// packages, scripts and make targets that they name.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -119,7 +119,8 @@ func testFunctions(m *module) map[string]bool {
 	return found
 }
 
-// isSomewhere tells whether tests, as testFunctions returns them, have one of that name in any folder.
+// isSomewhere reports whether tests, as testFunctions returns them, have one of that name in any
+// folder.
 func isSomewhere(tests map[string]bool, name string) bool {
 	for test := range tests {
 		if strings.HasSuffix(test, "."+name) {
@@ -129,7 +130,8 @@ func isSomewhere(tests map[string]bool, name string) bool {
 	return false
 }
 
-// testStrings returns every string that stands in a test or a suite: the names of subtests are among them.
+// testStrings returns every string that stands in a test or a suite: the names of subtests are
+// among them.
 func testStrings(m *module) map[string]bool {
 	found := make(map[string]bool)
 	for _, f := range m.files() {

@@ -79,7 +79,7 @@ func checkImports(m *module) (found []violation) {
 	return found
 }
 
-// mayImport tells whether the package in dir may import the one in target.
+// mayImport reports whether the package in dir may import the one in target.
 func mayImport(dir string, allowed []string, target string) bool {
 	if dir == "" {
 		return false // the root imports nothing of ours
@@ -198,7 +198,8 @@ func checkTestHelpers(m *module) (found []violation) {
 	return found
 }
 
-// unwantedDependencies are packages that must not be in the binary, by the path that they start with.
+// unwantedDependencies are packages that must not be in the binary, by the path that they start
+// with.
 func unwantedDependencies() []string {
 	const iceberg = "github.com/apache/iceberg-go/"
 	return []string{

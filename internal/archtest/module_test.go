@@ -39,6 +39,7 @@ type file struct {
 	path  string // relative to the root, slashes
 	test  bool   // its name ends in _test.go
 	suite bool   // its package is a suite that tests of others run
+	text  string
 	lines int
 	ast   *ast.File
 	info  *types.Info // shared by the files that were checked together
@@ -125,6 +126,7 @@ func (m *module) add(p *pkg, name string, source []byte) error {
 		pkg: p, path: name, ast: parsed,
 		test:  strings.HasSuffix(name, "_test.go"),
 		suite: p.dir != "internal/archtest" && strings.HasSuffix(p.dir, "test"),
+		text:  string(source),
 		lines: strings.Count(string(source), "\n"),
 	})
 	return nil
@@ -183,7 +185,7 @@ func (m *module) files() []*file {
 // importPath returns the path that an import declaration names.
 func importPath(spec *ast.ImportSpec) string { return strings.Trim(spec.Path.Value, "`\"") }
 
-// imports tells whether a file of p imports a package.
+// imports reports whether a file of p imports a package.
 func (p *pkg) imports(name string) bool {
 	return slices.ContainsFunc(p.files, func(f *file) bool {
 		return slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == name })

@@ -26,6 +26,7 @@ func rules() []rule {
 		{"path parameter", checkPathParameters},
 		{"sql", checkSQL},
 		{"todo", checkTODO},
+		{"prose", checkProse},
 		{"file size", checkFileSize},
 		{"function size", checkFunctionSize},
 	}

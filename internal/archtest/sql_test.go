@@ -10,8 +10,8 @@ import (
 	"moorage/migrations"
 )
 
-// unportableSQL returns what the package comment of registry/postgres does without, because servers that speak PostgreSQL's protocol lack it,
-// do it otherwise, or pay for it.
+// unportableSQL returns what the package comment of registry/postgres does without, because servers
+// that speak PostgreSQL's protocol lack it, do it otherwise, or pay for it.
 func unportableSQL() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\bWITH\s+(RECURSIVE\s+)?\w+\s+AS\s`), // a CTE, as none is known to only read

@@ -6,17 +6,18 @@ import (
 )
 
 const (
-	// checkDepthMax is how deep checked text may nest. The envelope of a body takes a few levels around
-	// what DepthMax allows.
+	// checkDepthMax is how deep checked text may nest. The envelope of a body takes a few levels
+	// around what DepthMax allows.
 	checkDepthMax = DepthMax + 12
-	// checkKeysMax bounds the keys that Check remembers at a time: those of an object and of the objects
-	// around it. They take many times the memory of their text. No table has as many properties.
+	// checkKeysMax bounds the keys that Check remembers at a time: those of an object and of the
+	// objects around it. They take many times the memory of their text. No table has as many
+	// properties.
 	checkKeysMax = 100_000
 )
 
-// Checked is the text of one sound JSON value, without white space around it. Only this package makes
-// one that holds a value. The zero Checked holds none. It is safe for concurrent use, and refers to
-// the text that it was made of, which nobody may modify.
+// Checked is the text of one sound JSON value, without white space around it. Only this package
+// makes a Checked that holds a value; the zero Checked holds none. It refers to the text from which
+// it was made, which nobody may modify. It is safe for concurrent use.
 type Checked struct{ text []byte }
 
 // Check returns text as a Checked. text must be one JSON value with nothing but white space around
@@ -47,7 +48,7 @@ func (c Checked) IsNull() bool { return len(c.text) > 0 && c.text[0] == 'n' }
 // Type returns the type of the value.
 func (c Checked) Type() Type { return TypeOf(c.text) }
 
-// Text returns the content of a string, and the text itself of any other value.
+// Text returns the content of a string. For any other value it returns the text itself.
 func (c Checked) Text() string {
 	if c.Type() != String {
 		return string(c.text)
@@ -55,7 +56,7 @@ func (c Checked) Text() string {
 	return Unquote(c.text)
 }
 
-// Reader returns a Reader of c that looks for no faults but too much depth.
+// Reader returns a Reader of c. It checks only the depth.
 func (c Checked) Reader() Reader { return Reader{raw: c.text, depthMax: DepthMax, checked: true} }
 
 // Member is a member of an object.
@@ -64,8 +65,8 @@ type Member struct {
 	Value Checked
 }
 
-// AppendMembers appends the members of an object to dst, in their order, and nothing if c holds
-// another value.
+// AppendMembers appends the members of an object to dst, in their order. If c holds another value
+// it appends nothing.
 func (c Checked) AppendMembers(dst []Member) []Member {
 	for name, value := range c.Members() {
 		dst = append(dst, Member{name, value})
@@ -92,8 +93,8 @@ func (c Checked) Members() iter.Seq2[[]byte, Checked] {
 	}
 }
 
-// Elements ranges over the elements of an array, in their order, and over nothing if c holds another
-// value.
+// Elements ranges over the elements of an array, in their order. It ranges over nothing if c holds
+// another value.
 func (c Checked) Elements() iter.Seq[Checked] {
 	return func(yield func(Checked) bool) {
 		if c.Type() != Array {
@@ -109,14 +110,14 @@ func (c Checked) Elements() iter.Seq[Checked] {
 	}
 }
 
-// parts returns a Reader in front of the first part of the object or array that c holds. It minds no
-// depth: Check did.
+// parts returns a Reader in front of the first part of the object or array that c holds. The Reader
+// has no bound on depth, because Check had one.
 func (c Checked) parts() Reader {
 	return Reader{raw: c.text, pos: 1, depthMax: len(c.text), checked: true}
 }
 
-// next moves to the next part of an object or array whose text is checked, and reports whether there
-// is one.
+// next moves to the next part of an object or array whose text is checked, and reports whether
+// there is one.
 func (r *Reader) next() bool {
 	if r.Space() == ',' {
 		r.pos++
@@ -135,7 +136,7 @@ func (r *Reader) separate() {
 // Type is the type of a JSON value.
 type Type uint8
 
-// The types. None is that of text which begins like no JSON value.
+// The types. None is the type of text that does not begin like a JSON value.
 const (
 	None Type = iota
 	Object
@@ -154,7 +155,7 @@ func (t Type) String() string {
 	}[t]
 }
 
-// TypeOf returns the type of a value by how its text, which need not be sound, begins.
+// TypeOf returns the type of a value. It looks at how the text begins; the rest need not be sound.
 func TypeOf(value []byte) Type {
 	begins := func(literal string) bool { return bytes.HasPrefix(value, []byte(literal)) }
 	if len(value) == 0 {

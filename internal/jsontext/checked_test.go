@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// wide returns an object with n members, the last of which is also its first if twice.
+// wide returns an object with n members, and behind them last, the text of one more.
 func wide(n int, last string) string {
 	var text strings.Builder
 	for i := range n {
@@ -61,7 +61,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// Each character at each place of a string, of which a Reader looks at several bytes at a time.
+// TestCheckCharacters tries each character at each place of a string, because a Reader looks at
+// several bytes at a time.
 func TestCheckCharacters(t *testing.T) {
 	t.Parallel()
 	const around = "éa~\x7f 0123456789"
@@ -116,7 +117,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// checkReread fails unless a value of a text that was checked is read again as package encoding/json reads it.
+// checkReread fails unless a value of a text that was checked is read again as package
+// encoding/json reads it.
 func checkReread(t *testing.T, value []byte) {
 	t.Helper()
 	switch value[0] {
@@ -188,7 +190,7 @@ func TestCheckBoundsMembers(t *testing.T) {
 	}
 }
 
-// Text that is no JSON at all is not said to be a number.
+// An error must not call text a number that is no JSON at all.
 func TestTypeOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

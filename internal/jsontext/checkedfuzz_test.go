@@ -56,7 +56,8 @@ func hasLoneSurrogate(text []byte) bool {
 	return surrogate.Match(surrogatePair.ReplaceAll(escapes, nil))
 }
 
-// hasNameTwice reports whether an object of text, which is JSON, has two members of one name, at any depth.
+// hasNameTwice reports whether an object of text, which is JSON, has two members of one name, at
+// any depth.
 func hasNameTwice(text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // also those that no float64 can hold

@@ -1,9 +1,9 @@
 // Package jsontext reads JSON text without building a tree of it.
 //
 // Metadata documents and request bodies are kept as the bytes that a client sent, and other readers
-// see those bytes later. So this package refuses what readers disagree about: RFC 8259 rules, and of
-// RFC 7493 valid UTF-8, no lone surrogate and no key twice in one object, at any depth. It bounds
-// depth, and in bodies the number of keys, because both cost more than the text itself.
+// see those bytes later. So this package refuses what readers disagree about: RFC 8259 rules, and
+// of RFC 7493 valid UTF-8, no lone surrogate and no key twice in one object, at any depth. It
+// bounds depth, and in bodies the number of keys, because both cost more than the text itself.
 //
 // Check is the door for text from outside. It returns a Checked, which nothing else can make, so a
 // function that takes a Checked does not look for such faults again. A Reader walks through text in

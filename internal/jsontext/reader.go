@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// DepthMax bounds how deeply arrays and objects may nest in what a Reader reads. Jackson, which most
-	// clients use, refuses more than 1,000 levels. Half of that leaves room for what metadata is
-	// embedded in.
+	// DepthMax bounds how deeply arrays and objects may nest in what a Reader reads. Jackson, which
+	// most clients use, refuses more than 1,000 levels. Half of that leaves room for what metadata
+	// is embedded in.
 	DepthMax = 500
-	// keysLinearMax is the number of keys up to which a duplicate is looked for one by one.
+	// keysLinearMax is the number of keys up to which a linear search looks for duplicates.
 	keysLinearMax = 32
-	// keysFirst is for how many keys of open objects there is room at first. Most texts are an element
-	// or an update, which have fewer.
+	// keysFirst is how many keys of open objects have room at first. Most texts are an element or
+	// an update, which have fewer.
 	keysFirst = 8
 )
 
-// Reader reads one JSON text from front to back. Each method consumes one value, with the white space
-// before it. It fails with a moorage.Error of KindBadRequest whose cause is a *SyntaxError. A Reader
-// is used by one goroutine.
+// Reader reads one JSON text from front to back. Each method consumes one value, with the white
+// space before it. It fails with a moorage.Error of KindBadRequest whose cause is a *SyntaxError. A
+// Reader is used by one goroutine.
 type Reader struct {
 	raw   []byte
 	pos   int
@@ -36,7 +36,7 @@ type Reader struct {
 	depthMax int
 	keysMax  int // the most keys of open objects; 0: any number
 	keysOpen int // those of the objects that are open, if keysMax is set
-	// checked says that the text is sound and that no key stands twice.
+	// checked means that the text is sound and has no key twice in an object.
 	checked bool
 }
 
@@ -48,8 +48,8 @@ func NewReaderAt(raw []byte, pos int) Reader {
 	return Reader{raw: raw, pos: pos, depthMax: DepthMax}
 }
 
-// Reread returns a Reader of raw, which is a value within a text that a Reader has read before. It
-// looks for no faults but too much depth.
+// Reread returns a Reader of raw, a value within a text that a Reader has read before. It checks
+// only the depth.
 func Reread(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax, checked: true} }
 
 // Pos returns the position of the next byte.
@@ -131,7 +131,7 @@ func (r *Reader) Skip() error {
 	return r.Fail("unexpected character")
 }
 
-// skipAgain is Skip in checked text. It looks for the end of the value, and checks only its depth.
+// skipAgain is Skip in checked text. It looks for the end of the value and checks only the depth.
 func (r *Reader) skipAgain() error {
 	for open := 0; ; {
 		switch r.Space() {
@@ -162,7 +162,7 @@ func (r *Reader) skipAgain() error {
 	}
 }
 
-// skipString moves behind the string that begins here; false if it has no end.
+// skipString moves behind the string that begins here. It returns false if the string has no end.
 func (r *Reader) skipString() bool {
 	for r.pos++; ; r.pos++ {
 		switch r.pos = skipPlain(r.raw, r.pos); {
@@ -242,8 +242,8 @@ func (r *Reader) Object(member func(key []byte) error) error {
 	return nil
 }
 
-// unseen records key among those of its object, which begin at open, and fails if it is there.
-// Objects with many keys pass their set from call to call.
+// unseen adds key to the keys of its object, which begin at open, and fails if it is there already.
+// The set of an object with many keys passes from call to call.
 func (r *Reader) unseen(key []byte, open int, seen map[string]bool) (map[string]bool, error) {
 	switch earlier := r.keys[open:]; {
 	case r.checked:
@@ -318,7 +318,7 @@ func (r *Reader) word(word string) error {
 	return nil
 }
 
-// Null consumes null and reports whether it was there. It leaves anything else.
+// Null reports whether the next value is null, and consumes it then. It leaves anything else.
 func (r *Reader) Null() bool {
 	return r.Space() == 'n' && r.word("null") == nil
 }
@@ -365,7 +365,7 @@ func (r *Reader) digits() bool {
 	return r.pos > start
 }
 
-// ClipBytes bounds what an error repeats of a request.
+// ClipBytes bounds how many bytes of a request an error repeats.
 const ClipBytes = 200
 
 // Clip shortens text for an error message.

@@ -53,15 +53,16 @@ func (r *Reader) key() ([]byte, error) {
 	return []byte(Unquote(literal)), nil
 }
 
-// skipPlain returns the position of the first byte from i on that a string does not simply contain:
-// a quote, a backslash, a control character or a part of a longer UTF-8 sequence. It looks at
-// eight bytes at a time: most of a document is text.
+// skipPlain returns the position of the first special byte of a string from i on: a quote, a
+// backslash, a control character or a part of a longer UTF-8 sequence. It looks at eight bytes at a
+// time, because most of a document is text.
 func skipPlain(raw []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for i+8 <= len(raw) {
 		x := binary.LittleEndian.Uint64(raw[i:])
 		quote, backslash := x^(ones*'"'), x^(ones*'\\')
-		// The lowest high bit that is set marks the first such byte; borrows only spoil higher ones.
+		// The lowest high bit that is set marks the first such byte; borrows only spoil higher
+		// ones.
 		special := (x | (x - ones*' ') | (quote - ones) | (backslash - ones)) & highs
 		if special != 0 {
 			return i + bits.TrailingZeros64(special)/8
@@ -74,7 +75,7 @@ func skipPlain(raw []byte, i int) int {
 	return i
 }
 
-// escape consumes an escape sequence, of a surrogate pair both.
+// escape consumes an escape sequence. It consumes both halves of a surrogate pair.
 func (r *Reader) escape() error {
 	r.pos++
 	if r.pos < len(r.raw) && r.raw[r.pos] != 'u' {

@@ -1,0 +1,226 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Bounds of prose. A tab counts tabColumns columns.
+const (
+	tabColumns        = 4
+	commentColumnsMax = 100
+	// codeColumnsMax bounds lines of code outside tests, with the comment behind them.
+	codeColumnsMax = 120
+	// sentenceWordsMax is where a test fails; 25 words are what a writer aims at.
+	sentenceWordsMax = 40
+)
+
+// crooked finds what a reader stumbles over.
+var crooked = regexp.MustCompile(
+	`(?i)\b(tells? whether|whoever|anew|be it|but for|amid|all the same|untold|of which)\b`)
+
+// proseUnfinished returns the folders and documents that the rule passes over until somebody has
+// rewritten them. A folder stands for its own files, not for folders below it. The list may only
+// shrink: nobody adds to it, and an entry without a fault fails.
+func proseUnfinished() []string {
+	return []string{
+		"ARCHITECTURE.md",
+		"CHANGELOG.md",
+		"README.md",
+		"catalog",
+		"cmd/moorage",
+		"docs/choices.md",
+		"docs/curl.md",
+		"docs/mechanisms.md",
+		"docs/operating.md",
+		"docs/performance.md",
+		"internal/historytest",
+		"internal/nodetest",
+		"internal/pgtest",
+		"internal/s3test",
+		"internal/tcptest",
+		"internal/transfertest",
+		"internal/viewtest",
+		"internal/worker",
+		"interop/catalogtest",
+		"interop/cluster",
+		"interop/torture",
+		"locks",
+		"locks/leasestest",
+		"locks/lockstest",
+		"metadata",
+		"migrations",
+		"registry",
+		"registry/memory",
+		"registry/pebble",
+		"registry/postgres",
+		"registry/registrytest",
+		"rest",
+		"storage",
+		"storage/file",
+		"storage/memory",
+		"storage/s3",
+		"storage/storagetest",
+		"txlog",
+	}
+}
+
+// TestDocumentsArePlain looks for crooked words in the documents. It also finds entries of
+// proseUnfinished that are not needed.
+func TestDocumentsArePlain(t *testing.T) {
+	t.Parallel()
+	m := loadModule(t)
+	faulty := make(map[string]bool)
+	for name, text := range documents(t, m) {
+		for i, line := range strings.Split(text, "\n") {
+			for _, word := range crooked.FindAllString(line, -1) {
+				faulty[name] = true
+				if !slices.Contains(proseUnfinished(), name) {
+					t.Errorf("%s:%d: says %q", name, i+1, word)
+				}
+			}
+		}
+	}
+	for _, f := range m.files() {
+		faulty[f.pkg.dir] = faulty[f.pkg.dir] || len(proseFaults(m, f)) > 0
+	}
+	for _, name := range proseUnfinished() {
+		if !faulty[name] {
+			t.Errorf("the prose of %s has no fault any more: take it from proseUnfinished", name)
+		}
+	}
+}
+
+// checkProse wants comments and texts that are read at the first try.
+func checkProse(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if !slices.Contains(proseUnfinished(), f.pkg.dir) {
+			found = append(found, proseFaults(m, f)...)
+		}
+	}
+	return found
+}
+
+// proseFaults returns what is wrong with the comments, string literals and widths of f.
+func proseFaults(m *module, f *file) []violation {
+	if ast.IsGenerated(f.ast) {
+		return nil
+	}
+	found := checkWidths(f)
+	for _, group := range f.ast.Comments {
+		for _, sentence := range sentences(commentLines(group)) {
+			for _, word := range crooked.FindAllString(sentence, -1) {
+				found = append(found, m.at("prose", f, group, "says %q", word))
+			}
+			if n := wordCount(sentence); n > sentenceWordsMax {
+				found = append(found, m.at("prose", f, group, "%d words in a sentence, at most %d are allowed: %s",
+					n, sentenceWordsMax, sentence))
+			}
+		}
+	}
+	if f.test {
+		return found
+	}
+	ast.Inspect(f.ast, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				return true
+			}
+			for _, word := range crooked.FindAllString(strings.Join(strings.Fields(text), " "), -1) {
+				found = append(found, m.at("prose", f, literal, "says %q", word))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// checkWidths finds the lines of f that are too wide. One word that cannot be split, such as an
+// address, may be. In tests only comments have a bound.
+func checkWidths(f *file) (found []violation) {
+	for i, line := range strings.Split(f.text, "\n") {
+		trimmed := strings.TrimLeft(line, "\t")
+		columns := len([]rune(trimmed)) + tabColumns*(len(line)-len(trimmed))
+		bound := codeColumnsMax
+		if strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "//go:") {
+			bound = commentColumnsMax
+			if len(strings.Fields(trimmed)) <= 2 {
+				continue
+			}
+		} else if f.test {
+			continue
+		}
+		if columns > bound {
+			found = append(found, violation{rule: "prose", at: f.path, line: i + 1,
+				text: fmt.Sprintf("%d columns, at most %d are allowed", columns, bound)})
+		}
+	}
+	return found
+}
+
+// commentLines returns the lines of a comment without the marks around them. What is behind
+// "//" stays as it is, with the blank that most lines begin with.
+func commentLines(group *ast.CommentGroup) (lines []string) {
+	for _, comment := range group.List {
+		if text, ok := strings.CutPrefix(comment.Text, "//"); ok {
+			lines = append(lines, text)
+			continue
+		}
+		lines = append(lines, strings.Split(strings.TrimSuffix(strings.TrimPrefix(comment.Text, "/*"), "*/"), "\n")...)
+	}
+	return lines
+}
+
+var (
+	sentenceEnd = regexp.MustCompile(`[.!?]["')]*\s+`)
+	listItem    = regexp.MustCompile(`^\s*([-*•]|[0-9]+[.)])\s`)
+)
+
+// sentences returns the sentences of a comment. A blank line, a heading, an item of a list and
+// text that is set as it stands (behind a tab) end one.
+func sentences(lines []string) (all []string) {
+	var paragraph []string
+	end := func() {
+		text := strings.Join(strings.Fields(strings.Join(paragraph, " ")), " ")
+		for _, sentence := range sentenceEnd.Split(text, -1) {
+			if sentence != "" {
+				all = append(all, sentence)
+			}
+		}
+		paragraph = nil
+	}
+	for _, line := range lines {
+		switch trimmed := strings.TrimSpace(line); {
+		case trimmed == "" || strings.HasPrefix(line, "go:"):
+			end()
+		case strings.HasPrefix(line, "\t"):
+			end()
+			all = append(all, trimmed)
+		case listItem.MatchString(line):
+			end()
+			paragraph = append(paragraph, trimmed)
+		default:
+			paragraph = append(paragraph, trimmed)
+		}
+	}
+	end()
+	return all
+}
+
+// wordCount counts the fields of a sentence that have a letter or a digit.
+func wordCount(sentence string) (n int) {
+	for _, field := range strings.Fields(sentence) {
+		if strings.ContainsFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
+}
