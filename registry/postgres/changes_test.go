@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -235,77 +234,6 @@ func TestChangesAfterAClockWasSetBack(t *testing.T) {
 		want = append(want, n)
 	}
 	wantChanges(t, store, 0, want...)
-}
-
-// waitingRows is how many changes wait in TestPageWithManyWaiting.
-var waitingRows = flag.Int("waiting", 60_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
-
-// insertTables writes n changes that wait, of a thousand tables, each of which found the version before.
-func insertTables(t *testing.T, schema string, n int) {
-	t.Helper()
-	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
-		"gen_random_uuid(), 0, convert_to('{\"id\":\"' || md5(i::text) || '\",\"operation\":\"' || repeat('x', 400) || '\"}', 'UTF8'), true, "+
-		"ARRAY[lpad(to_hex(i - 1000), 32, '0')::uuid], ARRAY[lpad(to_hex(i), 32, '0')::uuid], now() - ($1::integer - i) * interval '1 ms' "+
-		"FROM generate_series(1, $1::integer) AS i", n)
-}
-
-// TestPageWithManyWaiting reads pages while many changes wait for their places, with and without statistics of them, by turns
-// with pages of a store in which few do. What it takes may not depend on how many wait.
-func TestPageWithManyWaiting(t *testing.T) {
-	const pages, limit, few, longLimit, pageTimeMax, manyMin = 20, 64, 4000, 1000, 100 * time.Millisecond, 1_000_000
-	var schemas [2]string
-	var stores [2]*Store
-	for i, n := range []int{few, *waitingRows} {
-		schemas[i] = migrated(t)
-		execute(t, schemas[i], "ANALYZE moorage_change") // as of an empty table
-		stores[i] = openStore(t, server.DSN()+schemas[i], Options{})
-		wantChanges(t, stores[i], 0)
-		insertTables(t, schemas[i], n)
-	}
-	var after [2]registry.Position
-	for _, analyzed := range []bool{false, true} {
-		fastest := [2]time.Duration{time.Hour, time.Hour}
-		for _, schema := range schemas {
-			if analyzed {
-				execute(t, schema, "ANALYZE moorage_change")
-			}
-		}
-		for range pages {
-			for i, store := range stores {
-				begun := time.Now()
-				page, err := store.Changes(t.Context(), after[i], limit)
-				fastest[i] = min(fastest[i], time.Since(begun))
-				if err != nil || len(page) != limit {
-					t.Fatalf("%d changes, want %d (%v)", len(page), limit, err)
-				}
-				after[i] = page[limit-1].Position
-			}
-		}
-		t.Logf("analyzed %t: a page is read in %v with few that wait, and in %v with many", analyzed, fastest[0], fastest[1])
-		// Other tests take their share of this machine, so the fastest counts.
-		if fastest[1] > 4*fastest[0] {
-			t.Errorf("a page is read in %v", fastest[1])
-		}
-	}
-	fastest := time.Hour
-	for range pages {
-		begun := time.Now()
-		page, err := stores[1].Changes(t.Context(), after[1], longLimit)
-		fastest = min(fastest, time.Since(begun))
-		if err != nil || len(page) != longLimit {
-			t.Fatalf("%d changes, want %d (%v)", len(page), longLimit, err)
-		}
-		after[1] = page[longLimit-1].Position
-	}
-	t.Logf("a page of %d takes %v", longLimit, fastest)
-	if *waitingRows >= manyMin && fastest > pageTimeMax {
-		t.Errorf("a page of %d takes %v, want %v", longLimit, fastest, pageTimeMax)
-	}
-	begun := time.Now()
-	if more, err := stores[1].Number(t.Context(), 0); err != nil || !more {
-		t.Errorf("more %t, %v", more, err)
-	}
-	t.Logf("a step of %d takes %v", numberedMax, time.Since(begun))
 }
 
 // TestNumber numbers what has waited for long enough, and what says that it came in the future.
