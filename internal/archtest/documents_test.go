@@ -2,8 +2,10 @@ package archtest
 
 import (
 	"bufio"
+	"fmt"
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,26 +16,33 @@ import (
 	"testing"
 )
 
-// documents returns the Markdown files of the repository by their path from its root.
+// documents returns the Markdown files of the repository by their path from its root. Folders whose
+// names begin with a dot are no part of it.
 func documents(t *testing.T, m *module) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	for _, pattern := range []string{"*.md", "docs/*.md", "interop/*.md", "testdata/*.md"} {
-		names, err := filepath.Glob(filepath.Join(m.root, pattern))
+	err := filepath.WalkDir(m.root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != m.root && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".md":
+			return nil
+		}
+		content, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		for _, name := range names {
-			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			relative, err := filepath.Rel(m.root, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[filepath.ToSlash(relative)] = string(content)
+		relative, err := filepath.Rel(m.root, name)
+		if err != nil {
+			return err
 		}
+		found[filepath.ToSlash(relative)] = string(content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return found
 }
@@ -54,7 +63,9 @@ func TestDocumentsExist(t *testing.T) {
 }
 
 var (
-	markdownLink = regexp.MustCompile(`\]\(([^)#][^)]*)\)`)
+	markdownLink = regexp.MustCompile(`\]\(([^)]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInAnchor  = regexp.MustCompile(`[^\pL\pN _-]`)
 	// quotedTest is a test as documents name it: `folder.TestName`, with subtests behind a slash.
 	quotedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)(?:/([^`]+))?`")
 	// bareTest is a test that a document names without its folder.
@@ -71,13 +82,10 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	m := loadModule(t)
 	tests, subtests := testFunctions(m), testStrings(m)
 	targets := makeTargets(t, m)
-	for name, text := range documents(t, m) {
+	all := documents(t, m)
+	for name, text := range all {
 		for _, link := range markdownLink.FindAllStringSubmatch(text, -1) {
-			target, _, _ := strings.Cut(link[1], "#")
-			if strings.Contains(target, "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(m.root, path.Dir(name), target)); err != nil {
+			if err := checkLink(m, all, name, link[1]); err != nil {
 				t.Errorf("%s links to %s: %v", name, link[1], err)
 			}
 		}
@@ -104,6 +112,35 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// checkLink returns why a link of the document called name leads nowhere. It returns nil if the
+// link leads to a file and, if it has an anchor, to a heading of that file. It does not look at
+// addresses of other sites.
+func checkLink(m *module, all map[string]string, name, link string) error {
+	target, anchor, _ := strings.Cut(link, "#")
+	if strings.Contains(target, "://") {
+		return nil
+	}
+	document := name
+	if target != "" {
+		document = path.Join(path.Dir(name), target)
+	}
+	if _, err := os.Stat(filepath.Join(m.root, document)); err != nil {
+		return err
+	}
+	if anchor != "" && !slices.Contains(anchors(all[document]), anchor) {
+		return fmt.Errorf("%s has no heading #%s", document, anchor)
+	}
+	return nil
+}
+
+// anchors returns the anchors of a document's headings, as GitHub makes them.
+func anchors(text string) (found []string) {
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		found = append(found, strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return found
 }
 
 // testFunctions returns folder.TestName of every test, benchmark, example and fuzz target.

@@ -33,7 +33,6 @@ func proseUnfinished() []string {
 	return []string{
 		"ARCHITECTURE.md",
 		"CHANGELOG.md",
-		"README.md",
 		"catalog",
 		"cmd/moorage",
 		"docs/choices.md",
