@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// step is a block of commands in docs/curl.md and what stands below it as their output.
+// step is a block of commands in docs/guide/curl.md and what stands below it as their output.
 type step struct{ commands, output string }
 
 var fence = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$")
 
 func curlSteps(t *testing.T) (steps []step) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/curl.md")
+	text, err := os.ReadFile("../docs/guide/curl.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func curlSteps(t *testing.T) (steps []step) {
 	return steps
 }
 
-// Every command of docs/curl.md, in one shell from top to bottom, prints what the page says.
+// Every command of docs/guide/curl.md, in one shell from top to bottom, prints what the page says.
 func TestCurlDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

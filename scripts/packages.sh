@@ -24,7 +24,7 @@ have gcc && echo 'int main(void) { return 0; }' | gcc -include stdlib.h -x c -o 
   want gcc libc6-dev # -race needs cgo
 have make || want make
 have git || want git
-have curl || want curl # docs/curl.md
+have curl || want curl # docs/guide/curl.md
 have unzip || want unzip
 have flock || want util-linux
 [[ $(java_version) -ge 17 ]] && have javac || want openjdk-17-jdk-headless
