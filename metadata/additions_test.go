@@ -8,8 +8,9 @@ import (
 	"moorage"
 )
 
-// Additions are compared with all that are there, in a time that has a bound. What was compared once, taken away, and added anew under
-// the same id is what it is now.
+// Additions are compared with all elements that are there, in a time that has a bound. An element
+// may be compared, taken away, and added again with other content under the same id. Then its new
+// content counts.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
 	d, err := Create(CreateTable{Location: "s3://b/t", Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`)}, viewEnv())

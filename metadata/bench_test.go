@@ -30,7 +30,8 @@ func benchSnapshot(id, parent int64, sequence int, timestampMS int64) string {
 
 const benchFirstID = 3_051_729_675_574_597_000
 
-// benchTable returns a v2 document with so many snapshots and columns, and a metadata log of 100 entries.
+// benchTable returns a v2 document with so many snapshots and columns, and a metadata log of 100
+// entries.
 func benchTable(tb testing.TB, snapshotCount, columns int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -202,7 +203,7 @@ func BenchmarkRawRefs(b *testing.B) {
 }
 
 // TestCommitDerivesItsIndex follows a table through so many commits that chunks fill and the table
-// of positions is built anew, and compares the index with what Parse finds.
+// of positions is built again, and compares the index with what Parse finds.
 func TestCommitDerivesItsIndex(t *testing.T) {
 	t.Parallel()
 	const first, commits = 200, 400
@@ -226,9 +227,10 @@ func TestCommitDerivesItsIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkSmallCommit is what a small table, whose metadata log is full, costs in a transaction beside storage and the store: its
-// requirements and updates are decoded, checked and applied. Of what that allocates, the new document keeps its bytes, the places of its
-// members, its properties and the elements of the arrays that changed.
+// BenchmarkSmallCommit is what a small table, whose metadata log is full, costs in a transaction
+// beside storage and the store: its requirements and updates are decoded, checked and applied. Of
+// what that allocates, the new document keeps its bytes, the places of its members, its properties
+// and the elements of the arrays that changed.
 func BenchmarkSmallCommit(b *testing.B) {
 	const versions = 10
 	setProperties := func(n int) string {

@@ -16,14 +16,14 @@ type Env struct {
 	NewUUID      func() string // draws a uuid; asked on create only, nil otherwise
 }
 
-// Apply returns the document after updates, in order, or d itself if they change nothing. What
-// they do not touch stays byte for byte as it is. d is left alone.
+// Apply returns the document after updates, in order, or d itself if they change nothing. Bytes
+// that the updates do not touch stay as they are. d is left alone.
 //
 // Errors: KindCommitFailed if another commit came first (sequence number, row ids, a branch whose
-// head the new snapshot does not descend from): a retry after a refresh may succeed.
+// head the new snapshot does not descend from). A retry after a refresh may then succeed.
 // KindIllegalArgument and KindValidation if the updates can never be applied to this table.
-// KindTooLarge beyond 2 GiB. Nothing is left behind.
-// Source: REST specification, updateTable; Java TableMetadata.Builder.
+// KindTooLarge beyond 2 GiB. Nothing is left behind. Source: REST specification, updateTable; Java
+// TableMetadata.Builder.
 func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	base := d
 	if d.canonical != nil {
@@ -40,14 +40,15 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	return b.finish()
 }
 
-// builder applies the updates of one request to a document. Its index, which is that of next, has the values of the
-// new document, but for members and arrays, which finish sets; edits have what becomes of the arrays.
+// builder applies the updates of one request to a document. Its index is that of next and has the
+// values of the new document, except members and arrays, which finish sets. edits has what becomes
+// of the arrays.
 type builder struct {
 	progress
 	scratch
 }
 
-// progress is what a builder knows of its request.
+// progress is what a builder knows about its request.
 type progress struct {
 	*index
 	base     *Document
@@ -76,7 +77,8 @@ type progress struct {
 	parsedOrders  once[*sortOrder]
 }
 
-// once keeps what elements say, by where their bytes are, so that each is parsed once in a request however many updates look at it.
+// once keeps what elements say, by where their bytes are. So a request parses each element once,
+// however many updates look at it.
 type once[T any] map[*byte]T
 
 func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
@@ -102,7 +104,7 @@ func (b *builder) applyAll(updates []Update) error {
 	return nil
 }
 
-// elements ranges over ids and JSON of the elements that an array has by now.
+// elements ranges over ids and JSON of the elements that an array has so far.
 func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
 	edit := &b.edits[a]
 	return func(yield func(int64, []byte) bool) {
@@ -164,7 +166,7 @@ func (b *builder) putRef(r ref) {
 	b.refs = append(b.refs, r)
 }
 
-// dropRef removes a branch or tag if it is there. Without main there is no current snapshot; the
+// dropRef removes a branch or tag if it is there. Without main there is no current snapshot. The
 // snapshot log stays.
 func (b *builder) dropRef(name string) {
 	if name == mainBranch {
@@ -194,8 +196,9 @@ func (b *builder) finish() (*Document, error) {
 	if err := b.checkDefaults(); err != nil {
 		return nil, err
 	}
-	// A snapshot may be ahead of this clock by up to a minute, and the clock may have been set back since the last
-	// version: the table's time is behind neither, or its logs would be out of order.
+	// A snapshot may be up to a minute ahead of this clock, and the clock may have been set back
+	// since the last version. The table's time must be behind neither, or its logs would be out of
+	// order.
 	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS, b.base.lastUpdatedMS)
 	if err := b.finishSnapshotLog(); err != nil {
 		return nil, err
@@ -263,7 +266,7 @@ func (b *builder) listChanges() {
 		}
 	}
 	num := func(key string, was, is int64) {
-		if was != is { // what is the same is there: the base spells it out
+		if was != is { // the base spells out what is the same
 			b.set(key, b.keep(strconv.AppendInt(b.text, is, 10)))
 		}
 	}
@@ -273,7 +276,7 @@ func (b *builder) listChanges() {
 	if b.formatVersion > 1 {
 		was := old.lastSequenceNumber
 		if old.formatVersion == 1 {
-			was = -1 // v1 has no such member; one of that name says nothing
+			was = -1 // v1 has no such member and ignores one of that name
 		}
 		num(keyLastSequenceNumber, was, b.lastSequenceNumber)
 	}
@@ -308,8 +311,8 @@ func (b *builder) listChanges() {
 	}
 }
 
-// listV1Changes keeps the members by which the oldest readers know schema and spec, and removes them
-// with the upgrade from version 1.
+// listV1Changes keeps the members by which the oldest readers know schema and spec, and removes
+// them with the upgrade from version 1.
 func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
 		if b.base.formatVersion == 1 {
@@ -386,7 +389,8 @@ func (b *builder) newProperties() []string {
 	return names
 }
 
-// appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they are.
+// appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they
+// are.
 func (b *builder) appendRefs(out []byte) []byte {
 	at, _ := b.base.find(keyRefs)
 	origin := len(out)

@@ -10,13 +10,13 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// deepJSON are updates, of which one has a member that nests deeper than the array by so many levels.
+// deepJSON returns updates. One has a member that nests deeper than the array by so many levels.
 func deepJSON(levels int) string {
 	return `[{"action":"set-location","location":"x","y":` + strings.Repeat(`[{"a":`, levels/2) + `0` + strings.Repeat(`}]`, levels/2) + `}]`
 }
 
-// strictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same for
-// the other lists.
+// strictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same
+// for the other lists.
 func strictUpdates(raw []byte) ([]Update, error) {
 	return decodeEach(strictDecoder(raw), "metadata update", decodeUpdate)
 }

@@ -40,13 +40,13 @@ const (
 	propEncryptionDEK      = "encryption.data-key-length"
 )
 
-// Create returns the document of a new table. Field ids are assigned anew, from 1, and partition
-// and sort fields are bound to them by name: schema and spec get id 0, the sort order 1, or 0 if
-// it is unsorted. The format version is that of the property format-version, else 2.
+// Create returns the document of a new table. It assigns new field ids, from 1, and binds partition
+// and sort fields to them by name. Schema and spec get id 0, the sort order 1, or 0 if it is
+// unsorted. The format version is that of the property format-version, 2 without it.
 //
-// Errors: KindBadRequest for what is malformed, KindIllegalArgument and KindValidation for what
-// would make a table that cannot be used.
-// Source: REST specification, createTable; Java TableMetadata.newTableMetadata.
+// Errors: KindBadRequest for malformed input, KindIllegalArgument and KindValidation for a table
+// that could not be used. Source: REST specification, createTable; Java
+// TableMetadata.newTableMetadata.
 func Create(request CreateTable, env Env) (*Document, error) {
 	version, properties, err := newTableProperties(request.Properties)
 	if err != nil {
@@ -79,11 +79,11 @@ func Create(request CreateTable, env Env) (*Document, error) {
 	return b.finishNew()
 }
 
-// Build returns the document of a table that a commit with assert-create makes: updates applied
-// to an empty table. The ids in it are kept. The format version is that of the first
-// upgrade-format-version, else 2; without assign-uuid the server draws a uuid. Errors are those of
-// Apply; so is what is missing.
-// Source: REST specification, updateTable; Java CatalogHandlers.create.
+// Build returns the document of a table that a commit with assert-create makes: updates applied to
+// an empty table. The ids in the updates are kept. The format version is that of the first
+// upgrade-format-version, 2 without one. Without assign-uuid the server draws a uuid. Errors are
+// those of Apply, also for missing parts. Source: REST specification, updateTable; Java
+// CatalogHandlers.create.
 func Build(updates []Update, env Env) (*Document, error) {
 	version := formatVersionDefault
 	for _, u := range updates {
@@ -117,11 +117,12 @@ func (b *builder) finishNew() (*Document, error) {
 	return Parse(d.raw)
 }
 
-// emptyTable returns what a new table is built from: a document with all members, in the order in
-// which they are usually written, but without schema, spec and order.
+// emptyTable returns the document from which a new table is built. It has all members, in the order
+// in which they are usually written, but no schema, spec and order.
 func emptyTable(version int, env Env) (*Document, error) {
 	uuid := env.NewUUID()
-	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version, jsontext.AppendQuoted(nil, uuid))
+	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version,
+		jsontext.AppendQuoted(nil, uuid))
 	if version > 1 {
 		raw = append(raw, `"last-sequence-number":0,`...)
 	}
@@ -155,7 +156,8 @@ func newTableProperties(asked map[string]string) (version int, stored map[string
 	if text, ok := asked[propFormatVersion]; ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return 0, nil, illegal("Invalid value of property %s, not an integer: %s", propFormatVersion, jsontext.Clip(text))
+			return 0, nil, illegal("Invalid value of property %s, not an integer: %s", propFormatVersion,
+				jsontext.Clip(text))
 		}
 		if n < 1 || n > formatVersionMax {
 			return 0, nil, illegal("Unsupported format version: v%d (supported: v%d)", n, formatVersionMax)
@@ -208,7 +210,8 @@ func checkMetricsColumns(properties map[string]string, s *schema) error {
 		column, ok := strings.CutPrefix(key, propMetricsColumn)
 		if ok && names.find(column) == nil {
 			return moorage.Errorf(moorage.KindValidation,
-				"Invalid metrics config, could not find column %s from table prop %s in schema", jsontext.Clip(column), jsontext.Clip(key))
+				"Invalid metrics config, could not find column %s from table prop %s in schema", jsontext.Clip(column),
+				jsontext.Clip(key))
 		}
 	}
 	return nil
@@ -240,7 +243,8 @@ func freshParts(request CreateTable) (parts newParts, err error) {
 			return parts, err
 		}
 	}
-	schemaRaw, specRaw, orderRaw, lastColumnID, lastPartitionID, err := freshTable(asked.schema, asked.spec, asked.order)
+	schemaRaw, specRaw, orderRaw, lastColumnID, lastPartitionID,
+		err := freshTable(asked.schema, asked.spec, asked.order)
 	if err != nil {
 		return parts, err
 	}
@@ -255,7 +259,7 @@ func freshParts(request CreateTable) (parts newParts, err error) {
 	return parts, err
 }
 
-// parseStrictly parses what comes from outside.
+// parseStrictly parses text from outside.
 func parseStrictly[T any](raw []byte, parse func([]byte) (T, error)) (part T, err error) {
 	if err := checkJSON(raw); err != nil {
 		return part, err

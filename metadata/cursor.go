@@ -8,17 +8,17 @@ import (
 // documentBytesMax bounds a document: places in it are kept in 32 bits.
 const documentBytesMax = 1<<31 - 1
 
-// cursor reads a JSON text from front to back, and knows the types that members of metadata have. Each
-// method consumes one value, with the white space before it, and fails with KindBadRequest.
+// cursor reads a JSON text from front to back, and knows the types that members of metadata have.
+// Each method consumes one value, with the white space before it, and fails with KindBadRequest.
 type cursor struct{ jsontext.Reader }
 
 // strict returns a cursor on text that nobody has checked.
 func strict(raw []byte) *cursor { return &cursor{jsontext.NewReader(raw)} }
 
-// reread returns a cursor on what a cursor has read before.
+// reread returns a cursor on text that a cursor has read before.
 func reread(raw []byte) *cursor { return &cursor{jsontext.Reread(raw)} }
 
-// checkJSON refuses what is not exactly one JSON value, strictly.
+// checkJSON refuses everything except exactly one strict JSON value.
 func checkJSON(raw []byte) error {
 	c := strict(raw)
 	if err := c.Skip(); err != nil {

@@ -83,8 +83,9 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", jsontext.Clip(action))
 }
 
-// decodeEach returns what decode makes of the objects of the JSON array that d reads, in their order, and releases d. decode must not
-// keep the members of an object: the next one takes their place.
+// decodeEach returns what decode makes of the objects of the JSON array that d reads, in their
+// order, and releases d. decode must not keep the members of an object: the next one takes their
+// place.
 func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, error)) ([]T, error) {
 	const usual = 2 // as many as most requests have, if any
 	all := []T{}
@@ -115,7 +116,8 @@ func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, erro
 }
 
 // usualTypes are the discriminators of what most requests ask for.
-var usualTypes = []string{"set-properties", "add-snapshot", "set-snapshot-ref", "assert-ref-snapshot-id", assertTableUUID}
+var usualTypes = []string{"set-properties", "add-snapshot", "set-snapshot-ref", "assert-ref-snapshot-id",
+	assertTableUUID}
 
 // discriminator returns the member that says what an object is, in lower case.
 func (o jsonObject) discriminator(what, key string) (string, error) {

@@ -16,8 +16,8 @@ import (
 )
 
 // The JSON form of a default value depends on its type ("JSON single-value serialization" of the
-// table specification). Defaults are kept as sent; what is parsed here is only used to compare
-// and to refuse, so that 64-bit integers, decimals and 0.0 keep every digit.
+// table specification). Defaults are kept as sent. They are parsed here only to compare and to
+// refuse them, so 64-bit integers, decimals and 0.0 keep every digit.
 
 var (
 	datePattern    = regexp.MustCompile(`^(-\d{4,6}|\+\d{5,6}|\d{4})-(\d\d)-(\d\d)$`)
@@ -55,7 +55,7 @@ func (f *field) checkDefault(at extent) error {
 	return nil
 }
 
-// sameDefault tells whether two defaults are one value.
+// sameDefault reports whether two defaults are one value.
 func sameDefault(f *field, fAt extent, g *field, gAt extent) bool {
 	if fAt == (extent{}) || gAt == (extent{}) {
 		return fAt == gAt
@@ -69,8 +69,8 @@ func sameDefault(f *field, fAt extent, g *field, gAt extent) bool {
 	return ok && okY && x == y
 }
 
-// canonicalDefault returns a text that is equal for equal values of the primitive type t; false
-// if the literal (JSON) is no value of it.
+// canonicalDefault returns a text that is equal for equal values of the primitive type t. It
+// returns false if the literal (JSON) is not a value of t.
 func canonicalDefault(t *fieldType, literal string) (string, bool) {
 	switch t.primitive.(type) {
 	case iceberg.BooleanType:
@@ -173,8 +173,8 @@ func canonicalTime(t iceberg.Type, text string) (string, bool) {
 	return "", false
 }
 
-// canonicalTimestamp reads a timestamp without offset and returns its distance from the epoch.
-// One that 64 bits of nanoseconds cannot hold is no value of a nanosecond type.
+// canonicalTimestamp reads a timestamp without offset and returns its distance from the epoch. A
+// timestamp that 64 bits of nanoseconds cannot hold is not a value of a nanosecond type.
 func canonicalTimestamp(text string, unit time.Duration) (string, bool) {
 	date, clock, found := strings.Cut(strings.ToUpper(text), "T")
 	days, ok := parseDate(date)

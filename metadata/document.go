@@ -104,7 +104,7 @@ func (d *Document) CurrentSnapshotID() (int64, bool) {
 	return d.currentSnapshotID, d.currentSnapshotID != noSnapshot
 }
 
-// HasSnapshot tells whether the table has a snapshot with that id.
+// HasSnapshot reports whether the table has a snapshot with that id.
 func (d *Document) HasSnapshot(id int64) bool {
 	_, ok := d.snapshotAt.find(d.arrays[snapshots], id)
 	return ok
@@ -126,7 +126,8 @@ func (d *Document) MetadataLog() []MetadataLogEntry {
 	return entries
 }
 
-// TrimmedSince returns the metadata files that fell out of the log with the commit that made d of base, oldest first.
+// TrimmedSince returns the metadata files that fell out of the log with the commit that made d of
+// base, oldest first.
 func (d *Document) TrimmedSince(base *Document) []string {
 	log, was := d.arrays[metadataLog], base.arrays[metadataLog]
 	if log.len() == 0 {
@@ -146,16 +147,18 @@ func (d *Document) TrimmedSince(base *Document) []string {
 	return trimmed
 }
 
-// logs tells whether the metadata log names a file.
+// logs reports whether the metadata log names a file.
 func (d *Document) logs(file string) bool {
 	at, _ := d.find(metadataLog.key())
 	if log := d.raw[at.start:at.end]; bytes.IndexByte(log, '\\') < 0 {
 		return bytes.Contains(log, []byte(`"`+file+`"`)) // all is spelled as it is
 	}
-	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool { return entry.MetadataLocation == file })
+	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool {
+		return entry.MetadataLocation == file
+	})
 }
 
-// Snapshots ranges over all snapshots in the order of the document, which is that of their addition.
+// Snapshots ranges over all snapshots in the order of the document, in which they were added.
 func (d *Document) Snapshots() iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
 		for _, e := range d.arrays[snapshots].all(0) {

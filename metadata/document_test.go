@@ -192,7 +192,7 @@ func TestVersionsShareNames(t *testing.T) {
 	}
 }
 
-// Logs may be null, as the Java reference reads them: the next version has them anew.
+// Logs may be null, as the Java reference reads them. The next version has new logs.
 func TestApplyToNullLogs(t *testing.T) {
 	t.Parallel()
 	raw := string(createTest(t, 2).Raw())
@@ -224,7 +224,8 @@ func TestCostIsThatOfBothTexts(t *testing.T) {
 	}
 }
 
-// Properties cost their text three times, of which twice within the document, and the two strings of each.
+// Properties cost their text three times, two of them within the document, and the two strings of
+// each.
 func TestCostIsAlsoThatOfProperties(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ count, valueBytes int }{{1, 100_000}, {1000, 1}, {1000, 100}} {
@@ -244,7 +245,8 @@ func TestCostIsAlsoThatOfProperties(t *testing.T) {
 	}
 }
 
-// What falls out of the metadata log is told by the documents before and after, however many entries that are.
+// What falls out of the metadata log is told by the documents before and after, however many
+// entries that are.
 func TestTrimmedSince(t *testing.T) {
 	t.Parallel()
 	const bound = `{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"%d"}}`

@@ -8,14 +8,14 @@ import (
 	"moorage"
 )
 
-// freshTable gives the schema of a new table ids from 1, and binds spec and order to them: schema
-// id 0, spec id 0 with field ids from 1000, sort order id 1, or 0 if it is unsorted. p and o may
-// be nil. Everything else stays as it was sent. The ids of a struct's fields come before those of
-// the fields below them, as clients that ask for particular ids expect.
+// freshTable gives the schema of a new table ids from 1, and binds spec and order to them. The
+// schema gets id 0, the spec id 0 with field ids from 1000, the sort order id 1, or 0 if it is
+// unsorted. p and o may be nil. Everything else stays as it was sent. The ids of a struct's fields
+// come before the ids of the fields below them, as clients that ask for particular ids expect.
 //
 // A spec or order whose source is not in s is KindValidation. The results are not checked further:
-// parse them and call check, which also sees the new ids.
-// Source: Java TableMetadata.newTableMetadata, AssignFreshIds.
+// parse them and call check, which also sees the new ids. Source: Java
+// TableMetadata.newTableMetadata, AssignFreshIds.
 func freshTable(s *schema, p *spec, o *sortOrder) (
 	schemaRaw, specRaw, orderRaw []byte, lastColumnID, lastPartitionID int, err error,
 ) {

@@ -66,8 +66,8 @@ func useDocument(t *testing.T, d *Document) {
 	d.CostBytes()
 }
 
-// checkKept fails unless all members of was, but for the changed ones, are in is byte for byte and
-// in order.
+// checkKept fails unless is has all members of was, except the changed ones, byte for byte and in
+// order.
 func checkKept(t testing.TB, was, is *Document, changed ...string) {
 	t.Helper()
 	if was.canonical != nil {

@@ -54,11 +54,11 @@ func (a arrayName) key() string { return arrayKeys[a] }
 // noSnapshot is the current snapshot of a table without one.
 const noSnapshot = -1
 
-// index is what is known of a document without reading it again: the values that commits ask
-// for, and where everything else lies. Commits share what they did not change of it.
+// index is what is known of a document without reading it again: the values that commits ask for,
+// and where everything else lies. Commits share the parts of it that they did not change.
 type index struct {
-	// names are the keys of the top level, in the document's order, and places where each member lies. Versions with the same
-	// names share them.
+	// names are the keys of the top level, in the document's order, and places where each member
+	// lies. Versions with the same names share them.
 	names  []string
 	places []memberPlace
 	arrays [arrayCount]list
@@ -82,7 +82,8 @@ type index struct {
 	snapshotAt positions
 }
 
-// memberPlace is where a member of the top level begins, at the quote of its key, and where its value lies.
+// memberPlace is where a member of the top level begins, at the quote of its key, and where its
+// value lies.
 type memberPlace struct{ start, valueStart, valueEnd uint32 }
 
 func placeOf(start, valueStart, valueEnd int) memberPlace {
@@ -261,7 +262,7 @@ func (x *index) find(key string) (extent, bool) {
 	return x.places[i].value(), true
 }
 
-// has tells whether there is a top-level member of that name.
+// has reports whether there is a top-level member of that name.
 func (x *index) has(key string) bool {
 	_, ok := x.find(key)
 	return ok
@@ -271,7 +272,8 @@ func (x *index) has(key string) bool {
 func (x *index) bytes() int64 {
 	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share that
 	properties, _ := x.find(keyProperties)               // their texts, as JSON
-	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes + int64(properties.end-properties.start)
+	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes +
+		int64(properties.end-properties.start)
 	for _, l := range x.arrays {
 		n += l.bytes()
 	}

@@ -7,8 +7,8 @@ import (
 
 // element is one element of an array of a document.
 type element struct {
-	// id is what the elements of the array are told apart by: of schemas, specs and sort orders
-	// their id, of everything that belongs to a snapshot the snapshot's; 0 where there is none.
+	// id distinguishes the elements of the array. Schemas, specs and sort orders have their own id;
+	// everything that belongs to a snapshot has the snapshot's. It is 0 in arrays without ids.
 	id int64
 	// start and end are counted from the array's opening bracket, so that they stay as they are
 	// while the document around the array changes.
@@ -18,8 +18,8 @@ type element struct {
 // chunkLen is the number of elements that an append copies at most.
 const chunkLen = 256
 
-// list is where the elements of an array lie. It is immutable: append shares all chunks but the
-// last, so that a commit does not pay for the elements that it leaves alone. The zero list is empty.
+// list is where the elements of an array lie. It is immutable. append shares all chunks except the
+// last, so a commit does not pay for the elements that it leaves alone. The zero list is empty.
 type list struct {
 	chunks [][]element // all but the last have chunkLen elements; none is empty
 	n      int
@@ -29,7 +29,7 @@ func (l list) len() int { return l.n }
 
 func (l list) at(i int) element { return l.chunks[i/chunkLen][i%chunkLen] }
 
-// end returns where the last element ends, or the first would begin.
+// end returns where the last element ends; for an empty list, where the first would begin.
 func (l list) end() int {
 	if l.n == 0 {
 		return len("[")
@@ -80,8 +80,8 @@ func (l list) bytes() int64 {
 	return int64(l.n)*elementBytes + int64(len(l.chunks))*sliceBytes
 }
 
-// positions finds the elements of a list by their ids. It is immutable; elements beyond those that
-// it covers are looked at one by one, and extend builds a new one only when they have become
+// positions finds the elements of a list by their ids. It is immutable. A search looks at elements
+// beyond those that it covers one by one, and extend builds a new table only when they have become
 // many. So a commit that appends neither copies the table nor builds it again.
 type positions struct {
 	byID    map[int64]int32
@@ -91,7 +91,7 @@ type positions struct {
 // uncoveredMin is the number of elements that is always worth looking at one by one.
 const uncoveredMin = 64
 
-// extend returns positions that are quick for l, whose first elements are those of p.
+// extend returns positions that are quick for l, whose first elements p covers.
 func (p positions) extend(l list) positions {
 	if l.len()-p.covered <= uncoveredMin+p.covered/16 {
 		return p
@@ -144,7 +144,7 @@ type listEdit struct {
 
 func (e *listEdit) add(id int64, raw []byte) { e.added = append(e.added, newElement{id, raw}) }
 
-// drop removes the elements that gone tells, and returns how many there were.
+// drop removes the elements for which gone returns true, and returns how many there were.
 func (e *listEdit) drop(gone func(id int64) bool) int {
 	before := e.drops
 	for i, old := range e.base.all(0) {
@@ -245,8 +245,8 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	return append(dst, ']'), listOf(elements)
 }
 
-// writeAdded appends the new elements to dst, in which the array begins at origin, and to elements. first says that none stands
-// before them.
+// writeAdded appends the new elements to dst, in which the array begins at origin, and to elements.
+// first says that none stands before them.
 func (e *listEdit) writeAdded(dst []byte, origin int, elements []element, first bool) ([]byte, []element) {
 	for _, added := range e.added {
 		if !first {

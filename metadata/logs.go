@@ -7,11 +7,11 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// trimSnapshotLog drops the entries of the log that must not stay, and returns those of this
-// request that do. Of snapshots that are new and were current only in between, nothing stays.
-// When snapshots were removed, history begins after the last entry that lost its snapshot:
-// with a gap it would say that another snapshot was current then.
-// Source: Java TableMetadata.Builder.updateSnapshotLog.
+// trimSnapshotLog drops the entries of the log that must not stay, and returns the entries of this
+// request that stay. A new snapshot that was current only in between leaves no entry. When
+// snapshots were removed, history begins after the last entry that lost its snapshot: with a gap it
+// would say that another snapshot was current then. Source: Java
+// TableMetadata.Builder.updateSnapshotLog.
 func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
 	edit := b.edit(snapshotLog)
 	n := edit.base.len()
@@ -76,8 +76,9 @@ func (b *builder) finishSnapshotLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
 }
 
-// appendSnapshotLogTimes appends the times of the entries of the base that stay: of all if some go,
-// because their neighbours change, else of the last, because the others were checked.
+// appendSnapshotLogTimes appends the times of the base's entries that stay. If some entries go, it
+// appends all times, because their neighbours change. Else it appends the last, because the others
+// were checked.
 func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
@@ -144,7 +145,8 @@ func (b *builder) previousVersionsMax() (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, illegal("Invalid value of property %s, not an integer: %s", propPreviousVersionsMax, jsontext.Clip(text))
+		return 0, illegal("Invalid value of property %s, not an integer: %s", propPreviousVersionsMax,
+			jsontext.Clip(text))
 	}
 	return max(1, int(n)), nil
 }

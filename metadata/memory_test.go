@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What nobody looks at costs little memory, however small its parts are: a tree of them would be a hundred times as large as the text.
+// What nobody looks at costs little memory, however small its parts are: a tree of them would be a
+// hundred times as large as the text.
 //
 // Not parallel: it measures what the whole process allocates.
 func TestUnknownMembersCostLittle(t *testing.T) {

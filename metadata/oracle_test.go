@@ -19,7 +19,7 @@ var oracleSeed = flag.Uint64("seed", 1, "seed of the random requests that are co
 
 // TestApplyAgreesWithOracle makes random requests to tables of every version and applies each here
 // and through iceberg-go's table package, to the same document. Both must accept with the same
-// result, or both refuse, but for the differences that are listed below.
+// result, or both refuse, apart from the differences listed below.
 func TestApplyAgreesWithOracle(t *testing.T) {
 	t.Parallel()
 	const tables, requests = 12, 60
@@ -286,7 +286,8 @@ func (g *generator) upgrade() string {
 // iceberg-go does not.
 type difference struct {
 	name string
-	// request, ours and oracle must all match; an empty pattern for an error asks that there is none.
+	// request, ours and oracle must all match; an empty pattern for an error asks that there is
+	// none.
 	request, ours, oracle *regexp.Regexp
 }
 
@@ -329,7 +330,8 @@ func expectedDifference(request string, err, oracleErr error) string {
 	return ""
 }
 
-// expectedResults are differences of results: of these members at most, and only if the condition holds.
+// expectedResults are differences of results: of these members at most, and only if the condition
+// holds.
 var expectedResults = []struct {
 	name    string
 	request *regexp.Regexp
@@ -375,9 +377,10 @@ func compareDocuments(t *testing.T, request string, oursRaw, theirsRaw []byte) (
 	return b.String(), ""
 }
 
-// normalDocument decodes a document without what both are known to write differently: what says
-// nothing (F: empty lists and maps, no current snapshot, sequence number 0), the time of the
-// commit (D6: the clock here, the snapshot's there), and with it that of a rollback in the log.
+// normalDocument decodes a document without the parts that both are known to write differently.
+// These are members that say nothing (F: empty lists and maps, no current snapshot, sequence number
+// 0). The time of the commit differs too (D6: the clock here, the snapshot's there), and with it
+// the time of a rollback in the log.
 func normalDocument(t *testing.T, raw []byte) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(raw)))

@@ -17,11 +17,12 @@ const (
 )
 
 // Parse reads a table metadata document of format version 1 to 3. It accepts what the Java
-// reference loads, but for what other readers cannot, such as a key twice in an object, a lone surrogate, JSON nested more
-// than 500 deep, no default spec or sort order, a type that is none. raw must not be modified afterwards.
+// reference loads, except what other readers cannot load. Examples are a key twice in an object, a
+// lone surrogate, JSON nested more than 500 deep, no default spec or sort order, an unknown type.
+// raw must not be modified afterwards.
 //
-// Errors are KindBadRequest for what is not JSON or lacks a member, KindIllegalArgument and
-// KindValidation for what contradicts itself, KindTooLarge beyond 2 GiB.
+// Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
+// KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB.
 func Parse(raw []byte) (*Document, error) {
 	if len(raw) > documentBytesMax {
 		return nil, moorage.Errorf(moorage.KindTooLarge,
@@ -100,8 +101,8 @@ func (r *reader) checkHeader() error {
 	return nil
 }
 
-// resolve fills in what documents of older writers leave out, and returns the changes that would
-// spell it out. Source: Java TableMetadataParser.
+// resolve fills in what documents of older writers leave out. It returns the changes that write it
+// into the document. Source: Java TableMetadataParser.
 func (r *reader) resolve() ([]change, error) {
 	var missing []change
 	for _, step := range []func() ([]change, error){
@@ -176,7 +177,8 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	r.specs[p.id] = p
 	r.defaultSpecID = p.id
 	return []change{
-		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.withID(0)}}}, array: partitionSpecs},
+		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.withID(0)}}},
+			array: partitionSpecs},
 		intChange(keyDefaultSpecID, 0),
 	}, nil
 }
@@ -325,7 +327,7 @@ func (r *reader) checkSnapshots() error {
 }
 
 // checkLogTimes refuses a log whose times run backwards by more than the clocks of different
-// machines may differ, or that goes on after the document's own time.
+// machines may differ. It also refuses a log that goes on after the document's own time.
 func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	for i := 1; i < len(times); i++ {
 		if before(times[i], times[i-1]) {
@@ -339,5 +341,5 @@ func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	return nil
 }
 
-// before tells whether a is before b by more than a clock may be wrong.
+// before reports whether a is before b by more than the error that a clock may have.
 func before(a, b int64) bool { return a < b && uint64(b)-uint64(a) > clockSkewMaxMS }

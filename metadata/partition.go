@@ -14,7 +14,7 @@ import (
 // firstPartitionFieldID is the id of the first partition field of a table.
 const firstPartitionFieldID = 1000
 
-// spec is a parsed partition spec, beside the bytes it was sent as. It is safe for concurrent use
+// spec is a parsed partition spec, with the bytes it was sent as. It is safe for concurrent use
 // once assignFieldIDs, if that is called at all, has returned.
 type spec struct {
 	id          int    // spec-id; 0 if the spec does not say
@@ -53,8 +53,8 @@ type columnTransform struct {
 
 // parseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
 //
-// Fields without field-id count from 1000, as in the documents of the first Iceberg releases;
-// assignFieldIDs gives them ids that go on where the table has got to.
+// Fields without field-id count from 1000, as in the documents of the first Iceberg releases.
+// assignFieldIDs replaces these ids by ids that follow the table's last.
 func parseSpec(raw []byte) (*spec, error) {
 	members, err := parseObject(raw, "spec")
 	if err != nil {
@@ -150,7 +150,7 @@ func parseColumnTransform(members jsonObject) (columnTransform, error) {
 		t.sources = []int{id}
 	} else if t.sources[0] != id {
 		return t, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse source-id %d beside source-ids that begin with %d", id, t.sources[0])
+			"Cannot parse source-id %d together with source-ids that begin with %d", id, t.sources[0])
 	}
 	return t, nil
 }
@@ -173,13 +173,13 @@ func parseTransform(name string) (iceberg.Transform, error) {
 	return t, nil
 }
 
-// checkMembers refuses members that some readers cannot load: source-id beside source-ids, and
-// sources that are no field ids, which count from 1. what names the field.
+// checkMembers refuses members that some readers cannot load: source-id together with source-ids,
+// and sources that cannot be field ids, which count from 1. what names the field.
 func (t columnTransform) checkMembers(members jsonObject, what string) error {
 	_, one := members.find("source-id")
 	_, several := members.find("source-ids")
 	if one && several {
-		return moorage.Errorf(moorage.KindValidation, "Invalid source-id beside source-ids: %s", what)
+		return moorage.Errorf(moorage.KindValidation, "Invalid source-id together with source-ids: %s", what)
 	}
 	for _, id := range t.sources {
 		if id < 1 {
@@ -245,8 +245,9 @@ func (f specField) String() string {
 }
 
 // check refuses a spec that must not be added to a table of the format version with the current
-// schema s: what checkBound refuses, in format version 1 field ids that do not count from 1000, and
-// what the Java reference would write and another reader could not load (KindValidation).
+// schema s. It refuses what checkBound refuses and, in format version 1, field ids that do not
+// count from 1000. It also refuses what the Java reference would write and another reader could not
+// load (KindValidation).
 func (p *spec) check(s *schema, formatVersion int) error {
 	if err := p.checkBound(s); err != nil {
 		return err
@@ -286,11 +287,11 @@ func (p *spec) checkRedundant() error {
 	return nil
 }
 
-// checkBound refuses a spec that does not fit the schema s: names that are empty, used twice or
-// that of another column (KindIllegalArgument), and source columns that are missing, not
-// primitive, below a list or map, or not of a type that the transform takes (KindValidation). A
-// void transform may have any source: it stands for a field that was dropped.
-// Source: Java PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
+// checkBound refuses a spec that does not fit the schema s. Names must not be empty, used twice or
+// the name of another column (KindIllegalArgument). Source columns must exist, be primitive, not
+// lie below a list or map, and have a type that the transform takes (KindValidation). A void
+// transform may have any source: it stands for a field that was dropped. Source: Java
+// PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
 func (p *spec) checkBound(s *schema) error {
 	if err := p.checkNames(s, s.columnNames()); err != nil {
 		return err
@@ -303,8 +304,8 @@ func (p *spec) checkBound(s *schema) error {
 	return nil
 }
 
-// checkNames refuses names that no reader could bind to s, whose columns have these names: the
-// part of checkBound that also holds for specs other than the default one.
+// checkNames refuses names that no reader could bind to s, whose columns have the names in columns.
+// It is the part of checkBound that also holds for specs other than the default one.
 func (p *spec) checkNames(s *schema, columns columnNames) error {
 	names := make(map[string]bool, len(p.fields))
 	for _, f := range p.fields {
@@ -350,8 +351,8 @@ func (f specField) checkSource(s *schema) error {
 	return nil
 }
 
-// sameAs tells whether two specs partition alike: fields with equal sources, transforms and
-// names, in order, whatever their ids. Source: Java PartitionSpec.compatibleWith.
+// sameAs reports whether two specs partition alike: they have fields with equal sources, transforms
+// and names, in the same order. Ids do not matter. Source: Java PartitionSpec.compatibleWith.
 func (p *spec) sameAs(o *spec) bool {
 	return slices.EqualFunc(p.fields, o.fields, func(f, g specField) bool {
 		return f.name == g.name && f.transform.sameAs(g.transform)
@@ -370,9 +371,9 @@ func (p *spec) withID(id int) []byte {
 	return applyPatches(p.raw, patches)
 }
 
-// assignFieldIDs gives fields that were sent without field-id the ids that follow last, the
-// table's last-partition-id, from 1000 at least; a v1 table passes 0, for its ids must count from
-// 1000 in every spec. It does nothing if the fields have ids.
+// assignFieldIDs gives ids to fields that were sent without field-id. They follow last, the table's
+// last-partition-id, and are at least 1000. A v1 table passes 0, because its ids must count from
+// 1000 in every spec. assignFieldIDs does nothing if the fields have ids.
 //
 // The Java reference counts from 1000 for every such spec. Then two fields share an id as soon as
 // there are two specs, and readers that join the partition types of all specs refuse the table.

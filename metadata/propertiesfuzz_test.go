@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// FuzzProperties holds what is read, changed and written of the properties of tables and views against package encoding/json, which knows
-// nothing of keeping bytes: the same names and values come out of it, and those that were left alone are spelled as before.
+// FuzzProperties compares what is read, changed and written of the properties of tables and views
+// with package encoding/json, which does not keep bytes. Both must get the same names and values.
+// Properties that were left alone must be spelled as before.
 func FuzzProperties(f *testing.F) {
 	objects := []string{
 		`{}`, `{ }`, `{"a":"1"}`, `{ "a" : "1" , "b" : "2" }`, `{"\u0061":"\u003c\/"}`, `{"a":"<>&"}`, "{\"a\":\"\u2028\u007f\"}", `{"\"":"\\","\u001f":"\n"}`,
@@ -56,8 +57,9 @@ func FuzzProperties(f *testing.F) {
 	})
 }
 
-// applyProperties makes a document with the properties had, and applies change to it. It returns what is known of the properties before
-// and after, and the document after; false if one of the two is refused, because some names are reserved and some values checked.
+// applyProperties makes a document with the properties had, and applies change to it. It returns
+// what is known of the properties before and after, and the document after; false if one of the two
+// is refused, because some names are reserved and some values checked.
 type applyProperties func(t *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool)
 
 func tableProperties(f *testing.F) applyProperties {

@@ -32,7 +32,7 @@ func (r *ref) kind() string {
 	return "branch"
 }
 
-// sameAs tells whether both have one name, head, kind and retention.
+// sameAs reports whether both have one name, head, kind and retention.
 func (r *ref) sameAs(o *ref) bool {
 	return r.name == o.name && r.snapshotID == o.snapshotID && r.tag == o.tag &&
 		r.minToKeep == o.minToKeep && r.maxAgeMS == o.maxAgeMS && r.maxRefAge == o.maxRefAge
@@ -76,8 +76,8 @@ func (r *ref) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// member reads a member that refs of documents and set-snapshot-ref of requests share, and tells
-// whether the key is one.
+// member reads a member that refs of documents and set-snapshot-ref of requests share. It reports
+// whether key is such a member.
 func (r *ref) member(c *cursor, key []byte) (known bool, err error) {
 	switch string(key) {
 	case "snapshot-id":
@@ -99,7 +99,7 @@ func (r *ref) member(c *cursor, key []byte) (known bool, err error) {
 	return true, err
 }
 
-// parseRefType tells whether the kind of a ref, in any letter case, is tag.
+// parseRefType reports whether the kind of a ref is tag, in any letter case.
 func parseRefType(kind string) (tag bool, err error) {
 	switch strings.ToLower(kind) {
 	case "branch":

@@ -6,9 +6,11 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// IsReplay tells whether updates, which add snapshots, have been applied to d before: each snapshot is there with the manifest list that
-// updates give it, each ref is at its snapshot or at a descendant, and what they do besides shows in d. Nobody but who draws a
-// snapshot's id can have written it with that list. No updates at all are a replay, and none that add no snapshot.
+// IsReplay reports whether updates that add snapshots have been applied to d before. Each snapshot
+// must be there with the manifest list that updates give it, and each ref at its snapshot or at a
+// descendant. d must show whatever else the updates do. Only the client that drew a snapshot's id
+// can have written it with that list. An empty list is a replay. A non-empty list without
+// add-snapshot is not.
 func (d *Document) IsReplay(updates []Update) bool {
 	if len(updates) == 0 {
 		return true
@@ -41,8 +43,8 @@ func (d *Document) IsReplay(updates []Update) bool {
 	return len(added) > 0 && d.shows(updates)
 }
 
-// shows tells whether d is as updates would leave it, without regard to snapshots and refs. Of kinds of updates that it does not know it
-// says that they do not show.
+// shows reports whether d is as updates would leave it, without regard to snapshots and refs. For
+// updates of kinds that it does not know it returns false.
 func (d *Document) shows(updates []Update) bool {
 	base := d
 	if d.canonical != nil {
@@ -66,7 +68,7 @@ func (d *Document) shows(updates []Update) bool {
 	return true
 }
 
-// shows tells whether op would leave b as it is.
+// shows reports whether op would leave b as it is.
 func (b *builder) shows(op operation) bool {
 	or := func(id, last int) int {
 		if id == lastAddedID {
@@ -105,9 +107,10 @@ func (b *builder) shows(op operation) bool {
 	return false
 }
 
-// IsBirth tells whether steps, of which the first asks for a new table, are those that d was made of, whatever became of it since: they
-// assign d's uuid and add snapshots, and IsReplay holds for what they say of snapshots and refs. Steps without snapshots are told
-// from others by the uuid only, and that is what a client may have chosen; they are not taken for the same.
+// IsBirth reports whether d was made of steps, whatever became of d since. The first step asks for
+// a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold for
+// what they say of snapshots and refs. Steps without snapshots differ from others by the uuid only,
+// which a client may have chosen. So IsBirth returns false for them.
 func (d *Document) IsBirth(steps []Step) bool {
 	named := false
 	var pointing []Update
@@ -124,7 +127,7 @@ func (d *Document) IsBirth(steps []Step) bool {
 	return named && len(pointing) > 0 && d.IsReplay(pointing)
 }
 
-// holds tells whether the document has the snapshot, with the same manifest list.
+// holds reports whether the document has the snapshot, with the same manifest list.
 func (d *Document) holds(s *snapshot) bool {
 	all := d.arrays[snapshots]
 	at, ok := d.snapshotAt.find(all, s.id)
@@ -135,7 +138,8 @@ func (d *Document) holds(s *snapshot) bool {
 	return mine.manifestList != nil && jsontext.Unquote(mine.manifestList) == jsontext.Unquote(s.manifestList)
 }
 
-// isBeyond tells whether the document has the ref, at its snapshot or at a descendant, and otherwise alike.
+// isBeyond reports whether the document has the ref, at its snapshot or at a descendant, and
+// otherwise equal.
 func (d *Document) isBeyond(want *ref) bool {
 	have := d.ref(want.name)
 	if have == nil {

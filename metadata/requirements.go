@@ -100,7 +100,8 @@ func decodeRefSnapshotID(o jsonObject) (func(*Document) error, error) {
 		case !given:
 			return unmet("%s %s was created concurrently", r.kind(), jsontext.Clip(name))
 		case r.snapshotID != expected:
-			return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(name), expected, r.snapshotID)
+			return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(name), expected,
+				r.snapshotID)
 		}
 		return nil
 	}, err
@@ -116,8 +117,8 @@ func requireInt(o jsonObject, key, what string, actual func(*Document) int) (fun
 	}, err
 }
 
-// IsCreate tells whether requirements ask for a new table: assert-create and nothing else.
-// assert-create beside another requirement is KindIllegalArgument.
+// IsCreate reports whether requirements ask for a new table: assert-create and nothing else.
+// assert-create together with another requirement is KindIllegalArgument.
 func IsCreate(requirements []Requirement) (bool, error) {
 	create, others := false, []string(nil)
 	for _, r := range requirements {
@@ -133,9 +134,10 @@ func IsCreate(requirements []Requirement) (bool, error) {
 	return create, nil
 }
 
-// Check checks requirements, in order, against the document, nil if there is no such table. The
-// first that does not hold is KindCommitFailed; one that is no requirement of a table is
-// KindValidation. Without a table all but assert-create are KindNoSuchTable.
+// Check checks requirements, in order, against the document, which is nil if there is no such
+// table. The first requirement that does not hold is KindCommitFailed. One that is not a
+// requirement of a table is KindValidation. Without a table every requirement except assert-create
+// is KindNoSuchTable.
 func Check(d *Document, requirements []Requirement) error {
 	for _, r := range requirements {
 		if d == nil && r.kind != assertCreate {
@@ -148,7 +150,7 @@ func Check(d *Document, requirements []Requirement) error {
 	return nil
 }
 
-// AssertsUUID tells whether one of requirements is assert-table-uuid.
+// AssertsUUID reports whether one of requirements is assert-table-uuid.
 func AssertsUUID(requirements []Requirement) bool {
 	for _, r := range requirements {
 		if r.kind == assertTableUUID {

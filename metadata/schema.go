@@ -10,11 +10,11 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// schema is a parsed schema: what its fields are, beside the bytes it was sent as. It is
-// immutable, and safe for concurrent use.
+// schema is a parsed schema: what its fields are, with the bytes it was sent as. It is immutable,
+// and safe for concurrent use.
 //
 // parseSchema accepts what a metadata document may hold, so that a table written elsewhere can be
-// read; check refuses what must not be added to one.
+// read. check refuses what must not be added to a document.
 type schema struct {
 	id          int    // schema-id; 0 if the schema does not say
 	raw         []byte // as sent
@@ -265,8 +265,8 @@ func (p *schemaParser) mapType(o jsonObject, parent *field, depth int) (*fieldTy
 	return t, p.complete(value, valueJSON, depth)
 }
 
-// fullName returns the field's name with those of its parents, joined by dots; cut short when it
-// is long.
+// fullName returns the field's name and those of its parents, joined by dots. A long name is cut
+// short.
 func (f *field) fullName() string {
 	var parts []string
 	size := 0
@@ -291,8 +291,8 @@ func (f *field) label() string {
 // String returns the field as the Java reference prints it, without its doc.
 func (f *field) String() string { return f.label() + f.typ.String() }
 
-// sameAs tells whether two schemas have equal fields (docs and defaults included) and the same
-// identifier fields, whatever their ids. Source: Java Schema.sameSchema.
+// sameAs reports whether two schemas have equal fields (docs and defaults included) and the same
+// identifier fields. Ids do not matter. Source: Java Schema.sameSchema.
 func (s *schema) sameAs(o *schema) bool {
 	return slices.Equal(s.identifiers, o.identifiers) && s.root.sameAs(o.root)
 }

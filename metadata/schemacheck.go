@@ -21,9 +21,9 @@ const (
 	problemsMax = 20
 )
 
-// check refuses a schema that must not be added to a table of the format version: types and
-// defaults that the version does not have ("Invalid schema for v…"), what checkLoad refuses, empty
-// names and reserved field ids. Errors are KindIllegalArgument.
+// check refuses a schema that must not be added to a table of the format version. It refuses types
+// and defaults that the version does not have ("Invalid schema for v…"), what checkLoad refuses,
+// empty names and reserved field ids. Errors are KindIllegalArgument.
 func (s *schema) check(formatVersion int) error {
 	fields := s.sortedFields()
 	if err := checkVersion(fields, formatVersion); err != nil {
@@ -42,7 +42,7 @@ func (s *schema) check(formatVersion int) error {
 }
 
 // checkLoad refuses a schema that the Java reference cannot load, with KindIllegalArgument:
-// identifier fields that cannot identify, defaults that are no value of their type, and required
+// identifier fields that cannot identify, defaults that are not a value of their type, and required
 // fields of unknown type.
 func (s *schema) checkLoad() error {
 	for _, f := range s.sortedFields() {

@@ -12,8 +12,8 @@ import (
 // extent is where a JSON value, or a run of bytes, lies in its document.
 type extent struct{ start, end int }
 
-// jsonValue is where a JSON value lies. What is in it is looked at only where it is asked for, because a tree of all that
-// somebody may send is a hundred times as large as the text.
+// jsonValue is where a JSON value lies. Its content is read only when somebody asks for it: a tree
+// of everything that a client may send is a hundred times as large as the text.
 type jsonValue struct{ at extent }
 
 // jsonField is a member of a JSON object that is looked into; its key is unquoted.
@@ -99,7 +99,7 @@ func lookUp(known []string, text []byte) (string, bool) {
 	return "", false
 }
 
-// saysText tells whether a JSON string has text as its content.
+// saysText reports whether the content of a JSON string is text.
 func saysText(literal []byte, text string) bool {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return string(literal[1:len(literal)-1]) == text
@@ -138,7 +138,8 @@ func (o jsonObject) strictAt(v jsonValue) *cursor {
 	return &cursor{jsontext.NewReaderAt(o.raw, v.at.start)}
 }
 
-// each calls visit for each element of a member, which must consume it, until that fails; false if the member is no array.
+// each calls visit for each element of a member, until visit fails. visit must consume the element.
+// each returns false if the member is not an array.
 func (o jsonObject) each(v jsonValue, visit func(c *cursor) error) (isArray bool, err error) {
 	if o.raw[v.at.start] != '[' {
 		return false, nil

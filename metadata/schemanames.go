@@ -7,9 +7,10 @@ import (
 	"moorage"
 )
 
-// nameKey stands for a full name: the hash of its part after the last dot, and of the nameKey of
-// what is before. So a column "a.b" and the field b of a struct a have one key, as they have one
-// name, and no name is ever spelled out: those of a deep schema take far more bytes than the schema.
+// nameKey stands for a full name. It is the hash of the part after the last dot and of the nameKey
+// of the part before it. So a column "a.b" and the field b of a struct a have one key, as they have
+// one name. No name is ever written in full: the names of a deep schema take far more bytes than
+// the schema.
 type nameKey [16]byte
 
 // below returns the key of a name, which may have dots, below k.
@@ -43,8 +44,8 @@ func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	return nil
 }
 
-// addShort adds the names of t's fields that leave out "element" and "value" where a struct
-// follows: "points.x" beside "points.element.x". The first field with a name keeps it.
+// addShort adds the names of t's fields that leave out "element" and "value" before a struct:
+// "points.x" as well as "points.element.x". The first field with a name keeps it.
 func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	for _, f := range t.fields {
 		key := at.below(f.name)

@@ -233,7 +233,7 @@ func TestSchemaFaultsAgainstOracle(t *testing.T) {
 	}
 }
 
-// Two schemas are the same for both or for neither, but for an empty doc.
+// Both call two schemas the same, or neither does. The one exception is an empty doc.
 func TestSameSchemaAgainstOracle(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(g *schemaMaker){

@@ -6,21 +6,23 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// scratch is the memory that a builder writes to. Documents and errors have copies of what is in it.
+// scratch is the memory that a builder writes to. Documents and errors have copies of its content.
 type scratch struct {
 	edits   [arrayCount]listEdit // what becomes of the arrays
 	changes []change
 	text    []byte // JSON of changes and of elements that are added, one after the other
 }
 
-// scratchBytesMax is how much scratch waits for another request: more than most take, so that an unusual one does not
-// hold on to its memory.
+// scratchBytesMax is how much scratch waits for another request: more than most take, so that an
+// unusual one does not hold on to its memory.
 const scratchBytesMax = 64 << 10
 
-// builders have nothing but scratch. It is a third of what a commit of a small table would allocate.
+// builders hold nothing except scratch. It is a third of what a commit of a small table would
+// allocate.
 var builders = sync.Pool{New: func() any { return new(builder) }}
 
-// newBuilder returns a builder that has changed nothing. It may be released when its document is finished.
+// newBuilder returns a builder that has changed nothing. It may be released when its document is
+// finished.
 func newBuilder(base *Document, env Env) *builder {
 	b := builders.Get().(*builder)
 	b.start(base, env)
@@ -57,7 +59,7 @@ func (b *builder) reset() {
 	}
 }
 
-// held is the memory that the scratch holds beside its fixed part, roughly.
+// held is the memory that the scratch holds outside its fixed part, roughly.
 func (s *scratch) held() int {
 	const newElementBytes = 32
 	n := cap(s.text)
@@ -76,7 +78,8 @@ type decoder struct {
 // decoders have nothing but room for members.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// newDecoder returns a decoder of j. It may be released when nothing refers to the members of its objects.
+// newDecoder returns a decoder of j. It may be released when nothing refers to the members of its
+// objects.
 func newDecoder(j jsontext.Checked) *decoder {
 	d := decoders.Get().(*decoder)
 	d.cursor = cursor{j.Reader()}
@@ -100,7 +103,7 @@ func (d *decoder) release() {
 // edit returns the change of an array, which does nothing at first.
 func (s *scratch) edit(a arrayName) *listEdit { return &s.edits[a] }
 
-// count returns the number of elements that an array has by now.
+// count returns the number of elements that an array has so far.
 func (s *scratch) count(a arrayName) int { return s.edits[a].len() }
 
 // set notes the new value of a member.
@@ -108,7 +111,8 @@ func (s *scratch) set(key string, value []byte) {
 	s.changes = append(s.changes, change{key: key, value: value})
 }
 
-// keep makes text, which is that of s and what was appended to it, the text of s. It returns what was appended.
+// keep makes text the text of s. text is the text of s and what was appended to it. keep returns
+// what was appended.
 func (s *scratch) keep(text []byte) []byte {
 	appended := text[len(s.text):len(text):len(text)]
 	s.text = text

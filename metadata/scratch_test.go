@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// One builder applies all updates of the table of updates, and its scratch is overwritten after each. What it makes is what a new
-// builder makes, and stays so, also where it is the base of what follows.
+// One builder applies all updates of the table of updates, and its scratch is overwritten after
+// each. What it makes is what a new builder makes, and stays so, also where it is the base of what
+// follows.
 func TestDocumentsDoNotShareScratch(t *testing.T) {
 	t.Parallel()
 	type made struct {

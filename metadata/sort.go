@@ -9,8 +9,8 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// sortOrder is a parsed sort order, beside the bytes it was sent as. It is immutable, and safe
-// for concurrent use.
+// sortOrder is a parsed sort order, with the bytes it was sent as. It is immutable, and safe for
+// concurrent use.
 type sortOrder struct {
 	id      int    // order-id; if the order does not say, 0 when it is unsorted, else 1
 	raw     []byte // as sent
@@ -91,7 +91,7 @@ func (o *sortOrder) parseField(members jsonObject) error {
 	return nil
 }
 
-// parseWord reads a member that is one of two words in any letter case, and corrects its spelling
+// parseWord reads a member that is one of two words, in any letter case. It corrects the spelling
 // in what is stored.
 func (o *sortOrder) parseWord(members jsonObject, key, refusal string, words ...string) (string, error) {
 	text, at, err := members.str(key)
@@ -108,11 +108,11 @@ func (o *sortOrder) parseWord(members jsonObject, key, refusal string, words ...
 	return word, nil
 }
 
-// isUnsorted tells whether the order has no fields.
+// isUnsorted reports whether the order has no fields.
 func (o *sortOrder) isUnsorted() bool { return len(o.fields) == 0 }
 
-// sameAs tells whether two orders have equal fields, whatever their ids.
-// Source: Java SortOrder.sameOrder.
+// sameAs reports whether two orders have equal fields. Ids do not matter. Source: Java
+// SortOrder.sameOrder.
 func (o *sortOrder) sameAs(other *sortOrder) bool {
 	return slices.EqualFunc(o.fields, other.fields, func(f, g sortField) bool {
 		return f.direction == g.direction && f.nullOrder == g.nullOrder && f.transform.sameAs(g.transform)
@@ -125,9 +125,9 @@ func (f sortField) String() string {
 	return jsontext.Clip(f.transform.String()) + " " + strings.ToUpper(f.direction) + " " + nulls
 }
 
-// check refuses an order that must not be added to a table with the current schema s: what
-// checkBound refuses, and what the Java reference would write and another reader could not load
-// (KindValidation).
+// check refuses an order that must not be added to a table with the current schema s. It refuses
+// what checkBound refuses, and what the Java reference would write and another reader could not
+// load (KindValidation).
 func (o *sortOrder) check(s *schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkMembers(f.members, f.String()); err != nil {
@@ -137,9 +137,9 @@ func (o *sortOrder) check(s *schema) error {
 	return o.checkBound(s)
 }
 
-// checkBound refuses an order that cannot be applied to the schema s: source columns that are
-// missing, not primitive or not of a type that the transform takes (KindValidation).
-// Source: Java SortOrder.checkCompatibility.
+// checkBound refuses an order that cannot be applied to the schema s (KindValidation). Source
+// columns must exist, be primitive and have a type that the transform takes. Source: Java
+// SortOrder.checkCompatibility.
 func (o *sortOrder) checkBound(s *schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkSources(s, "sort by", "sort field: "+f.String()); err != nil {

@@ -75,7 +75,7 @@ func TestSortOrderCheck(t *testing.T) {
 		{"missing source", sorted("identity", 99), "Cannot find source column for sort field: identity(99) ASC NULLS FIRST"},
 		{"missing source of void", sorted("void", 99), "Cannot find source column for sort field: void(99) ASC NULLS FIRST"},
 		{"struct", sorted("identity", 7), "Cannot sort by non-primitive source field: struct<8: x: optional int>"},
-		{"source-id beside source-ids", `{"fields":[{"transform":"x","source-id":1,"source-ids":[1],"direction":"asc","null-order":"nulls-first"}]}`, "Invalid source-id beside source-ids: x(1) ASC NULLS FIRST"},
+		{"source-id together with source-ids", `{"fields":[{"transform":"x","source-id":1,"source-ids":[1],"direction":"asc","null-order":"nulls-first"}]}`, "Invalid source-id together with source-ids: x(1) ASC NULLS FIRST"},
 		{"source id 0", sorted("identity", 0), "Invalid source id: identity(0) ASC NULLS FIRST"},
 		{"day of long", sorted("day", 1), "Invalid source type long for transform: day"},
 	}

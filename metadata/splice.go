@@ -19,8 +19,8 @@ type change struct {
 	at int // which member it is, -1 if there is none; set by splice
 }
 
-// growth is an upper bound of what the change adds to the document, in which the value of its member has oldBytes, 0 if it is
-// not there. It may be negative.
+// growth is an upper bound of what the change adds to the document. The value of its member has
+// oldBytes in the document, 0 if it is not there. growth may be negative.
 func (c *change) growth(oldBytes int) int {
 	grown := 0
 	switch {
@@ -48,7 +48,7 @@ func (c *change) write(dst, old []byte, arrays *[arrayCount]list) []byte {
 	return dst
 }
 
-// splicer copies a document with changes. What they do not touch is copied as it is, in runs as
+// splicer copies a document with changes. It copies what they do not touch as it is, in runs as
 // long as possible.
 type splicer struct {
 	raw    []byte
@@ -57,8 +57,8 @@ type splicer struct {
 	arrays *[arrayCount]list
 }
 
-// splice gives next, which has the arrays of d, the bytes of d after changes, and the places of its members and elements. New
-// members come last, in the order of changes.
+// splice gives next, which has the arrays of d, the bytes of d after changes, and the places of its
+// members and elements. New members come last, in the order of changes.
 func (d *Document) splice(changes []change, next *Document) error {
 	size := len(d.raw)
 	for i := range changes {
@@ -73,7 +73,8 @@ func (d *Document) splice(changes []change, next *Document) error {
 			"Cannot write metadata of more than %d bytes", documentBytesMax)
 	}
 	s := splicer{
-		raw: make([]byte, 0, size), names: slices.Clip(d.names), places: make([]memberPlace, 0, len(d.places)), arrays: &next.arrays,
+		raw: make([]byte, 0, size), names: slices.Clip(d.names), places: make([]memberPlace, 0, len(d.places)),
+		arrays: &next.arrays,
 	}
 	s.copyMembers(d, changes)
 	next.raw, next.names, next.places = s.raw, s.names, s.places

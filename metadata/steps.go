@@ -2,18 +2,19 @@ package metadata
 
 import "moorage"
 
-// Step is one of the changes of a table that a request asks for. Most requests have one; a transaction may
-// name a table several times.
+// Step is one of the changes of a table that a request asks for. Most requests have one; a
+// transaction may name a table several times.
 type Step struct {
 	Requirements []Requirement
 	Updates      []Update
 }
 
-// ApplySteps returns the document after steps, in order, as one new version, or d itself if they change nothing.
-// d is nil if there is no such table; then the first step must be a create (see IsCreate). The requirements of a
-// step are checked against what the steps before it made of d.
+// ApplySteps returns the document after steps, in order, as one new version, or d itself if they
+// change nothing. d is nil if there is no such table; then the first step must be a create (see
+// IsCreate). The requirements of a step are checked against what the steps before it made of d.
 //
-// Errors are those of Check, and of Apply or Build; KindBadRequest for more than 1,000 additions of schemas, partition specs and sort orders.
+// Errors are those of Check, and of Apply or Build. More than 1,000 additions of schemas, partition
+// specs and sort orders are KindBadRequest.
 func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 	if err := boundAdditions(steps); err != nil {
 		return nil, err
@@ -33,13 +34,14 @@ func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 			return nil, err
 		}
 	}
-	// All at once, not on top of what is in between: that is no version that anybody could have seen, so neither
-	// the logs nor the guards of branches may take it for one.
+	// All updates at once, not on top of versions in between: nobody could have seen such a
+	// version, so neither the logs nor the guards of branches may take it for one.
 	return applyStep(d, all, env)
 }
 
-// additionsMax is how many schemas, partition specs and sort orders one commit of a table may add; engines add one or two. Each is
-// compared with all that are there, so that a request of many megabytes would take hours.
+// additionsMax is how many schemas, partition specs and sort orders one commit of a table may add.
+// Engines add one or two. Each is compared with all that are there, so a request of many megabytes
+// would take hours.
 const additionsMax = 1000
 
 // boundAdditions refuses steps that ask for more than additionsMax.
@@ -55,7 +57,8 @@ func boundAdditions(steps []Step) error {
 	}
 	if additions > additionsMax {
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Cannot add %d schemas, partition specs and sort orders to a table at once, at most %d are allowed", additions, additionsMax)
+			"Cannot add %d schemas, partition specs and sort orders to a table at once, at most %d are allowed",
+			additions, additionsMax)
 	}
 	return nil
 }

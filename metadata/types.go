@@ -12,7 +12,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// typeKind tells primitive types, variant among them, from nested ones.
+// typeKind distinguishes primitive types, variant among them, from nested ones.
 type typeKind uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	kindMap
 )
 
-// fieldType is the type of a field. A nested type has its children as fields: those of a struct,
-// the element of a list, the key and the value of a map, in this order.
+// fieldType is the type of a field. A nested type has its children as fields, in this order: the
+// fields of a struct, the element of a list, the key and the value of a map.
 type fieldType struct {
 	kind      typeKind
 	primitive iceberg.Type // of a primitive type
@@ -47,8 +47,8 @@ const (
 	defaultAlgorithm    = "spherical"
 )
 
-// parsePrimitive reads the name of a primitive type. spelling is the name as every reader
-// understands it: equal to name, unless only Java would read that.
+// parsePrimitive reads the name of a primitive type. spelling is a name that every reader
+// understands. It is equal to name, unless only Java would read that.
 func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 	lower := strings.ToLower(name)
 	if plain := plainType(lower); plain != nil {
@@ -193,13 +193,14 @@ func parseGeography(name string, match []int) (*fieldType, string, error) {
 
 func foldCase(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
-// isPrimitive tells whether the type is primitive as the Java reference has it: variant is not.
+// isPrimitive reports whether the Java reference calls the type primitive. It does not call variant
+// so.
 func (t *fieldType) isPrimitive() bool { return t.kind == kindPrimitive && t.text != "variant" }
 
-// isNested tells whether the type has fields.
+// isNested reports whether the type has fields.
 func (t *fieldType) isNested() bool { return t.kind != kindPrimitive }
 
-// isFloat tells whether values of the type are floating point numbers.
+// isFloat reports whether values of the type are floating point numbers.
 func (t *fieldType) isFloat() bool { return t.text == "float" || t.text == "double" }
 
 // minFormatVersion is the first format version that has the type.
@@ -212,7 +213,7 @@ func (t *fieldType) minFormatVersion() int {
 	return 1
 }
 
-// sameAs tells whether two types are equal, the ids, names and defaults of their fields included.
+// sameAs reports whether two types are equal, the ids, names and defaults of their fields included.
 func (t *fieldType) sameAs(o *fieldType) bool {
 	if t.kind != o.kind || t.key != o.key {
 		return false

@@ -8,8 +8,8 @@ import (
 	"moorage"
 )
 
-// unloadable is a commit that iceberg-go's builder accepts and that Java refuses, or could not load afterwards. The
-// names are those of the list that the rules here began with.
+// unloadable is a commit that iceberg-go's builder accepts and that Java refuses, or could not load
+// afterwards. The names are those of the list that the rules here began with.
 type unloadable struct {
 	name           string
 	setup, updates string
@@ -53,7 +53,8 @@ var unloadables = []unloadable{
 		updates: `{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":1,"max-ref-age-ms":-1}`},
 }
 
-// identifierSchema returns a request for a schema whose identifier field is id: 2 is optional, 8 a double, 10 in a list.
+// identifierSchema returns a request for a schema whose identifier field is id: 2 is optional, 8 a
+// double, 10 in a list.
 func identifierSchema(id string) string {
 	return `{"action":"add-schema","schema":{"type":"struct","identifier-field-ids":[` + id + `],"fields":[
 		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},

@@ -136,7 +136,7 @@ func (b *builder) removeParts(a arrayName, ids []int) {
 	b.changed = true
 }
 
-// currentSchema returns the schema that what is to be added must fit.
+// currentSchema returns the schema that a new spec or order, named what, must fit.
 func (b *builder) currentSchema(what string) (*schema, error) {
 	raw, ok := b.element(schemas, b.currentSchemaID)
 	if !ok {
@@ -163,7 +163,7 @@ func (u addSpec) apply(b *builder) error {
 	if err != nil {
 		return err
 	}
-	p, err := parseSpec(u.raw) // each time anew: what follows depends on the table
+	p, err := parseSpec(u.raw) // parsed each time: the steps below depend on the table
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (u addSpec) apply(b *builder) error {
 		last = 0 // the ids of every v1 spec count from 1000
 	}
 	p.assignFieldIDs(last)
-	if err := p.checkBound(s); err != nil { // the rest is no fault of a spec that is there already
+	if err := p.checkBound(s); err != nil { // other checks do not concern a spec that is there already
 		return err
 	}
 	id := 0
@@ -198,7 +198,7 @@ func (u addSpec) apply(b *builder) error {
 }
 
 // reuse makes an element that was there already the last added one, if the request added one
-// before: the reference has it so for specs and sort orders, otherwise than for schemas.
+// before. The reference does so for specs and sort orders, but not for schemas.
 func (l *lastAdded) reuse(id int) {
 	l.known = l.known && slices.Contains(l.all, l.id)
 	l.id = id

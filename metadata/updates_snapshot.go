@@ -67,9 +67,9 @@ func (b *builder) checkSequence(s *snapshot) error {
 }
 
 // takeRows gives the snapshot's rows their ids, which no other snapshot may get. The reference
-// counts added-rows from next-row-id even if first-row-id is above it, so that the next snapshot
-// could get ids a second time; here it gets those that follow.
-// Source: table specification, "Row Lineage".
+// counts added-rows from next-row-id even if first-row-id is above it, so the next snapshot could
+// get ids a second time. Here the next snapshot gets the ids that follow. Source: table
+// specification, "Row Lineage".
 func (b *builder) takeRows(s *snapshot) error {
 	if b.formatVersion < 3 {
 		return nil
@@ -134,8 +134,8 @@ func (u setRef) apply(b *builder) error {
 	return nil
 }
 
-// setMain makes a snapshot current and notes it in the snapshot log: with its own time if it is
-// new, else this is a rollback, which happens now.
+// setMain makes a snapshot current and notes it in the snapshot log. A new snapshot is logged with
+// its own time. An older one is a rollback, which happens now.
 func (b *builder) setMain(id int64) {
 	b.currentSnapshotID = id
 	at := b.nowMS
@@ -147,8 +147,9 @@ func (b *builder) setMain(id int64) {
 }
 
 // guardLineage refuses to set a branch to a new snapshot that was not built on the branch's head:
-// the files that another writer added in between would be lost. Snapshots that the table had
-// before are a rollback, and a branch that was removed before in the request is a replacement.
+// the files that another writer added in between would be lost. Two cases are allowed. A snapshot
+// that the table had before is a rollback, and a branch that was removed before in the request is a
+// replacement.
 func (b *builder) guardLineage(old *ref, id int64) error {
 	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || b.base.HasSnapshot(id) {
 		return nil
@@ -164,7 +165,8 @@ func (b *builder) guardLineage(old *ref, id int64) error {
 		id = parent.value
 	}
 	return moorage.Errorf(moorage.KindCommitFailed,
-		"Cannot set branch %s: the new snapshot does not descend from its head %d", jsontext.Clip(old.name), old.snapshotID)
+		"Cannot set branch %s: the new snapshot does not descend from its head %d", jsontext.Clip(old.name),
+		old.snapshotID)
 }
 
 // parent returns the parent of a snapshot; none if the snapshot is not there.

@@ -25,7 +25,7 @@ func decodeAssignUUID(o jsonObject) (operation, error) {
 	return assignUUID{uuid}, nil
 }
 
-// isUUID tells whether text is a UUID as RFC 9562 writes it. Not every reader accepts another.
+// isUUID reports whether text is a UUID as RFC 9562 writes it. Not every reader accepts another.
 func isUUID(text string) bool {
 	digits := strings.ReplaceAll(text, "-", "")
 	if len(text) != 36 || len(digits) != 32 {
@@ -88,7 +88,7 @@ func decodeSetLocation(o jsonObject) (operation, error) {
 	return setLocation{location}, nil
 }
 
-// stripTrailingSlash removes slashes at the end of a location, but not those of its scheme.
+// stripTrailingSlash removes slashes at the end of a location, but not the slashes of its scheme.
 func stripTrailingSlash(location string) string {
 	for strings.HasSuffix(location, "/") && !strings.HasSuffix(location, "://") {
 		location = location[:len(location)-1]
@@ -190,8 +190,8 @@ func decodeAddEncryptionKey(o jsonObject) (operation, error) {
 	return addEncryptionKey{id, c.Raw()}, err
 }
 
-// apply keeps a key of that id that is there already. Keys are a part of version 3; the reference
-// would add one below, but then not every reader can load the table.
+// apply keeps a key that is there already under that id. Keys are a part of version 3. The
+// reference would add one in a lower version, but then not every reader can load the table.
 func (u addEncryptionKey) apply(b *builder) error {
 	if b.formatVersion < 3 {
 		return illegal("Cannot add an encryption key to a v%d table, it needs v3", b.formatVersion)

@@ -129,7 +129,8 @@ const (
 
 	otherUUID = "11111111-2222-4333-8444-555555555555"
 
-	// schemaB has a column more than the table's, schemaC lacks the one the table is partitioned by.
+	// schemaB has a column more than the table's, schemaC lacks the one the table is partitioned
+	// by.
 	schemaB = `{"type":"struct","schema-id":77,"fields":[
 		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},
 		{"id":3,"name":"note","required":false,"type":"string"},{"id":4,"name":"more","required":false,"type":"int"}]}`

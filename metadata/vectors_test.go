@@ -83,7 +83,7 @@ func TestParseInvalidVectors(t *testing.T) {
 	}
 }
 
-// Whoever registers a view as a table is told so, and not which member of a table it lacks.
+// A client that registers a view as a table is told so, and not which member of a table it lacks.
 func TestParseRefusesAView(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(viewDocument))

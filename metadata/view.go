@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Members of a view document, beside those that a table document has too.
+// Members of a view document that a table document does not have.
 const (
 	keyViewUUID         = "view-uuid"
 	keyCurrentVersionID = "current-version-id"
@@ -43,12 +43,12 @@ type viewLogEntry struct {
 }
 
 // ParseView reads a view metadata document of format version 1. It accepts what the Java reference
-// loads, but for what Parse refuses too: a key twice in an object, a lone surrogate, JSON nested more than 500 deep, a type
-// that is none. raw must not be modified afterwards.
+// loads, except what Parse refuses too: a key twice in an object, a lone surrogate, JSON nested
+// more than 500 deep, an unknown type. raw must not be modified afterwards.
 //
-// Errors are KindBadRequest for what is not JSON or lacks a member, KindIllegalArgument and
-// KindValidation for what contradicts itself, KindTooLarge beyond 2 GiB.
-// Source: Java ViewMetadataParser.
+// Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
+// KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB. Source: Java
+// ViewMetadataParser.
 func ParseView(raw []byte) (*ViewDocument, error) {
 	if len(raw) > documentBytesMax {
 		return nil, moorage.Errorf(moorage.KindTooLarge,

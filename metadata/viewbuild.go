@@ -32,10 +32,11 @@ type CreateView struct {
 const viewSkeleton = `{"view-uuid":"","format-version":1,"location":"","properties":{},"schemas":[],` +
 	`"current-version-id":0,"versions":[],"version-log":[]}`
 
-// NewView returns the document of a new view: the version becomes number 1 and gets the schema,
-// number 0; its summary and time stay as sent. Errors are KindBadRequest for what is malformed, and
-// KindIllegalArgument or KindValidation for what can be no view.
-// Source: REST specification, createView; Java BaseMetastoreViewCatalog.
+// NewView returns the document of a new view. The version becomes number 1 and gets the schema,
+// number
+// 0. Its summary and time stay as sent. Errors are KindBadRequest for malformed input, and
+// KindIllegalArgument or KindValidation for input that cannot be a view. Source: REST
+// specification, createView; Java BaseMetastoreViewCatalog.
 func NewView(request CreateView, env Env) (*ViewDocument, error) {
 	s, err := parseSchema(request.Schema)
 	if err != nil {
@@ -67,8 +68,8 @@ func NewView(request CreateView, env Env) (*ViewDocument, error) {
 	return b.build()
 }
 
-// Apply returns the view after updates, in order, or d itself if they change nothing. What they do
-// not touch stays byte for byte as it is. d is left alone.
+// Apply returns the view after updates, in order, or d itself if they change nothing. Bytes that
+// the updates do not touch stay as they are. d is left alone.
 //
 // Errors: KindIllegalArgument and KindValidation for updates that cannot be applied to this view.
 // Source: Java ViewMetadata.Builder.
@@ -123,9 +124,9 @@ func (b *viewBuilder) setProperties(updates map[string]string) {
 	b.changed = b.changed || len(updates) > 0
 }
 
-// addSchema adds a schema under the next free id, unless there is an equal one. Either way it is
-// the one that was added last: the reference does not count an equal one, which makes a commit
-// that is sent twice fail the second time.
+// addSchema adds a schema under the next free id, unless there is an equal one. Either way the
+// schema counts as the one that was added last. The reference does not count an equal one, which
+// makes a commit that is sent twice fail the second time.
 func (b *viewBuilder) addSchema(s *schema) error {
 	if err := s.check(formatVersionMax); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (b *viewBuilder) addSchema(s *schema) error {
 		id = max(id, existing.id+1)
 	}
 	if id > math.MaxInt32 {
-		return illegal("Cannot add a schema beside the one with the highest id: %d", math.MaxInt32)
+		return illegal("Cannot add a schema above the highest possible id: %d", math.MaxInt32)
 	}
 	added := *s
 	added.id = id
@@ -169,7 +170,7 @@ func (b *viewBuilder) addVersion(v *viewVersion) error {
 		id = max(id, existing.id+1)
 	}
 	if id > math.MaxInt32 {
-		return illegal("Cannot add a version beside the one with the highest id: %d", math.MaxInt32)
+		return illegal("Cannot add a version above the highest possible id: %d", math.MaxInt32)
 	}
 	if !slices.ContainsFunc(b.schemas, func(s *schema) bool { return s.id == v.schemaID }) {
 		return illegal("Cannot add version with unknown schema: %d", v.schemaID)
@@ -255,8 +256,8 @@ func (b *viewBuilder) checkDialects() error {
 	return nil
 }
 
-// trim drops the oldest versions beyond version.history.num-entries, but neither the current one
-// nor those that were added now. The log then begins after the last entry whose version is gone.
+// trim drops the oldest versions beyond version.history.num-entries. It keeps the current version
+// and those that were added now. The log then begins after the last entry whose version is gone.
 func (b *viewBuilder) trim() error {
 	keep := versionHistoryDefault
 	if text, ok := b.properties[propVersionHistorySize]; ok {
@@ -306,7 +307,8 @@ func (b *viewBuilder) patches() []patch {
 	base := b.base
 	set(b.uuid != base.uuid, keyViewUUID, jsontext.AppendQuoted(nil, b.uuid))
 	set(b.location != base.location, keyLocation, jsontext.AppendQuoted(nil, b.location))
-	set(b.currentVersionID != base.currentVersionID, keyCurrentVersionID, strconv.AppendInt(nil, int64(b.currentVersionID), 10))
+	set(b.currentVersionID != base.currentVersionID, keyCurrentVersionID,
+		strconv.AppendInt(nil, int64(b.currentVersionID), 10))
 	set(!maps.Equal(b.properties, base.properties), keyProperties, b.propertiesJSON())
 	set(len(b.addedSchemas) > 0, schemas.key(), joinArray(b.schemas, func(s *schema) []byte {
 		if b.addedSchemas[s.id] {
@@ -320,7 +322,8 @@ func (b *viewBuilder) patches() []patch {
 	return patches
 }
 
-// propertiesJSON writes the properties. Those that stay keep their place, and their values the spelling.
+// propertiesJSON writes the properties. Those that stay keep their place, and their values the
+// spelling.
 func (b *viewBuilder) propertiesJSON() []byte {
 	var members [][]byte
 	if v, ok := b.base.members.find(keyProperties); ok {
@@ -332,7 +335,8 @@ func (b *viewBuilder) propertiesJSON() []byte {
 			value, stays := b.properties[m.key]
 			switch {
 			case stays && value == b.base.properties[m.key]:
-				members = append(members, slices.Concat(jsontext.AppendQuoted(nil, m.key), []byte{':'}, old.bytes(m.value)))
+				members = append(members, slices.Concat(jsontext.AppendQuoted(nil, m.key), []byte{':'},
+					old.bytes(m.value)))
 			case stays:
 				members = append(members, propertyJSON(m.key, value))
 			}

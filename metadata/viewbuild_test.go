@@ -13,7 +13,7 @@ func viewProperty(name, value string) string {
 	return fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, name, value)
 }
 
-// viewWith returns viewDocument with old, of which it must have one, replaced.
+// viewWith returns viewDocument with old replaced. viewDocument must have exactly one old.
 func viewWith(t testing.TB, pairs ...string) *ViewDocument {
 	t.Helper()
 	raw := viewDocument
@@ -55,7 +55,7 @@ func TestVersionIsAdded(t *testing.T) {
 	}
 }
 
-// The last schema is the last of those that the request names, be it one that was there.
+// The last schema is the last of those that the request names, also if it was there before.
 func TestLastSchema(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -73,7 +73,8 @@ func TestLastSchema(t *testing.T) {
 	}
 }
 
-// In whatever order another writer left versions and schemas, ids count on from the highest, and it is the oldest that go.
+// In whatever order another writer left versions and schemas, ids count on from the highest, and it
+// is the oldest that go.
 func TestViewsInOtherOrders(t *testing.T) {
 	t.Parallel()
 	d := viewWith(t, `"version-id":1,"timestamp-ms":1000,"schema-id":0`, `"version-id":7,"timestamp-ms":1000,"schema-id":4`,
@@ -88,7 +89,8 @@ func TestViewsInOtherOrders(t *testing.T) {
 	}
 }
 
-// The current version and those that the request adds stay, however few are to be kept; while none goes, the log stays as it is.
+// The current version and those that the request adds stay, however few are to be kept; while none
+// goes, the log stays as it is.
 func TestTrimKeeps(t *testing.T) {
 	t.Parallel()
 	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty(propVersionHistorySize, "1"))
@@ -114,7 +116,7 @@ func TestDialectsOfOtherWriters(t *testing.T) {
 	}
 }
 
-// Views of which something is at its limit are refused with words for it.
+// A view that has something at its limit is refused with words for it.
 func TestApplyViewAtLimits(t *testing.T) {
 	t.Parallel()
 	highest := fmt.Sprint(math.MaxInt32)
@@ -125,8 +127,8 @@ func TestApplyViewAtLimits(t *testing.T) {
 		updates []string
 		text    string
 	}{
-		{"highest version", mustApplyView(t, mustView(t, viewDocument), addVersion(math.MaxInt32, 0, "spark:x")), []string{addVersion(3, 0, "spark:y")}, "Cannot add a version beside the one with the highest id: " + highest},
-		{"highest schema", viewWith(t, `"schema-id":0,"fields"`, `"schema-id":`+highest+`,"fields"`), []string{someSchema}, "Cannot add a schema beside the one with the highest id: " + highest},
+		{"highest version", mustApplyView(t, mustView(t, viewDocument), addVersion(math.MaxInt32, 0, "spark:x")), []string{addVersion(3, 0, "spark:y")}, "Cannot add a version above the highest possible id: " + highest},
+		{"highest schema", viewWith(t, `"schema-id":0,"fields"`, `"schema-id":`+highest+`,"fields"`), []string{someSchema}, "Cannot add a schema above the highest possible id: " + highest},
 		{"too long a history", mustView(t, viewDocument), []string{viewProperty(propVersionHistorySize, "2147483648")}, "Cannot parse property version.history.num-entries: 2147483648"},
 		{"loss of dialects not allowed", mustView(t, viewDocument), append(dialect, viewProperty(propDropDialectAllowed, "false")), "Cannot replace view due to loss of view dialects"},
 		{"loss of dialects not allowed any more", mustApplyView(t, mustView(t, viewDocument), viewProperty(propDropDialectAllowed, "true")), append(dialect, viewProperty(propDropDialectAllowed, "no")), "Cannot replace view due to loss of view dialects"},

@@ -31,7 +31,7 @@ func decodeViewRequirement(o jsonObject) (r ViewRequirement, err error) {
 }
 
 // CheckView checks requirements, in order, against the view. The first that does not hold is
-// KindCommitFailed; one that is no requirement of a view is KindValidation.
+// KindCommitFailed. One that is not a requirement of a view is KindValidation.
 func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	for _, r := range requirements {
 		switch {
@@ -44,7 +44,7 @@ func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	return nil
 }
 
-// AssertsViewUUID tells whether one of requirements is assert-view-uuid.
+// AssertsViewUUID reports whether one of requirements is assert-view-uuid.
 func AssertsViewUUID(requirements []ViewRequirement) bool {
 	return slices.ContainsFunc(requirements, func(r ViewRequirement) bool { return r.kind == assertViewUUID })
 }

@@ -11,16 +11,17 @@ import (
 // concurrent use.
 type ViewUpdate struct{ apply func(b *viewBuilder) error }
 
-// viewUpdatesMax is how many changes one commit of a view may ask for; engines ask for four. What is
-// added is compared with all that is there and stays even beyond version.history.num-entries, so a request of
-// many megabytes would cost minutes, and each later commit its share.
+// viewUpdatesMax is how many changes one commit of a view may ask for; engines ask for four. Each
+// addition is compared with all that is there, and stays even beyond version.history.num-entries.
+// So a request of many megabytes would cost minutes, and each later commit its share.
 const viewUpdatesMax = 1000
 
 func decodeViewUpdates(d *decoder) ([]ViewUpdate, error) {
 	count := 0
 	return decodeEach(d, "metadata update", func(o jsonObject) (ViewUpdate, error) {
 		if count++; count > viewUpdatesMax {
-			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest, "Cannot change a view by more than %d updates at once", viewUpdatesMax)
+			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest,
+				"Cannot change a view by more than %d updates at once", viewUpdatesMax)
 		}
 		action, err := o.discriminator("metadata update", "action")
 		if err != nil {

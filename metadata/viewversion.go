@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// viewVersion is a version of a view, beside the bytes it was sent as. It is immutable.
+// viewVersion is a version of a view, with the bytes it was sent as. It is immutable.
 type viewVersion struct {
 	id          int
 	schemaID    int
@@ -24,7 +24,7 @@ type viewVersion struct {
 	namespace []string // default-namespace
 }
 
-// viewQuery is a representation of a view. One that is not of type sql has only a type.
+// viewQuery is a representation of a view. If it is not of type sql it has only a type.
 type viewQuery struct {
 	kind    string // type in lower case
 	sql     string
@@ -108,8 +108,9 @@ func parseViewQueries(members jsonObject) ([]viewQuery, error) {
 	return queries, err
 }
 
-// check refuses a version that must not be added to a view: more than one query for a dialect, in
-// whatever letter case, and representations that are no SQL, which the Java reference cannot write.
+// check refuses a version that must not be added to a view. It refuses more than one query for a
+// dialect, in any letter case, and representations that are not SQL, which the Java reference
+// cannot write.
 func (v *viewVersion) check() error {
 	seen := make(map[string]bool, len(v.queries))
 	for _, q := range v.queries {
@@ -125,8 +126,8 @@ func (v *viewVersion) check() error {
 	return nil
 }
 
-// sameAs tells whether two versions behave alike, whatever their ids and times.
-// Source: Java ViewMetadata.Builder.sameViewVersion.
+// sameAs reports whether two versions behave alike, whatever their ids and times. Source: Java
+// ViewMetadata.Builder.sameViewVersion.
 func (v *viewVersion) sameAs(o *viewVersion) bool {
 	sameCatalog := v.catalog == nil && o.catalog == nil ||
 		v.catalog != nil && o.catalog != nil && *v.catalog == *o.catalog

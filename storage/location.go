@@ -14,21 +14,21 @@ const (
 	// or object store in use takes a longer path.
 	LocationBytesMax = 4096
 
-	// escapedBytesMax is the longest result of Escape. File systems end at 255 bytes for one name; the
-	// rest is for a suffix that makes the folder of a table unique.
+	// escapedBytesMax is the longest result of Escape. File systems end at 255 bytes for one name;
+	// the rest is for a suffix that makes the folder of a table unique.
 	escapedBytesMax = 200
 )
 
 // Location is a parsed URI of a file or folder.
 //
-// Nothing is percent-decoded, in no scheme: Hadoop's Path, PyIceberg, DuckDB and Trino all take the bytes behind
-// the scheme as they stand, so file:///a%20b is the file called "a%20b". Whoever decoded
-// it would look at another file than the engines do.
+// Nothing is percent-decoded, in no scheme. Hadoop's Path, PyIceberg, DuckDB and Trino all take the
+// bytes behind the scheme as they stand, so file:///a%20b is the file called "a%20b". A reader that
+// decoded it would look at another file than the engines do.
 type Location struct {
 	Scheme    string // SchemeFile, SchemeMemory or SchemeS3
 	Authority string // the bucket; empty for file, may be empty for memory
-	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". It has no empty
-	// segments either, but for s3, where keys are opaque.
+	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". Only
+	// s3, where keys are opaque, allows empty segments.
 	Path string
 }
 
@@ -39,10 +39,10 @@ const (
 	SchemeS3     = "s3"
 )
 
-// Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x and
-// the bare path /x; memory://a/x; s3://bucket/key. Anything else is ErrLocation: relative
-// paths, ".." segments, '?' and '#' (some engines end the path there and some do not),
-// control characters, bytes that are not UTF-8.
+// Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x
+// and the bare path /x; memory://a/x; s3://bucket/key. Anything else is ErrLocation: relative
+// paths, ".." segments, '?' and '#' (some engines end the path there and some do not), control
+// characters, bytes that are not UTF-8.
 func Parse(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -71,14 +71,14 @@ func Parse(location string) (Location, error) {
 	return parsed, err
 }
 
-// String returns the one normalised spelling of the place, in which locations are compared. It is for
-// claims and stores; clients are answered their own spelling.
+// String returns the one normalised spelling of the place, in which locations are compared. It is
+// for claims and stores; clients are answered their own spelling.
 func (l Location) String() string {
 	return l.Scheme + "://" + l.Authority + l.Path
 }
 
-// Normalise returns the one spelling of the place that location names, whatever
-// spelling location has. ErrLocation if Parse refuses it.
+// Normalise returns the one spelling of the place that location names, whatever spelling location
+// has. It returns ErrLocation if Parse refuses location.
 func Normalise(location string) (string, error) {
 	parsed, err := Parse(location)
 	if err != nil {
@@ -87,7 +87,8 @@ func Normalise(location string) (string, error) {
 	return parsed.Normal(location), nil
 }
 
-// Normal returns String of what Parse made of location: location itself where it is spelled so, as nearly always.
+// Normal returns the String of l, which Parse made of location. It returns location itself if that
+// is spelled so, as nearly always.
 func (l Location) Normal(location string) string {
 	rest, scheme := strings.CutPrefix(location, l.Scheme)
 	rest, separator := strings.CutPrefix(rest, "://")
@@ -98,8 +99,8 @@ func (l Location) Normal(location string) string {
 	return l.String()
 }
 
-// Trim removes the slashes at the end of location, but never those of "scheme://" and
-// never the only character.
+// Trim removes the slashes at the end of location. It keeps the slashes of "scheme://", and a slash
+// that is the only character.
 func Trim(location string) string {
 	for len(location) > 1 && strings.HasSuffix(location, "/") && !strings.HasSuffix(location, "://") {
 		location = location[:len(location)-1]
@@ -128,10 +129,10 @@ func Join(location string, segments ...string) string {
 	return joined.String()
 }
 
-// Escape turns any non-empty name into one segment of a location: different names have different segments, and
-// every engine reads every segment back as the same folder. ASCII letters, digits, '-', '_' and '.' stay
-// (but "." and ".." do not); every other byte becomes %XX, non-ASCII ones too, because a JVM in the C
-// locale cannot name them. A name too long for a folder ends in a hash.
+// Escape turns any non-empty name into one segment of a location. Different names have different
+// segments, and every engine reads every segment back as the same folder. ASCII letters, digits,
+// '-', '_' and '.' stay, except in "." and "..". Every other byte becomes %XX, also non-ASCII ones,
+// because a JVM in the C locale cannot name them. A name too long for a folder ends in a hash.
 func Escape(name string) string {
 	if name == "." || name == ".." {
 		return strings.Repeat("%2E", len(name))
@@ -158,7 +159,7 @@ func Escape(name string) string {
 // hashBytes is the length of the hexadecimal hash that stands for the rest of a long name.
 const hashBytes = 32
 
-// Within tells whether location is root or lies below it, whatever spelling each has.
+// Within reports whether location is root or lies below it, whatever spelling each has.
 func Within(root, location string) (bool, error) {
 	above, err := Parse(root)
 	if err != nil {
@@ -171,7 +172,7 @@ func Within(root, location string) (bool, error) {
 	return above.Contains(parsed), nil
 }
 
-// Contains tells whether other is the place l or lies below it. Links are not looked at.
+// Contains reports whether other is the place l or lies below it. Links are not looked at.
 func (l Location) Contains(other Location) bool {
 	if l.Scheme != other.Scheme || l.Authority != other.Authority {
 		return false
@@ -189,7 +190,8 @@ func (l Location) Parent() Location {
 	return l
 }
 
-// Ancestors returns the folders that l lies in, the nearest first, but for the highest of its disk or bucket.
+// Ancestors returns the folders in which l lies, the nearest first. The highest folder of its disk
+// or bucket is not among them.
 func (l Location) Ancestors() []Location {
 	var ancestors []Location
 	for folder := l.Parent(); folder.Path != "/"; folder = folder.Parent() {
@@ -253,7 +255,7 @@ func clean(location, path string, opaque bool) (string, error) {
 	return cleaned.String(), nil
 }
 
-// isClean tells whether path, which begins with a slash, certainly has nothing to take out.
+// isClean reports whether path, which begins with a slash, certainly has nothing to take out.
 func isClean(path string) bool {
 	for {
 		path = path[1:]
@@ -294,7 +296,7 @@ var ordinary = func() (set [256]bool) {
 	return set
 }()
 
-// isOrdinary tells whether location has nothing but characters that need no second look.
+// isOrdinary reports whether location has nothing but characters that need no second look.
 func isOrdinary(location string) bool {
 	for i := range len(location) {
 		if !ordinary[location[i]] {

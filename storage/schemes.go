@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Schemes is a Store made of one for each scheme, for places that lie in several kinds of storage. A
-// location with another scheme is ErrOutside. It has the optional powers that its parts have, each
-// for its own locations, but for that of a Batcher. It must not be changed after its first use.
+// Schemes is a Store made of one Store for each scheme, for places that lie in several kinds of
+// storage. A location with another scheme is ErrOutside. Schemes has the optional powers of its
+// parts, each for its own locations, except those of a Batcher. It must not be changed after its
+// first use.
 type Schemes map[string]Store
 
 // Create writes a new file.
@@ -87,8 +88,8 @@ func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age tim
 	return false, reach(ctx, store, location)
 }
 
-// reach returns ErrOutside if location is out of store's reach, which only the store knows. Whether anything
-// is there does not matter.
+// reach returns ErrOutside if location is out of store's reach, which only the store knows. Whether
+// anything is there does not matter.
 func reach(ctx context.Context, store Store, location string) error {
 	if _, err := store.Stat(ctx, location); errors.Is(err, ErrOutside) {
 		return err

@@ -1,7 +1,7 @@
-// Package storage is the port to the places where files are: metadata files, which the
-// catalog writes once under names never used before, and the files of tables,
-// which it reads and deletes when a table is purged. Its sub-packages file and
-// memory (and s3) keep the contract of Store; storagetest checks that they do.
+// Package storage is the port to the places where files are. The catalog writes metadata files
+// there once, under names never used before. It reads and deletes the files of tables when it
+// purges a table. Its sub-packages file, memory and s3 keep the contract of Store; storagetest
+// checks that they do.
 //
 // It also owns how a location is spelled (Location): what clients may send, what the server
 // answers, and the normalised form in which locations are compared.
@@ -41,18 +41,19 @@ type Store interface {
 	Delete(ctx context.Context, locations ...string) error
 }
 
-// File is the name and the content of a file that is to be made. Who hands one over writes to its body no more.
+// File is the name and the content of a file that is to be made. A caller that hands one over does
+// not write to its body any more.
 type File struct {
 	Location string
 	Body     []byte
 }
 
-// Batcher is implemented by stores that make several files durable together sooner than each alone. Stores that are one compare
-// equal: so it is seen which files can be made together.
+// Batcher is implemented by stores that make several files durable together sooner than each alone.
+// Stores that are one compare equal: so it is seen which files can be made together.
 type Batcher interface {
-	// CreateAll is Create of each of files. It returns the errors in their order, nil for a file that was made; the
-	// failure of one does not keep others from being made. Of two with the same location only one is made; if that fails, so does
-	// the other, likewise.
+	// CreateAll is Create of each of files. It returns the errors in their order, nil for a file
+	// that was made; the failure of one does not keep others from being made. Of two with the same
+	// location only one is made; if that fails, so does the other, likewise.
 	CreateAll(ctx context.Context, files []File) []error
 }
 
@@ -62,15 +63,16 @@ type Folders interface {
 	// MakeFolder creates the folder at location, and those that lead to it. ErrNotFound: no folder
 	// can have that name.
 	MakeFolder(ctx context.Context, location string) error
-	// RemoveEmptyFolder removes the folder at location if it is empty and older than age,
-	// and tells whether it did. One that is not there or not empty is left, without an error.
+	// RemoveEmptyFolder removes the folder at location if it is empty and older than age, and
+	// reports whether it did. It leaves a folder that is missing or not empty, without an error.
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
-// Local is implemented by stores in which looking for a file costs next to nothing, so that each load of a table can afford it.
+// Local is implemented by stores in which looking for a file costs next to nothing, so that each
+// load of a table can afford it.
 type Local interface {
-	// MayBeGone tells whether a file that was at location may be gone. If it says yes, Stat knows whether it is; where
-	// looking is not cheap, it says no.
+	// MayBeGone reports whether a file that was at location may be gone. If it says yes, Stat knows
+	// whether it is; where looking is not cheap, it says no.
 	MayBeGone(location string) bool
 }
 
@@ -82,31 +84,33 @@ type Prober interface {
 
 // Remote is implemented by stores behind a network.
 type Remote interface {
-	// Probe checks that all that the store is to reach can be reached and written to, and finds out what
-	// the server there can do. ErrNotFound if what should hold the files, such as a bucket, is missing.
+	// Probe checks that all that the store is to reach can be reached and written to, and finds out
+	// what the server there can do. ErrNotFound if what should hold the files, such as a bucket, is
+	// missing.
 	Prober
-	// ClientConfig returns what an engine must know to reach the same files, by the names that Iceberg's
-	// clients have for it. It holds no secrets, is the same each time, and must not be changed; nil for nothing.
+	// ClientConfig returns what an engine must know to reach the same files, by the names that
+	// Iceberg's clients have for it. It holds no secrets, is the same each time, and must not be
+	// changed; nil for nothing.
 	ClientConfig() map[string]string
 }
 
 // Place says which locations a Store is to reach, and how.
 type Place struct {
-	// Roots are locations. What is not at or below one of them is outside.
+	// Roots are locations. Every location that is not at or below one of them is outside.
 	Roots []string
-	// Options say how the storage is reached, by the names of ClientConfig; no secrets. What they
-	// leave open, the settings of the process say.
+	// Options say how the storage is reached, by the names of ClientConfig. They hold no secrets.
+	// The settings of the process fill in what they leave open.
 	Options map[string]string
 }
 
-// Errors that a Store returns, told apart with errors.Is.
+// Errors that a Store returns. Callers distinguish them with errors.Is.
 var (
 	ErrExists   = errors.New("storage: file exists")
 	ErrNotFound = errors.New("storage: no such file")
 	ErrOutside  = errors.New("storage: outside the allowed locations")
 	ErrLocation = errors.New("storage: malformed location")
-	// ErrUnavailable: the storage did not answer in time. What was asked for may yet happen: a file that was to be made may
-	// appear, whole, and one that was to be deleted may go.
+	// ErrUnavailable: the storage did not answer in time. The call may still take effect: a file
+	// that was to be made may appear, whole, and one that was to be deleted may go.
 	ErrUnavailable = errors.New("storage: no answer")
 )
 

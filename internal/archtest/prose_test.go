@@ -52,7 +52,6 @@ func proseUnfinished() []string {
 		"locks",
 		"locks/leasestest",
 		"locks/lockstest",
-		"metadata",
 		"migrations",
 		"registry",
 		"registry/memory",
@@ -60,11 +59,6 @@ func proseUnfinished() []string {
 		"registry/postgres",
 		"registry/registrytest",
 		"rest",
-		"storage",
-		"storage/file",
-		"storage/memory",
-		"storage/s3",
-		"storage/storagetest",
 		"txlog",
 	}
 }

@@ -9,8 +9,9 @@ import (
 // pieceBytes is how much of a file one call reads. Nearly all metadata files are shorter.
 const pieceBytes = 256 << 10
 
-// body is a file that is being read, piece by piece. Each piece is a call of its own, into memory of its own: one that does
-// not return must not write to what the caller has given to Read.
+// body is a file that is being read, piece by piece. Each piece is a call of its own, into memory
+// of its own: a call that does not return must not write to the memory that the caller gave to
+// Read.
 type body struct {
 	content handle // nil once it is closed
 	piece   []byte // of pieceBytes, or what the file has and one more
@@ -20,7 +21,8 @@ type body struct {
 	fill    func() error // reads the next piece, for Read
 }
 
-// newBody returns the body of content, which has so many bytes, with its first piece. A file that ends with it is closed.
+// newBody returns the body of content, which has so many bytes, with its first piece. A file that
+// ends with it is closed.
 func newBody(content handle, size int64) *body {
 	b := &body{content: content, piece: make([]byte, min(size, pieceBytes-1)+1)}
 	b.next()

@@ -13,35 +13,38 @@ import (
 	"moorage/storage"
 )
 
-// Bounds of calls into the operating system. A call on a mount that hangs never returns, and holds a thread as long.
+// Bounds of calls into the operating system. A call on a mount that hangs never returns, and holds
+// a thread as long.
 const (
-	// callsMax is how many threads a Store may hold inside the operating system. A disk serves fewer at a time, and the
-	// process dies at 10,000 threads.
+	// callsMax is how many threads a Store may hold inside the operating system. A disk serves
+	// fewer at a time, and the process dies at 10,000 threads.
 	callsMax = 128
-	// openerCallsMax is how many threads the Stores of an Opener may hold together before each is bound to callsFew: many
-	// warehouses may be on one mount.
+	// openerCallsMax is how many threads the Stores of an Opener may hold together before each is
+	// bound to callsFew: many warehouses may be on one mount.
 	openerCallsMax = 2048
 	callsFew       = 16
-	// bytesOfCall is for how many bytes of bodies one more of callsMax is taken: files that are being made hold at
-	// most half a gigabyte, also when nobody waits for them any more.
+	// bytesOfCall is for how many bytes of bodies a call takes one more slot of callsMax. So files
+	// that are being made hold at most half a gigabyte, also when nobody waits for them any more.
 	bytesOfCall = 4 << 20
-	// stuckAfter is for how long no call may end while all of callsMax are taken. After that callers are refused at once.
+	// stuckAfter is for how long no call may end while all of callsMax are taken. After that
+	// callers are refused at once.
 	stuckAfter = 2 * time.Second
 	// queueMax bounds the wait for one of callsMax, in times of stuckAfter.
 	queueMax = 5
-	// answerMax bounds the wait for one look at a file, or one piece of it. Writes end with their contexts only.
+	// answerMax bounds the wait for one look at a file, or one piece of it. Writes end with their
+	// contexts only.
 	answerMax = 10 * time.Second
 	// glanceMax bounds the wait for a look that may be left out.
 	glanceMax = time.Second
-	// writeGrace is for how long a write that its context has ended may come to an end: one that does not hang takes no
-	// further step, and then its caller knows what became of it.
+	// writeGrace is how long a write may take to end after its context has ended. A write that does
+	// not hang takes no further step, and then its caller knows what became of it.
 	writeGrace = time.Second
 	// closeMax bounds the wait for a file or folder to be closed.
 	closeMax = time.Second
 )
 
-// calls bounds how many calls of a Store are inside the operating system, and lets callers go on without those that do not
-// return. It is safe for concurrent use.
+// calls bounds how many calls of a Store are inside the operating system, and lets callers go on
+// without those that do not return. It is safe for concurrent use.
 type calls struct {
 	slots *semaphore.Weighted
 
@@ -62,7 +65,8 @@ func newCalls(shared *sharedCalls) *calls {
 	return &calls{slots: semaphore.NewWeighted(callsMax), shared: shared}
 }
 
-// enter takes so many slots, or is storage.ErrUnavailable if none comes free in time. It ends with ctx.
+// enter takes so many slots, or is storage.ErrUnavailable if none comes free in time. It ends with
+// ctx.
 func (c *calls) enter(ctx context.Context, slots int64) error {
 	if c.tryEnter(slots) {
 		return nil
@@ -97,7 +101,7 @@ func (c *calls) tryEnter(slots int64) bool {
 	return true
 }
 
-// isBound reports whether c may take no more because of all that share.
+// isBound reports whether c may take no more slots because of the bound that all stores share.
 func (c *calls) isBound() bool {
 	return c.shared.inside.Load() >= c.shared.max && c.inside.Load() >= callsFew
 }
@@ -120,7 +124,7 @@ func unanswered(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", storage.ErrUnavailable, context.Cause(ctx))
 }
 
-// terms are what a call takes, and how long it is waited for.
+// terms are the slots that a call takes, and how long its caller waits for it.
 type terms struct {
 	slots int64
 	grace time.Duration // after the end of its context
@@ -129,7 +133,8 @@ type terms struct {
 // aLook returns the terms of a call that changes nothing: nobody needs its answer later.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on so many files at a time, with bodies of so many bytes.
+// aWrite returns the terms of a call that works on so many files at a time, with bodies of so many
+// bytes.
 func aWrite(files int, bytes int64) terms {
 	return terms{min(int64(max(files, 1))+bytes/bytesOfCall, callsMax), writeGrace}
 }
@@ -143,14 +148,15 @@ type answer[T any] struct {
 // errGone is the answer of a call whose goroutine ended without one.
 var errGone = errors.New("the goroutine of a call ended")
 
-// run calls call in a goroutine of its own, and returns what it returns, or storage.ErrUnavailable when ctx has ended, and the grace
-// is over. The caller has entered; the goroutine leaves when call returns. A panic of call is one of run. What a call returns
-// without an error after run has, late gets, which may be nil.
+// run calls call in a goroutine of its own and returns what it returns. If ctx has ended and the
+// grace is over, run returns storage.ErrUnavailable. The caller has entered; the goroutine leaves
+// when call returns. A panic of call becomes a panic of run. If call returns without an error after
+// run has returned, late gets its result. late may be nil.
 //
 // The goroutine has no owner that waits for it: nobody can end a system call.
 func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
 	answers := make(chan answer[T], 1)
-	var taken atomic.Bool // by the caller, who returns, or by the goroutine, whose answer counts
+	var taken atomic.Bool // by the caller, which returns, or by the goroutine, whose answer counts
 	go func() {
 		given := answer[T]{err: errGone}
 		defer func() {
@@ -204,8 +210,8 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 	return run(ctx, c, t, call, late)
 }
 
-// glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not for long. answered is false if
-// nothing is known.
+// glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not
+// for long. answered is false if nothing is known.
 func (c *calls) glance(look func() bool) (seen, answered bool) {
 	if c.stuck.Load() || !c.tryEnter(1) {
 		return false, false
@@ -233,7 +239,8 @@ func (c *calls) glance(look func() bool) (seen, answered bool) {
 	}
 }
 
-// close closes what a call has opened, and waits for that, but not for long: it takes place also when there is no slot.
+// close closes what a call has opened and waits for that for a bounded time. It closes also when
+// there is no slot.
 func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)
 	go func() { // as in run

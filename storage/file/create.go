@@ -13,7 +13,8 @@ import (
 	"moorage/storage"
 )
 
-// Permissions before the umask: who shares files with engines of another user sets that.
+// Permissions before the umask. Sharing files with engines of another user is a matter of the
+// umask.
 const (
 	fileMode   fs.FileMode = 0o666
 	folderMode fs.FileMode = 0o777
@@ -21,17 +22,18 @@ const (
 
 // Create writes a new file.
 //
-// The body is written and synced under a temporary name, which ends in ".tmp", in the file's own folder, and
-// then linked to the final one: link(2) refuses a name that is taken, and a file that
-// a crash cut short never has its final name. Then the folder is synced. A crash
-// can leave the temporary file, which sweep removes.
+// It writes and syncs the body under a temporary name, which ends in ".tmp", in the file's own
+// folder. Then it links the file to the final name: link(2) refuses a name that is taken, and a
+// file that a crash cut short never has its final name. Then it syncs the folder. A crash can leave
+// the temporary file, which sweep removes.
 //
-// A file without a name, of open(2) with O_TMPFILE, would leave nothing. But nothing promises that a sync of it counts
-// once it has a name: after a power cut it can be empty on btrfs, and gone on ext4 without a journal. To sync it again
-// comes too late, because the name may be durable before that.
+// A file without a name, of open(2) with O_TMPFILE, would leave nothing. But nothing promises that
+// a sync of it counts once it has a name: after a power cut it can be empty on btrfs, and gone on
+// ext4 without a journal. To sync it again comes too late, because the name may be durable before
+// that.
 //
-// If ctx ends, it returns although the step that it is at may not have ended, and no other step follows. If that was the last but one,
-// the file may appear later, whole.
+// If ctx ends, Create returns although its present step may not have ended, and no other step
+// follows. If that step was the last but one, the file may appear later, whole.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
@@ -107,7 +109,8 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 	}))
 }
 
-// isImpossible tells whether err says that nothing can have such a name: a part of it is too long, or is a file.
+// isImpossible reports whether err says that nothing can have such a name: a part of it is too
+// long, or is a file.
 func isImpossible(err error) bool {
 	return errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -141,8 +144,9 @@ func (r *root) endWriting(name string, w *writing) {
 	close(w.done)
 }
 
-// isHidden tells whether the file called name is not there for readers, whatever they find. They ask before they look and, because it
-// may have got its name meanwhile, again when they have found it.
+// isHidden reports whether readers must not see the file called name, whatever they find. They ask
+// before they look. They ask again when they have found the file, because it may have got its name
+// meanwhile.
 func (r *root) isHidden(name string) bool {
 	w, ok := r.writing.Load(name)
 	return ok && w.(*writing).hidden.Load()
@@ -156,8 +160,8 @@ func (r *root) taken(location, name string) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, location)
 }
 
-// draft is a file on its way: sync, publish and settle take it there, in this order, each if the one before succeeded. A step that
-// fails leaves nothing behind, as far as it can.
+// draft is a file on its way: sync, publish and settle take it there, in this order, each if the
+// one before succeeded. A step that fails leaves nothing behind, as far as it can.
 type draft struct {
 	*creation
 	parent    folderFS
@@ -165,8 +169,8 @@ type draft struct {
 	content   handle
 }
 
-// newDraft writes the file of c under a temporary name, in its folder, which must be durable; close must be called.
-// fs.ErrExist if the file is there already.
+// newDraft writes the file of c under a temporary name, in its folder, which must be durable; close
+// must be called. fs.ErrExist if the file is there already.
 func (s *Store) newDraft(c *creation) (*draft, error) {
 	parent, err := c.root.files.Folder(c.folder())
 	if err != nil {
@@ -207,7 +211,8 @@ func (d *draft) write() error {
 	return err
 }
 
-// sync makes the draft durable but for its name, unless nobody waits for it any more.
+// sync makes the content of the draft durable, but not its name. It does nothing if nobody waits
+// for the draft any more.
 func (d *draft) sync(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -232,8 +237,8 @@ func (d *draft) publish(ctx context.Context) error {
 	return err
 }
 
-// isLinked tells whether the file's name is the draft's. A network file system whose answer was lost makes a link again, and then says
-// that the name is taken.
+// isLinked reports whether the file's name is the draft's. A network file system whose answer was
+// lost makes a link again, and then says that the name is taken.
 func (d *draft) isLinked() bool {
 	temporary, err := d.parent.Lstat(d.temporary)
 	if err != nil {
@@ -247,7 +252,7 @@ func (d *draft) isLinked() bool {
 func (d *draft) settle() error {
 	err := syncFolder(d.parent, ".")
 	if err != nil {
-		// Nobody was told of the file or could read it: if it can be undone, it was never there.
+		// Nobody knew of the file or could read it: if this removes it, it was never there.
 		_ = d.parent.Remove(d.base())
 	}
 	return err

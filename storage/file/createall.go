@@ -29,9 +29,10 @@ type batched struct {
 	err     error  // why it takes no further step
 }
 
-// CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a time: all are written, all are
-// synced, all get their names, all folders are synced. A file system with a journal writes that once for all who wait for it, and
-// again for each who comes later.
+// CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a
+// time. CreateAll writes all, syncs all, gives all their names, then syncs all folders. A file
+// system with a journal writes that once for all that wait for it, and again for each that comes
+// later.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	byRoot := make(map[*root][]*batched)
@@ -51,10 +52,15 @@ func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	return failures
 }
 
-// createBatch makes the files of batch, which are all in root, and returns their errors, by index in the request.
+// createBatch makes the files of batch, which are all in root, and returns their errors, by index
+// in the request.
 func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) map[int]error {
-	// Whoever makes some of the same files starts them in the same order, so none waits for one that waits for it.
-	slices.SortFunc(batch, func(a, b *batched) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.index, b.index)) })
+	// All callers that make some of the same files start them in the same order. So none waits for
+	// one that waits for it.
+	slices.SortFunc(batch, func(a, b *batched) int {
+		return cmp.Or(cmp.Compare(a.name, b.name),
+			cmp.Compare(a.index, b.index))
+	})
 	var bytes int64
 	for _, b := range batch {
 		bytes += int64(len(b.file.Body))
@@ -70,7 +76,10 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 				b.started = true
 			}
 		}
-		failures, err = run(ctx, s.calls, write, func() (map[int]error, error) { return s.createStarted(ctx, root, batch), nil }, nil)
+		failures, err = run(ctx, s.calls, write, func() (map[int]error,
+			error) {
+			return s.createStarted(ctx, root, batch), nil
+		}, nil)
 	}
 	if err != nil { // a call that was left behind may be at work on batch
 		failures = make(map[int]error, len(batch))
@@ -81,7 +90,8 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 	return failures
 }
 
-// createStarted makes the files of batch that were started, ends them, and returns the errors of all.
+// createStarted makes the files of batch that were started, ends them, and returns the errors of
+// all.
 func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched) map[int]error {
 	for _, b := range batch {
 		if b.started {
@@ -106,7 +116,8 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	return failures
 }
 
-// isTwin tells whether the i-th file of a sorted batch is the same as the one before it, which is made instead.
+// isTwin reports whether the i-th file of a sorted batch is the same as the one before it, which is
+// made instead.
 func isTwin(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
 // createTogether makes all of batch that have no error.
@@ -136,7 +147,8 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	}
 }
 
-// each calls do for all of batch that have no error, several at a time, and keeps the errors; a panic is one, of its own file.
+// each calls do for all of batch that have no error, several at a time, and keeps the errors. A
+// panic becomes an error of its own file.
 func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Context, *batched) error) {
 	var group errgroup.Group
 	group.SetLimit(s.atOnce)
@@ -145,7 +157,7 @@ func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Cont
 			group.Go(func() error {
 				b.err = worker.Safely(ctx, func(ctx context.Context) error { return do(ctx, b) })
 				if errors.Is(b.err, fs.ErrNotExist) {
-					b.root.durable.forget(b.folder()) // whoever has made it again may not have made it durable
+					b.root.durable.forget(b.folder()) // another process may have made it again, not durable
 				}
 				return nil
 			})

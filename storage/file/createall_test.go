@@ -21,8 +21,9 @@ func filesIn(n int) []storage.File {
 	return files
 }
 
-// TestCreateAllTakesStepsTogether looks at the order of the calls: nothing is synced before all is written, nothing has its name
-// before all is synced, and no folder is synced before all has its name; as far as files take their steps together.
+// TestCreateAllTakesStepsTogether looks at the order of the calls. Nothing is synced before all is
+// written, and nothing has its name before all is synced. No folder is synced before all files have
+// their names. This holds as far as files take their steps together.
 func TestCreateAllTakesStepsTogether(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
@@ -48,8 +49,9 @@ func TestCreateAllTakesStepsTogether(t *testing.T) {
 	}
 }
 
-// TestCreateAllEndsWithItsContext ends the context before each call in turn: no other file than the one under way is written or
-// synced then, none gets its name, and what is left of each is what its answer says.
+// TestCreateAllEndsWithItsContext ends the context before each call in turn: no other file than the
+// one under way is written or synced then, none gets its name, and what is left of each is what its
+// answer says.
 func TestCreateAllEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const many = batchMax + 2
@@ -112,8 +114,8 @@ func TestCreateAllTwinsFail(t *testing.T) {
 	}
 }
 
-// A panic in a goroutine of CreateAll is the failure of the file that it worked on: the others are made, and nobody waits for ever for
-// what it held.
+// A panic in a goroutine of CreateAll is the failure of the file that it worked on: the others are
+// made, and nobody waits for ever for what it held.
 func TestCreateAllPanics(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"fstatat", "openat", "write", "fsync", "linkat", "unlinkat"} {

@@ -22,8 +22,8 @@ type disk struct {
 	root *node
 
 	calls int
-	// before is called before call k; its error is what the call answers, after half of its work if it
-	// writes. nil: no faults.
+	// before is called before call k; its error is what the call answers, after half of its work if
+	// it writes. nil: no faults.
 	before func(k int, op string) error
 	// after is called after each call.
 	after func()
@@ -88,9 +88,9 @@ func (d *disk) called() {
 	}
 }
 
-// cutPower returns the disk as it may be after a power cut now: of what was not synced each
-// name is there or not, and each file has its synced content or part of the new one. With no random,
-// all that was not synced is lost.
+// cutPower returns the disk as it may be after a power cut now: of what was not synced each name is
+// there or not, and each file has its synced content or part of the new one. With no random, all
+// that was not synced is lost.
 func (d *disk) cutPower(random *rand.Rand) *disk {
 	kept := make(map[*node]*node)
 	var keep func(*node) *node
@@ -126,7 +126,8 @@ func (d *disk) cutPower(random *rand.Rand) *disk {
 	return &disk{t: d.t, root: keep(d.root)}
 }
 
-// remove removes the entry called name of a folder, with all that is in it. A folder that somebody holds open is of no use then.
+// remove removes the entry called name of a folder, with all that is in it. A folder that somebody
+// holds open is of no use then.
 func (n *node) remove(name string) {
 	entry, ok := n.entries[name]
 	if !ok {

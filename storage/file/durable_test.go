@@ -100,7 +100,8 @@ func (w *witness) read(names ...string) {
 	}
 }
 
-// check compares a disk after a power cut with what is owed. Every file with a final name must be whole.
+// check compares a disk after a power cut with what is owed. Every file with a final name must be
+// whole.
 func (w *witness) check(after *disk, what string) {
 	w.t.Helper()
 	store, err := NewOpener().open([]string{diskRoot}, after.open)
@@ -198,7 +199,8 @@ func (w *witness) checkAll(what string, seed uint64) {
 	}
 }
 
-// wantTidy checks that nothing that was opened stays open and, if all is removed that was to be, that no temporary file is left.
+// wantTidy checks that nothing that was opened stays open and, if all is removed that was to be,
+// that no temporary file is left.
 func (w *witness) wantTidy(what string, removes bool) {
 	w.t.Helper()
 	if w.disk.held != 0 {
@@ -214,8 +216,8 @@ func (w *witness) wantTidy(what string, removes bool) {
 	})
 }
 
-// TestFaults lets each call in turn fail; then the store goes on. The Create under way does not succeed. The power is cut after
-// each Create in turn.
+// TestFaults lets each call in turn fail; then the store goes on. The Create under way does not
+// succeed. The power is cut after each Create in turn.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{syscall.ENOSPC, syscall.EACCES} {
@@ -260,7 +262,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Who waits for another that makes the same file hears of it when the wait ends with its context, and not that there is a file.
+// Who waits for another that makes the same file hears of it when the wait ends with its context,
+// and not that there is a file.
 func TestCreateStopsWaiting(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(context.Context, *Store, storage.File) error{
@@ -376,8 +379,9 @@ func removeFolders(t *testing.T, create func(*witness)) {
 	}
 }
 
-// TestRemovedFolderIsMadeAgainByOthers is the same, but before the call after that an engine makes the folders again, and does not sync
-// them: where the store has heard that they were gone, it does.
+// TestRemovedFolderIsMadeAgainByOthers is the same, but before the call after that an engine makes
+// the folders again, and does not sync them: where the store has heard that they were gone, it
+// does.
 func TestRemovedFolderIsMadeAgainByOthers(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(*witness){

@@ -1,29 +1,33 @@
-// Package file keeps files in folders of the operating system, and nowhere outside the
-// folders that it was given: not by "..", and not by a link.
+// Package file keeps files in folders of the operating system. It stays inside the folders that it
+// was given: neither ".." nor a link leads out of them.
 //
 // # What it promises
 //
-// Create returns after the file, and every folder on the way to it, would
-// survive a power cut. A file has its final name only once it is whole, and is found by
-// Open and Stat of the same Store only once it is durable.
+// Create returns after the file, and every folder on the way to it, would survive a power cut. A
+// file has its final name only once it is whole. Open and Stat of the same Store find it only once
+// it is durable.
 //
 // # What a killed process leaves
 //
-// Temporary files, beside the files that it was making. Whoever next creates or deletes a file in that folder
-// removes them, a minute or more later. A Store looks into each folder until it has found none that is too young, and then no more.
+// A killed process leaves temporary files next to the files that it was making. The next process
+// that creates or deletes a file in that folder removes them, a minute or more later. A Store looks
+// into each folder until it has found none that is too young, and then no more.
 //
 // # What hangs
 //
-// A call on a mount that hangs does not return, and nothing can end it. Each call of a Store runs in a goroutine of its own, so
-// that its caller goes on when the context ends, or after some seconds for a look at a file. The error is
-// storage.ErrUnavailable. At most 128 calls of a Store are inside the operating system; beyond that callers wait for two seconds
-// if no call ends, and are refused with the same error. A Create that was left behind takes no further step after the one that hangs.
+// A call on a mount that hangs does not return, and nothing can end it. Each call of a Store runs
+// in a goroutine of its own, so its caller goes on when the context ends, or after some seconds for
+// a look at a file. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside
+// the operating system. Beyond that callers wait for two seconds; if no call ends, they are refused
+// with the same error. A Create that was left behind takes no further step after the one that
+// hangs.
 //
 // # What it needs
 //
-// A file system with hard links and with fsync that means it. A folder that others, or another
-// Store, remove and make again under the same name while a Store is open may be taken for one
-// that is durable already; RemoveEmptyFolder of the Store itself is the way to remove one.
+// A file system with hard links, and an fsync that makes data durable. Others, or another Store,
+// must not remove a folder and make it again under the same name while a Store is open: the Store
+// may take the new folder for one that is durable already. RemoveEmptyFolder of the Store itself is
+// the way to remove one.
 //
 // # What it must not know
 //
@@ -50,31 +54,33 @@ import (
 	"moorage/storage"
 )
 
-// Store is a storage.Store, storage.Batcher and storage.Folders over the operating system's files. It is safe
-// for concurrent use, also by several processes.
+// Store is a storage.Store, storage.Batcher and storage.Folders over the operating system's files.
+// It is safe for concurrent use, also by several processes.
 type Store struct {
 	roots  []*root
 	calls  *calls
 	now    func() time.Time
 	atOnce int // how many files one CreateAll works on at a time
 
-	// temporary and serial name files that are being written, as newTemporary does; no two processes draw the same.
+	// temporary and serial name files that are being written, as newTemporary does; no two
+	// processes draw the same.
 	temporary string
 	serial    atomic.Uint64
 }
 
-// New returns a store of the files below roots, which are locations of folders; those that do not
-// exist are made. ErrLocation if one is not a file location. Links that lead
-// to a root are followed, links inside must be relative and stay inside. A root that is not open within two seconds, because
-// its mount hangs, is opened in the background: what is asked of it waits for that.
+// New returns a store of the files below roots, which are locations of folders. It makes those that
+// do not exist. It returns ErrLocation if one is not a file location. Links that lead to a root are
+// followed; links inside must be relative and stay inside. A root that is not open within two
+// seconds, because its mount hangs, is opened in the background, and calls below that root wait for
+// it.
 func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 
-// NewExisting is New that makes no folders: below a root that is not there no file is found, none can be made, and there is
-// none to delete, also when the folder is made later.
+// NewExisting is New that makes no folders. Below a root that is missing, no file is found, none
+// can be made, and there is none to delete. This stays so when the folder is made later.
 func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
 
-// Opener opens Stores that bound together how many threads they hold inside the operating system: beyond 2,048 each has
-// at most 16. It is safe for concurrent use.
+// Opener opens Stores that bound together how many threads they hold inside the operating system:
+// beyond 2,048 each has at most 16. It is safe for concurrent use.
 type Opener struct{ calls *sharedCalls }
 
 // NewOpener returns an Opener.
@@ -153,7 +159,8 @@ func outermost(locations []string) ([]storage.Location, error) {
 	return outer, nil
 }
 
-// Close gives up the roots. Files that are open stay so; every later call fails. What hangs is closed when it no longer does.
+// Close gives up the roots. Files that are open stay so; every later call fails. What hangs is
+// closed when it no longer does.
 func (s *Store) Close() error {
 	var failures []error
 	for _, root := range s.roots {
@@ -211,7 +218,7 @@ func (r *root) open(location, name string) (handle, storage.Info, error) {
 	if r.isHidden(name) {
 		return nil, storage.Info{}, notFile(location)
 	}
-	// Without O_NONBLOCK a named pipe would be waited for.
+	// Without O_NONBLOCK the open of a named pipe would wait for a writer.
 	file, err := r.files.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, storage.Info{}, translate(location, err)
@@ -266,9 +273,10 @@ func (s *Store) MayBeGone(location string) bool {
 	return answered && !seen
 }
 
-// Delete removes files, with the checksum files that Hadoop keeps beside those it writes. What is there
-// and is no file, such as a folder, is left. A power cut may bring back what it removed. What killed processes left beside
-// the files is removed too, as far as it can be. If ctx ends, the file that it is at may yet go, and no further one.
+// Delete removes files, and the checksum files that Hadoop keeps next to those it writes. It leaves
+// what is not a file, such as a folder. A power cut may bring back what it removed. It also removes
+// what killed processes left next to the files, as far as it can. If ctx ends, the file that it is
+// at may still go, and no further one.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	var reached []string
@@ -280,7 +288,10 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 		reached = append(reached, location)
 	}
 	if len(reached) > 0 {
-		_, err := ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) { return struct{}{}, s.removeAll(ctx, reached) }, nil)
+		_, err := ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) {
+			return struct{}{},
+				s.removeAll(ctx, reached)
+		}, nil)
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
@@ -313,7 +324,7 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	// First, because once the file is gone nobody asks for its checksum again.
 	err = ignoreMissing(translate(location, root.files.Remove(checksumOf(name))))
 	if err == nil {
-		err = ctx.Err() // who gave up waiting may have been told that the file stays
+		err = ctx.Err() // a caller that gave up may have heard that the file stays
 	}
 	if err != nil {
 		return err
@@ -372,7 +383,8 @@ func translate(location string, err error) error {
 	return fmt.Errorf("%s: %w", location, err)
 }
 
-// atLocation names the location at which the operating system did not answer; other errors do so themselves.
+// atLocation names the location at which the operating system did not answer; other errors do so
+// themselves.
 func atLocation(location string, err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", location, err)

@@ -20,8 +20,8 @@ const (
 	knownMax = 1 << 16
 )
 
-// MakeFolder creates the folder at location, and those that lead to it, durably. One that is there
-// becomes as young as a new one.
+// MakeFolder creates the folder at location, and those that lead to it, durably. A folder that is
+// there becomes as young as a new one.
 func (s *Store) MakeFolder(ctx context.Context, location string) error {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
@@ -91,10 +91,10 @@ func (r *root) inFolder(name string, do func() error) error {
 	return err
 }
 
-// ensureFolderLocked makes the folder called name and those that lead to it, and makes them durable,
-// whoever made them: a folder that is there, because an engine or a concurrent
-// Create just made it, may still be lost in a power cut. What was made durable is
-// remembered. r.mu is held, shared.
+// ensureFolderLocked makes the folder called name and those that lead to it, and makes them
+// durable. A folder that is there may still be lost in a power cut, because an engine or a
+// concurrent Create just made it; so it is made durable too. The store remembers what it made
+// durable. r.mu must be held, shared.
 func (r *root) ensureFolderLocked(name string) error {
 	if name == "." || r.durable.has(name) {
 		return nil

@@ -16,7 +16,8 @@ type fileSystem interface {
 	Mkdir(name string, mode fs.FileMode) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
-	// Seen tells, at the cost of one system call, whether there is a regular file called name. If it says no, Stat knows.
+	// Seen reports, at the cost of one system call, whether there is a regular file called name. If
+	// it returns false, only Stat knows.
 	Seen(name string) bool
 	// Folder opens the folder called name: the kernel is led to it once for all that is done in it.
 	Folder(name string) (folderFS, error)
@@ -35,7 +36,8 @@ type folderFS interface {
 type handle interface {
 	io.ReadWriteCloser
 	Stat() (fs.FileInfo, error)
-	// Readdirnames returns up to n more names that are in the folder, in no order; io.EOF if there are none.
+	// Readdirnames returns up to n more names that are in the folder, in no order; io.EOF if there
+	// are none.
 	Readdirnames(n int) ([]string, error)
 	Sync() error
 }
@@ -73,8 +75,8 @@ func openRoot(path string) (fileSystem, error) {
 // Close implements fileSystem.
 func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
 
-// Seen implements fileSystem. Each load of a table asks it, so it asks the kernel once where os.Root asks for each
-// folder on the way.
+// Seen implements fileSystem. Each load of a table asks it, so it asks the kernel once where
+// os.Root asks for each folder on the way.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
 // Folder implements fileSystem.
@@ -100,8 +102,8 @@ func (absentFS) Seen(string) bool                                  { return fals
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }
 
-// isEscape tells whether err says that a name led out of the folder. The os package has no name for that
-// error, so it is known by its text; TestLinks fails if that ever changes.
+// isEscape reports whether err says that a name led out of the folder. The os package has no name
+// for that error, so it is known by its text; TestLinks fails if that ever changes.
 func isEscape(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

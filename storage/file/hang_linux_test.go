@@ -20,7 +20,8 @@ import (
 	"moorage/storage"
 )
 
-// mount is a file system whose calls can be made to hang: in read(2) of a pipe, with their threads, whatever their contexts say.
+// mount is a file system whose calls can be made to hang: in read(2) of a pipe, with their threads,
+// whatever their contexts say.
 type mount struct {
 	t       *testing.T
 	hangs   atomic.Pointer[func(op string) bool] // which calls; nil: none
@@ -153,7 +154,8 @@ func (f mountFile) Sync() error {
 	return f.handle.Sync()
 }
 
-// whileHanging calls do with a context that ends as soon as a call hangs, and returns what it returns.
+// whileHanging calls do with a context that ends as soon as a call hangs, and returns what it
+// returns.
 func (m *mount) whileHanging(do func(ctx context.Context) error) error {
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -198,8 +200,8 @@ func threads(t *testing.T) int {
 	return n
 }
 
-// Callers whose calls hang go on when their contexts end, and no more than callsMax calls, with their threads, are left behind,
-// however many callers come and give up.
+// Callers whose calls hang go on when their contexts end, and no more than callsMax calls, with
+// their threads, are left behind, however many callers come and give up.
 func TestHangingCallsAreBounded(t *testing.T) {
 	m := newMount(t)
 	store, folder := m.onMount()
@@ -291,7 +293,8 @@ func TestHangingStoresAreBounded(t *testing.T) {
 	}
 }
 
-// A Create takes no further step after the one that hangs: what appears later is the whole file, if its name was being made.
+// A Create takes no further step after the one that hangs: what appears later is the whole file, if
+// its name was being made.
 func TestCreateThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"mkdir", "folder", "write", "sync", "link", "remove"} {
@@ -399,7 +402,8 @@ func TestReadThatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A root that hangs while it is opened keeps nobody from the other roots, and is there as soon as it answers.
+// A root that hangs while it is opened keeps nobody from the other roots, and is there as soon as
+// it answers.
 func TestRootThatHangs(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
@@ -424,7 +428,7 @@ func TestRootThatHangs(t *testing.T) {
 	if store.MayBeGone("file://" + stuck + "/f") {
 		t.Error("what does not answer is said to be gone")
 	}
-	m.settle(1) // one call for all who ask
+	m.settle(1) // one call for all callers
 	m.release()
 	for store.Busy() {
 		runtime.Gosched()

@@ -100,7 +100,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A file behind a folder that is a link is seen; for one that is a link itself, or may not be reached, Stat has to look.
+// A file behind a folder that is a link is seen; for one that is a link itself, or may not be
+// reached, Stat has to look.
 func TestMayBeGoneThroughLinks(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -301,7 +302,8 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestDeleteRemovesChecksums: Hadoop would read a new file of the same name against the old checksum.
+// TestDeleteRemovesChecksums: Hadoop would read a new file of the same name against the old
+// checksum.
 func TestDeleteRemovesChecksums(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)

@@ -17,8 +17,8 @@ import (
 	"moorage/storage"
 )
 
-// The test binary runs as a child process if childRole is set in its environment: it is to make files in the folder that childRoot
-// names, and to stop before the call that childStop names.
+// The test binary runs as a child process if childRole is set in its environment: it is to make
+// files in the folder that childRoot names, and to stop before the call that childStop names.
 const (
 	childRole = "MOORAGE_TEST_CHILD"
 	childRoot = "MOORAGE_TEST_CHILD_ROOT"
@@ -64,7 +64,7 @@ func runChild(role, root, stop string) error {
 // killedNames are the files that a child makes: a Create the first.
 var killedNames = []string{"t/metadata/1.json", "t/metadata/2.json", "t/metadata/3.json"}
 
-// stoppingFS is a file system of which a folder's call stops for ever, once it has said so.
+// stoppingFS is a file system in which a folder's call stops for ever, once it has said so.
 type stoppingFS struct {
 	fileSystem
 	stop string
@@ -142,8 +142,9 @@ func namesIn(t *testing.T, folder string) (names []string, temporary int) {
 	return names, temporary
 }
 
-// TestKill kills a process between writing and naming, and between naming and giving up the temporary name: what it leaves stays
-// for as long as it may belong to one that lives, and is removed by the next who creates or deletes there.
+// TestKill kills a process between writing and naming, and between naming and giving up the
+// temporary name. What the process leaves stays for as long as it may belong to a live process.
+// Then the next process that creates or deletes there removes it.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{roleCreate, roleCreateAll} {

@@ -25,9 +25,9 @@ type root struct {
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
-	// mu orders makers and removers of folders; a leaf. RemoveEmptyFolder holds it while it removes a
-	// folder; Create and MakeFolder hold it, shared, to their end: a folder that they found durable
-	// cannot be removed and made anew, not yet durable, before they are done.
+	// mu orders makers and removers of folders; a leaf. RemoveEmptyFolder holds it while it removes
+	// a folder. Create and MakeFolder hold it, shared, to their end. So nobody can remove a folder
+	// that they found durable, and make it again, not yet durable, before they are done.
 	mu sync.RWMutex
 	// durable are folders, by name, that were there after a sync of all that lead to them.
 	durable folders
@@ -60,7 +60,7 @@ func (r *root) begin() *attempt {
 	return r.now
 }
 
-// carryOut brings an attempt to its end. After one that fails the next who asks begins another.
+// carryOut brings an attempt to its end. After one that fails the next caller begins another.
 func (r *root) carryOut(now *attempt) {
 	defer close(now.done)
 	var files fileSystem
@@ -92,7 +92,8 @@ func (r *root) isOpening() bool {
 	return r.now != nil && !r.ready.Load()
 }
 
-// await waits until r is open, but not for long, and not at all if somebody has: storage.ErrUnavailable if it is not.
+// await waits until r is open, but not for long, and not at all if somebody has:
+// storage.ErrUnavailable if it is not.
 func (r *root) await(ctx context.Context) error {
 	if r.isOpen() {
 		return nil
@@ -139,8 +140,8 @@ func (r *root) close(c *calls) error {
 	return c.close(r.files.Close)
 }
 
-// makeRoot opens the folder at an absolute path, after making it if it is not there. It is durable
-// then, also if whoever made it a moment ago has not synced it.
+// makeRoot opens the folder at an absolute path, after making it if it is missing. The folder is
+// durable then, also if another process made it a moment ago and has not synced it.
 func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (fileSystem, error) {
 	files, err := openFolder(folder)
 	switch {
@@ -169,8 +170,9 @@ func above(folder string, openFolder func(path string) (fileSystem, error), do f
 	return errors.Join(do(parent), parent.Close())
 }
 
-// isForeign tells whether err says that a folder cannot be read or synced by this process at all. A
-// root was not made in such a folder a moment ago.
+// isForeign reports whether err says that a folder cannot be read or synced by this process at all.
+// A root was not made in such a folder a moment ago.
 func isForeign(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, errors.ErrUnsupported)
 }

@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// leftoverAge is how old a temporary file of another Store is when it is taken for a leftover: older than any request gets. To be wrong
-	// costs little: whoever finds the temporary file gone begins again.
+	// leftoverAge is the age at which a temporary file of another Store counts as a leftover. No
+	// request gets so old. A wrong guess costs little: a writer that finds its temporary file gone
+	// begins again.
 	leftoverAge = time.Minute
 	// namesAtOnce bounds how many names of a folder are in memory at a time.
 	namesAtOnce = 1024
 )
 
-// A temporary name has these around 26 letters and digits that the process drew, a hyphen, and a number.
+// A temporary name has these around 26 letters and digits that the process drew, a hyphen, and a
+// number.
 const (
 	temporaryPrefix = "moorage-"
 	temporarySuffix = ".tmp"
@@ -30,7 +32,7 @@ func (s *Store) newTemporary() string {
 	return fmt.Sprintf("%s%s-%d%s", temporaryPrefix, s.temporary, s.serial.Add(1), temporarySuffix)
 }
 
-// isForeignTemporary tells whether name is a temporary name of another Store.
+// isForeignTemporary reports whether name is a temporary name of another Store.
 func (s *Store) isForeignTemporary(name string) bool {
 	rest, hasPrefix := strings.CutPrefix(name, temporaryPrefix)
 	rest, hasSuffix := strings.CutSuffix(rest, temporarySuffix)
@@ -39,8 +41,9 @@ func (s *Store) isForeignTemporary(name string) bool {
 		number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// sweep removes the temporary files that killed processes have left in folder, which is called name. It looks once into each folder,
-// and again if it saw some that are too young to be told from those of processes that live.
+// sweep removes the temporary files that killed processes have left in folder, which is called
+// name. It looks once into each folder. It looks again if some files were too young to distinguish
+// them from files of live processes.
 func (s *Store) sweep(root *root, name string, folder folderFS) error {
 	if root.swept.has(name) {
 		return nil
@@ -85,8 +88,8 @@ func (s *Store) foreignTemporaries(folder folderFS) ([]string, error) {
 	return found, errors.Join(err, opened.Close())
 }
 
-// removeLeftover removes the temporary file called name from folder, unless it is young: then it returns false. One that cannot be
-// removed stays.
+// removeLeftover removes the temporary file called name from folder, unless it is young: then it
+// returns false. A file that cannot be removed stays.
 func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	found, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

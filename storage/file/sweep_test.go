@@ -53,7 +53,7 @@ func (w *witness) put(folder, name string, age time.Duration) *node {
 	return file
 }
 
-// has tells whether a file is in a folder of the store's disk.
+// has reports whether a file is in a folder of the store's disk.
 func (w *witness) has(folder, name string) bool {
 	_, err := w.disk.root.find(path.Join("srv/moorage/w", folder, name))
 	return err == nil
@@ -67,8 +67,9 @@ func (w *witness) restart() {
 	}
 }
 
-// TestSweep: what killed processes left in a folder is removed by whoever first creates or deletes a file there; what is young stays
-// until it is not, what is something else stays, and a folder in which nothing is left is not looked at again.
+// TestSweep: the first process that creates or deletes a file in a folder removes what killed
+// processes left there. Young files stay until they are old, and other files stay. A folder in
+// which nothing is left is not looked at again.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(*witness, int){
@@ -138,8 +139,9 @@ func TestSweepLeavesFolders(t *testing.T) {
 	}
 }
 
-// TestSweepFaults lets each call of a Create in turn fail that finds something left, and of a Delete that does: the Create does not
-// succeed, the Delete does if the file is gone, and the next of either removes what is left, unless it cannot be removed.
+// TestSweepFaults makes each call fail in turn, of a Create and of a Delete that find something
+// left. The Create does not succeed; the Delete does if the file is gone. The next of either
+// removes what is left, unless it cannot be removed.
 func TestSweepFaults(t *testing.T) {
 	t.Parallel()
 	for _, deletes := range []bool{false, true} {
@@ -177,8 +179,8 @@ func TestSweepFaults(t *testing.T) {
 	}
 }
 
-// TestSweepOfWhoLives takes away the temporary files of a writer before each of its calls, as another process does whose clock is
-// wrong: the writer begins again.
+// TestSweepOfWhoLives takes away the temporary files of a writer before each of its calls, as
+// another process does whose clock is wrong: the writer begins again.
 func TestSweepOfWhoLives(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(*witness){
@@ -254,7 +256,8 @@ func TestSweepOfFolderThatGoes(t *testing.T) {
 	w.checkAll("the folder went", 1)
 }
 
-// TestDeleteSweepsNothing: a folder that is not there keeps nobody from deleting, nor does a location elsewhere.
+// TestDeleteSweepsNothing: a folder that is not there keeps nobody from deleting, nor does a
+// location elsewhere.
 func TestDeleteSweepsNothing(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}

@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// slowLook is a folder in which every look for a file begins with a call of before, the first time, and every sync of a folder waits
-// until it is let go.
+// slowLook is a folder in which every look for a file begins with a call of before, the first time,
+// and every sync of a folder waits until it is let go.
 type slowLook struct {
 	fileSystem
 	before  func()
@@ -64,7 +64,8 @@ func (s slowSync) Sync() error {
 	return s.handle.Sync()
 }
 
-// TestMadeDuringALook lets a file get its name between two steps of who looks for it: what a power cut could still take is not found.
+// TestMadeDuringALook lets a file get its name between two steps of who looks for it: what a power
+// cut could still take is not found.
 func TestMadeDuringALook(t *testing.T) {
 	t.Parallel()
 	for name, isFound := range map[string]func(store *Store, location string) bool{
@@ -143,7 +144,8 @@ func (f relinkingFolder) Link(from, to string) error {
 	return f.folderFS.Link(from, to)
 }
 
-// TestLostAnswerToLink makes files where each link is made twice: they are the caller's own, and what is there already is not.
+// TestLostAnswerToLink makes files where each link is made twice: they are the caller's own, and
+// what is there already is not.
 func TestLostAnswerToLink(t *testing.T) {
 	t.Parallel()
 	root := "file://" + filepath.ToSlash(t.TempDir())

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startWriteout tells the kernel to begin writing what a file holds, without waiting, so that syncs of several files that follow find the most
-// of it done. It is a hint: what fails of it, a sync repeats.
+// startWriteout asks the kernel to begin writing what a file holds, without waiting. Syncs of
+// several files that follow then find most of the work done. It is a hint: if it fails, a sync does
+// the work.
 func startWriteout(content handle) {
 	file, ok := content.(*os.File)
 	if !ok {

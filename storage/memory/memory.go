@@ -1,7 +1,8 @@
-// Package memory keeps files in memory: the model of the storage port, for tests. The server has none of it: with --store memory
-// its files are in a folder all the same. It accepts locations of every scheme.
+// Package memory keeps files in memory. It is the model of the storage port, for tests. The server
+// does not use it: with --store memory the server's files are in a folder too. It accepts locations
+// of every scheme.
 //
-// It must not know: what is in the files.
+// It must not know what is in the files.
 package memory
 
 import (
@@ -118,7 +119,8 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// MayBeGone implements storage.Local: a look into a map. What is not spelled as the map has it may be gone.
+// MayBeGone implements storage.Local by a look into a map. A location that is not spelled as in the
+// map may be gone.
 func (s *Store) MayBeGone(location string) bool {
 	s.files.mu.RLock()
 	defer s.files.mu.RUnlock()
@@ -149,7 +151,9 @@ func (s *Store) locate(ctx context.Context, location string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.roots == nil || slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(parsed) }) {
+	if s.roots == nil || slices.ContainsFunc(s.roots, func(root storage.Location) bool {
+		return root.Contains(parsed)
+	}) {
 		return parsed.Normal(location), nil
 	}
 	return "", fmt.Errorf("%w: %s", storage.ErrOutside, location)

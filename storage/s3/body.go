@@ -23,7 +23,7 @@ const resumesMax = 4
 type body struct {
 	object object
 	info   storage.Info
-	// resume asks for what is behind offset, of the same version of the object.
+	// resume asks for the bytes from offset on, of the same version of the object.
 	resume func(offset int64) (io.ReadCloser, error)
 
 	stream  io.ReadCloser // of the latest answer
@@ -53,7 +53,7 @@ func (c *Client) get(ctx context.Context, o object) (*body, error) {
 	return opened, nil
 }
 
-// openAt asks for what is behind offset in an object that has still the version etag.
+// openAt asks for the bytes from offset on, of an object that still has the version etag.
 func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (io.ReadCloser, error) {
 	answer, err := c.open(ctx, &s3.GetObjectInput{
 		Bucket: &o.bucket, Key: &o.key, IfMatch: etag, Range: aws.String(fmt.Sprintf("bytes=%d-", offset)),
@@ -67,7 +67,7 @@ func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int6
 	return answer.Body, nil
 }
 
-// open sends one GET, with what makes the server tell its checksum.
+// open sends one GET that asks the server for its checksum.
 func (c *Client) open(ctx context.Context, input *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
 	return c.sdk.GetObject(ctx, input, s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Checksum-Mode", "ENABLED")))
 }
@@ -96,7 +96,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return 0, b.end
 }
 
-// verify returns io.EOF if what was read is what the server has.
+// verify returns io.EOF if the bytes that were read are those that the server has.
 func (b *body) verify() error {
 	switch {
 	case b.offset > b.info.Bytes:
@@ -113,7 +113,8 @@ func (b *body) goOn(cause error) error {
 		cause = io.ErrUnexpectedEOF
 	}
 	if b.resumes == resumesMax {
-		return fmt.Errorf("%s: cut %d times, the last at %d of %d bytes: %w", b.object.location, b.resumes+1, b.offset, b.info.Bytes, cause)
+		return fmt.Errorf("%s: cut %d times, the last at %d of %d bytes: %w", b.object.location, b.resumes+1, b.offset,
+			b.info.Bytes, cause)
 	}
 	b.resumes++
 	if err := b.stream.Close(); err != nil {
@@ -121,7 +122,8 @@ func (b *body) goOn(cause error) error {
 	}
 	next, err := b.resume(b.offset)
 	if err != nil {
-		return fmt.Errorf("%s: cut at %d of %d bytes: %w, and not to be had again: %w", b.object.location, b.offset, b.info.Bytes, cause, err)
+		return fmt.Errorf("%s: cut at %d of %d bytes: %w, and the rest cannot be read: %w", b.object.location,
+			b.offset, b.info.Bytes, cause, err)
 	}
 	b.stream = next
 	return nil

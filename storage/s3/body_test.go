@@ -13,8 +13,8 @@ import (
 	"moorage/storage/s3"
 )
 
-// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error, and never
-// that all is well.
+// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error,
+// and never that all is well.
 func TestDamagedAnswers(t *testing.T) {
 	t.Parallel()
 	flip := func(body []byte) []byte {
@@ -45,8 +45,8 @@ func TestDamagedAnswers(t *testing.T) {
 	}
 }
 
-// TestCutAgainAndAgain reads through a connection that is always cut in the middle of what it was asked for: it goes on
-// four times and then gives up.
+// TestCutAgainAndAgain reads through a connection that is always cut in the middle of what it was
+// asked for: it goes on four times and then gives up.
 func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -137,8 +137,8 @@ func TestMissingBucket(t *testing.T) {
 	}
 }
 
-// TestMoreThanTheObjectHas goes on behind a cut connection with a server that keeps no checksum, and sends more than
-// the object has: a reader hears an error, and not that this is the object.
+// TestMoreThanTheObjectHas goes on behind a cut connection with a server that keeps no checksum,
+// and sends more than the object has: a reader hears an error, and not that this is the object.
 func TestMoreThanTheObjectHas(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)

@@ -15,9 +15,9 @@ import (
 // crc64NVME is the polynomial of CRC-64/NVME, in the order of bits that package crc64 wants.
 const crc64NVME = 0x9a6c9329ac4bc9b5
 
-// checksum returns the checksum that the server has for the whole of an object, and the hash that must come to
-// it; nil if it has none that is known here. Objects that were written in parts have checksums of
-// their parts' checksums, which are of no use.
+// checksum returns the checksum that the server has for the whole of an object, and the hash that
+// must equal it. It returns nil if the server has none of a known kind. Objects that were written
+// in parts have checksums of their parts' checksums, which do not help.
 func checksum(found *s3.GetObjectOutput) (hash.Hash, []byte) {
 	if found.ChecksumType == types.ChecksumTypeComposite {
 		return nil, nil

@@ -11,7 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// TestChecksum compares each algorithm with its published check value, that of the text "123456789".
+// TestChecksum compares each algorithm with its published check value, that of the text
+// "123456789".
 func TestChecksum(t *testing.T) {
 	t.Parallel()
 	encode := func(text string) *string {

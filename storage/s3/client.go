@@ -24,35 +24,41 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often one request is sent. With pauses that double from at most a second, the
-	// last one is sent after 7 s on average, well within the time that a commit has.
+	// attemptsMax bounds how often one request is sent. Pauses double, from at most a second. The
+	// last attempt is sent after 7 s on average, well within the time that a commit has.
 	attemptsMax = 5
-	// dialTimeout is for a connection on which nobody answers; a try more is better than a long wait.
+	// dialTimeout is for a connection on which nobody answers; a try more is better than a long
+	// wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests under way.
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
+	// under way.
 	idleConnectionsMax = 64
-	// fallbackRegion is signed for where no region is known. Servers other than Amazon's have this one or none.
+	// fallbackRegion is signed for where no region is known. Servers other than Amazon's have this
+	// one or none.
 	fallbackRegion = "us-east-1"
 )
 
-// Options say how to reach the server. The zero value is Amazon's S3 with what the environment says.
+// Options say how to reach the server. The zero value is Amazon's S3 with what the environment
+// says.
 type Options struct {
-	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Empty: what AWS_ENDPOINT_URL_S3 or the
-	// profile says, else Amazon's for the region.
+	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Empty: what AWS_ENDPOINT_URL_S3
+	// or the profile says, else Amazon's for the region.
 	Endpoint string
-	// Region is what requests are signed for. Empty: what the environment or the profile says, else us-east-1.
+	// Region is what requests are signed for. Empty: what the environment or the profile says, else
+	// us-east-1.
 	Region string
 	// Addressing says where in a URL the bucket goes.
 	Addressing Addressing
 
-	// AccessKeyID and SecretAccessKey are static credentials. Empty: the default chain of the AWS SDKs
-	// (environment, shared files, web identity, container, instance).
+	// AccessKeyID and SecretAccessKey are static credentials. Empty: the default chain of the AWS
+	// SDKs (environment, shared files, web identity, container, instance).
 	AccessKeyID, SecretAccessKey string
-	// Profile is a section of the shared configuration files, which may hold credentials. Empty: the
-	// one that AWS_PROFILE names, or none.
+	// Profile is a section of the shared configuration files, which may hold credentials. Empty:
+	// the one that AWS_PROFILE names, or none.
 	Profile string
 
-	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before a try is given up. Default 10 s.
+	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before
+	// the client gives a try up. Default 10 s.
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
@@ -86,8 +92,8 @@ type Client struct {
 	buckets sync.Map
 }
 
-// Connect returns a client for the server that options name. It reads the environment and the shared
-// configuration files of the AWS SDKs, and sends nothing.
+// Connect returns a client for the server that options name. It reads the environment and the
+// shared configuration files of the AWS SDKs, and sends nothing.
 func Connect(ctx context.Context, options Options) (*Client, error) {
 	setDefaults(&options)
 	loaded, err := config.LoadDefaultConfig(ctx, loadOptions(options)...)
@@ -99,10 +105,12 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		if options.Endpoint != "" {
 			o.BaseEndpoint = aws.String(options.Endpoint)
 		}
-		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault && o.BaseEndpoint != nil
+		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault &&
+			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
 		o.HTTPClient = impatient{o.HTTPClient, options.StallTimeout}
-		// The reader of this package checks what is read, also across a connection that was cut.
+		// The reader of this package checks the bytes that it reads, also across a connection that
+		// was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
 	return &Client{
@@ -130,7 +138,8 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// It runs from the last byte of the request on. What comes before and after it, impatient bounds.
+			// It runs from the last byte of the request on. impatient bounds the time before and
+			// after.
 			t.ResponseHeaderTimeout = options.StallTimeout
 			t.MaxIdleConnsPerHost = idleConnectionsMax
 		})
@@ -154,20 +163,22 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	return load
 }
 
-// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose body was cut or stood still. All
-// requests of this package may be repeated. Pauses end with the context. The quota of the SDK, which all requests share and answered ones refill, keeps a server that is down from being
-// asked five times by everybody.
+// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose
+// body was cut or stood still. All requests of this package may be repeated. Pauses end with the
+// context. The quota of the SDK, which all requests share and answered ones refill, keeps a server
+// that is down from being asked five times by everybody.
 func newRetryer(options Options) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attemptsMax
 		o.MaxBackoff = options.RetryDelayMax
 		o.Retryables = append(o.Retryables,
-			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}},
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {},
+				http.StatusTooManyRequests: {}}},
 			retry.IsErrorRetryableFunc(isCutAnswer))
 	})
 }
 
-// isCutAnswer tells whether the connection ended, or was given up, within the body of an answer.
+// isCutAnswer reports whether the connection ended, or was given up, within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled) {
 		return aws.TrueTernary

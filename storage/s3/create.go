@@ -48,7 +48,7 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return s.client.create(ctx, object, body, id, false)
 }
 
-// create makes an object, of which a look has shown that it is not there if the write is not conditional.
+// create makes an object. If the write is not conditional, a look has shown that there is none.
 func (c *Client) create(ctx context.Context, o object, body []byte, id string, conditional bool) error {
 	etag, err := c.put(ctx, o, body, id, conditional)
 	switch {
@@ -70,14 +70,16 @@ func taken(o object, err error) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }
 
-// put sends body as the content of an object, and returns the version that the server has given it; empty if it names none.
+// put sends body as the content of an object, and returns the version that the server has given it;
+// empty if it names none.
 func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) (etag string, err error) {
 	sum := sha256.Sum256(body)
 	input := &s3.PutObjectInput{
 		Bucket: &o.bucket,
 		Key:    &o.key,
 		Body:   bytes.NewReader(body),
-		// As a header, which every server understands that knows checksums; the SDK's own way is a trailer.
+		// As a header, which every server understands that knows checksums; the SDK's own way is a
+		// trailer.
 		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
 		Metadata:       map[string]string{writeIDKey: id},
 	}
@@ -91,31 +93,35 @@ func (c *Client) put(ctx context.Context, o object, body []byte, id string, cond
 	return aws.ToString(answer.ETag), nil
 }
 
-// confirm looks whether an object is there whose write was answered without a version. Every server of S3 names one; what else
-// stands at its address, such as a proxy with a page for every request, does not.
+// confirm looks whether an object is there whose write was answered without a version. Every server
+// of S3 names a version. Another server at its address, such as a proxy with a page for every
+// request, does not.
 func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	found, err := c.head(ctx, o)
 	switch {
 	case err != nil:
-		return fmt.Errorf("create %s: it was answered without an ETag, and whether it is there is not known: %w", o.location, err)
+		return fmt.Errorf("create %s: the answer had no ETag, and the look whether the object is there failed: %w",
+			o.location, err)
 	case found.Metadata[writeIDKey] != id:
-		return fmt.Errorf("create %s: it was answered without an ETag, and what is there is not what was written", o.location)
+		return fmt.Errorf("create %s: the answer had no ETag, and the object there is not the one that was written",
+			o.location)
 	}
 	return nil
 }
 
-// settle finds out whose the object is that a write met. An object is there whole or not at all, so
-// one that carries our id is ours; its length is looked at because it costs nothing.
+// settle finds out who wrote the object that is in the way. An object is there whole or not at all,
+// so one that carries our id is ours. settle looks at its length because that costs nothing.
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.head(ctx, o)
 	switch {
 	case err != nil:
 		// Perhaps it was ours and somebody deleted it; perhaps it is there.
-		return fmt.Errorf("create %s: the name is taken, and by whom is not known: %w", o.location, err)
+		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
 	case found.Metadata[writeIDKey] != id:
 		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 	case aws.ToInt64(found.ContentLength) != int64(len(body)):
-		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, aws.ToInt64(found.ContentLength), len(body))
+		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, aws.ToInt64(found.ContentLength),
+			len(body))
 	}
 	return nil
 }

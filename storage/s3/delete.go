@@ -29,8 +29,8 @@ const (
 	codeNoSuchKey = "NoSuchKey"
 )
 
-// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions the old
-// ones stay, for the bucket's own rules to end.
+// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions the
+// old ones stay, for the bucket's own rules to end.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	batches := make(map[string][]types.ObjectIdentifier) // by bucket
@@ -54,8 +54,8 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// fitsXML tells whether XML can spell key: it has no way to write these two characters, and the
-// encoder would name another object. Parse refuses the others that it cannot write.
+// fitsXML reports whether XML can spell key. It has no way to write these two characters, and the
+// encoder would name another object. Parse refuses the other characters that XML cannot write.
 func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF") }
 
 // deleteOne removes an object with a request of its own.
@@ -68,8 +68,8 @@ func (c *Client) deleteOne(ctx context.Context, o object) error {
 }
 
 // deleteObjects removes at most deleteBatchMax objects of a bucket. The server may fail for some of
-// them; those are asked for again if such failures pass. It returns an error for each that is left, and for each that the
-// server names and was not asked for: that one is somebody else's.
+// them; those are asked for again if such failures pass. It returns an error for each that is left,
+// and for each that the server names and was not asked for: that one is somebody else's.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
 	var lasting []error
 	for attempt := 0; ; attempt++ {
@@ -87,7 +87,8 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 		var passing []error
 		batch = nil
 		for _, failed := range answer.Errors {
-			err := fmt.Errorf("delete s3://%s/%s: %s: %s", bucket, aws.ToString(failed.Key), aws.ToString(failed.Code), aws.ToString(failed.Message))
+			err := fmt.Errorf("delete s3://%s/%s: %s: %s", bucket, aws.ToString(failed.Key), aws.ToString(failed.Code),
+				aws.ToString(failed.Message))
 			switch {
 			case aws.ToString(failed.Code) == codeNoSuchKey:
 			case isPassing(failed) && asked[aws.ToString(failed.Key)]:
@@ -103,8 +104,9 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 	}
 }
 
-// wantDeleteResult makes an error of an answer that is a document of another kind, such as a page of a proxy: the SDK finds no
-// failures in it. One without a document is none: there may be nothing to tell.
+// wantDeleteResult makes an error of an answer that is a document of another kind, such as a page
+// of a proxy, in which the SDK finds no failures. An answer without a document is not an error:
+// there may be nothing to report.
 func wantDeleteResult(stack *middleware.Stack) error {
 	const name = "moorage:DeleteResult"
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(name, func(
@@ -125,15 +127,15 @@ func wantDeleteResult(stack *middleware.Stack) error {
 		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(read.Bytes())) == 0:
 			err = nil
 		case errors.Is(err, io.EOF):
-			err = errors.New("the server answered with something that is no document")
-		case err == nil && root.Name.Local != "DeleteResult" && root.Name.Local != "Error": // of which the SDK makes one
+			err = errors.New("the server answered with something that is not an XML document")
+		case err == nil && root.Name.Local != "DeleteResult" && root.Name.Local != "Error": // the SDK makes Error one
 			err = fmt.Errorf("the server answered with a document of the kind %q", root.Name.Local)
 		}
 		return out, metadata, err
 	}), middleware.After)
 }
 
-// isPassing tells whether an object that could not be deleted is worth another try.
+// isPassing reports whether an object that could not be deleted is worth another try.
 func isPassing(failed types.Error) bool {
 	switch aws.ToString(failed.Code) {
 	case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted", "RequestTimeout":

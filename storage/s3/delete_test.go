@@ -15,7 +15,7 @@ import (
 	"moorage/storage/s3"
 )
 
-// TestDeleteManyObjects deletes 2,500 locations, of which some have objects: three requests.
+// TestDeleteManyObjects deletes 2,500 locations, some of them with objects, in three requests.
 func TestDeleteManyObjects(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -40,8 +40,8 @@ func TestDeleteManyObjects(t *testing.T) {
 	}
 }
 
-// failing answers a DeleteObjects as if code had met every key that matches, and lets the real server
-// delete nothing.
+// failing answers a DeleteObjects as if code had met every key that matches, and lets the real
+// server delete nothing.
 func failing(code string, asked *[]string) fault {
 	key := regexp.MustCompile(`<Key>([^<]*)</Key>`)
 	return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
@@ -116,8 +116,8 @@ func TestDeletePassingFailure(t *testing.T) {
 	}
 }
 
-// TestDeleteNamesAnother meets a server that names another object than it was asked for: that one stays, and Delete does not say
-// that all is done.
+// TestDeleteNamesAnother meets a server that names another object than it was asked for: that one
+// stays, and Delete does not say that all is done.
 func TestDeleteNamesAnother(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -139,8 +139,8 @@ func TestDeleteNamesAnother(t *testing.T) {
 	}
 }
 
-// TestDeleteAnsweredBySomethingElse lets a delete be answered with 200 by what is no server of S3, or does not say that it deleted: then
-// Delete does not say so either.
+// TestDeleteAnsweredBySomethingElse lets a delete be answered with 200 by what is no server of S3,
+// or does not say that it deleted: then Delete does not say so either.
 func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -170,7 +170,7 @@ func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 	}
 }
 
-// TestDeleteInSeveralBuckets deletes in all of them, and says of which it could not.
+// TestDeleteInSeveralBuckets deletes in all buckets, and names the bucket in which it could not.
 func TestDeleteInSeveralBuckets(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -195,7 +195,8 @@ func awkwardNames() []string {
 	}
 }
 
-// TestKeys looks at the keys that the server has for names, and deletes each object without another.
+// TestKeys looks at the keys that the server has for names, and deletes each object without
+// another.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -225,8 +226,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPaths looks at what is sent for names, also for those that this server has its own idea of: it takes a
-// backslash for a slash, and merges slashes.
+// TestPaths looks at what is sent for names, also for those that this server has its own idea of:
+// it takes a backslash for a slash, and merges slashes.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)

@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// codeNoSuchBucket is what S3 says of a bucket that is not there, where an answer has a body.
+// codeNoSuchBucket is S3's code for a missing bucket, in answers that have a body.
 const codeNoSuchBucket = "NoSuchBucket"
 
 // statusOf returns the status that the server answered with; 0 if there was no answer.
@@ -32,8 +32,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// translate gives the error of reading an object the port's meaning. That the bucket is not there is not
-// ErrNotFound where it can be told: nobody should conclude from it that a file is gone for good.
+// translate gives the error of reading an object the port's meaning. A missing bucket is not
+// ErrNotFound where translate can see it: nobody should conclude from it that a file is gone for
+// good.
 func translate(o object, err error) error {
 	if statusOf(err) == http.StatusNotFound && codeOf(err) != codeNoSuchBucket {
 		return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)

@@ -53,7 +53,8 @@ func calls() []call {
 	}
 }
 
-// prepare makes the file that a call begins with, and lets the store find out what the server can do.
+// prepare makes the file that a call begins with, and lets the store find out what the server can
+// do.
 func (c call) prepare(t *testing.T, store *s3.Store, location string) {
 	t.Helper()
 	if err := store.Probe(t.Context()); err != nil {
@@ -148,8 +149,8 @@ func TestLastingThrottle(t *testing.T) {
 	}
 }
 
-// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in the middle
-// of a pause or of an answer.
+// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in
+// the middle of a pause or of an answer.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]fault{
@@ -179,7 +180,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's own.
+// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's
+// own.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -197,8 +199,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last byte. The
-// repetition is refused, and the file is not the caller's.
+// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last
+// byte. The repetition is refused, and the file is not the caller's.
 func TestLostToAnother(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -216,8 +218,8 @@ func TestLostToAnother(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there, so Create must not say that
-// it is somebody else's.
+// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there,
+// so Create must not say that it is somebody else's.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]plan{
@@ -258,8 +260,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestAnsweredBySomethingElse lets the write be answered with 200 by what is no server of S3, and by one that leaves out the version: who is
-// told that the file was made can read it.
+// TestAnsweredBySomethingElse lets the write be answered with 200 by what is no server of S3, and
+// by one that leaves out the version: who is told that the file was made can read it.
 func TestAnsweredBySomethingElse(t *testing.T) {
 	t.Parallel()
 	page := answerOK("<html><body>Back soon</body></html>")
@@ -320,8 +322,8 @@ func withoutCondition(direct *s3.Store, location func(r *http.Request) string) p
 	}
 }
 
-// TestServersWithoutConditions probes servers that ignore or refuse the header: that is logged, once, and
-// a file that is there is still not replaced.
+// TestServersWithoutConditions probes servers that ignore or refuse the header: that is logged,
+// once, and a file that is there is still not replaced.
 func TestServersWithoutConditions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ignores", "refuses"} {
@@ -365,8 +367,8 @@ func TestServersWithoutConditions(t *testing.T) {
 	}
 }
 
-// TestRefusedCondition creates in a bucket whose probes fail, on a server that refuses the header: that is found out by the first
-// write, and a file that is there is still not replaced.
+// TestRefusedCondition creates in a bucket whose probes fail, on a server that refuses the header:
+// that is found out by the first write, and a file that is there is still not replaced.
 func TestRefusedCondition(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -435,8 +437,8 @@ func TestProbeThatFails(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesNothing lets the second write of each probe fail in a way that says nothing about the header, or the one who asked go
-// away: what the first wrote is deleted.
+// TestProbeLeavesNothing lets the second write of each probe fail in a way that says nothing about
+// the header, or the one who asked go away: what the first wrote is deleted.
 func TestProbeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"refused", "gone"} {
@@ -445,7 +447,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 			proxy, store, root := newProxy(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			seen := make(map[string]bool) // guarded by proxy.mu: probes of which the first write was let through
+			seen := make(map[string]bool) // guarded by proxy.mu: probes whose first write was let through
 			proxy.follow(func(_ int, r *http.Request) fault {
 				switch {
 				case r.Method != http.MethodPut || !seen[r.URL.Path]:

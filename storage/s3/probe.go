@@ -35,9 +35,9 @@ type bucket struct {
 	probing atomic.Bool // a Create is finding out
 }
 
-// Probe checks that the buckets of the roots are there and can be written to, and finds out
-// whether the server honours conditional writes; if not it logs a warning, once for each bucket. It
-// writes a small object below the root and deletes it. ErrNotFound if a bucket is missing.
+// Probe checks that the buckets of the roots exist and can be written to. It also finds out whether
+// the server honours conditional writes; if not it logs a warning, once for each bucket. It writes
+// a small object below the root and deletes it. It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	keys, names := s.rootKeys()
 	var failures []error
@@ -66,27 +66,30 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 		case response.HTTPStatusCode() == http.StatusNotFound:
 			return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, name)
 		case region != "" && region != c.sdk.Options().Region:
-			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: %w", name, region, c.sdk.Options().Region, err)
+			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: %w", name, region,
+				c.sdk.Options().Region, err)
 		}
 	}
 	if statusOf(err) == 0 && c.sdk.Options().Credentials != nil {
 		if _, noneErr := c.sdk.Options().Credentials.Retrieve(ctx); noneErr != nil {
-			return fmt.Errorf("there are no credentials for S3: none are set, and there are none in the environment (AWS_ACCESS_KEY_ID), "+
-				"in the shared files (~/.aws) or from the machine's role: %w", noneErr)
+			return fmt.Errorf("there are no credentials for S3: none are set, and none come from the environment "+
+				"(AWS_ACCESS_KEY_ID), the shared files (~/.aws) or the machine's role: %w", noneErr)
 		}
 	}
 	return fmt.Errorf("look for the bucket %s: %w", name, err)
 }
 
-// writesConditionally tells whether writes to a bucket are to carry the header. While nobody knows they
-// do, because a server that ignores it does no harm, and one that refuses it writes nothing; the first who asks finds out.
+// writesConditionally reports whether writes to a bucket are to carry the header. While nobody
+// knows, they do: a server that ignores the header does no harm, and one that refuses it writes
+// nothing. The first caller finds out.
 func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
 		defer known.probing.Store(false)
 		keys, _ := s.rootKeys()
 		if err := s.client.probeWrites(ctx, name, keys[name]); err != nil {
-			s.client.log.WarnContext(ctx, "could not find out whether the S3 server honours conditional writes", "bucket", name, "error", err)
+			s.client.log.WarnContext(ctx, "could not find out whether the S3 server honours conditional writes",
+				"bucket", name, "error", err)
 		}
 	}
 	return known.writes.Load() != writesUnconditional
@@ -105,8 +108,8 @@ func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	}
 }
 
-// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a first write
-// that is refused has met itself.
+// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a
+// first write that is refused has met itself.
 func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	id, err := c.newWriteID()
 	if err != nil {
@@ -136,7 +139,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	if !written {
 		return failure
 	}
-	// Whoever asked may be gone by now.
+	// The caller may be gone by now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 	defer cancel()
 	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {

@@ -33,7 +33,8 @@ type plan func(call int, r *http.Request) fault
 // fault answers a request instead of the proxy; forward asks the real server.
 type fault func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response)
 
-// newProxy returns a proxy before the test server, a store behind it, and an empty root of the store.
+// newProxy returns a proxy before the test server, a store behind it, and an empty root of the
+// store.
 func newProxy(t *testing.T, change ...func(*s3.Options)) (*proxy, *s3.Store, string) {
 	t.Helper()
 	server := s3test.Start(t)
@@ -105,7 +106,7 @@ func answerWith(w http.ResponseWriter, answer *http.Response, body []byte) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(body) // who is gone is gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
 func readBody(answer *http.Response) []byte {
@@ -140,7 +141,8 @@ func lose(_ http.ResponseWriter, r *http.Request, forward func(*http.Request) *h
 	panic(http.ErrAbortHandler)
 }
 
-// cutInAnswer ends the connection in the middle of the answer's body, or of its header if there is none.
+// cutInAnswer ends the connection in the middle of the answer's body, or of its header if there is
+// none.
 func cutInAnswer(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 	answer := forward(r)
 	body := readBody(answer)

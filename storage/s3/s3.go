@@ -17,7 +17,8 @@ import (
 // keyBytesMax is the longest key that S3 takes.
 const keyBytesMax = 1024
 
-// Store is a storage.Store over the objects of one server. It is safe for concurrent use, also by several processes.
+// Store is a storage.Store over the objects of one server. It is safe for concurrent use, also by
+// several processes.
 type Store struct {
 	client *Client
 	roots  []storage.Location
@@ -49,9 +50,9 @@ func (c *Client) Within(roots []string) (*Store, error) {
 // ClientConfig returns how an engine reaches the server: endpoint, region, path style.
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
-// Open returns the content of an object. What it yields to the end is whole and has the checksum
-// that the server keeps; it ends when ctx does. A connection that is cut while it is read is made
-// again, a few times.
+// Open returns the content of an object. If a caller reads it to the end, it is whole and has the
+// checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
+// connection is cut during the read.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	object, err := s.locate(ctx, location)
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *Client) head(ctx context.Context, o object) (*s3.HeadObjectOutput, erro
 	return c.sdk.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key})
 }
 
-// locate returns the object at location. One that no object can have is ErrNotFound.
+// locate returns the object at location. A location that no object can have is ErrNotFound.
 func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", location, err)

@@ -14,8 +14,9 @@ import (
 // errStalled ends a try whose server stands still.
 var errStalled = errors.New("the server took or sent nothing for too long")
 
-// impatient is an HTTP client that gives a request up when nothing of a body moves for stall: of that which is sent, and of that
-// which is answered, whoever reads it. It is safe for concurrent use.
+// impatient is an HTTP client that gives a request up when no byte of a body moves for stall. That
+// holds for the body that is sent and for the answer's, regardless of its reader. It is safe for
+// concurrent use.
 type impatient struct {
 	client s3.HTTPClient
 	stall  time.Duration
@@ -38,11 +39,13 @@ func (i impatient) Do(request *http.Request) (*http.Response, error) {
 		stop(nil)
 		return nil, err
 	}
-	answer.Body = &answered{ReadCloser: answer.Body, ctx: func() error { return context.Cause(ctx) }, stop: stop, stall: i.stall}
+	answer.Body = &answered{ReadCloser: answer.Body, ctx: func() error { return context.Cause(ctx) }, stop: stop,
+		stall: i.stall}
 	return answer, nil
 }
 
-// watch calls stalled if moved is not called for a while after it was. It is safe for concurrent use.
+// watch calls stalled if moved is not called for a while after it was. It is safe for concurrent
+// use.
 type watch struct {
 	stall time.Duration
 
@@ -73,13 +76,14 @@ func (w *watch) end() {
 	w.timer.Stop()
 }
 
-// sending is the body of a request. What was read last of it is what the server has to take before more is read.
+// sending is the body of a request. The server has to take the bytes that were read last before
+// more are read.
 type sending struct {
 	io.ReadCloser
 	watch *watch
 }
 
-// Read reads what is to be sent next.
+// Read reads the bytes to send next.
 func (s sending) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
 	if err == nil {

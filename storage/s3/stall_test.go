@@ -11,8 +11,8 @@ import (
 	"moorage/storage/s3"
 )
 
-// standStill sends the header of an answer with this status, and of its body the beginning only. The real server is asked if that
-// status says that it did what it was to do.
+// standStill sends the header of an answer with this status, and of its body the beginning only.
+// The real server is asked if that status says that it did what it was to do.
 func standStill(status int) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		if status == http.StatusOK {
@@ -29,8 +29,8 @@ func standStill(status int) fault {
 	}
 }
 
-// TestAnswersThatStandStill asks servers that stop within an answer, which may be an error, without closing: each such try is
-// given up, also where the caller's context has no end.
+// TestAnswersThatStandStill asks servers that stop within an answer, which may be an error, without
+// closing: each such try is given up, also where the caller's context has no end.
 func TestAnswersThatStandStill(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError, http.StatusServiceUnavailable} {

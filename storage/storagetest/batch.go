@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// batchOf returns files below root of which each holds its name.
+// batchOf returns files below root, each with its name as content.
 func batchOf(root string, names ...string) []storage.File {
 	files := make([]storage.File, len(names))
 	for i, name := range names {
@@ -42,7 +42,8 @@ func testCreateAll(t *testing.T, store batchStore, root string) {
 func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustCreate(t, store, storage.Join(root, "taken"), "as it was")
 	files := batchOf(root, "one", "taken", "two", "twice", "twice")
-	files = append(files, storage.File{Location: storage.Join(elsewhere(root), "x")}, storage.File{Location: "no location"})
+	files = append(files, storage.File{Location: storage.Join(elsewhere(root), "x")},
+		storage.File{Location: "no location"})
 	failures := store.CreateAll(t.Context(), files)
 	if len(failures) != len(files) {
 		t.Fatalf("%d answers for %d files", len(failures), len(files))
@@ -64,7 +65,8 @@ func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustHold(t, store, storage.Join(root, "twice"), "twice")
 }
 
-// testCreateAllRace has several make the same files, in different orders: each file is made once, and nobody hangs.
+// testCreateAllRace has several make the same files, in different orders: each file is made once,
+// and nobody hangs.
 func testCreateAllRace(t *testing.T, store batchStore, root string) {
 	const rounds, writers = 20, 4
 	for round := range rounds {

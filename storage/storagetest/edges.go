@@ -79,7 +79,8 @@ func testOpenSurvivesDelete(t *testing.T, store storage.Store, root string) {
 }
 
 func testOutside(t *testing.T, store storage.Store, root string) {
-	for _, location := range []string{elsewhere(root), storage.Trim(root) + "2/a", storage.Trim(root) + "2", "memory://elsewhere/a", "s3://elsewhere/a"} {
+	for _, location := range []string{elsewhere(root), storage.Trim(root) + "2/a", storage.Trim(root) + "2",
+		"memory://elsewhere/a", "s3://elsewhere/a"} {
 		for method, err := range everyMethod(t.Context(), store, location) {
 			if !errors.Is(err, storage.ErrOutside) {
 				t.Errorf("%s(%q) = %v, want ErrOutside", method, location, err)
@@ -90,7 +91,8 @@ func testOutside(t *testing.T, store storage.Store, root string) {
 
 func testMalformed(t *testing.T, store storage.Store, root string) {
 	for _, location := range []string{
-		"", "a", "../a", storage.Join(root, "..", "a"), storage.Join(root, "a", "..", "b"), storage.Join(root, "a\x00b"), storage.Join(root, "a\nb"),
+		"", "a", "../a", storage.Join(root, "..", "a"), storage.Join(root, "a", "..", "b"),
+		storage.Join(root, "a\x00b"), storage.Join(root, "a\nb"),
 		storage.Join(root, "a?b"), storage.Join(root, "a#b"), storage.Join(root, "a\xff"), "ftp://host/a",
 	} {
 		for method, err := range everyMethod(t.Context(), store, location) {
@@ -135,7 +137,7 @@ func everyMethod(ctx context.Context, store storage.Store, location string) map[
 	return errs
 }
 
-// elsewhere returns a location beside root.
+// elsewhere returns a location next to root.
 func elsewhere(root string) string {
 	parsed, err := storage.Parse(root)
 	if err != nil {

@@ -85,7 +85,7 @@ func (f *FaultyStore) Calls() int {
 	return f.calls
 }
 
-// Dead tells whether the process died.
+// Dead reports whether the process died.
 func (f *FaultyStore) Dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +97,8 @@ func (f *FaultyStore) Create(ctx context.Context, location string, body []byte) 
 	return f.do(MethodCreate, func() error { return f.store.Create(ctx, location, body) })
 }
 
-// CreateAll implements storage.Batcher: each file is a call of Create, one after the other, so that each has its own fault.
+// CreateAll implements storage.Batcher: each file is a call of Create, one after the other, so that
+// each has its own fault.
 func (f *FaultyStore) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	for i, file := range files {
@@ -106,7 +107,7 @@ func (f *FaultyStore) CreateAll(ctx context.Context, files []storage.File) []err
 	return failures
 }
 
-// Open implements storage.Store. Reading from what it returns is not counted and has no faults.
+// Open implements storage.Store. Reads of its result are not counted and have no faults.
 func (f *FaultyStore) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	var body io.ReadCloser
 	var info storage.Info
@@ -173,7 +174,7 @@ func (f *FaultyStore) do(method string, call func() error) error {
 	case Pass:
 		return call()
 	case Lose, DieAfter:
-		// What the store answers is what is lost.
+		// The store's answer is lost.
 		_ = call()
 	}
 	return fmt.Errorf("%w in call %d, %s", ErrInjected, number, method)

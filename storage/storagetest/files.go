@@ -41,8 +41,8 @@ func testCreateOnly(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, "first")
 }
 
-// testCreateRace lets many create one file: one wins, the others hear ErrExists, and the file is the
-// winner's. Readers see it whole or not at all.
+// testCreateRace lets many create one file: one wins, the others hear ErrExists, and the file is
+// the winner's. Readers see it whole or not at all.
 func testCreateRace(t *testing.T, store storage.Store, root string) {
 	const writers = 16
 	location := storage.Join(root, "raced", "a.json")
@@ -79,7 +79,7 @@ func testCreateRace(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, string(body(winner)))
 }
 
-// readUntil reads location again and again; what it finds must be size equal bytes.
+// readUntil reads location again and again. It must find size equal bytes each time.
 func readUntil(ctx context.Context, store storage.Store, location string, size int, done <-chan struct{}) error {
 	for {
 		content, err := storage.ReadAll(ctx, store, location, int64(size))
@@ -146,7 +146,7 @@ func testBodies(t *testing.T, store storage.Store, root string) {
 			continue
 		}
 		if _, err := storage.ReadAll(t.Context(), store, location, int64(size-1)); err == nil {
-			t.Errorf("ReadAll of %d bytes with a limit of %d is no error", size, size-1)
+			t.Errorf("ReadAll of %d bytes with a limit of %d returned no error", size, size-1)
 		}
 	}
 }
@@ -154,8 +154,10 @@ func testBodies(t *testing.T, store storage.Store, root string) {
 // testNames creates files whose names differ only in ways that a store might lose.
 func testNames(t *testing.T, store storage.Store, root string) {
 	names := []string{
-		"a b", "a%20b", "a+b", "a%2Fb", "a%2fb", "100%", "%", "%%", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b", "a&b", "a'b", `a"b`,
-		"a*b", "[a]", "{a}", "a|b", "a~", "~", "-a", "...", ".a", "..a", "a..", `a\b`, "a,b", "a;b", "a@b", "$a", "<a>", "%2E%2E", " a", "a ",
+		"a b", "a%20b", "a+b", "a%2Fb", "a%2fb", "100%", "%", "%%", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b", "a&b",
+		"a'b", `a"b`,
+		"a*b", "[a]", "{a}", "a|b", "a~", "~", "-a", "...", ".a", "..a", "a..", `a\b`, "a,b", "a;b", "a@b", "$a",
+		"<a>", "%2E%2E", " a", "a ",
 		storage.Escape("../?#\x00"),
 	}
 	for _, name := range names {
@@ -224,9 +226,10 @@ func testMayBeGone(t *testing.T, store localStore, root string) {
 	if store.MayBeGone(location) {
 		t.Errorf("%q may be gone, and was just made", location)
 	}
-	for _, missing := range []string{storage.Join(root, "x"), storage.Join(location, "below"), storage.Join(root, "x", "b")} {
+	for _, missing := range []string{storage.Join(root, "x"), storage.Join(location, "below"),
+		storage.Join(root, "x", "b")} {
 		if !store.MayBeGone(missing) {
-			t.Errorf("%q is there, and is no file", missing)
+			t.Errorf("%q is there, although no file was made", missing)
 		}
 	}
 	if err := store.Delete(t.Context(), location); err != nil {

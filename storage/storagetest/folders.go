@@ -20,7 +20,7 @@ func testMakeFolder(t *testing.T, store folderStore, root string) {
 	mustCreate(t, store, storage.Join(folder, "a"), "body")
 	mustHold(t, store, storage.Join(folder, "a"), "body")
 	if err := store.MakeFolder(t.Context(), storage.Join(folder, "a")); err == nil {
-		t.Error("MakeFolder over a file is no error")
+		t.Error("MakeFolder over a file returned no error")
 	}
 	mustHold(t, store, storage.Join(folder, "a"), "body")
 	if err := store.MakeFolder(t.Context(), root); err != nil {
@@ -57,8 +57,8 @@ func testRemoveEmptyFolder(t *testing.T, store folderStore, root string) {
 	mustHold(t, store, storage.Join(folder, "a"), "again")
 }
 
-// testRemoveWhileCreating removes a folder again and again while files are created in it, also together where that can be: every
-// Create succeeds and every file is there.
+// testRemoveWhileCreating removes a folder again and again while files are created in it, also
+// several together if the store can do that. Every Create must succeed and every file be there.
 func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 	folder, location := storage.Join(root, "a", "b"), storage.Join(root, "a", "b", "c")
 	done := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 )
 
 // Open returns a store for one test, empty below root, the location of a folder that the store is
-// allowed to use; everything that is not at or below root must be outside. Stores of different
+// allowed to use. Everything that is not at or below root must be outside. Stores of different
 // tests share nothing.
 type Open func(t *testing.T) (store storage.Store, root string)
 
@@ -61,8 +61,8 @@ func RunFolders(t *testing.T, open Open) {
 	})
 }
 
-// RunLocal checks that the stores that open returns, which must implement storage.Local, keep its contract. Looking
-// for a file below their roots must be cheap.
+// RunLocal checks that the stores that open returns, which must implement storage.Local, keep its
+// contract. Looking for a file below their roots must be cheap.
 func RunLocal(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[localStore]{
