@@ -88,7 +88,7 @@ var lockRules = LockTable()
 
 // inProcess tells whether an operation takes its locks among the operations of this node only. A create meets other
 // nodes' creates of the same shard rarely and their drops of its namespace hardly ever; what it would pay for
-// a lock that all nodes share, each time, is more than it can lose (docs/choices.md). Its conditions hold in any case.
+// a lock that all nodes share, each time, is more than it can lose (docs/reference/behaviour.md). Its conditions hold in any case.
 func (o Operation) inProcess() bool {
 	switch o {
 	case OpCreateTable, OpCommitCreate, OpRegister, OpCreateView, OpRegisterView:

@@ -11,7 +11,7 @@ import (
 func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_transactions_unfinished",
-			"Transactions of which something is left to do, those under way among them, when this node last looked.",
+			"Transactions with something left to do, those under way among them, when this node last looked.",
 			func(s txlog.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_transactions_blocked",
 			"Transactions that the recovery gave up or cannot read, until an operator looks, when this node last looked; see moorage recover.",

@@ -140,7 +140,7 @@ func serverSettings() []setting {
 		},
 		{
 			name:  "insecure",
-			usage: "Listen beyond loopback although there is no authentication: whoever can reach the port can change every table.",
+			usage: "Listen beyond loopback although there is no authentication: a client that can reach the port can change every table.",
 			set:   one(strconv.ParseBool, "true or false", func(c *config, v bool) { c.Insecure = v }),
 		},
 		{

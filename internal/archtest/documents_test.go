@@ -54,10 +54,12 @@ func TestDocumentsExist(t *testing.T) {
 	have := documents(t, m)
 	for _, name := range []string{
 		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"docs/divergences.md", "docs/choices.md", "docs/mechanisms.md",
+		"docs/divergences.md", "docs/mechanisms.md",
 		"docs/guide/install.md", "docs/guide/configure.md", "docs/guide/cluster.md",
 		"docs/guide/tables.md", "docs/guide/backup.md", "docs/guide/monitor.md",
 		"docs/guide/troubleshoot.md", "docs/guide/curl.md",
+		"docs/reference/behaviour.md", "docs/reference/limits.md", "docs/reference/errors.md",
+		"docs/reference/metrics.md", "docs/reference/settings.md",
 	} {
 		if have[name] == "" {
 			t.Errorf("%s is missing or empty", name)

@@ -35,7 +35,6 @@ func proseUnfinished() []string {
 		"CHANGELOG.md",
 		"catalog",
 		"cmd/moorage",
-		"docs/choices.md",
 		"docs/mechanisms.md",
 		"docs/performance.md",
 		"internal/historytest",

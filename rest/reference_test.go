@@ -1,0 +1,65 @@
+package rest
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+)
+
+// errorsPage is the page that TestErrorsReference keeps as the table of kinds is.
+const errorsPage = "../docs/reference/errors.md"
+
+var update = flag.Bool("update", false, "rewrite generated pages")
+
+// TestErrorsReference holds the page of errors against the table of kinds. -update rewrites the
+// page.
+func TestErrorsReference(t *testing.T) {
+	t.Parallel()
+	page := errorsReference()
+	if *update {
+		if err := os.WriteFile(errorsPage, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(errorsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != page {
+		t.Errorf("%s is not as the table of kinds is (rewrite it with -update); want\n%s", errorsPage, page)
+	}
+}
+
+func errorsReference() string {
+	var page strings.Builder
+	page.WriteString("# Errors\n\n<!-- Generated: go test ./rest -run TestErrorsReference -update -->\n\n" +
+		"Every failure is JSON: `{\"error\": {\"message\": …, \"type\": …, \"code\": …}}`. `code` is the status. Java clients\n" +
+		"turn `type` into the exception of that name.\n\n" +
+		"| status | type | message, where the failure has none of its own | `Retry-After` |\n|---|---|---|---|\n")
+	rows := []wire{wireNoRoute, wireNoMethod, wireNoHost}
+	advised := make(map[string]bool)
+	for kind, answer := range wires {
+		rows = append(rows, answer)
+		advised[answer.kind] = kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests
+	}
+	slices.SortFunc(rows, func(a, b wire) int {
+		return cmp.Or(cmp.Compare(a.status, b.status), cmp.Compare(a.kind, b.kind))
+	})
+	for _, row := range rows {
+		wait := "–"
+		if advised[row.kind] {
+			wait = retryAfter + " s"
+		}
+		fmt.Fprintf(&page, "| %d | `%s` | %s | %s |\n", row.status, row.kind, row.fallback, wait)
+	}
+	page.WriteString("\nA 503 or 429 with `Retry-After` means that nothing was changed and nothing will be: send the request again. A 500\n" +
+		"`CommitStateUnknownException` means that the change may have happened: look before you send it again, or send it\n" +
+		"with the same `Idempotency-Key`. [Divergences](../divergences.md) says where this departs from the specification.\n")
+	return page.String()
+}
