@@ -35,7 +35,6 @@ func proseUnfinished() []string {
 		"catalog",
 		"cmd/moorage",
 		"docs/mechanisms.md",
-		"docs/performance.md",
 		"internal/historytest",
 		"internal/nodetest",
 		"internal/pgtest",
