@@ -54,7 +54,7 @@ func TestDocumentsExist(t *testing.T) {
 	have := documents(t, m)
 	for _, name := range []string{
 		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
-		"docs/divergences.md", "docs/mechanisms.md",
+		"docs/divergences.md", "docs/design/mechanisms.md", "docs/design/promises.md",
 		"docs/guide/install.md", "docs/guide/configure.md", "docs/guide/cluster.md",
 		"docs/guide/tables.md", "docs/guide/backup.md", "docs/guide/monitor.md",
 		"docs/guide/troubleshoot.md", "docs/guide/curl.md",
@@ -219,7 +219,7 @@ func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
 	rows, seen := 0, make(map[string]bool)
-	for line := range strings.Lines(documents(t, m)["docs/mechanisms.md"]) {
+	for line := range strings.Lines(documents(t, m)["docs/design/mechanisms.md"]) {
 		id, ok := mechanismRow(line)
 		if !ok {
 			continue

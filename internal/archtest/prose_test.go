@@ -34,7 +34,6 @@ func proseUnfinished() []string {
 		"ARCHITECTURE.md",
 		"catalog",
 		"cmd/moorage",
-		"docs/mechanisms.md",
 		"internal/historytest",
 		"internal/nodetest",
 		"internal/pgtest",
