@@ -1,32 +1,33 @@
-// Package migrations holds the SQL that makes, and later changes, the tables of the PostgreSQL store.
+// Package migrations holds the SQL that makes, and later changes, the tables of the PostgreSQL
+// store.
 //
-// Each file is one step, named by a number of four digits and carried out in one transaction. Steps only
-// go forward and a file is never changed once it is released: each is recorded with its
-// checksum.
+// Each file is one step, named by a number of four digits and carried out in one transaction. Steps
+// only go forward. Nobody changes a file once it is released: each is recorded with its checksum.
 //
-// # Beside which binaries
+// # Binaries that run at the same time
 //
-// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables that have steps they do
-// not know. A file begins with two lines that say so:
+// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables that
+// have steps they do not know. A file begins with two lines that say which binaries can:
 //
 //	-- Why: what it is for.
 //	-- Oldest binary: step 2; it leaves the new column empty.
 //
-// The number is the last step that a binary must know to run and to start on the tables that the step leaves. It
-// stands in the ledger beside the step. A binary refuses tables with a step that needs more than it knows, and
-// one that is running already ends.
+// The number is the last step that a binary must know to run and to start on the tables that the
+// step leaves. The ledger has the number with the step. A binary refuses tables with a step that
+// needs more than it knows. A binary that is running already ends.
 //
-// So a step adds: a table, an index, a column that may be null or has a default. Old binaries name their columns, so
-// they neither read nor write a new one. A step whose number is its own shuts all older binaries out. Nobody can
-// go back from it without a backup, so the release before it must already be able to run beside it.
+// So a step adds: a table, an index, a column that may be null or has a default. Old binaries name
+// their columns, so they do not read or write a new one. A step whose number is its own shuts all
+// older binaries out. Nobody can go back from it without a backup. So the release before it must
+// already be able to run on its tables.
 //
 // # Two ledgers
 //
-// The binaries that know no more than the first two steps (Former) refuse every other row of their ledger,
-// moorage_migration. So later steps stand in moorage_step, which those do not read. A step that shuts them out is written
-// into both.
+// The binaries that know no more than the first two steps (Former) refuse every other row of their
+// ledger, moorage_migration. So later steps stand in moorage_step, which those binaries do not
+// read. A step that shuts them out is written into both.
 //
-// It must not know: how the statements reach a server.
+// It must not know how the statements reach a server.
 package migrations
 
 import (
@@ -43,8 +44,8 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// Former is the last step that is recorded in the first ledger only. Its binaries know no other ledger, and their files
-// have no line for the oldest binary.
+// Former is the last step that is recorded in the first ledger only. Its binaries know no other
+// ledger, and their files have no line for the oldest binary.
 const Former = 2
 
 // Step is one migration.
@@ -53,13 +54,14 @@ type Step struct {
 	Name     string // of the file
 	SQL      string // one or more statements, to be carried out in one transaction
 	Checksum string // SHA-256 of SQL, hexadecimal
-	// Oldest is the last step that a binary must know to run, and start, on the tables that this step leaves. It is at
-	// most Version and never below that of the step before.
+	// Oldest is the last step that a binary must know to run, and start, on the tables that this
+	// step leaves. It is at most Version, and at least the Oldest of the step before.
 	Oldest int
 }
 
-// Steps returns all migrations in order of their versions. It fails if the numbers have gaps, or if a file does not
-// say beside which binaries its tables can be used. A test rules that out for the files of this package.
+// Steps returns all migrations in order of their versions. It fails if the numbers have gaps, or if
+// a file does not say which binaries can use its tables. A test rules that out for the files of
+// this package.
 func Steps() ([]Step, error) { return read(files) }
 
 func read(files fs.FS) ([]Step, error) {
@@ -80,7 +82,7 @@ func read(files fs.FS) ([]Step, error) {
 		}
 		oldest, err := oldestOf(version, string(sql))
 		if err == nil && len(steps) > 0 && oldest < steps[len(steps)-1].Oldest {
-			err = fmt.Errorf("its oldest binary is older than that of the step before, which it builds on")
+			err = fmt.Errorf("its oldest binary is older than the oldest binary of the step before, on which it builds")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// released are the checksums of the steps that were released: none of them ever changes, because a binary
-// refuses a database that was made by other files than its own.
+// released are the checksums of the steps that were released: none of them ever changes, because a
+// binary refuses a database that was made by other files than its own.
 var released = []string{
 	"9c4f6fc304611f635d153820fa02077998d459cb24f730bc35711eb3d913b3bb",
 	"e6a8008a861c3e79c2b64a78f4205ba7eaef5ee4fc358bfda7ffe948f521b523",
@@ -71,7 +71,8 @@ func TestOldestBinary(t *testing.T) {
 			t.Errorf("%q: read as %v, error %v, want step %d", sql, steps, err, want)
 		}
 	}
-	// A step builds on the one before, so no binary can run on its tables that could not run on those.
+	// A step builds on the one before, so no binary can run on its tables that could not run on
+	// those.
 	files := fstest.MapFS{"0001_a.sql": {Data: []byte(first)}, "0002_b.sql": {Data: []byte(first)},
 		third: {Data: []byte("-- Oldest binary: step 3.\n")}, "0004_d.sql": {Data: []byte("-- Oldest binary: step 2.\n")}}
 	if steps, err := read(files); err == nil {

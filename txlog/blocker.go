@@ -6,7 +6,8 @@ import (
 	"moorage/registry"
 )
 
-// blockers returns the blocker of each transaction, in their order; the zero record where there is none.
+// blockers returns the blocker of each transaction, in their order; the zero record where there is
+// none.
 func (l *Log) blockers(ctx context.Context, entries []Entry) ([]registry.Record, error) {
 	if len(entries) == 0 {
 		return nil, nil

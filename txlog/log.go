@@ -11,23 +11,26 @@ import (
 
 // Log is the transactions in a store. It is safe for concurrent use.
 //
-// Errors of the store pass through its methods as they are: a *registry.FailedError means that the transaction is not
-// as the caller believes, registry.ErrUnknown that the step may have been taken, or may yet be.
+// Its methods return errors of the store as they are. A *registry.FailedError means that the
+// transaction is not as the caller believes. registry.ErrUnknown means that the step may have been
+// taken, or may yet be.
 type Log struct{ store registry.Store }
 
 // New returns the log that store holds.
 func New(store registry.Store) *Log { return &Log{store} }
 
-// Begin records t as PENDING; it is durable when this returns. No file of t may be written before. It must be called
-// once for each id: after registry.ErrUnknown neither the id nor the names of the files may be used again.
+// Begin records t as PENDING; it is durable when this returns. No file of t may be written before.
+// Call it once for each id: after registry.ErrUnknown the id and the names of the files may not be
+// used again.
 func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 	key := registry.TransactionKey(t.ID)
 	return l.put(ctx, registry.Absent(key), Entry{Transaction: t, State: registry.StatePending})
 }
 
-// Extend records, of a transaction that is as e says, what it expects of its participants now and files that it will
-// write besides those recorded; it is durable when this returns. After registry.ErrUnknown, Get tells whether
-// it happened, but not whether it yet may.
+// Extend adds to the record of a transaction that is as e says. It records what the transaction now
+// expects of its participants, and files that it will write besides those recorded. The record is
+// durable when this returns. After registry.ErrUnknown, Get reports whether it happened, but not
+// whether it yet may.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
 	if err := e.mustBePending("extend"); err != nil {
 		return Entry{}, err
@@ -55,10 +58,11 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 	return e, nil
 }
 
-// Commit returns what makes the transaction true, for the Apply that publishes the files: the condition that it
-// is still as e says, and the write that ends it. That is the delete of its record if it wrote
-// nothing but what it publishes, else COMMITTED; then Finish is due once the surplus is deleted.
-// It fails if e is not PENDING or a published file was not recorded.
+// Commit returns what makes the transaction true, for the Apply that publishes the files. That is
+// the condition that the transaction is still as e says, and the write that ends it. If the
+// transaction wrote only the files that it publishes, the write deletes its record. Else it writes
+// COMMITTED, and Finish is due once the surplus is deleted. Commit fails if e is not PENDING or a
+// published file was not recorded.
 func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
 	key := registry.TransactionKey(e.ID)
 	if err := e.mustBePending("commit"); err != nil {
@@ -70,7 +74,8 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 	}
 	for _, file := range published {
 		if !slices.Contains(e.Files, file) {
-			return registry.Condition{}, registry.Write{}, fmt.Errorf("txlog: commit %s with %s, which was not recorded", e.ID, file)
+			return registry.Condition{}, registry.Write{},
+				fmt.Errorf("txlog: commit %s with %s, which was not recorded", e.ID, file)
 		}
 	}
 	e.Published = published
@@ -84,12 +89,13 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 	return condition, registry.Put(key, registry.StateCommitted, value), nil
 }
 
-// abortTriesMax bounds how often Abort meets a coordinator that extends its transaction just then. A coordinator
-// does so a few times in its life.
+// abortTriesMax bounds how often Abort meets a coordinator that extends its transaction just then.
+// A coordinator does so a few times in its life.
 const abortTriesMax = 10
 
-// Abort keeps a PENDING transaction from ever becoming true, whatever was added to it since e, and returns it as it stands then.
-// One that is not PENDING any more stays as it is and is returned so. One that cannot be read is an error.
+// Abort keeps a PENDING transaction from ever becoming true, whatever was added to it since e, and
+// returns it as it then is. A transaction that is not PENDING any more stays as it is, and Abort
+// returns it. One that cannot be read is an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
 		if err := e.mustBeReadable("abort"); err != nil {
@@ -118,9 +124,10 @@ func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	}
 }
 
-// Finish deletes the records of transactions of which nothing is left to do, and their blockers: COMMITTED ones
-// whose surplus was deleted, ABORTED ones whose files were, or one that its own coordinator gives up after it
-// deleted the files. It works once or many times, and fences like Abort. It fails, and deletes none, if one cannot be read.
+// Finish deletes the records of transactions with no work left to do, and their blockers. These are
+// COMMITTED ones whose surplus was deleted and ABORTED ones whose files were deleted. They are also
+// those that their own coordinator gives up after it deleted the files. Finish works once or many
+// times, and fences like Abort. If one cannot be read it fails and deletes none.
 func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -136,8 +143,9 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// Forget deletes the record, and the blocker, of a transaction that cannot be read and is still as e says. It fences like Abort. Of
-// the files that the record named none is deleted, and nobody will: they are not known.
+// Forget deletes the record, and the blocker, of a transaction that cannot be read and is still as
+// e says. It fences like Abort. Of the files that the record named none is deleted, and nobody
+// will: they are not known.
 func (l *Log) Forget(ctx context.Context, e Entry) error {
 	_, err := l.store.Apply(ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)},
@@ -160,8 +168,9 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 	return decodeEntry(records[0]), true, nil
 }
 
-// Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from the start), at most limit of
-// them (1 to registry.ListLimitMax). A page shorter than limit is the last. Those that are Unreadable are among them, unless they have no id.
+// Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from
+// the start), at most limit of them (1 to registry.ListLimitMax). A page shorter than limit is the
+// last. Those that are Unreadable are among them, unless they have no id.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {
@@ -182,7 +191,8 @@ func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]E
 	}
 }
 
-// page returns the transactions of at most limit records behind a key, and the key of the last of them; "" if there are no further ones.
+// page returns the transactions of at most limit records behind a key, and the key of the last
+// record. The key is "" if no more follow.
 func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Entry, last string, err error) {
 	records, err := l.store.List(ctx, registry.TableTransaction, "", behind, limit)
 	if err != nil {
@@ -201,8 +211,8 @@ func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Ent
 // logPage is how many transactions are read in one call to the store by those who read all.
 const logPage = 1000
 
-// All returns every transaction, page by page, in the order of their keys: those that are Unreadable, be it because they have no id, are among
-// them. It ends with the first error.
+// All returns every transaction, page by page, in the order of their keys. Unreadable ones are
+// among them, also those without an id. It ends with the first error.
 func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for behind := ""; ; {

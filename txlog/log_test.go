@@ -103,8 +103,8 @@ func steps() []step {
 	}
 }
 
-// TestTransitions takes every step from every state, knowing the transaction as it was when it had begun: the
-// drawing in the package comment, and that nothing else is possible.
+// TestTransitions takes every step from every state, knowing the transaction as it was when it had
+// begun: the drawing in the package comment, and that nothing else is possible.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	const refused = registry.State(255)
@@ -200,8 +200,8 @@ func TestEntries(t *testing.T) {
 	})
 }
 
-// A transaction that is not PENDING can neither be extended nor committed, nor can one publish what it did not record: that is
-// noticed before the store is asked.
+// A transaction that is not PENDING can neither be extended nor committed, nor can one publish what
+// it did not record: that is noticed before the store is asked.
 func TestCommitRefuses(t *testing.T) {
 	t.Parallel()
 	log, e := begun(t, memory.New(rand.Reader))
@@ -220,7 +220,8 @@ func TestCommitRefuses(t *testing.T) {
 	}
 }
 
-// TestPausedCoordinator lets a coordinator wake up after its transaction was aborted, and after its record is gone.
+// TestPausedCoordinator lets a coordinator wake up after its transaction was aborted, and after its
+// record is gone.
 func TestPausedCoordinator(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -246,8 +247,9 @@ func TestPausedCoordinator(t *testing.T) {
 	})
 }
 
-// TestRaces lets a coordinator that extends twice and commits race against several who abort. Either it commits and
-// nobody aborted, or it is fenced, and then the record names every file that it was allowed to write.
+// TestRaces lets a coordinator that extends twice and commits race against several who abort.
+// Either it commits and nobody aborted, or it is fenced, and then the record names every file that
+// it was allowed to write.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -304,8 +306,9 @@ func TestRaces(t *testing.T) {
 	})
 }
 
-// TestUnknownOutcomes loses the answer of each step, which happens at once, later, or never. What must not be, whatever the
-// caller does then: a commit after an abort that succeeded, or an extension that comes after a commit.
+// TestUnknownOutcomes loses the answer of each step, which happens at once, later, or never. What
+// must not be, whatever the caller does then: a commit after an abort that succeeded, or an
+// extension that comes after a commit.
 func TestUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, last := range steps() {

@@ -9,17 +9,21 @@ import (
 	"moorage/registry"
 )
 
-// Transaction is the value of a transaction record: JSON, in which members that are not known are ignored.
+// Transaction is the value of a transaction record: JSON, in which members that are not known are
+// ignored.
 type Transaction struct {
-	// ID is the commit id: also that of the change that commits the transaction.
+	// ID is the commit id. The change that commits the transaction has the same id.
 	ID        registry.ID `json:"id"`
 	Warehouse string      `json:"warehouse"`
-	// Place says how the files are reached. It is kept because the warehouse may be gone when they are deleted.
+	// Place says how the files are reached. It is kept because the warehouse may be gone when they
+	// are deleted.
 	Place        Place         `json:"place"`
 	Participants []Participant `json:"participants"`
-	// Files are the locations of all files that the transaction has written or may yet write, in all its tries.
+	// Files are the locations of all files that the transaction has written or may yet write, in
+	// all its tries.
 	Files []string `json:"files"`
-	// Published are those of Files that pointers name, or named: empty before the transaction is committed.
+	// Published are those of Files that pointers name, or named. It is empty before the transaction
+	// is committed.
 	Published []string  `json:"published,omitempty"`
 	Began     time.Time `json:"began"`
 	// Deadline is the time from which anybody may abort the transaction.
@@ -85,8 +89,8 @@ func appendParticipant(dst []byte, p Participant) []byte {
 	return append(dst, '}')
 }
 
-// Surplus returns the files that no pointer ever named or, if the transaction is not committed, ever will: Files
-// without Published, in their order.
+// Surplus returns the files that no pointer ever named or, if the transaction is not committed,
+// ever will: Files without Published, in their order.
 func (t Transaction) Surplus() []string {
 	if slices.Equal(t.Files, t.Published) { // as nearly always: it was built once
 		return nil
@@ -104,21 +108,23 @@ func (t Transaction) Surplus() []string {
 	return surplus
 }
 
-// Entry is a transaction as it stands in the log. State is StateNone, and ETag zero, if it does not stand there any more.
+// Entry is a transaction as it stands in the log. State is StateNone, and ETag zero, if it does not
+// stand there any more.
 type Entry struct {
 	Transaction
 	State registry.State
 	ETag  registry.ETag
-	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then nothing is known but ID,
-	// State and ETag, and the log takes no step with it but Forget. Nil: all is known. A record whose key is no id
-	// has the zero ID, and only All returns it: nobody can have begun that transaction.
+	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then
+	// only ID, State and ETag are known, and Forget is the only step that the log takes with it.
+	// Nil means that all is known. A record whose key is not an id has the zero ID, and only All
+	// returns it: nobody can have begun that transaction.
 	Unreadable error
 }
 
-// Exists tells whether the transaction was in the log.
+// Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// mustBeReadable refuses a step with a transaction of which nothing is known.
+// mustBeReadable refuses a step with a transaction whose record cannot be read.
 func (e Entry) mustBeReadable(step string) error {
 	if e.Unreadable != nil {
 		return fmt.Errorf("txlog: %s %s: %w", step, e.ID, e.Unreadable)
@@ -137,11 +143,13 @@ func (e Entry) mustBePending(step string) error {
 	return nil
 }
 
-// decodeEntry reads a transaction record. A key that none of this package's records has gives an Entry without an id.
+// decodeEntry reads a transaction record. A key that none of this package's records has gives an
+// Entry without an id.
 func decodeEntry(record registry.Record) Entry {
 	e := Entry{State: record.State, ETag: record.ETag}
 	var id registry.ID
-	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil || id.IsZero() || registry.TransactionKey(id) != record.Key {
+	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil || id.IsZero() ||
+		registry.TransactionKey(id) != record.Key {
 		e.Unreadable = fmt.Errorf("the key %s holds no id", record.Key)
 		return e
 	}
@@ -151,8 +159,9 @@ func decodeEntry(record registry.Record) Entry {
 	return e
 }
 
-// decodeTransaction reads the value of the record of the transaction id. A state that is not known, and an id that is another's, are
-// as bad as a value that is none: whoever went by them would delete files that are not the transaction's to delete.
+// decodeTransaction reads the value of the record of the transaction id. An unknown state and
+// another transaction's id are as bad as a damaged value: a reader that trusted them would delete
+// files that do not belong to the transaction.
 func decodeTransaction(record registry.Record, id registry.ID) (Transaction, error) {
 	switch record.State {
 	case registry.StatePending, registry.StateCommitted, registry.StateAborted:

@@ -45,7 +45,8 @@ func goldenTransactions() []txlog.Transaction {
 
 var goldenFile = filepath.Join("testdata", "format-1", "transaction.json")
 
-// TestEncodeIsFormat1 holds the codec against a file that must never change: it is what stores of format 1 hold.
+// TestEncodeIsFormat1 holds the codec against a file that must never change: it is what stores of
+// format 1 hold.
 func TestEncodeIsFormat1(t *testing.T) {
 	t.Parallel()
 	var got []byte
@@ -102,8 +103,9 @@ func checkDecodes(t *testing.T, encoded []byte, want txlog.Transaction) {
 	}
 }
 
-// FuzzDecode reads any bytes as a transaction. What can be read can be written, and stays the same from then on; and the
-// surplus of whatever was read is among its files and holds none that is published.
+// FuzzDecode reads any bytes as a transaction. What can be read can be written, and stays the same
+// from then on; and the surplus of whatever was read is among its files and holds none that is
+// published.
 func FuzzDecode(f *testing.F) {
 	content, err := os.ReadFile(goldenFile)
 	if err != nil {

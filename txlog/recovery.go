@@ -17,28 +17,31 @@ const (
 	// pauseMin and pauseMax bound the pause between two attempts, which doubles.
 	pauseMin = 50 * time.Millisecond
 	pauseMax = time.Second
-	// attemptsMax and patience are how often, and for how long, an attempt may fail before the transaction is given up.
+	// attemptsMax and patience are how often, and for how long, an attempt may fail before the
+	// transaction is given up.
 	attemptsMax = 50
 	patience    = 5 * time.Minute
 	// attemptTimeout bounds one attempt: a storage may never answer.
 	attemptTimeout = 30 * time.Second
 )
 
-// ErrBusy is returned by Resolve while others work on what the transaction needs. It is tried again, and that is
-// no failure: Resolve must not return it for ever.
+// ErrBusy is what Resolve returns while others work on what the transaction needs. The worker then
+// tries again and does not count a failure, so Resolve must not return it for ever.
 var ErrBusy = errors.New("txlog: others work on the transaction's tables")
 
-// RecoveryConfig is what a Recovery is made of. Fields without a default are required.
+// RecoveryConfig is what a Recovery is made from. Fields without a default are required.
 type RecoveryConfig struct {
 	Log *Log
-	// Resolve brings a transaction that is due to its end, as far as it goes: it aborts it if it is PENDING, deletes its surplus,
-	// and finishes it. e is as it stood a moment before. It may be called again after any failure, on several nodes at once,
-	// and at once for transactions of different warehouses. A panic is a failure.
+	// Resolve brings a transaction that is due to its end, as far as it can: it aborts it if it is
+	// PENDING, deletes its surplus, and finishes it. e is as it was a moment before. The worker may
+	// call Resolve again after any failure, on several nodes at once. It calls it at the same time
+	// for transactions of different warehouses. A panic is a failure.
 	Resolve func(ctx context.Context, e Entry) error
 	// Now is the time that deadlines are held against. It is called from several goroutines.
 	Now func() time.Time
-	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its deadline says: a process
-	// that has the store to itself knows that the coordinators of an earlier one are gone. Zero: none.
+	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its deadline
+	// says. A process that has the store to itself knows that the coordinators of an earlier
+	// process are gone. Zero means no transaction.
 	AbandonedBefore time.Time
 	// Interval is the mean pause between two looks at the log.
 	Interval time.Duration
@@ -48,18 +51,21 @@ type RecoveryConfig struct {
 	Logger *slog.Logger // default: discards
 }
 
-// Recovery is the worker that ends transactions whose coordinators did not. Every node runs one; that two end the same
-// transaction at once is normal. It is safe for concurrent use.
+// Recovery is the worker that ends transactions whose coordinators did not. Every node runs one.
+// Two may end the same transaction at once; that is normal. It is safe for concurrent use.
 //
-// It goes through the log in rounds, with 50 ms to 1 s between two. In each, the transactions of up to 8 warehouses are ended side
-// by side, because their files may be in different storages, and those of one warehouse in turn. A storage that hangs thus holds up
-// its own warehouse: an attempt is told to end after 30 s, and what is left of the warehouse is for the next round, which begins
-// with those that were tried least recently. A turn that lasts longer than 10 s takes nobody's place, and rounds go on beside it, whether
-// it ends or not. An attempt that has not ended after 5 minutes is given up like one that fails.
+// It goes through the log in rounds, with 50 ms to 1 s between two. Each round ends the
+// transactions of up to 8 warehouses side by side, because their files may be in different
+// storages. It ends those of one warehouse in turn. So a storage that hangs holds up only its own
+// warehouse: an attempt must end after 30 s, and the rest of the warehouse waits for the next
+// round. That round begins with the transactions that were tried least recently. A turn that lasts
+// longer than 10 s gives up its place, and rounds go on during it, whether it ends or not. An
+// attempt that has not ended after 5 minutes is given up like one that fails.
 //
-// A transaction that cannot be ended is tried again in the next round, at most 50 times in 5 minutes. Then it gets a
-// blocker, a task in state blocked with its id, and is left alone until an operator has removed that. One that cannot be read is
-// left alone as well, and the log is told of it once.
+// The next round tries a transaction again that could not be ended, at most 50 times in 5 minutes.
+// Then the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it
+// alone until an operator has removed the blocker. It leaves a record that cannot be read alone as
+// well, and logs it once.
 type Recovery struct {
 	config RecoveryConfig
 	log    *slog.Logger
@@ -68,8 +74,8 @@ type Recovery struct {
 	// Only a run touches the fields below, and runs never overlap.
 	jitter     *rand.Rand
 	rounds     int64                  // how many were begun
-	tries      map[registry.ID]*tries // of what was due in the last round; while a warehouse's turn is under way they belong to its goroutine
-	unreadable map[registry.ID]bool   // what could not be read in the last round: the log was told
+	tries      map[registry.ID]*tries // due in the last round; a turn's goroutine owns those of its warehouse
+	unreadable map[registry.ID]bool   // unreadable in the last round, and logged
 	underWay   map[string]*turn       // by warehouse; those that have ended go with takeEnded
 
 	wake chan struct{} // holds a value once a turn has ended
@@ -79,14 +85,14 @@ type Recovery struct {
 	ended []*turn // that nobody has taken
 }
 
-// tries is what a Recovery remembers of a transaction that it could not end yet.
+// tries is what a Recovery remembers about a transaction that it could not end yet.
 type tries struct {
 	failures int
 	first    time.Time // when it was tried first; zero: not yet
 	round    int64     // in which it was tried last; zero: not yet
 }
 
-// Stats is what a Recovery has seen and done. The first two are as of its last look at the log.
+// Stats is what a Recovery has seen and done. The first two are from its last look at the log.
 type Stats struct {
 	Unfinished int // transactions in the log, those under way included
 	Blocked    int // those that were given up, or cannot be read
@@ -96,7 +102,8 @@ type Stats struct {
 	Recovered int64 // those that succeeded
 }
 
-// NewRecovery returns a recovery that is not started. It panics if a required field of config is missing.
+// NewRecovery returns a recovery that is not started. It panics if a required field of config is
+// missing.
 func NewRecovery(config RecoveryConfig) *Recovery {
 	if config.Log == nil || config.Resolve == nil || config.Now == nil || config.Interval <= 0 || config.Jitter == nil {
 		panic("txlog: Log, Resolve, Now, Interval and Jitter are required")
@@ -108,8 +115,8 @@ func NewRecovery(config RecoveryConfig) *Recovery {
 		config: config, log: config.Logger, jitter: config.Jitter, tries: make(map[registry.ID]*tries),
 		underWay: make(map[string]*turn), wake: make(chan struct{}, 1),
 	}
-	// The worker draws its pauses while no run is under way, a run draws its own within it; but RunOnce may be called by
-	// others at any time, so each needs a generator.
+	// The worker draws its pauses while no run is under way, and a run draws its own within it. But
+	// others may call RunOnce at any time, so each needs a generator.
 	pauses := rand.New(rand.NewPCG(config.Jitter.Uint64(), config.Jitter.Uint64()))
 	r.worker = worker.New(worker.Config{
 		Name: "recovery", Run: r.run, Interval: config.Interval, Jitter: pauses, Logger: config.Logger,
@@ -123,8 +130,8 @@ func (r *Recovery) Start() {
 	r.worker.Kick()
 }
 
-// Stop ends the worker and waits for it, but not for attempts that do not end within some seconds. It may be called
-// again; Start may follow.
+// Stop ends the worker and waits for it, but not for attempts that do not end within some seconds.
+// It may be called again; Start may follow.
 func (r *Recovery) Stop() { r.worker.Stop() }
 
 // Kick makes the worker look at the log soon. It never blocks.
@@ -146,16 +153,17 @@ func (r *Recovery) count(change func(*Stats)) {
 	change(&r.stats)
 }
 
-// Due tells whether a transaction may be ended by others than its coordinator: COMMITTED, ABORTED, or past its deadline. One
-// that cannot be read may not.
+// Due reports whether others than its coordinator may end a transaction: COMMITTED, ABORTED, or
+// past its deadline. Nobody may end one that cannot be read.
 func (r *Recovery) Due(e Entry) bool {
 	if e.Unreadable != nil {
 		return false
 	}
-	return e.State != registry.StatePending || e.Began.Before(r.config.AbandonedBefore) || r.config.Now().After(e.Deadline)
+	return e.State != registry.StatePending || e.Began.Before(r.config.AbandonedBefore) ||
+		r.config.Now().After(e.Deadline)
 }
 
-// run looks at the log again and again until nothing of what is due has to be tried again.
+// run looks at the log again and again until no transaction that is due needs another try.
 func (r *Recovery) run(ctx context.Context) error {
 	for n := 1; ; n++ {
 		again, err := r.round(ctx)

@@ -19,7 +19,8 @@ import (
 	"moorage/txlog"
 )
 
-// resolver ends transactions as the catalog does, without the files, and remembers when it was asked.
+// resolver ends transactions as the catalog does, without the files, and remembers when it was
+// asked.
 type resolver struct {
 	log   *txlog.Log
 	fails func(attempt int) error // of one transaction, from 1; nil: none
@@ -49,7 +50,8 @@ func (r *resolver) resolve(ctx context.Context, e txlog.Entry) error {
 	return r.log.Finish(ctx, e)
 }
 
-// recovery returns a worker that looks every hour, so that what a test sees comes of what it asked for.
+// recovery returns a worker that looks every hour, so that what a test sees comes of what it asked
+// for.
 func (r *resolver) recovery(change ...func(*txlog.RecoveryConfig)) *txlog.Recovery {
 	config := txlog.RecoveryConfig{
 		Log: r.log, Resolve: r.resolve, Now: time.Now, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
@@ -174,7 +176,8 @@ func TestRecoveryDue(t *testing.T) {
 	})
 }
 
-// A process that has the store to itself does not wait for the deadlines of an earlier one's transactions.
+// A process that has the store to itself does not wait for the deadlines of an earlier one's
+// transactions.
 func TestRecoveryAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +195,8 @@ func TestRecoveryAbandoned(t *testing.T) {
 	})
 }
 
-// TestRecoveryBackoff fails until it is given up: 50 attempts, 50 ms to 1 s apart, then a blocker and silence.
+// TestRecoveryBackoff fails until it is given up: 50 attempts, 50 ms to 1 s apart, then a blocker
+// and silence.
 func TestRecoveryBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +255,8 @@ func TestRecoveryBackoff(t *testing.T) {
 	})
 }
 
-// TestRecoveryPatience gives up after 5 minutes where each attempt takes long, and ends the attempt itself after half of one.
+// TestRecoveryPatience gives up after 5 minutes where each attempt takes long, and ends the attempt
+// itself after half of one.
 func TestRecoveryPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +280,8 @@ func TestRecoveryPatience(t *testing.T) {
 	})
 }
 
-// While others work on its tables a transaction is tried again, and that is never a reason to give it up.
+// While others work on its tables a transaction is tried again, and that is never a reason to give
+// it up.
 func TestRecoveryBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +305,8 @@ func TestRecoveryBusy(t *testing.T) {
 	})
 }
 
-// One transaction that cannot be ended keeps no other waiting, nor one that begins to be due meanwhile; and Stop need not wait for it.
+// One transaction that cannot be ended keeps no other waiting, nor one that begins to be due
+// meanwhile; and Stop need not wait for it.
 func TestRecoveryOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -352,7 +359,8 @@ func TestRecoveryKick(t *testing.T) {
 	})
 }
 
-// TestTwoRecoveries lets two nodes end the same transactions at once, over every store: each is ended, and neither node fails.
+// TestTwoRecoveries lets two nodes end the same transactions at once, over every store: each is
+// ended, and neither node fails.
 func TestTwoRecoveries(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -381,8 +389,9 @@ func TestTwoRecoveries(t *testing.T) {
 	})
 }
 
-// TestRecoveryCrash fails, for k = 0, 1, 2 …, the k-th call of a recovery to the store, or loses its answer, or has the process die there. A
-// second recovery ends what the first left; a blocker is never given to what is ended.
+// TestRecoveryCrash fails, for k = 0, 1, 2 …, the k-th call of a recovery to the store, or loses
+// its answer, or has the process die there. A second recovery ends what the first left; a blocker
+// is never given to what is ended.
 func TestRecoveryCrash(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []bool{false, true} {

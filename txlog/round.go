@@ -14,14 +14,17 @@ import (
 
 // Bounds of a round.
 const (
-	// warehousesAtOnce is of how many warehouses a round ends transactions side by side, those whose turns are over time not counted.
+	// warehousesAtOnce is of how many warehouses a round ends transactions side by side, those
+	// whose turns are over time not counted.
 	warehousesAtOnce = 8
-	// turnMax is how long after its first attempt a warehouse begins further ones in the same turn. It is less than
-	// attemptTimeout: an attempt that timed out is the last. A turn that lasts longer is over time: rounds do not wait for it.
+	// turnMax is how long after its first attempt a warehouse begins further ones in the same turn.
+	// It is less than attemptTimeout: an attempt that timed out is the last. A turn that lasts
+	// longer is over time: rounds do not wait for it.
 	turnMax = 10 * time.Second
-	// turnsMax bounds the turns under way, over time or not. Of those that hang each has a goroutine, and may have a thread.
+	// turnsMax bounds the turns under way, over time or not. Of those that hang each has a
+	// goroutine, and may have a thread.
 	turnsMax = 64
-	// stopGrace is how long a round that is told to end waits for turns that may hang.
+	// stopGrace is how long a round that must end waits for turns that may hang.
 	stopGrace = 5 * time.Second
 )
 
@@ -47,11 +50,12 @@ type due struct {
 type survey struct {
 	unfinished int                  // all
 	blocked    int                  // those that were given up, or cannot be read
-	due        []*due               // who was tried least recently first; none of a warehouse whose turn is under way
+	due        []*due               // least recently tried first; none of a warehouse whose turn is under way
 	all        map[registry.ID]bool // that are due
 }
 
-// turn is the turn of one warehouse: its transactions that were due, tried one after another in a goroutine.
+// turn is the turn of one warehouse: its transactions that were due, tried one after another in a
+// goroutine.
 type turn struct {
 	warehouse string
 	due       []*due
@@ -60,13 +64,14 @@ type turn struct {
 
 	// Recovery.mu guards the fields below.
 	overTime bool      // it lasts longer than turnMax
-	trying   Entry     // what is being tried
+	trying   Entry     // the transaction that is being tried
 	since    time.Time // from when on; zero before the first
 	err      error     // set when it has ended
 }
 
-// round looks at the whole log once, tries what is due, and tells whether some of it is to be tried again. Turns that are over time go
-// on beside the rounds that follow, in which their warehouses are left out.
+// round looks at the whole log once and tries what is due. It reports whether some of it needs
+// another try. Turns that are over time go on during the rounds that follow, which leave their
+// warehouses out.
 func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	r.rounds++
 	for _, turn := range r.takeEnded() {
@@ -108,8 +113,9 @@ func (r *Recovery) awaitsSome() bool {
 	return false
 }
 
-// takeTurns begins turns, as many at a time as may be, and waits for them, but not for those that are over time. It returns those
-// that have ended, those of earlier rounds among them, and the first error that one ended with.
+// takeTurns begins turns, as many at a time as may be, and waits for them, but not for those that
+// are over time. It returns the turns that have ended, also of earlier rounds, and the first error
+// of one.
 func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn, err error) {
 	for {
 		inTime := r.inTime()
@@ -161,7 +167,7 @@ func (r *Recovery) begin(ctx context.Context, t *turn) {
 	go func() { // rounds wait for it until it is over time
 		err := worker.Safely(ctx, func(ctx context.Context) error { return r.take(ctx, t) })
 		timer.Stop()
-		if ctx.Err() != nil { // which its run tells, and no later one
+		if ctx.Err() != nil { // its own run reports that, and no later one
 			err = nil
 		}
 		r.mu.Lock()
@@ -192,7 +198,7 @@ func (r *Recovery) takeEnded() []*turn {
 	return ended
 }
 
-// awaitAll waits until all turns have ended, which were told to, but not for long.
+// awaitAll waits a bounded time for the end of all turns, which were told to end.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
@@ -211,7 +217,8 @@ func (r *Recovery) awaitAll() {
 	}
 }
 
-// giveUpHanging gives up the transactions whose attempts have not ended for all the patience that there is, although they were told to.
+// giveUpHanging gives up the transactions whose attempts have not ended within patience, although
+// they were told to end.
 func (r *Recovery) giveUpHanging(ctx context.Context) error {
 	for _, turn := range r.underWay {
 		r.mu.Lock()
@@ -231,7 +238,8 @@ func (r *Recovery) giveUpHanging(ctx context.Context) error {
 // errHangs is why a transaction is given up whose attempt does not end.
 var errHangs = errors.New("an attempt to end it does not return: its storage hangs")
 
-// look reads the whole log, tells what cannot be read, and forgets the tries of what is not due any more.
+// look reads the whole log, reports records that cannot be read, and forgets the tries of
+// transactions that are not due any more.
 func (r *Recovery) look(ctx context.Context) (survey, error) {
 	found := survey{all: make(map[registry.ID]bool)}
 	known, unreadable := make(map[registry.ID]*tries), make(map[registry.ID]bool)
@@ -274,7 +282,8 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 // tellUnreadable logs that a record cannot be read, unless that is known.
 func (r *Recovery) tellUnreadable(ctx context.Context, e Entry) {
 	if !r.unreadable[e.ID] {
-		r.log.ErrorContext(ctx, "the record of a transaction cannot be read; recovery leaves it alone until an operator looks, and has it forgotten with moorage recover abort",
+		r.log.ErrorContext(ctx, "the record of a transaction cannot be read, and recovery leaves it alone; "+
+			"remove it with moorage recover abort",
 			"commit", e.ID, "key", registry.TransactionKey(e.ID).String(), "state", e.State, "error", e.Unreadable)
 	}
 }
@@ -310,7 +319,8 @@ func (r *Recovery) take(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// try resolves a transaction, and gives it up if that failed too often. Its errors are those of take.
+// try resolves a transaction, and gives it up if that failed too often. Its errors are those of
+// take.
 func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	e, found, err := r.config.Log.Get(ctx, d.id)
 	switch {
@@ -319,7 +329,7 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	case !found:
 		return ended, nil // by its coordinator or another node
 	case e.Unreadable != nil:
-		return failed, nil // by now: the next look will tell
+		return failed, nil // it may be by now: the next look shows that
 	}
 	if d.tries.round = t.round; d.tries.first.IsZero() {
 		d.tries.first = r.config.Now()
@@ -335,7 +345,8 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	switch {
 	case cause == nil:
 		r.count(func(s *Stats) { s.Recovered++ })
-		r.log.InfoContext(ctx, "transaction recovered", "commit", e.ID, "warehouse", e.Warehouse, "was", e.State, "began", e.Began)
+		r.log.InfoContext(ctx, "transaction recovered", "commit", e.ID, "warehouse", e.Warehouse, "was", e.State,
+			"began", e.Began)
 		return ended, nil
 	case errors.Is(cause, ErrBusy):
 		return failed, nil
@@ -359,7 +370,8 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 		if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.WarnContext(ctx, "recovery of a transaction failed and is tried again", "commit", e.ID, "warehouse", e.Warehouse, "error", moorage.OneLine(cause.Error()))
+		log.WarnContext(ctx, "recovery of a transaction failed; it will try again", "commit", e.ID, "warehouse",
+			e.Warehouse, "error", moorage.OneLine(cause.Error()))
 	}
 	if t.failures < attemptsMax && r.config.Now().Sub(t.first) < patience {
 		return failed, nil
@@ -373,10 +385,11 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 
 func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause error) error {
 	given, err := r.config.Log.block(ctx, e.ID, registry.Task{
-		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts, LastError: moorage.OneLine(cause.Error()),
+		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts,
+		LastError: moorage.OneLine(cause.Error()),
 	})
 	if given {
-		r.log.ErrorContext(ctx, "recovery of a transaction is given up until an operator looks; see moorage recover",
+		r.log.ErrorContext(ctx, "recovery gave a transaction up; see moorage recover",
 			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", moorage.OneLine(cause.Error()))
 	}
 	return err

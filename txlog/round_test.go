@@ -79,8 +79,9 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 	})
 }
 
-// A call into a storage that hangs does not end with its context. It keeps no other warehouse's transactions waiting, also those that become due
-// later, is given up in the end, and does not keep the recovery from stopping.
+// A call into a storage that hangs does not end with its context. It keeps no other warehouse's
+// transactions waiting, also those that become due later, is given up in the end, and does not keep
+// the recovery from stopping.
 func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +151,8 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 // turnTime is how long a round waits for what hangs.
 const turnTime = 10 * time.Second
 
-// What a storage that hangs keeps from being tried has not failed: the transactions of its warehouse are tried one in each round,
-// by turns, and each is given up for its own attempts.
+// What a storage that hangs keeps from being tried has not failed: the transactions of its
+// warehouse are tried one in each round, by turns, and each is given up for its own attempts.
 func TestRoundLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,8 @@ func TestRoundLeavesTheRest(t *testing.T) {
 	})
 }
 
-// Behind one that hangs in its warehouse, the next round ends the rest, of which none has failed.
+// Behind a transaction that hangs in its warehouse, the next round ends the rest, which have not
+// failed.
 func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,8 @@ func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 	})
 }
 
-// TestRoundBounds counts who is at work: eight warehouses at most, and in each one transaction, in the order of the log.
+// TestRoundBounds counts who is at work: eight warehouses at most, and in each one transaction, in
+// the order of the log.
 func TestRoundBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +287,8 @@ func TestRoundEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A panic is an attempt that failed: it keeps nobody from the others, and what goes on panicking is given up.
+// A panic is an attempt that failed: it keeps nobody from the others, and what goes on panicking is
+// given up.
 func TestRoundPanickingAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -320,7 +324,8 @@ func TestRoundPanickingAttempt(t *testing.T) {
 	})
 }
 
-// Any other panic beside one warehouse's transactions is the error of the run, after the others' were ended.
+// Any other panic beside one warehouse's transactions is the error of the run, after the others'
+// were ended.
 func TestRoundPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -399,7 +404,8 @@ func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 	})
 }
 
-// A run ends with the first error of the store, whichever of its calls that meets, from the look at the log to the blocker.
+// A run ends with the first error of the store, whichever of its calls that meets, from the look at
+// the log to the blocker.
 func TestRoundTellsOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

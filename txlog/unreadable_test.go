@@ -40,7 +40,8 @@ func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
 	}
 }
 
-// What cannot be read stands in the log beside the others, by its id and nothing else, and no step can be taken with it but Forget.
+// What cannot be read stands in the log beside the others, by its id and nothing else, and no step
+// can be taken with it but Forget.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -91,8 +92,8 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// Records whose keys are no ids are passed over where transactions are looked for by their ids, whatever the size of the pages, and seen
-// where all are.
+// Records whose keys are no ids are passed over where transactions are looked for by their ids,
+// whatever the size of the pages, and seen where all are.
 func TestKeysThatAreNoIDs(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -196,7 +197,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// Recovery ends the others, tells once of what it cannot read, and counts it as blocked until it is gone.
+// Recovery ends the others, tells once of what it cannot read, and counts it as blocked until it is
+// gone.
 func TestRecoveryUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,28 +33,18 @@ func proseUnfinished() []string {
 	return []string{
 		"catalog",
 		"cmd/moorage",
-		"internal/historytest",
-		"internal/nodetest",
-		"internal/pgtest",
-		"internal/s3test",
-		"internal/tcptest",
-		"internal/transfertest",
-		"internal/viewtest",
-		"internal/worker",
 		"interop/catalogtest",
 		"interop/cluster",
 		"interop/torture",
 		"locks",
 		"locks/leasestest",
 		"locks/lockstest",
-		"migrations",
 		"registry",
 		"registry/memory",
 		"registry/pebble",
 		"registry/postgres",
 		"registry/registrytest",
 		"rest",
-		"txlog",
 	}
 }
 

@@ -37,13 +37,13 @@ const (
 	DropNS     Action = "drop-namespace"
 )
 
-// commits tells whether the action changes a table as a commit does.
+// commits reports whether the action changes a table as a commit does.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
-// Writes tells whether a call that is acknowledged makes a version of a table.
+// Writes reports whether a call that is acknowledged makes a version of a table.
 func (a Action) Writes() bool { return a == Create || a.commits() }
 
-// reads tells whether the action changes nothing.
+// reads reports whether the action changes nothing.
 func (a Action) reads() bool { return a == Load || a == Exists || a == List || a == Refresh }
 
 // Call is what a client asked.
@@ -71,7 +71,7 @@ func PropClient(client int) string { return fmt.Sprintf("client-%d", client) }
 // Version is the version of a table that a name leads to; zero if it leads nowhere.
 type Version struct{ Table, Location string }
 
-// Answer is what a call was answered. Its version is set where the answer holds a table.
+// Answer is the answer to a call. Its version is set if the answer holds a table.
 type Answer struct {
 	Err error
 	Version
@@ -84,7 +84,8 @@ type Answer struct {
 
 // Found returns the answer of a call that was answered a table.
 func Found(location string, document *metadata.Document) Answer {
-	answer := Answer{Version: Version{document.UUID(), location}, Sum: sha256.Sum256(document.Raw()), Head: Head(document), Next: 1}
+	answer := Answer{Version: Version{document.UUID(), location}, Sum: sha256.Sum256(document.Raw()),
+		Head: Head(document), Next: 1}
 	for snapshot := range document.Snapshots() {
 		answer.Next = max(answer.Next, snapshot.SequenceNumber+1)
 	}
@@ -94,7 +95,7 @@ func Found(location string, document *metadata.Document) Answer {
 	return answer
 }
 
-// Unknown tells whether the call may have happened, or may yet.
+// Unknown reports whether the call may have happened, or may yet.
 func (a Answer) Unknown() bool {
 	return a.Err != nil && moorage.KindOf(a.Err) == moorage.KindCommitUnknown
 }
@@ -106,7 +107,7 @@ type Event struct {
 	From, To int64 // in a count of all begins and ends
 }
 
-// Committed tells whether a new version of a table was acknowledged.
+// Committed reports whether a new version of a table was acknowledged.
 func (e Event) Committed() bool { return e.Answer.Err == nil && e.Call.Action.Writes() }
 
 // String describes the event.
@@ -167,7 +168,8 @@ type Recorder struct {
 	history History
 }
 
-// Do makes a call with ask and takes it down. A read whose answer stayed out says nothing and is left out.
+// Do makes a call with ask and takes it down. A read whose answer stayed out says nothing and is
+// left out.
 func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	from := r.count.Add(1)
 	answer := ask()
@@ -207,10 +209,11 @@ func (r *Recorder) History() History {
 	return r.history
 }
 
-// Commit returns the requirements and the updates of a call that commits, as JSON. A snapshot has the time
-// now, in milliseconds since 1970, and a manifest list below folder.
+// Commit returns the requirements and the updates of a call that commits, as JSON. A snapshot has
+// the time now, in milliseconds since 1970, and a manifest list below folder.
 func (c Call) Commit(now int64, folder string) (requirements, updates string) {
-	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q,%q:%q}}`, PropAuthor, c.ID, PropClient(c.Client), c.ID)
+	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q,%q:%q}}`, PropAuthor, c.ID,
+		PropClient(c.Client), c.ID)
 	if c.Table != "" {
 		requirements = fmt.Sprintf(`{"type":"assert-table-uuid","uuid":%q}`, c.Table)
 	}
@@ -220,7 +223,8 @@ func (c Call) Commit(now int64, folder string) (requirements, updates string) {
 			required, parent = fmt.Sprint(c.Parent), fmt.Sprintf(`"parent-snapshot-id":%d,`, c.Parent)
 		}
 		requirements += fmt.Sprintf(`,{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%s}`, required)
-		updates += fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":%[1]d,%[2]s"sequence-number":%[3]d,"timestamp-ms":%[4]d,
+		updates += fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{
+			"snapshot-id":%[1]d,%[2]s"sequence-number":%[3]d,"timestamp-ms":%[4]d,
 			"manifest-list":"%[5]s/%[1]d.avro","summary":{"operation":"append"},"schema-id":0}},
 			{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%[1]d}`,
 			c.Snapshot, parent, c.Sequence, now, folder)

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// checkTimeout bounds the search for an order. One that does not end in time has shown nothing.
+	// checkTimeout bounds the search for an order. A search that does not end in time has shown
+	// nothing.
 	checkTimeout = 5 * time.Minute
 	// problemsMax is how many problems are printed.
 	problemsMax = 20
 )
 
-// version is a version of a table, as its file tells.
+// version is a version of a table, as its file describes it.
 type version struct {
 	Version
 	base     string // the file before it, "" for the first
@@ -32,15 +33,16 @@ type version struct {
 	document *metadata.Document
 }
 
-// Checker judges a history. Nothing in it looks at the catalog or its store. It is safe for concurrent use.
+// Checker judges a history. Nothing in it looks at the catalog or its store. It is safe for
+// concurrent use.
 type Checker struct {
 	files    map[string]version   // by location; also those that were deleted since
 	authored map[string][]version // by call
 	faults   bool
 }
 
-// NewChecker reads the metadata files that were ever created, by their locations. With faults, calls may have been refused
-// as unavailable.
+// NewChecker reads the metadata files that were ever created, by their locations. With faults,
+// calls may have been refused as unavailable.
 func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults}
 	for location, body := range files {
@@ -68,7 +70,8 @@ func Head(document *metadata.Document) int64 {
 	return id
 }
 
-// Judge returns what is wrong with the versions in events, and whether there is an order of the calls of each group.
+// Judge returns what is wrong with the versions in events, and whether there is an order of the
+// calls of each group.
 func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult) {
 	result = porcupine.Ok
 	for _, v := range k.judgeGroups(events) {
@@ -98,8 +101,8 @@ func (k *Checker) judgeGroups(events []Event) []verdict {
 	return verdicts
 }
 
-// contents returns what is wrong with the versions that were answered: each must be what its file holds,
-// and the version that it was made on plus what the call asked for.
+// contents returns what is wrong with the versions that were answered. Each must be what its file
+// holds: the version on which it was made plus what the call asked for.
 func (k *Checker) contents(events []Event) []string {
 	var problems []string
 	for _, event := range events {
@@ -124,7 +127,7 @@ func (k *Checker) contents(events []Event) []string {
 	return problems
 }
 
-// commitContents says what is wrong with a version that call made; "" if nothing is.
+// commitContents returns what is wrong with a version that call made, or "".
 func (k *Checker) commitContents(call Call, made version) string {
 	if made.author != call.ID {
 		return "the file was made by " + made.author
@@ -159,7 +162,8 @@ func snapshotIDs(document *metadata.Document) []int64 {
 	return ids
 }
 
-// Check fails the test unless the events are right. With -artifacts it keeps a picture of those that are not.
+// Check fails the test unless the events are right. With -artifacts it keeps a picture of those
+// that are not.
 func (k *Checker) Check(t testing.TB, events []Event) {
 	t.Helper()
 	for i, problem := range k.contents(events) {
@@ -178,7 +182,8 @@ func (k *Checker) Check(t testing.TB, events []Event) {
 		if err := porcupine.VisualizePath(v.model, v.info, picture); err != nil {
 			t.Error(err)
 		}
-		t.Errorf("there is no order of the calls in group %d that explains all answers (%s); -artifacts keeps the picture %s", group, v.result, picture)
+		t.Errorf("no order of the calls in group %d explains all answers (%s); -artifacts keeps the picture %s",
+			group, v.result, picture)
 		for _, line := range v.unexplained() {
 			t.Log(line)
 		}
@@ -199,7 +204,10 @@ func (v verdict) unexplained() []string {
 			}
 		}
 	}
-	rest := slices.DeleteFunc(slices.Clone(v.events), func(e Event) bool { return longest[e.Call.ID] || e.Answer.Unknown() })
+	rest := slices.DeleteFunc(slices.Clone(v.events), func(e Event) bool {
+		return longest[e.Call.ID] ||
+			e.Answer.Unknown()
+	})
 	slices.SortFunc(rest, func(a, b Event) int { return cmp.Compare(a.From, b.From) })
 	var lines []string
 	for _, event := range rest[:min(len(rest), problemsMax)] {

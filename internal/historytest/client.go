@@ -18,7 +18,7 @@ type Client struct {
 	seen     map[place]Answer // the version of each name that it saw last
 }
 
-// Habits are what a client does beside reads, creates and commits.
+// Habits are what a client does in addition to reads, creates and commits.
 type Habits struct {
 	Moves      bool // drops, unregisters and renames tables
 	Namespaces bool // drops and makes namespaces
@@ -26,19 +26,20 @@ type Habits struct {
 
 type place struct{ group, name int }
 
-// NewClient returns the client with a number of its own, whose choices the seed decides. ask makes a call and returns the
-// answer; recorder takes both down.
+// NewClient returns the client with a number of its own, whose choices the seed decides. ask makes
+// a call and returns the answer; recorder takes both down.
 func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask func(Call) Answer) *Client {
 	return &Client{
-		number: number, random: rand.New(rand.NewPCG(seed, uint64(number))), recorder: recorder, ask: ask, habits: habits,
-		seen: map[place]Answer{},
+		number: number, random: rand.New(rand.NewPCG(seed, uint64(number))), recorder: recorder, ask: ask,
+		habits: habits,
+		seen:   map[place]Answer{},
 	}
 }
 
 // IntN draws a number below n.
 func (c *Client) IntN(n int) int { return c.random.IntN(n) }
 
-// Write makes a call or a few in a group, and tells whether a commit was among them.
+// Write makes a call or a few in a group, and reports whether a commit was among them.
 func (c *Client) Write(group int) (committed bool) {
 	name := c.random.IntN(Names)
 	if !c.knows(group, name) && c.random.IntN(2) == 0 && c.Do(c.Call(Load, group, name)).Table == "" {
@@ -87,7 +88,7 @@ func (c *Client) clear(group int) {
 	c.Do(c.Call(DropNS, group, 0))
 }
 
-// commit makes one commit; an append looks first what it appends to, most of the time.
+// commit makes one commit. Most of the time an append first reads the table that it appends to.
 func (c *Client) commit(group, name int) {
 	known := c.seen[place{group, name}]
 	switch n := c.random.IntN(4); {
@@ -126,8 +127,8 @@ func (c *Client) readOne(group, name int) {
 // settlesMax bounds how often Settle makes one call.
 const settlesMax = 100
 
-// Settle reads the last state of a group; each call is repeated while it is not answered or refused as unavailable,
-// which only faults are a reason for, a bounded number of times.
+// Settle reads the last state of a group. It repeats each call until it is answered, a bounded
+// number of times. Only faults are a reason for a refusal as unavailable.
 func (c *Client) Settle(group int) {
 	calls := []Call{c.Call(List, group, 0)}
 	for name := range Names {

@@ -13,22 +13,25 @@ import (
 
 // judge looks for an order of the calls of one group.
 //
-// A call whose outcome is unknown may happen at any time after it began, or never. To try each of them at each place takes
-// for ever once there are a dozen, so the search, which is porcupine's, sees little of them:
+// A call whose outcome is unknown may happen at any time after it began, or never. To try each of
+// them at each place takes for ever once there are a dozen. So the search, which is porcupine's,
+// sees little of them:
 //
-//   - one whose version was seen has happened, before it was seen; it is like any other call that ends then;
-//   - one whose version nobody saw matters only by what else it may explain: an effect;
-//   - calls with the same effect are as good as one another, so they are counted, from when each began.
+//   - a call whose version was seen has happened, before it was seen; it is like any other call
+//     that ends then;
+//   - a call whose version nobody saw matters only by what else it may explain: an effect;
+//   - calls with the same effect are as good as one another, so they are counted, from when each
+//     began.
 //
-// Which of them have happened is a part of the model's state, which is therefore a set of states: those that a group may be in.
-// Of two that differ only in how much may still happen, the one with less is left out, for whatever can be explained from
-// it can be explained from the other.
+// Which of them have happened is a part of the model's state. So that state is a set: the states in
+// which a group may be. If two differ only in how much may still happen, the one with less is left
+// out: the other explains everything that it could explain.
 //
 // It belongs to one goroutine.
 type judge struct {
 	*Checker
-	// followed holds the locations on which another version was certainly made. A table cannot have been dropped with one of
-	// them: no location comes back.
+	// followed holds the locations on which another version was certainly made. A table cannot have
+	// been dropped with one of them: no location comes back.
 	followed map[string]bool
 	required map[string]bool // the tables that calls ask for by their table-uuid
 	effects  []effect
@@ -44,10 +47,12 @@ type effect struct {
 	made   Version // by a create
 }
 
-// begun stands in the order of a group where a call with an effect, of which it is the number, began.
+// begun marks, in the order of a group, where a call with an effect began. It is the effect's
+// number.
 type begun int
 
-// The versions of which nobody saw more than that a name leads somewhere, or that an append is refused.
+// Versions about which nobody saw more than that a name leads somewhere, or that an append is
+// refused.
 const (
 	unseenTable  = "a table that nobody loaded"
 	unseenAppend = "an append that nobody loaded"
@@ -99,8 +104,9 @@ func (j *judge) operations(events []Event) []porcupine.Operation {
 	return operations
 }
 
-// sightings returns the locations of the versions that certainly were current once, which are those that were answered
-// and those that they were made on, with the end of the first call that shows it. It fills in what was followed.
+// sightings returns the locations of the versions that certainly were current once, with the end of
+// the first call that shows it. These are the versions that were answered and those on which they
+// were made. It fills in what was followed.
 func (j *judge) sightings(events []Event) map[string]int64 {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.To, b.To) })
@@ -123,8 +129,8 @@ func (j *judge) sightings(events []Event) map[string]int64 {
 	return seen
 }
 
-// madeBy returns the version that a call with an unknown outcome has made, and when it was first seen, if it was. One that
-// made two has happened twice: the other is then a version that nobody made.
+// madeBy returns the version that a call with an unknown outcome has made, and when it was first
+// seen, if it was. A call that made two has happened twice: then nobody made the other version.
 func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64, ok bool) {
 	for _, v := range j.authored[call.ID] {
 		if at, was := seen[v.Location]; was && (!ok || at < to) {
@@ -134,8 +140,8 @@ func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64
 	return made, to, ok
 }
 
-// effectsOf returns what a call of which nobody saw a version may have done nevertheless. A call that makes a version has
-// done nothing without a file, and properties that nobody saw explain nothing.
+// effectsOf returns what a call may have done although nobody saw a version of it. A call that
+// makes a version has done nothing without a file, and properties that nobody saw explain nothing.
 func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	made := j.authored[call.ID]
 	switch call.Action {
@@ -205,7 +211,7 @@ func (j *judge) apply(s state, e effect) state {
 	return s
 }
 
-// spareMax is how many calls with one effect are counted; nobody can tell more apart.
+// spareMax is how many calls with one effect are counted. More make no difference.
 const spareMax = 255
 
 // count returns how many calls with the i-th effect may still happen.
@@ -227,7 +233,7 @@ func (s state) counted(i, change int) state {
 	return s
 }
 
-// covers tells whether all that can come after other can come after s.
+// covers reports whether all that can come after other can come after s.
 func (s state) covers(other state) bool {
 	if s.gone != other.gone || s.names != other.names {
 		return false
@@ -248,13 +254,14 @@ func joined(states []state, s state) []state {
 	return append(slices.DeleteFunc(states, func(other state) bool { return s.covers(other) }), s)
 }
 
-// closure returns the states that a group in state s may come into by what may still happen, s among them.
+// closure returns the states that a group in state s may come into by what may still happen, s
+// among them.
 func (j *judge) closure(s state) []state {
 	if found, ok := j.closures[s]; ok {
 		return found
 	}
 	reached := []state{s}
-	for i := 0; i < len(reached); i++ { // in the order of how much has happened, so no later state covers an earlier one
+	for i := 0; i < len(reached); i++ { // what has happened grows, so no later state covers an earlier one
 		for n, e := range j.effects {
 			now := reached[i]
 			if now.count(n) == 0 {
@@ -274,7 +281,8 @@ func (j *judge) closure(s state) []state {
 	return reached
 }
 
-// stepAll tells whether the call could be answered so in one of the states, and the states after it.
+// stepAll reports whether the call could be answered so in one of the states, and the states after
+// it.
 func (j *judge) stepAll(states []state, call Call, answer Answer) (bool, []state) {
 	var after []state
 	for _, s := range states {
@@ -287,7 +295,8 @@ func (j *judge) stepAll(states []state, call Call, answer Answer) (bool, []state
 	return len(after) > 0, after
 }
 
-// begin returns the states after the begin of a call with an unknown outcome: its effect may come from now on.
+// begin returns the states after the begin of a call with an unknown outcome: its effect may come
+// from now on.
 func (j *judge) begin(states []state, effect begun) []state {
 	after := make([]state, len(states))
 	for i, s := range states {
@@ -296,7 +305,7 @@ func (j *judge) begin(states []state, effect begun) []state {
 	return after
 }
 
-// model says what a group is to one client alone.
+// model describes what a group is to a single client.
 func (j *judge) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []state{{}} },
@@ -308,11 +317,13 @@ func (j *judge) model() porcupine.Model {
 		},
 		Equal: func(a, b any) bool {
 			these, those := a.([]state), b.([]state)
-			return len(these) == len(those) && !slices.ContainsFunc(these, func(s state) bool { return !slices.Contains(those, s) })
+			return len(these) == len(those) && !slices.ContainsFunc(these,
+				func(s state) bool { return !slices.Contains(those, s) })
 		},
 		DescribeOperation: func(input, output any) string {
 			if effect, ok := output.(begun); ok {
-				return fmt.Sprintf("%s %s: begun, outcome unknown, may do %v", input.(Call).ID, input.(Call).Action, j.effects[effect])
+				return fmt.Sprintf("%s %s: begun, outcome unknown, may do %v", input.(Call).ID, input.(Call).Action,
+					j.effects[effect])
 			}
 			return describe(input.(Call), output.(Answer))
 		},

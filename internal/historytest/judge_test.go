@@ -12,8 +12,8 @@ import (
 	"moorage"
 )
 
-// reference is the model without any of judge's shortcuts: a call with an unknown outcome may happen anywhere after it began, with
-// each version that it made a file for, or not at all.
+// reference is the model without any of judge's shortcuts: a call with an unknown outcome may
+// happen anywhere after it began, with each version that it made a file for, or not at all.
 func reference(k *Checker) porcupine.Model {
 	j := &judge{Checker: k, followed: map[string]bool{}}
 	model := porcupine.NondeterministicModel{
@@ -46,7 +46,7 @@ func reference(k *Checker) porcupine.Model {
 	return model.ToModel()
 }
 
-// judgeByReference tells whether an order was found.
+// judgeByReference reports whether an order was found.
 func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 	var operations []porcupine.Operation
 	for _, event := range events {
@@ -68,7 +68,8 @@ type simulation struct {
 	state  state
 }
 
-// simulate makes a history of some calls, of which some have unknown outcomes and one may be answered wrongly.
+// simulate makes a history of some calls. Some have unknown outcomes, and one may be answered
+// wrongly.
 func simulate(t *testing.T, random *rand.Rand) *handmade {
 	h := &simulation{handmade: &handmade{t: t, files: map[string][]byte{}}, random: random}
 	for range 6 + random.IntN(8) {
@@ -98,7 +99,8 @@ func (h *simulation) call() {
 	h.add(from, to, call, answer)
 }
 
-// truth returns what a call is answered and the state after it. It fills in what an append requires.
+// truth returns what a call is answered and the state after it. It fills in what an append
+// requires.
 func (h *simulation) truth(call *Call) (Answer, state) {
 	refused := func(kind moorage.Kind) (Answer, state) {
 		return Answer{Err: moorage.Errorf(kind, "refused")}, h.state
@@ -138,7 +140,8 @@ func (h *simulation) truth(call *Call) (Answer, state) {
 	return Answer{}, s // exists
 }
 
-// commit makes a commit to a table that is there; an append is refused now and then, because it builds on an older head.
+// commit makes a commit to a table that is there; an append is refused now and then, because it
+// builds on an older head.
 func (h *simulation) commit(call *Call) (Answer, state) {
 	now := h.state.names[call.Name]
 	if call.Action == Append {
@@ -153,8 +156,8 @@ func (h *simulation) commit(call *Call) (Answer, state) {
 	return answer, h.state.with(call.Name, answer.Version)
 }
 
-// falsify gives one call the answer of another one. It changes no answer that tells a version but those of loads: those of
-// writes are judged by their files, before any order.
+// falsify gives one call the answer of another one. It changes no answer that tells a version but
+// those of loads: those of writes are judged by their files, before any order.
 func (h *simulation) falsify() {
 	wrong, other := &h.events[h.random.IntN(len(h.events))], h.events[h.random.IntN(len(h.events))]
 	versioned := wrong.Call.Action.Writes() || wrong.Call.Action != Load && other.Answer.Version != Version{}

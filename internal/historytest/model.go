@@ -6,8 +6,8 @@ import (
 	"moorage"
 )
 
-// state is what the model knows of a group: whether its namespace is gone, the version that each name leads to, and how many
-// calls of each sort may still happen (see judge).
+// state is what the model knows about a group: whether its namespace is gone, the version that each
+// name leads to, and how many calls of each sort may still happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version
@@ -35,7 +35,7 @@ func (s state) withNamespace(there bool) state {
 	return s
 }
 
-// step tells whether the call could be answered so in state s, and the state after it.
+// step reports whether the call could be answered so in state s, and the state after it.
 func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	if answer.Err != nil {
 		return j.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
@@ -69,7 +69,7 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
 }
 
-// commit tells whether a commit could make next out of base, and the state after it.
+// commit reports whether a commit could make next out of base, and the state after it.
 func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
@@ -84,7 +84,7 @@ func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	return true, s.with(at, next)
 }
 
-// mayEnd tells whether a table can have been dropped with its version v.
+// mayEnd reports whether a table can have been dropped with its version v.
 func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
 
 // head returns the head of main in a version, 0 if there is none, -1 if nobody knows it.
@@ -99,7 +99,7 @@ func (j *judge) head(v Version) int64 {
 	return Head(f.document)
 }
 
-// mayRefuse tells whether a call could be refused for such a reason.
+// mayRefuse reports whether a call could be refused for such a reason.
 func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 	now := s.names[call.Name]
 	switch kind {

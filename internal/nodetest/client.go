@@ -14,7 +14,7 @@ import (
 // idleConnectionsMax is more than there are clients at once.
 const idleConnectionsMax = 64
 
-// Outcome is what a client knows of a request that it made.
+// Outcome is what a client knows about a request that it made.
 type Outcome uint8
 
 // The outcomes.
@@ -81,7 +81,7 @@ func NewClient(uri string, timeout time.Duration) *Client {
 // Object is a JSON object to send.
 type Object = map[string]any
 
-// Unfinished is a transaction of which something is left to do.
+// Unfinished is a transaction with work left to do.
 type Unfinished struct {
 	ID       string    `json:"id"`
 	State    string    `json:"state"`
@@ -89,7 +89,7 @@ type Unfinished struct {
 	Deadline time.Time `json:"deadline"`
 }
 
-// Unfinished returns the transactions of which something is left to do.
+// Unfinished returns the transactions with work left to do.
 func (c *Client) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	a := c.send(ctx, "", http.MethodGet, "/management/v1/transactions", nil)
 	var body struct {
@@ -129,7 +129,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body any) Answer
 	return c.SendOnce(ctx, "", method, path, body)
 }
 
-// SendOnce is Send with an Idempotency-Key, unless that is empty: however often the request is sent with it, it happens once.
+// SendOnce is Send with an Idempotency-Key, unless key is empty. However often the request is sent
+// with the key, it happens once.
 func (c *Client) SendOnce(ctx context.Context, key, method, path string, body any) Answer {
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }
@@ -213,7 +214,7 @@ func (c *Client) Rename(ctx context.Context, namespace, from, to string) Answer 
 	return c.Send(ctx, http.MethodPost, "tables/rename", Object{"source": ident(from), "destination": ident(to)})
 }
 
-// Set sets properties, whatever the table is by then.
+// Set sets properties, whichever table has the name by then.
 func (c *Client) Set(ctx context.Context, namespace, name string, properties map[string]string) Answer {
 	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
 		"requirements": []Object{},
@@ -222,7 +223,8 @@ func (c *Client) Set(ctx context.Context, namespace, name string, properties map
 }
 
 // Append adds a snapshot on top of base, if that is still the last.
-func (c *Client) Append(ctx context.Context, namespace, name string, base Document, snapshot int64, properties map[string]string) Answer {
+func (c *Client) Append(ctx context.Context, namespace, name string, base Document, snapshot int64,
+	properties map[string]string) Answer {
 	added := Object{
 		"snapshot-id": snapshot, "sequence-number": base.LastSequence + 1, "timestamp-ms": time.Now().UnixMilli(),
 		"manifest-list": fmt.Sprintf("%s/metadata/snap-%d.avro", base.Location, snapshot),

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how long to stop. Only one that hangs
-// takes so long.
+// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how
+// long to stop. Only one that hangs takes so long.
 const (
 	startTimeout = 3 * time.Minute
 	stopTimeout  = 2 * time.Minute
@@ -50,7 +50,7 @@ type Node struct {
 	ended   chan struct{} // closed when the process has ended
 }
 
-// output is what a process writes. It is safe for concurrent use.
+// output is the text that a process writes. It is safe for concurrent use.
 type output struct {
 	mu   sync.Mutex // guards text; a leaf
 	text bytes.Buffer
@@ -70,8 +70,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// Start runs `serve` with args, on a free port of 127.0.0.1 unless they say --listen, and waits until it is ready. The
-// process does not outlive that of the test.
+// Start runs `serve` with args, on a free port of 127.0.0.1 unless they say --listen, and waits
+// until it is ready. The process does not outlive that of the test.
 func Start(binary string, args ...string) (*Node, error) {
 	given := []string{"serve", "--log-level", "warn"}
 	if !slices.Contains(args, "--listen") {
@@ -99,7 +99,7 @@ func Start(binary string, args ...string) (*Node, error) {
 				ready <- found[1]
 			}
 		}
-		_ = n.process.Wait() // how it ended is told by its state
+		_ = n.process.Wait() // its state says how it ended
 	}()
 	select {
 	case n.URI = <-ready:
@@ -131,7 +131,7 @@ func (n *Node) Pid() int { return n.process.Process.Pid }
 // Ended is closed when the process has ended.
 func (n *Node) Ended() <-chan struct{} { return n.ended }
 
-// State tells how the process ended. It must have.
+// State returns how the process ended. The process must have ended.
 func (n *Node) State() *os.ProcessState { return n.process.ProcessState }
 
 // Kill ends the process as a crash does. It may have ended already.

@@ -14,7 +14,8 @@ type View struct {
 	Queries []string // of all versions that were the view, the present one last
 }
 
-// View reads the view that an answer holds. It is an error if a version was the view more than once.
+// View reads the view that an answer holds. It is an error if a version was the view more than
+// once.
 func (a Answer) View() (View, error) {
 	var body struct {
 		Metadata struct {
@@ -47,7 +48,8 @@ func (a Answer) View() (View, error) {
 		delete(queries, entry.ID)
 		last = entry.ID
 	}
-	if len(view.Queries) != len(body.Metadata.Versions) || len(queries) > 0 || last != body.Metadata.Current || view.UUID == "" {
+	if len(view.Queries) != len(body.Metadata.Versions) || len(queries) > 0 || last != body.Metadata.Current ||
+		view.UUID == "" {
 		return view, fmt.Errorf("the versions of the view and its log do not agree: %s", a.Text)
 	}
 	return view, nil
@@ -62,12 +64,14 @@ func ViewPath(namespace, name string) string { return ViewsPath(namespace) + "/"
 // viewVersion is a version with this query; the server gives it its number.
 func viewVersion(namespace, query string) Object {
 	return Object{
-		"version-id": 1, "schema-id": 0, "timestamp-ms": time.Now().UnixMilli(), "summary": Object{}, "default-namespace": []string{namespace},
-		"representations": []Object{{"type": "sql", "sql": query, "dialect": "spark"}},
+		"version-id": 1, "schema-id": 0, "timestamp-ms": time.Now().UnixMilli(), "summary": Object{},
+		"default-namespace": []string{namespace},
+		"representations":   []Object{{"type": "sql", "sql": query, "dialect": "spark"}},
 	}
 }
 
-// NewView is a request for a view of one column that keeps all its versions, to be posted to ViewsPath.
+// NewView is a request for a view of one column that keeps all its versions, to be posted to
+// ViewsPath.
 func NewView(namespace, name, query string) Object {
 	return Object{
 		"name": name, "view-version": viewVersion(namespace, query),
@@ -78,7 +82,8 @@ func NewView(namespace, name, query string) Object {
 	}
 }
 
-// NewVersion is a request that gives a view another query, to be posted to ViewPath; only the view with this view-uuid, unless that is empty.
+// NewVersion is a request that gives a view another query, to be posted to ViewPath; only the view
+// with this view-uuid, unless that is empty.
 func NewVersion(namespace, uuid, query string) Object {
 	requirements := []Object{}
 	if uuid != "" {

@@ -12,8 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bouncer is a running PgBouncer, which pools transactions: each goes to whichever of its own few connections to the server is free. It lets
-// in every role of the server. It is safe for concurrent use, but for Kill, Restart and Stop.
+// Bouncer is a running PgBouncer, which pools transactions: each goes to any free one of its own
+// few connections to the server. It lets in every role of the server. It is safe for concurrent
+// use, except for Kill, Restart and Stop.
 type Bouncer struct {
 	port     int
 	folder   string
@@ -24,8 +25,9 @@ type Bouncer struct {
 	process  *exec.Cmd
 }
 
-// StartBouncer starts a PgBouncer before the server that it reaches at dsn (Server.DSN, or that of a proxy), with settings (name = value) of its section [pgbouncer] beside those of pgtest. The program is looked for
-// in PATH and where Debian puts it. Stop it with Stop.
+// StartBouncer starts a PgBouncer before the server that it reaches at dsn (Server.DSN, or the DSN
+// of a proxy). settings (name = value) are added to pgtest's own in its section [pgbouncer]. The
+// program is searched in PATH and where Debian puts it. Stop it with Stop.
 func StartBouncer(dsn string, settings ...string) (*Bouncer, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -55,7 +57,8 @@ func findBouncer() (string, error) {
 	return "", errors.New("PgBouncer is not installed")
 }
 
-// BouncerPrepares tells whether the PgBouncer that is installed can keep prepared statements, by its setting max_prepared_statements: from 1.21 on.
+// BouncerPrepares reports whether the PgBouncer that is installed can keep prepared statements, by
+// its setting max_prepared_statements: from 1.21 on.
 func BouncerPrepares() (bool, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -80,7 +83,7 @@ func (b *Bouncer) configure() error {
 	}
 	lines := append([]string{
 		"[databases]",
-		// Other users than that of auth_file are asked for at the server.
+		// PgBouncer asks the server about users that are not in auth_file.
 		fmt.Sprintf("* = host=%s port=%d auth_user=moorage", target.Host, target.Port),
 		"[pgbouncer]",
 		"listen_addr = 127.0.0.1",

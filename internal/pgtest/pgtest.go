@@ -25,17 +25,21 @@ import (
 )
 
 const (
-	// startTimeout bounds how long the server may take until it answers; only one that hangs takes so long.
+	// startTimeout bounds how long the server may take until it answers; only one that hangs takes
+	// so long.
 	startTimeout = 3 * time.Minute
 	// startsMax bounds how often a server is started on another port because it ended by itself.
 	startsMax = 3
-	// options are those of all connection strings. A connection takes as long only if something hangs.
+	// options are part of all connection strings. A connection takes as long only if something
+	// hangs.
 	options = "sslmode=disable&connect_timeout=60"
-	// portMin and portEnd bound the ports of servers, which are below those that systems give to whoever asks for any.
+	// portMin and portEnd bound the ports of servers. They are below the ports that systems give to
+	// a process that asks for any.
 	portMin, portEnd = 10_000, 30_000
 )
 
-// Server is a running PostgreSQL server. It is safe for concurrent use, but for Kill, Restart and Stop.
+// Server is a running PostgreSQL server. It is safe for concurrent use, except for Kill, Restart
+// and Stop.
 type Server struct {
 	port    int
 	folder  string
@@ -45,8 +49,8 @@ type Server struct {
 	extra   []string
 }
 
-// Start starts a server with settings (name=value) beside those of pgtest. The server's programs are looked for
-// where Debian puts them, then in PATH. Stop it with Stop.
+// Start starts a server with settings (name=value), which are added to pgtest's own. The server's
+// programs are searched where Debian puts them, then in PATH. Stop it with Stop.
 func Start(settings ...string) (*Server, error) {
 	binary, err := findPrograms()
 	if err != nil {
@@ -58,7 +62,8 @@ func Start(settings ...string) (*Server, error) {
 	}
 	s := &Server{folder: folder, binary: binary, extra: settings}
 	err = s.begin(func() *exec.Cmd {
-		return s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C", "--no-sync")
+		return s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8",
+			"--locale=C", "--no-sync")
 	})
 	if err != nil {
 		return nil, err
@@ -66,7 +71,8 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// begin prepares the folder, lets fill make the server's files, and starts the server; after an error nothing is left.
+// begin prepares the folder, lets fill make the server's files, and starts the server; after an
+// error nothing is left.
 func (s *Server) begin(fill func() *exec.Cmd) error {
 	if err := s.prepare(); err != nil {
 		return errors.Join(err, os.RemoveAll(s.folder))
@@ -81,7 +87,8 @@ func (s *Server) begin(fill func() *exec.Cmd) error {
 	return nil
 }
 
-// launch starts a server on a port that was free, and on another one if somebody else took it before the server did.
+// launch starts a server on a port that was free, and on another one if somebody else took it
+// before the server did.
 func launch(port *int, server interface {
 	Restart() error
 	Kill() error
@@ -121,7 +128,8 @@ func (s *Server) prepare() (err error) {
 	return err
 }
 
-// own gives folder to whom servers run as, and returns that: they refuse to be root, and are "postgres" then.
+// own gives folder to whom servers run as, and returns that: they refuse to be root, and are
+// "postgres" then.
 func own(folder string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -138,8 +146,8 @@ func own(folder string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// freePort returns a port of 127.0.0.1 that was free. No connection and no listener gets it by chance, neither before its server is
-// started nor while that is dead.
+// freePort returns a port of 127.0.0.1 that was free. No connection and no listener gets it by
+// chance, not before its server is started and not while the server is dead.
 func freePort() (int, error) {
 	for {
 		var drawn [2]byte
@@ -166,8 +174,9 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 
 // Restart starts the server on its files and its port, after Kill too, and waits until it answers.
 func (s *Server) Restart() error {
-	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c", "max_connections=200",
-		// In the data folder, so that what is killed leaves nothing in memory.
+	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c",
+		"max_connections=200",
+		// In the data folder, so that a killed server leaves nothing in memory.
 		"-c", "dynamic_shared_memory_type=mmap"}
 	for _, setting := range s.extra {
 		args = append(args, "-c", setting)
@@ -192,7 +201,8 @@ func (s *Server) Restart() error {
 // errEnded says that a server's process ended before it answered.
 var errEnded = errors.New("the server ended by itself")
 
-// await returns when the server that dsn names answers, which is the process pid, or after startTimeout; errEnded when the process has ended.
+// await returns when the server that dsn names answers, which is the process pid, or after
+// startTimeout; errEnded when the process has ended.
 func await(dsn string, pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -202,7 +212,7 @@ func await(dsn string, pid int) error {
 			err = conn.Close(ctx)
 		}
 		switch {
-		case !alive(pid): // whoever answered was somebody else
+		case !alive(pid): // another process answered
 			return errors.Join(errEnded, err)
 		case err == nil:
 			return nil
@@ -226,8 +236,8 @@ func wait(ctx context.Context, d time.Duration) {
 // Programs returns the folder of the server's programs, such as psql and pgbench.
 func (s *Server) Programs() string { return s.binary }
 
-// DSN returns a connection string of the server, for its user "moorage" and database "postgres": a URL, to which further options can be added
-// with "&". Its connect_timeout is long.
+// DSN returns a connection string of the server, for its user "moorage" and database "postgres": a
+// URL, to which further options can be added with "&". Its connect_timeout is long.
 func (s *Server) DSN() string { return connectionString(fmt.Sprintf("127.0.0.1:%d", s.port)) }
 
 func connectionString(address string) string {
@@ -247,8 +257,8 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	return s.DSN() + "&search_path=" + name, nil
 }
 
-// Kill ends the server and all its processes at once, as a power cut of its machine would, and waits until they are gone, and with them
-// what they shared.
+// Kill ends the server and all its processes at once, as a power cut of its machine would. It waits
+// until they are gone, and the memory that they shared with them.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
@@ -275,7 +285,7 @@ func (s *Server) Kill() error {
 	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
-// alive tells whether a process runs; one that ended and was not waited for does not.
+// alive reports whether a process runs; one that ended and was not waited for does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, found := strings.Cut(string(stat), ") ")

@@ -14,7 +14,7 @@ import (
 type Message struct {
 	Conn       int  // which connection it is on, counted from 1
 	FromServer bool // else it is from the client
-	// Type is the message's first byte; zero for what a client sends first, which has none.
+	// Type is the message's first byte. It is zero for a client's first message, which has no type.
 	Type byte
 	Body []byte // what follows the length
 }
@@ -31,19 +31,20 @@ const (
 // messageBytesMax bounds a message; a longer one is a mistake of the proxy.
 const messageBytesMax = 1 << 28
 
-// Proxy stands between clients and a server, knows where their messages begin and end, and can hold them or cut
-// a connection between any two. It does not speak TLS. It is safe for concurrent use.
+// Proxy stands between clients and a server, knows where their messages begin and end, and can hold
+// them or cut a connection between any two. It does not speak TLS. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	server   string
-	accepts  sync.WaitGroup // of who accepts
+	accepts  sync.WaitGroup // of the goroutine that accepts
 	pumps    sync.WaitGroup // two for each connection
 
 	mu    sync.Mutex // guards the fields below; leaf
 	watch func(Message) Verdict
 	conns int
 	open  map[net.Conn]bool // of the clients
-	// ending is how many connections were cut or closed and are not ended by the server yet; settled is signalled at zero.
+	// ending is how many connections were cut or closed and are not ended by the server yet;
+	// settled is signalled at zero.
 	ending  int
 	settled *sync.Cond
 }
@@ -66,8 +67,8 @@ func (p *Proxy) DSN() string {
 	return connectionString(p.listener.Addr().String())
 }
 
-// Watch lets watch decide about each message from now on; nil forwards all. A call that does not return holds the
-// message, and what follows it in the same direction of its connection.
+// Watch lets watch decide about each message from now on; nil forwards all. A call that does not
+// return holds the message, and what follows it in the same direction of its connection.
 func (p *Proxy) Watch(watch func(Message) Verdict) {
 	if watch == nil {
 		watch = func(Message) Verdict { return Forward }
@@ -89,7 +90,8 @@ func (p *Proxy) CutAll() {
 // Refuse lets new connections be refused from now on.
 func (p *Proxy) Refuse() error { return p.listener.Close() }
 
-// Settled waits until the server has ended all connections that were cut or closed: what it got it has carried out or undone.
+// Settled waits until the server has ended all connections that were cut or closed. By then the
+// server has carried out or undone what it got.
 func (p *Proxy) Settled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +116,8 @@ func (p *Proxy) endLocked(client net.Conn) {
 	}
 }
 
-// Close cuts all connections and waits until the server has ended them. No call of watch may be left.
+// Close cuts all connections and waits until the server has ended them. No call of watch may be
+// left.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	if errors.Is(err, net.ErrClosed) { // by Refuse
@@ -134,7 +137,7 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.Dial("tcp", p.server)
 		if err != nil {
-			_ = client.Close() // as a server that is away would
+			_ = client.Close() // as a server would that is away
 			continue
 		}
 		p.mu.Lock()
@@ -148,8 +151,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// fromClient forwards what the client sends until the connection ends or is cut; the server then reads the end of it behind
-// what it got before.
+// fromClient forwards what the client sends until the connection ends or is cut. The server then
+// reads the end of the connection behind what it got before.
 func (p *Proxy) fromClient(number int, client net.Conn, server *net.TCPConn) {
 	reader := bufio.NewReader(client)
 	for first := true; ; first = false {
@@ -166,7 +169,8 @@ func (p *Proxy) fromClient(number int, client net.Conn, server *net.TCPConn) {
 	_ = server.CloseWrite()
 }
 
-// fromServer forwards what the server sends, and reads on when nobody wants it any more, until the server has ended the connection.
+// fromServer forwards what the server sends, and reads on when nobody wants it any more, until the
+// server has ended the connection.
 func (p *Proxy) fromServer(number int, client net.Conn, server *net.TCPConn) {
 	reader := bufio.NewReader(server)
 	for {

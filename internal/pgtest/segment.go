@@ -10,11 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentLine is the line of postmaster.pid that names a server's segment of System V memory: by its key and its id.
+// segmentLine is the line of postmaster.pid that names a server's segment of System V memory: by
+// its key and its id.
 const segmentLine = 6
 
-// removeSegment removes the segment of a server that was killed. It holds a few bytes, by which a server tells whether another one has its
-// files, and a server that ends in order removes it itself. The system allows some thousand of them, and then no server starts.
+// removeSegment removes the segment of a server that was killed. It holds a few bytes, by which a
+// server reports whether another one has its files, and a server that ends in order removes it
+// itself. The system allows some thousand of them, and then no server starts.
 func (s *Server) removeSegment() error {
 	key, id, err := s.segment()
 	if err != nil || id < 0 {

@@ -11,11 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// standbyName is what a standby calls itself to its primary.
+// standbyName is the name by which a standby's primary knows it.
 const standbyName = "standby"
 
-// Standby starts a standby of s, which reaches s at dsn (s.DSN(), or that of a proxy). When it returns, s answers a commit only when the standby has it on
-// disk too. Stop it with Stop. A server has one standby at most.
+// Standby starts a standby of s, which reaches s at dsn (s.DSN(), or the DSN of a proxy). When it
+// returns, s answers a commit only when the standby has it on disk too. Stop it with Stop. A server
+// has one standby at most.
 func (s *Server) Standby(dsn string) (*Server, error) {
 	folder, err := os.MkdirTemp("", "moorage-pg-")
 	if err != nil {
@@ -44,14 +45,16 @@ func (s *Server) awaitStandby() error {
 		return err
 	}
 	defer conn.Close(ctx)
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + standbyName + "'", "SELECT pg_reload_conf()"} {
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + standbyName + "'",
+		"SELECT pg_reload_conf()"} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}
 	for {
 		synchronous := false
-		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name = $1 AND sync_state = 'sync')"
+		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_replication " +
+			"WHERE application_name = $1 AND sync_state = 'sync')"
 		if err := conn.QueryRow(ctx, sql, standbyName).Scan(&synchronous); err != nil {
 			return fmt.Errorf("wait for the standby: %w", err)
 		}
@@ -62,7 +65,8 @@ func (s *Server) awaitStandby() error {
 	}
 }
 
-// Promote makes a standby a primary, and returns when it accepts writes. Its old primary must be dead.
+// Promote makes a standby a primary, and returns when it accepts writes. Its old primary must be
+// dead.
 func (s *Server) Promote() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -72,7 +76,8 @@ func (s *Server) Promote() error {
 	}
 	defer conn.Close(ctx)
 	promoted := false
-	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)", int(startTimeout/time.Second)).Scan(&promoted); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)",
+		int(startTimeout/time.Second)).Scan(&promoted); err != nil {
 		return fmt.Errorf("promote the standby: %w", err)
 	}
 	if !promoted {

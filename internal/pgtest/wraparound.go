@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// oldXID is what NearWraparound makes the oldest transaction id, and newXID the next one: fewer than 40 million are left then, from where on
-	// the server warns with each that it gives.
+	// oldXID is the oldest transaction id after NearWraparound, and newXID the next one. Fewer than
+	// 40 million ids are left then, and the server warns with each that it gives.
 	oldXID, newXID = 716, 2_107_490_000
-	// xidsPerSegment and segmentBytes are of a file of pg_xact, which has two bits for each transaction id.
+	// xidsPerSegment and segmentBytes are of a file of pg_xact, which has two bits for each
+	// transaction id.
 	xidsPerSegment, segmentBytes = 1 << 20, 1 << 18
 )
 
-// NearWraparound starts s again as one that has given almost all of its transaction ids, and cannot take old ones back because of a replication slot that
-// was forgotten. s needs wal_level=logical.
+// NearWraparound starts s again as a server that has given almost all of its transaction ids. A
+// replication slot that was forgotten keeps it from taking old ones back. s needs
+// wal_level=logical.
 func (s *Server) NearWraparound(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {
@@ -34,7 +36,8 @@ func (s *Server) NearWraparound(ctx context.Context) error {
 	if err := s.Shutdown(); err != nil {
 		return err
 	}
-	reset := s.command("pg_resetwal", "--pgdata", s.data(), "--next-transaction-id", strconv.Itoa(newXID), "--oldest-transaction-id", strconv.Itoa(oldXID))
+	reset := s.command("pg_resetwal", "--pgdata", s.data(), "--next-transaction-id", strconv.Itoa(newXID),
+		"--oldest-transaction-id", strconv.Itoa(oldXID))
 	if out, err := reset.CombinedOutput(); err != nil {
 		return fmt.Errorf("pg_resetwal: %w: %s", err, out)
 	}
@@ -50,7 +53,8 @@ func (s *Server) NearWraparound(ctx context.Context) error {
 	return s.Restart()
 }
 
-// Shutdown ends the server in order, so that its files need no recovery, and waits until it has ended. Connections are closed.
+// Shutdown ends the server in order, so that its files need no recovery, and waits until it has
+// ended. Connections are closed.
 func (s *Server) Shutdown() error {
 	if err := s.process.Process.Signal(syscall.SIGINT); err != nil {
 		return err

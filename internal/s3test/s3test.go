@@ -1,9 +1,10 @@
-// Package s3test starts a real S3 server for tests: one process on 127.0.0.1 for each test binary that
-// asks for it. Without the server a test that needs it fails; this installs it, below .cache:
+// Package s3test starts a real S3 server for tests: one process on 127.0.0.1 for each test binary
+// that asks for it. Without the server a test that needs it fails. This command installs it, below
+// .cache:
 //
 //	interop/setup.sh s3
 //
-// It must not know: what is tested.
+// It must not know what is tested.
 package s3test
 
 import (
@@ -47,8 +48,8 @@ type Server struct {
 // shared starts the server of this process.
 var shared = sync.OnceValues(start)
 
-// Start returns the server of this process, which it starts if no test did before. It ends with the process, however
-// that ends.
+// Start returns the server of this process. It starts the server if no test did before. The server
+// ends with the process, however that ends.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	server, err := shared()
@@ -85,8 +86,8 @@ func (s *Server) Keys(tb testing.TB, bucket string) []string {
 	return keys
 }
 
-// start runs scripts/s3server.py, which ends when the pipe to it does: the system closes that
-// with this process, be it by a panic or a signal, so nobody needs to stop it.
+// start runs scripts/s3server.py, which ends when the pipe to it does. The system closes the pipe
+// with this process, even after a panic or a signal, so nobody needs to stop the server.
 func start() (*Server, error) {
 	root, err := repository()
 	if err != nil {
@@ -108,7 +109,8 @@ func start() (*Server, error) {
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		return nil, fmt.Errorf("start the S3 server: %w: %s", errors.Join(err, command.Wait()), strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("start the S3 server: %w: %s", errors.Join(err, command.Wait()),
+			strings.TrimSpace(stderr.String()))
 	}
 	endpoint := strings.TrimSpace(line)
 	return &Server{Endpoint: endpoint, client: newClient(endpoint), alive: stdin}, nil

@@ -1,4 +1,5 @@
-// Package tcptest disturbs TCP connections for tests: a proxy that can be cut and can be made to stand still.
+// Package tcptest disturbs TCP connections for tests: a proxy that can be cut and can be made to
+// stand still.
 //
 // It must not know: what the bytes mean.
 package tcptest
@@ -8,7 +9,8 @@ import (
 	"sync"
 )
 
-// Proxy listens on a free port of 127.0.0.1 and forwards connections to a target. It is safe for concurrent use.
+// Proxy listens on a free port of 127.0.0.1 and forwards connections to a target. It is safe for
+// concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -47,7 +49,8 @@ func New(target string) (*Proxy, error) {
 // Addr returns the host and the port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut breaks all connections, and new ones at once, until Restore. What was sent into them before may still arrive.
+// Cut breaks all connections, and new ones at once, until Restore. Bytes that were sent into them
+// before may still arrive.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,10 +58,12 @@ func (p *Proxy) Cut() {
 	p.breakLocked()
 }
 
-// Stall holds back all bytes in both directions until Restore. Nobody is told; new connections are taken and stand still too.
+// Stall holds back all bytes in both directions until Restore. Both sides see only silence. New
+// connections are taken and stand still too.
 func (p *Proxy) Stall() { p.hold(toTarget, fromTarget) }
 
-// Mute holds back what the target answers until Restore; what it is sent goes through. Cut loses what is held back.
+// Mute holds back the target's answers until Restore. The bytes that it is sent go through. Cut
+// loses the bytes that are held back.
 func (p *Proxy) Mute() { p.hold(fromTarget) }
 
 func (p *Proxy) hold(directions ...direction) {
@@ -111,7 +116,7 @@ func (p *Proxy) moveLocked() {
 	}
 }
 
-// gate returns what is closed while bytes may move.
+// gate returns the channel that is closed while bytes may move.
 func (p *Proxy) gate(d direction) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +136,7 @@ func (p *Proxy) keep(conn net.Conn) bool {
 
 // drop closes conn and forgets it.
 func (p *Proxy) drop(conn net.Conn) {
-	_ = conn.Close() // nobody is told that it could not be closed twice
+	_ = conn.Close() // closing it twice fails, which does not matter
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, conn)

@@ -17,7 +17,8 @@ const (
 	readsMax = 100
 )
 
-// Bank is a namespace whose tables have counters. Its fields may be used by many, its methods by one goroutine at a time.
+// Bank is a namespace whose tables have counters. Its fields may be used by many, its methods by
+// one goroutine at a time.
 type Bank struct {
 	Namespace string
 	Folder    string // in which the files of its tables are
@@ -26,7 +27,7 @@ type Bank struct {
 	Recorder  *Recorder
 }
 
-// Open makes a namespace with some tables, of which the files come to be in folder.
+// Open makes a namespace with some tables, whose files come to be in folder.
 func Open(ctx context.Context, client *nodetest.Client, namespace, folder string, tables int) (*Bank, error) {
 	b := &Bank{Namespace: namespace, Folder: folder, Book: NewBook(), Recorder: &Recorder{}}
 	made := []nodetest.Answer{client.CreateNamespace(ctx, namespace)}
@@ -43,8 +44,8 @@ func Open(ctx context.Context, client *nodetest.Client, namespace, folder string
 	return b, b.Read(ctx, client)
 }
 
-// Read takes the present versions of all tables into the book, those that transfers have made too: the versions of one moment, also if
-// late transfers still happen.
+// Read takes the present versions of all tables into the book, also of tables that transfers have
+// made. They are the versions of one moment, even if late transfers still happen.
 func (b *Bank) Read(ctx context.Context, client *nodetest.Client) error {
 	var before map[string]string
 	for range readsMax {
@@ -76,8 +77,8 @@ func (b *Bank) Read(ctx context.Context, client *nodetest.Client) error {
 	return errors.New("the tables do not come to rest")
 }
 
-// Leftovers returns the metadata files that only transactions can have written and that no table is known to name or to have
-// named.
+// Leftovers returns the metadata files that only transactions can have written and that no table is
+// known to name or to have named.
 func (b *Bank) Leftovers() ([]string, error) {
 	left, err := b.Book.Leftovers(b.Folder)
 	return slices.DeleteFunc(left, madeBySingle), err

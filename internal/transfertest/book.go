@@ -13,7 +13,7 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// Version is a version of a table, as its file tells.
+// Version is a version of a table, as its file describes it.
 type Version struct {
 	Location string
 	Base     string // the version before it, "" for the first
@@ -45,8 +45,8 @@ func readVersion(location string) (Version, error) {
 	return v, nil
 }
 
-// Book holds the versions of tables that were current, in their order, as the files of the last ones tell. It is not safe for
-// concurrent use.
+// Book holds the versions of tables that were current, in their order, as the last files list them.
+// It is not safe for concurrent use.
 type Book struct {
 	chains map[string][]Version
 	known  map[string]bool // the locations of all versions, also of those that were forgotten
@@ -55,7 +55,8 @@ type Book struct {
 // NewBook returns a book without tables.
 func NewBook() *Book { return &Book{map[string][]Version{}, map[string]bool{}} }
 
-// Extend adds the versions of a table that were made since the last call, up to the one at location.
+// Extend adds the versions of a table that were made since the last call, up to the one at
+// location.
 func (b *Book) Extend(table, location string) error {
 	chain := b.chains[table]
 	last := ""
@@ -83,8 +84,8 @@ func (b *Book) Extend(table, location string) error {
 	return nil
 }
 
-// Chains returns the versions of each table since Forget, oldest first. Before the first one of a table that a transfer made
-// stands an empty one. The caller must not change them.
+// Chains returns the versions of each table since Forget, oldest first. Before the first one of a
+// table that a transfer made stands an empty one. The caller must not change them.
 func (b *Book) Chains() map[string][]Version { return b.chains }
 
 // Forget keeps only the last version of each table.
@@ -94,7 +95,7 @@ func (b *Book) Forget() {
 	}
 }
 
-// Knows tells whether the version at location was current once.
+// Knows reports whether the version at location was current once.
 func (b *Book) Knows(location string) bool { return b.known[location] }
 
 // Leftovers returns the metadata files below folder that no table names or named.
@@ -111,8 +112,8 @@ func (b *Book) Leftovers(folder string) (locations []string, err error) {
 	return locations, err
 }
 
-// madeBySingle tells whether a commit to one table has written the file at location. Nothing but such a commit, cut off, may leave a file
-// behind. It is false for a file that is gone.
+// madeBySingle reports whether a commit to one table has written the file at location. Nothing but
+// such a commit, cut off, may leave a file behind. It is false for a file that is gone.
 func madeBySingle(location string) bool {
 	v, err := readVersion(location)
 	return err == nil && strings.HasSuffix(v.Transfer, singleSuffix)

@@ -19,7 +19,7 @@ const (
 	tablesMin, tablesMax = 2, 5
 	// changeMax bounds what one transfer moves into or out of a table.
 	changeMax = 9
-	// sendsMax is how often a transfer with a key is sent, whatever it is answered.
+	// sendsMax is how often a transfer with a key is sent, whatever the answers are.
 	sendsMax = 3
 	// repeatDelayMax bounds the time before a transfer is sent again.
 	repeatDelayMax = 40 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 // singleSuffix ends the id of a transfer that is a commit to one table.
 const singleSuffix = ".single"
 
-// Config is what a Client is made of.
+// Config is what a Client is made from.
 type Config struct {
 	Number int // of its own
 	Seed   uint64
@@ -66,10 +66,11 @@ type attempt struct {
 
 // NewClient returns a client whose choices the seed decides.
 func NewClient(config Config) *Client {
-	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number))), silent: map[int]bool{}}
+	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number))),
+		silent: map[int]bool{}}
 }
 
-// Sweep loads all tables one after the other, and tells whether each load was answered.
+// Sweep loads all tables one after the other, and reports whether each load was answered.
 func (c *Client) Sweep(ctx context.Context) bool {
 	sweep := Sweep{c.Number, map[string]string{}}
 	for _, i := range c.random.Perm(len(c.Bank.Tables)) {
@@ -105,7 +106,8 @@ func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool)
 // silentAsked is how many in a hundred requests go to a server that did not answer the last one.
 const silentAsked = 5
 
-// node draws a server. Waiting for those that are paused would leave too little time for transfers.
+// node draws a server. It leaves out paused servers: to wait for them would leave too little time
+// for transfers.
 func (c *Client) node() (number int, node *nodetest.Client) {
 	nodes := c.Nodes()
 	var answering []int
@@ -121,12 +123,12 @@ func (c *Client) node() (number int, node *nodetest.Client) {
 	return number, nodes[number]
 }
 
-// mayFail tells whether a server may give such an answer, which is no refusal.
+// mayFail reports whether a server may give such an answer, which is not a refusal.
 func (c *Client) mayFail(a nodetest.Answer) bool {
 	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
 }
 
-// Transfer makes one transfer, and tells whether some server answered.
+// Transfer makes one transfer, and reports whether some server answered.
 func (c *Client) Transfer(ctx context.Context) bool {
 	t, ok := c.plan(ctx)
 	if !ok {
@@ -138,7 +140,7 @@ func (c *Client) Transfer(ctx context.Context) bool {
 	return answered
 }
 
-// plan loads some tables and draws what is to become of them.
+// plan loads some tables and draws a transfer of them.
 func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 	c.transfers++
 	t := Transfer{ID: fmt.Sprintf("%d.%d", c.Number, c.transfers)}
@@ -160,7 +162,8 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 		case kind == 2 && n == count-1 && count > 2:
 			p.Mode = Requires
 		case kind == 3 && n == count-1:
-			p.Mode, p.Table = Creates, fmt.Sprintf("made-%d-%d", c.Number, c.transfers) // with nothing: readers do not count it
+			// The table gets no amount: readers do not count it.
+			p.Mode, p.Table = Creates, fmt.Sprintf("made-%d-%d", c.Number, c.transfers)
 		default:
 			p.Change = 1 + c.random.IntN(changeMax)
 			sum += p.Change
@@ -210,8 +213,8 @@ func (c *Client) draw() sending {
 	return s
 }
 
-// send sends a transfer; with a key, up to sendsMax times, one after the other or all at once. It tells whether some
-// server answered.
+// send sends a transfer; with a key, up to sendsMax times, one after the other or all at once. It
+// reports whether some server answered.
 func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
 	sends := 1
 	if made.Key != "" {
@@ -240,7 +243,8 @@ func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
 	return answered
 }
 
-// sendOnce sends a transfer, notes the answer, and tells whether one came. It is safe for concurrent use.
+// sendOnce sends a transfer, notes the answer, and reports whether one came. It is safe for
+// concurrent use.
 func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answered bool) {
 	select {
 	case <-time.After(s.delay):
@@ -272,8 +276,8 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 	return true
 }
 
-// unsent tells whether a request without a key has certainly not reached a server. One with a key may have reached it and have
-// been sent again by package net/http, which takes it for idempotent.
+// unsent reports whether a request without a key has certainly not reached a server. One with a key
+// may have reached it and have been sent again by package net/http, which takes it for idempotent.
 func unsent(a nodetest.Answer) bool {
 	var operation *net.OpError
 	return errors.As(a.Err, &operation) && operation.Op == "dial"
@@ -299,8 +303,8 @@ func (c *Client) conclude(made *attempt) {
 	c.Bank.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
 }
 
-// Resolve sends every transfer with a key of which the client does not know the outcome again until it is answered: it happens
-// then if it has not before. Servers must be up.
+// Resolve sends every transfer with a key and an unknown outcome again until it is answered. The
+// transfer happens then if it has not before. Servers must be up.
 func (c *Client) Resolve(ctx context.Context) {
 	open := c.open
 	c.open = nil

@@ -8,7 +8,7 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// problemsMax is how many problems of one sort are told.
+// problemsMax is how many problems of one sort are reported.
 const problemsMax = 20
 
 // judge holds a history against the versions that the tables had.
@@ -26,8 +26,9 @@ type place struct {
 	index int
 }
 
-// Judge returns what is wrong with a history: nothing, if it is right. Of each table it takes all versions that were
-// current, from the one before the history to the last; an empty one stands before the first of a table that was made.
+// Judge returns what is wrong with a history: nothing, if it is right. For each table it takes all
+// versions that were current, from the one before the history to the last. An empty version stands
+// before the first of a table that was made.
 func Judge(chains map[string][]Version, history History) []string {
 	j := &judge{chains: chains, events: map[string]Event{}, places: map[string]place{}, problems: history.Failures}
 	for _, event := range history.Events {
@@ -68,7 +69,8 @@ func (j *judge) versions() {
 			case !known || part < 0 || event.Parts[part].Mode == Requires:
 				j.report("%s of %s was made by %q, which did not ask for it", v.Location, table, v.Transfer)
 			case v.Counter != before.Counter+event.Parts[part].Change:
-				j.report("an update was lost: %s has %d in %s, which had %d before it", event, v.Counter, table, before.Counter)
+				j.report("an update was lost: %s has %d in %s, which had %d before it", event, v.Counter, table,
+					before.Counter)
 			}
 		}
 	}
@@ -135,8 +137,8 @@ func (j *judge) sums(sweeps []Sweep) {
 	}
 }
 
-// moved returns the index of the first version behind the one at a place in which the table has moved; the length of the chain
-// if it has not.
+// moved returns the index of the first version behind the one at a place in which the table has
+// moved. If it has not moved, it returns the length of the chain.
 func (j *judge) moved(at place) int {
 	chain := j.chains[at.table]
 	for i := at.index + 1; i < len(chain); i++ {

@@ -8,7 +8,8 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// story is a history that is written by hand. Its calls happen one after the other, unless they are stretched.
+// story is a history that is written by hand. Its calls happen one after the other, unless they are
+// stretched.
 type story struct {
 	chains  map[string][]Version
 	history History
@@ -184,7 +185,7 @@ func TestJudge(t *testing.T) {
 			s.load("a", 1)
 			s.history.Events[0].From, s.history.Events[0].To = 100, 110
 		}, "load of a by client 0, which saw version 1"},
-		{"answered a version that never was", func(s *story) { s.load("a", 0).Location = "a7" }, "a7 for a, which never was current"},
+		{"answered a version that never was", func(s *story) { s.load("a", 0).Location = "a7" }, "a7 for a, which was never current"},
 		{"two transfers in opposite orders", func(s *story) {
 			s.asked("1", ack, move("a", -5), move("b", 5)).To = 1000
 			s.asked("2", ack, move("a", -5), move("b", 5)).To = 1000

@@ -15,21 +15,22 @@ type node struct {
 	later    []int // nodes whose moments are later
 
 	waits int // how many nodes before it have no moment yet
-	// earliest is the earliest moment that it can have, and cause is the node before it which
-	// does not let it be earlier; -1 if it may be at its own begin.
+	// earliest is the earliest moment that the node can have. cause is the node before it that does
+	// not let it be earlier, or -1 if it may be at its own begin.
 	earliest int64
 	cause    int
 }
 
-// order looks for a moment for each transfer and each load. The versions of a table are in a known order, so is
-// whatever made or saw them, and each gets the earliest moment that those before it allow. If that is too late for one
-// of them, no other choice would help.
+// order looks for a moment for each transfer and each load. The order of a table's versions is
+// known, and so is the order of what made or saw them. Each gets the earliest moment that those
+// before it allow. If that is too late for one of them, no other choice would help.
 func (j *judge) order(loads []Load) {
 	nodes, makers := j.makers()
 	for _, load := range loads {
 		at, known := j.places[load.Location]
 		if !known || at.table != load.Table {
-			j.report("client %d was answered %s for %s, which never was current", load.Client, load.Location, load.Table)
+			j.report("client %d was answered %s for %s, which was never current", load.Client, load.Location,
+				load.Table)
 			continue
 		}
 		made := makers[at.table]
@@ -56,7 +57,8 @@ func precede(nodes []node, before, after int) {
 	}
 }
 
-// makers returns a node for each transfer that has happened, and which of them made the versions of each table.
+// makers returns a node for each transfer that has happened, and which of them made the versions of
+// each table.
 func (j *judge) makers() (nodes []node, makers map[string][]int) {
 	makers = map[string][]int{}
 	at := map[string]int{}
@@ -114,7 +116,7 @@ func (j *judge) schedule(nodes []node) {
 			if late++; late <= problemsMax {
 				j.report("%s", explain(nodes, n))
 			}
-			nodes[n].earliest = nodes[n].to // tell what follows from it only once
+			nodes[n].earliest = nodes[n].to // report what follows from it only once
 		}
 		for _, next := range nodes[n].later {
 			if nodes[n].earliest > nodes[next].earliest {
@@ -143,7 +145,7 @@ func explain(nodes []node, n int) string {
 	return text.String()
 }
 
-// circle names nodes of which each must be before the next, and the last before the first.
+// circle names nodes. Each must be before the next, and the last before the first.
 func circle(nodes []node) string {
 	at := 0
 	for nodes[at].waits == 0 {

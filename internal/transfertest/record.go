@@ -80,7 +80,8 @@ func (r *Recorder) Acknowledged() int {
 	return r.history.count(nodetest.Acknowledged)
 }
 
-// Take returns what was taken down since it was called last. What is still under way comes later.
+// Take returns what was taken down since the last call of Take. Calls that are still under way come
+// later.
 func (r *Recorder) Take() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ type Mode uint8
 // The modes.
 const (
 	Moves    Mode = iota // changes the counter, and requires that nobody has since it was loaded
-	Stamps               // writes only its name, whatever is there
+	Stamps               // writes only its name, over anything
 	Requires             // only requires that nobody has moved since it was loaded
 	Creates              // makes the table, with a counter
 )
@@ -78,8 +78,8 @@ func (t Transfer) request(namespace string) (path string, body nodetest.Object) 
 // snapshotsKept is how many snapshots a table keeps, so that its metadata does not grow.
 const snapshotsKept = 3
 
-// plan fills in what is asked of a table that was loaded as base. A table is moved by a snapshot, so that others can require that it
-// was not; the id of that is snapshot.
+// plan fills in the request for a table that was loaded as base. A snapshot moves the table, so
+// that others can require that it did not move; its id is snapshot.
 func (p *Part) plan(id string, base nodetest.Loaded, snapshot int64) error {
 	p.Base = base.Location
 	requirements := []nodetest.Object{{"type": "assert-table-uuid", "uuid": base.Metadata.UUID}}
@@ -128,7 +128,8 @@ func (p *Part) planCreate(id, uuid, location string) {
 	}
 }
 
-// moveUpdates returns the updates that put a snapshot on top of base, and remove those that are not kept.
+// moveUpdates returns the updates that put a snapshot on top of base, and remove those that are not
+// kept.
 func moveUpdates(base nodetest.Document, snapshot int64) []nodetest.Object {
 	added := nodetest.Object{
 		"snapshot-id": snapshot, "sequence-number": base.LastSequence + 1, "timestamp-ms": time.Now().UnixMilli(),
@@ -143,7 +144,8 @@ func moveUpdates(base nodetest.Document, snapshot int64) []nodetest.Object {
 		{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot},
 	}
 	for i := range len(base.Snapshots) + 1 - snapshotsKept {
-		updates = append(updates, nodetest.Object{"action": "remove-snapshots", "snapshot-ids": []int64{base.Snapshots[i].ID}})
+		updates = append(updates, nodetest.Object{"action": "remove-snapshots",
+			"snapshot-ids": []int64{base.Snapshots[i].ID}})
 	}
 	return updates
 }

@@ -9,7 +9,7 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// Event is what a client knows of a call that was about a view.
+// Event is what a client knows about a call on a view.
 type Event struct {
 	Name    string
 	Query   string // of the version that it makes, which no other call asks for; "" if it makes none
@@ -35,7 +35,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s %s, %s to %s, %s", verb, e.Name, e.From, e.To, outcome)
 }
 
-// Take takes down what the call was answered. It is an error if no server may answer that, whatever others do.
+// Take takes down the answer to the call. It returns an error if no server may answer that,
+// whatever others do.
 func (e *Event) Take(a nodetest.Answer) error {
 	e.Outcome = a.Outcome
 	switch {
@@ -56,7 +57,7 @@ func (e *Event) Take(a nodetest.Answer) error {
 	return fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
 }
 
-// Undecided tells whether an answer leaves open what becomes of a request with a key.
+// Undecided reports whether an answer leaves open what becomes of a request with a key.
 func Undecided(a nodetest.Answer) bool {
 	return a.Outcome == nodetest.Unknown || a.Status == http.StatusServiceUnavailable
 }

@@ -9,11 +9,13 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// Judge returns what is wrong with what clients saw of views that keep all their versions. For each view there must be an order of
-// its versions that all answers agree with, in which every acknowledged one is once and no refused one; an answer must
-// hold all that was acknowledged or seen before its request was sent, and nothing that was asked for after it came. Between two
-// sights of a view no drop of its name was acknowledged, and nobody saw another view there, or none; and if somebody did after the last, there
-// was a drop that explains it.
+// Judge returns what is wrong with what clients saw of views that keep all their versions.
+//
+// For each view there must be an order of its versions that all answers agree with. Every
+// acknowledged version is in it once, and no refused one. An answer must hold all that was
+// acknowledged or seen before its request was sent, and nothing that was asked for after it came.
+// Between two sights of a view nobody acknowledged a drop of its name, and nobody saw another view
+// there, or none. If somebody did after the last sight, a drop explains it.
 func Judge(events []Event) (problems []string) {
 	problem := func(format string, arguments ...any) { problems = append(problems, fmt.Sprintf(format, arguments...)) }
 	makers := map[string]Event{}
@@ -28,7 +30,7 @@ func Judge(events []Event) (problems []string) {
 		for _, query := range queries {
 			maker, made := makers[query]
 			if home, twice := homes[query]; twice || !made || maker.Outcome == nodetest.Refused {
-				problem("%s holds %q, which was made by %s, and which is in %q too", uuid, query, maker, home)
+				problem("%s holds %q, which %s made, and which is in %q too", uuid, query, maker, home)
 			}
 			homes[query] = uuid
 		}
@@ -50,7 +52,8 @@ func Judge(events []Event) (problems []string) {
 	return slices.Concat(problems, judgeLosses(events), judgeSpans(events), judgeEnds(events))
 }
 
-// longest returns the longest list of versions that was seen of each view, of which every other one must be the beginning.
+// longest returns the longest list of versions that was seen of each view. Every other list must be
+// its beginning.
 func longest(events []Event, problem func(string, ...any)) map[string][]string {
 	views := map[string][]string{}
 	for _, e := range events {
@@ -66,7 +69,8 @@ func longest(events []Event, problem func(string, ...any)) map[string][]string {
 	return views
 }
 
-// judgeLosses returns which answers lack versions that an answer held which came before they were asked for. Whoever makes a version is answered it.
+// judgeLosses returns which answers lack versions. An answer must hold the versions of each answer
+// that came before its request. A client that makes a version gets it in the answer.
 func judgeLosses(events []Event) (problems []string) {
 	began := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Seen.UUID == "" })
 	ended := slices.Clone(began)
@@ -81,14 +85,15 @@ func judgeLosses(events []Event) (problems []string) {
 			}
 		}
 		if before := most[e.Seen.UUID]; len(before.Seen.Queries) > len(e.Seen.Queries) {
-			problems = append(problems, fmt.Sprintf("%s was not shown %q, as was %s", e, before.Seen.Queries[len(e.Seen.Queries):], before))
+			problems = append(problems, fmt.Sprintf("%s was not shown %q, as was %s", e,
+				before.Seen.Queries[len(e.Seen.Queries):], before))
 		}
 	}
 	return problems
 }
 
-// judgeSpans returns what happened to names while views certainly were there: from the end of the first call that saw a view to the
-// beginning of the last.
+// judgeSpans returns what happened to names while views certainly were there: from the end of the
+// first call that saw a view to the beginning of the last.
 func judgeSpans(events []Event) (problems []string) {
 	type span struct {
 		name     string
@@ -121,7 +126,8 @@ func judgeSpans(events []Event) (problems []string) {
 	return problems
 }
 
-// judgeEnds returns which views are gone, or have made room for others, although nobody can have dropped them.
+// judgeEnds returns which views are gone, or have made room for others, although nobody can have
+// dropped them.
 func judgeEnds(events []Event) (problems []string) {
 	last := map[string]Event{} // sights
 	for _, e := range events {
@@ -138,7 +144,7 @@ func judgeEnds(events []Event) (problems []string) {
 			if uuid == e.Seen.UUID || l.Name != e.Name || e.From <= l.To || told[uuid] {
 				continue
 			}
-			// Whoever does not know whether he dropped it may do so yet.
+			// A drop with an unknown outcome may still happen.
 			explained := slices.ContainsFunc(events, func(d Event) bool {
 				return d.Drops && d.Name == e.Name && d.From < e.To &&
 					(d.Outcome == nodetest.Unknown || d.Outcome == nodetest.Acknowledged && d.To > l.From)

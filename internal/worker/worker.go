@@ -1,5 +1,5 @@
-// Package worker runs one function again and again in the background: the only kind of loop that this
-// repository has. It knows nothing of what the function does.
+// Package worker runs one function again and again in the background: the only kind of loop that
+// this repository has. It knows nothing of what the function does.
 package worker
 
 import (
@@ -17,12 +17,14 @@ import (
 type Config struct {
 	// Name says in logs which worker it is.
 	Name string
-	// Run does a bounded piece of work, and calls Kick if there is more. It must return soon after its context ends.
+	// Run does a bounded piece of work, and calls Kick if there is more. It must return soon after
+	// its context ends.
 	Run func(ctx context.Context) error
-	// Interval is the mean pause between two runs. Each pause is drawn anew, between half of it and one and a half
-	// times as much, so that nodes which were started together do not stay in step.
+	// Interval is the mean pause between two runs. The worker draws each pause between half of it
+	// and one and a half times as much. So nodes which were started together do not stay in step.
 	Interval time.Duration
-	// Jitter draws the pauses. It belongs to the worker from now on, because it is not safe for concurrent use.
+	// Jitter draws the pauses. It belongs to the worker from now on, because it is not safe for
+	// concurrent use.
 	Jitter *rand.Rand
 
 	Logger *slog.Logger // default: discards
@@ -53,8 +55,8 @@ func New(config Config) *Worker {
 	return w
 }
 
-// Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop was started and not stopped.
-// Kick before or after it makes the first run come at once.
+// Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop was
+// started and not stopped. Kick before or after it makes the first run come at once.
 func (w *Worker) Start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,14 +69,14 @@ func (w *Worker) Start() {
 	go func() {
 		defer close(ended)
 		if before != nil {
-			<-before // a loop that was told to stop and has not yet
+			<-before // a loop that must stop and has not yet
 		}
 		w.loop(ctx)
 	}()
 }
 
-// Stop ends the context of a run that is under way in the loop, and returns when the loop has ended. It may be
-// called again, before Start too. Start may follow.
+// Stop ends the context of a run that is under way in the loop, and returns when the loop has
+// ended. It may be called again, before Start too. Start may follow.
 func (w *Worker) Stop() {
 	w.mu.Lock()
 	if w.cancel != nil {
@@ -88,8 +90,9 @@ func (w *Worker) Stop() {
 	}
 }
 
-// Kick makes the loop run without waiting for the end of its pause. During a run it means one more run after it; before Start
-// it is remembered. Many kicks that were not heeded yet count as one. It never blocks.
+// Kick makes the loop run without waiting for the end of its pause. During a run it means one more
+// run after it; before Start it is remembered. Many kicks that were not heeded yet count as one. It
+// never blocks.
 func (w *Worker) Kick() {
 	select {
 	case w.kicks <- struct{}{}:
@@ -97,9 +100,9 @@ func (w *Worker) Kick() {
 	}
 }
 
-// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. If a run is
-// under way it waits for its end first. It returns what the function returned, a *PanicError if it panicked, or
-// the context's error.
+// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. If
+// a run is under way it waits for its end first. It returns what the function returned, a
+// *PanicError if it panicked, or the context's error.
 func (w *Worker) RunOnce(ctx context.Context) error {
 	select {
 	case w.slot <- struct{}{}:
@@ -122,8 +125,8 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for work whose panic must not end other
-// work, and for goroutines, in which it would end the process.
+// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for work
+// whose panic must not end other work, and for goroutines, where a panic would end the process.
 func Safely(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

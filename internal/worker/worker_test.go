@@ -60,8 +60,8 @@ func (p *probe) runs() int {
 	return len(p.began)
 }
 
-// inBubble runs body over a worker in virtual time. Its loop is stopped at the end: a bubble does not end before its
-// goroutines have, so this shows too that none is left.
+// inBubble runs body over a worker in virtual time. Its loop is stopped at the end: a bubble does
+// not end before its goroutines have, so this shows too that none is left.
 func inBubble(t *testing.T, p *probe, logs *bytes.Buffer, body func(t *testing.T, w *worker.Worker)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,8 @@ func inBubble(t *testing.T, p *probe, logs *bytes.Buffer, body func(t *testing.T
 	})
 }
 
-// Runs come one interval apart in the mean, never less than half of it nor more than one and a half, and not in step.
+// Runs come one interval apart in the mean, never less than half of it nor more than one and a
+// half, and not in step.
 func TestInterval(t *testing.T) {
 	var p probe
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {
@@ -173,7 +174,8 @@ func TestStartWhileStopping(t *testing.T) {
 	})
 }
 
-// A kick ends a pause; several are one; one during a run makes one more run; one before Start is not lost.
+// A kick ends a pause; several are one; one during a run makes one more run; one before Start is
+// not lost.
 func TestKick(t *testing.T) {
 	p := probe{lasts: time.Second}
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {
@@ -234,7 +236,8 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
-// A run that fails or panics is logged, the panic with its stack, and the loop goes on. A run that Stop cut off is no failure.
+// A run that fails or panics is logged, the panic with its stack, and the loop goes on. A run that
+// Stop cut off is no failure.
 func TestFailuresAreLogged(t *testing.T) {
 	var logs bytes.Buffer
 	p := probe{fails: func(run int) error {
