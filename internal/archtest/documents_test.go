@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -146,6 +147,59 @@ func anchors(text string) (found []string) {
 		found = append(found, strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
 	}
 	return found
+}
+
+// codeName is a function, method or type as ARCHITECTURE.md names it: folder.name.
+var codeName = regexp.MustCompile("`([a-z/]+)\\.([A-Za-z]+)`")
+
+// lifeFunctionsMax is how many functions a reader of the life of a commit is sent to at most.
+const lifeFunctionsMax = 15
+
+// TestLifeOfACommit wants functions that exist in the section of that name, few and not none.
+func TestLifeOfACommit(t *testing.T) {
+	t.Parallel()
+	m := loadModule(t)
+	_, section, _ := strings.Cut(documents(t, m)["ARCHITECTURE.md"], "\n## The life of a commit\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	named := make(map[string]bool)
+	for _, match := range codeName.FindAllStringSubmatch(section, -1) {
+		if match[2] == "go" { // the name of a file
+			continue
+		}
+		name := match[1] + "." + match[2]
+		switch function, ok := declared(m, match[1], match[2]); {
+		case !ok:
+			t.Errorf("the life of a commit names %s, which does not exist", name)
+		case function:
+			named[name] = true
+		}
+	}
+	if len(named) < 5 || len(named) > lifeFunctionsMax {
+		t.Errorf("the life of a commit names %d functions, at most %d are allowed: %q",
+			len(named), lifeFunctionsMax, slices.Sorted(maps.Keys(named)))
+	}
+}
+
+// declared reports whether the package in dir declares name outside its tests, and whether that is
+// a function or a method.
+func declared(m *module, dir, name string) (function, ok bool) {
+	for _, f := range m.files() {
+		if f.pkg.dir != dir || f.test {
+			continue
+		}
+		for _, declaration := range f.ast.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				function = function || d.Name.Name == name
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					typ, isType := spec.(*ast.TypeSpec)
+					ok = ok || isType && typ.Name.Name == name
+				}
+			}
+		}
+	}
+	return function, ok || function
 }
 
 // testFunctions returns folder.TestName of every test, benchmark, example and fuzz target.
