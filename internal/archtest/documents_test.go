@@ -155,6 +155,31 @@ var codeName = regexp.MustCompile("`([a-z/]+)\\.([A-Za-z]+)`")
 // lifeFunctionsMax is how many functions a reader of the life of a commit is sent to at most.
 const lifeFunctionsMax = 15
 
+var (
+	// loggedLine begins a paragraph of troubleshoot.md with the words of log lines.
+	loggedLine = regexp.MustCompile("(?m)^\\*\\*(`.*`)\\*\\*")
+	codeSpan   = regexp.MustCompile("`[… ]*([^`]+?)[… ]*`")
+)
+
+// TestLogWordsExist looks in the code for the log lines that troubleshoot.md explains.
+func TestLogWordsExist(t *testing.T) {
+	t.Parallel()
+	m := loadModule(t)
+	texts := strings.Join(productionStrings(m), "\n")
+	found := 0
+	for _, line := range loggedLine.FindAllStringSubmatch(documents(t, m)["docs/guide/troubleshoot.md"], -1) {
+		for _, words := range codeSpan.FindAllStringSubmatch(line[1], -1) {
+			found++
+			if !strings.Contains(texts, words[1]) {
+				t.Errorf("troubleshoot.md explains %q, which nothing logs", words[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("troubleshoot.md explains %d log lines", found)
+	}
+}
+
 // TestLifeOfACommit wants functions that exist in the section of that name, few and not none.
 func TestLifeOfACommit(t *testing.T) {
 	t.Parallel()
@@ -231,18 +256,35 @@ func isSomewhere(tests map[string]bool, name string) bool {
 func testStrings(m *module) map[string]bool {
 	found := make(map[string]bool)
 	for _, f := range m.files() {
-		if !f.test && !f.suite {
-			continue
-		}
-		ast.Inspect(f.ast, func(node ast.Node) bool {
-			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				if text, err := strconv.Unquote(literal.Value); err == nil {
-					found[text] = true
-				}
+		if f.test || f.suite {
+			for _, text := range stringsOf(f) {
+				found[text] = true
 			}
-			return true
-		})
+		}
 	}
+	return found
+}
+
+// productionStrings returns every string that stands in code that is not a test.
+func productionStrings(m *module) (found []string) {
+	for _, f := range m.files() {
+		if !f.test && !f.suite {
+			found = append(found, stringsOf(f)...)
+		}
+	}
+	return found
+}
+
+// stringsOf returns the values of the string literals of f.
+func stringsOf(f *file) (found []string) {
+	ast.Inspect(f.ast, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			if text, err := strconv.Unquote(literal.Value); err == nil {
+				found = append(found, text)
+			}
+		}
+		return true
+	})
 	return found
 }
 
