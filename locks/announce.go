@@ -11,11 +11,13 @@ type announcement struct {
 	made          bool // the store knows, and has ended what the node comes after
 }
 
-// Announce says where this node listens: from now on it has a session even if it holds nothing, and its
-// sessions have this address. The session of another node of the same address and host is ended once,
-// so that nobody waits for the locks of the process that this one comes after. Call it when the node
-// listens: then no other process does, and host must say so much that this is certain. An empty host
-// ends nobody. It does not wait: the sweep carries it out at once, and again later if it fails.
+// Announce says where this node listens. From now on the node has a session even if it holds
+// nothing, and its sessions have this address. Announce ends the session of another node of the
+// same address and host once, so that nobody waits for the locks of this process's predecessor.
+//
+// Call it when the node listens: then no other process does. host must be precise enough to make
+// this certain. An empty host ends nobody. Announce does not wait: the sweep carries it out at
+// once, and again later if it fails.
 func (d *Distributed) Announce(address, host string) {
 	d.mu.Lock()
 	d.announced = announcement{address: address, host: host}
@@ -23,14 +25,15 @@ func (d *Distributed) Announce(address, host string) {
 	d.sweep.Kick()
 }
 
-// announcement returns what was announced, zero if nothing was.
+// announcement returns what was announced, or zero if nothing was.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.announced
 }
 
-// keepAnnounced opens a session for a node that has none and was announced, and carries out the announcement.
+// keepAnnounced opens a session for a node that has none and was announced, and carries out the
+// announcement.
 func (d *Distributed) keepAnnounced(ctx context.Context) error {
 	a := d.announcement()
 	if a == (announcement{}) {
@@ -47,12 +50,14 @@ func (d *Distributed) keepAnnounced(ctx context.Context) error {
 		return fmt.Errorf("announce %s: %w", a.address, err)
 	}
 	if !alive {
-		// The next session has the address from the start. Who ended this one may have announced the same
-		// address: then it is not certain who comes after whom, and this node ends nobody.
+		// The next session has the address from the start. The node that ended this one may have
+		// announced the same address. Then it is not certain which of the two is older, and this
+		// node ends nobody.
 		d.lose(s, "another node ended it")
 	}
 	if ended > 0 {
-		d.log.InfoContext(ctx, "ended the session of the node that had this address before", "address", a.address, "sessions", ended)
+		d.log.InfoContext(ctx, "ended the session of the node that had this address before", "address", a.address,
+			"sessions", ended)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

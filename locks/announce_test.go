@@ -20,8 +20,8 @@ type announcer interface {
 	Announce(address, host string)
 }
 
-// A node that is announced has a session before anybody needs it, which says what it is, and ends the session of the
-// node that it comes after: what that held is free at once.
+// A node that is announced has a session before anybody needs it, which says what it is, and ends
+// the session of the node that it comes after: what that held is free at once.
 func TestAnnounceEndsPredecessor(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		dead := locks.Session{Name: "dead", Address: shipAddress, Host: shipHost, Silence: locks.SilenceMax}
@@ -94,8 +94,8 @@ func TestAnnounceWhileStoreIsAway(t *testing.T) {
 	})
 }
 
-// A node whose session was ended by another of its address, perhaps by mistake, opens another with the address, and
-// ends nobody: two nodes do not end each other in turns.
+// A node whose session was ended by another of its address, perhaps by mistake, opens another with
+// the address, and ends nobody: two nodes do not end each other in turns.
 func TestAnnouncedNodeIsEnded(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()

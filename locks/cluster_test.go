@@ -125,7 +125,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// A node whose heartbeats do not get through ends its holds when its session is over, not later, says so, and begins anew.
+// A node whose heartbeats do not get through ends its holds when its session is over, not later. It
+// says so and opens another session.
 func TestHeartbeatsPaused(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events
@@ -190,7 +191,8 @@ func TestHeartbeatAnsweredLate(t *testing.T) {
 	})
 }
 
-// A node whose session another has ended hears of it with its next heartbeat, and begins anew.
+// A node whose session another has ended learns it with its next heartbeat, and opens another
+// session.
 func TestSessionReaped(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -223,7 +225,8 @@ func TestSessionReapedFoundByTry(t *testing.T) {
 	})
 }
 
-// A session that is lost while a Try in it is under way has nothing of what that was granted: the operation begins again in the next.
+// A session that is lost while a Try in it is under way has nothing of what that was granted: the
+// operation begins again in the next.
 func TestSessionLostDuringTry(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -248,8 +251,9 @@ func TestSessionLostDuringTry(t *testing.T) {
 	})
 }
 
-// What a node held that died is taken over when it was silent for as long as its session says, by blocking and
-// non-blocking takers. A node of a version that states nothing sends fewer heartbeats, and is allowed more.
+// What a node held that died is taken over when it was silent for as long as its session says, by
+// blocking and non-blocking takers. A node of a version that states nothing sends fewer heartbeats,
+// and is allowed more.
 func TestNodeDies(t *testing.T) {
 	for _, tt := range []struct {
 		options          locks.Options
@@ -324,7 +328,8 @@ func TestPassedOver(t *testing.T) {
 	})
 }
 
-// An Acquire whose context ends during a call returns at once, and what the call may have taken is given back.
+// An Acquire whose context ends during a call returns at once, and what the call may have taken is
+// given back.
 func TestCancelDuringCall(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -351,7 +356,8 @@ func TestCancelDuringCall(t *testing.T) {
 	})
 }
 
-// A store that refuses or does not answer is no reason to wait for locks, and leaves nothing behind.
+// A store that refuses or does not answer is no reason to wait for locks, and leaves nothing
+// behind.
 func TestStoreAway(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		refused := errors.New("refused")
@@ -399,7 +405,8 @@ func TestReleaseFails(t *testing.T) {
 	})
 }
 
-// A lease that the node does not know of, because the answer to its Try was lost and its Release came too early, ends.
+// A lease that the node does not know of, because the answer to its Try was lost and its Release
+// came too early, ends.
 func TestOrphansEnd(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -440,7 +447,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// What is taken in the process excludes the operations of that node and no others, and asks the store for nothing; nor does nothing at all.
+// What is taken in the process excludes the operations of that node and no others, and asks the
+// store for nothing; nor does nothing at all.
 func TestInProcess(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events

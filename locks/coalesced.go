@@ -15,10 +15,15 @@ const (
 	wantsInterval = 150 * time.Millisecond
 )
 
-// Coalesced is a Distributed in which a node takes leases in the modes RA, WA and R once, for all of its operations: these modes do not exclude
-// themselves. A share is kept for a second after its last use, so that operations that follow one another take nothing but what they
-// alone need. It is given up when another node wants something that it excludes: nobody joins it then, and its last user gives it back. Non-blocking
-// takers of other nodes may meanwhile be refused for a share that nobody uses. A Coalesced must be closed. It is safe for concurrent use.
+// Coalesced is a Distributed in which a node takes leases in the modes RA, WA and R once, for all
+// of its operations: these modes do not exclude themselves. Such a lease is a share.
+//
+// The node keeps a share for a second after its last use, so that the next operation takes only the
+// leases that it alone needs. It gives the share up when another node wants something that the
+// share excludes: nobody joins it then, and its last user gives it back. Until then non-blocking
+// takers of other nodes may be refused for a share that nobody uses.
+//
+// A Coalesced must be closed. It is safe for concurrent use.
 type Coalesced struct {
 	*Distributed
 	give *worker.Worker
@@ -43,11 +48,12 @@ func (c *Coalesced) Close() {
 	c.Distributed.Close()
 }
 
-// shareable tells whether operations of one node may use one lease together.
+// shareable reports whether operations of one node may use one lease together.
 func (m Mode) shareable() bool { return m.Compatible(m) }
 
 // take joins the shares that op needs and tries to take the rest.
-func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error) {
+func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{},
+	err error) {
 	leases, busy, alive := op.session.join(op, ticket > 0 && !op.wants)
 	switch {
 	case !alive:
@@ -63,10 +69,12 @@ func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (bloc
 	return blocked, nil, err
 }
 
-// join makes op a user of the shares that are held, and the one who tries to take those that nobody has. It returns the leases to
-// be taken, in the order of the plan; or, if op may follow, the share that somebody else is trying to take: op must leave and wait
-// until it is settled. Whoever follows leads nobody, so there is no circle of followers. Nor may anybody follow who stands in the store's queue:
-// others may be waiting behind it there whom its leader, being newer, waits for.
+// join makes op a user of the shares that are held. It also makes op the operation that tries to
+// take those that nobody has. It returns the leases to be taken, in the order of the plan. If op
+// may follow, it may return instead the share that another operation is trying to take: op must
+// leave and wait until that is settled. An operation that follows leads nobody, so there is no
+// circle of followers. An operation that stands in the store's queue must not follow either. Its
+// leader may be newer, and wait for others that wait behind op there.
 func (s *session) join(op *operation, mayFollow bool) (leases []*lease, busy *share, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,21 +117,22 @@ func (c *Coalesced) giveUp(ctx context.Context) error {
 	defer cancel()
 	wanted, err := c.leases.Wanted(ctx, s.name, SessionTTL)
 	if err != nil {
-		c.log.DebugContext(ctx, "ask who wants leases", "error", err) // the heartbeat says louder that the store is away
+		c.log.DebugContext(ctx, "ask who wants leases", "error", err) // the heartbeat warns of an absent store
 	}
 	s.retire(wanted, c.now().Add(-shareIdleMax))
 	c.releaseUnneeded(s)
 	return nil
 }
 
-// hasShares tells whether the node shares anything.
+// hasShares reports whether the node shares anything.
 func (s *session) hasShares() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.shares) > 0
 }
 
-// retire lets nobody join the shares that are wanted, or that were not used since idle. Those without users become unneeded.
+// retire lets nobody join the shares that are wanted, or that were not used since idle. Those
+// without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

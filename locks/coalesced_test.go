@@ -13,7 +13,8 @@ import (
 	"moorage/locks"
 )
 
-// giveUpMax bounds the time in which a node hears that others want what it shares, and shareIdle that for which it keeps what it does not use.
+// giveUpMax bounds the time in which a node hears that others want what it shares, and shareIdle
+// that for which it keeps what it does not use.
 const (
 	giveUpMax = 225 * time.Millisecond
 	shareIdle = time.Second
@@ -34,7 +35,8 @@ func (c *cluster) holds() []string {
 	return held
 }
 
-// After the first, a create takes one lease and gives one back, in a call each; a plain node takes those of the ancestors too.
+// After the first, a create takes one lease and gives one back, in a call each; a plain node takes
+// those of the ancestors too.
 func TestRoundTripsOfCreate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -112,7 +114,8 @@ func TestReadersShareOneLease(t *testing.T) {
 	})
 }
 
-// Many operations that wait for one share ask for it as often as one of them would, and all go on when it is there.
+// Many operations that wait for one share ask for it as often as one of them would, and all go on
+// when it is there.
 func TestFollowersDoNotAsk(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -178,7 +181,8 @@ func TestFollowersReplaceTheirLeader(t *testing.T) {
 	})
 }
 
-// Who follows a leader meanwhile uses no share: the leader may be waiting for somebody who wants it.
+// Who follows a leader meanwhile uses no share: the leader may be waiting for somebody who wants
+// it.
 func TestFollowersUseNothing(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -254,7 +258,8 @@ func TestWaitersSurviveTheirSession(t *testing.T) {
 	})
 }
 
-// An operation that loses a share while it takes the rest begins again, instead of holding less than it believes.
+// An operation that loses a share while it takes the rest begins again, instead of holding less
+// than it believes.
 func TestShareLostWhileTaking(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node := c.coalesced(t)
@@ -367,7 +372,7 @@ func TestUsedShareIsGivenBack(t *testing.T) {
 	})
 }
 
-// The bound holds also where operations take nothing but shares, of which the store hears nothing.
+// The bound holds also where operations take only shares, which the store does not see.
 func TestStreamOnSharesEnds(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -425,7 +430,8 @@ func TestSharePassedOver(t *testing.T) {
 	})
 }
 
-// BenchmarkCreate takes and gives back what the creation of a table takes, and counts what that asks of the store.
+// BenchmarkCreate takes and gives back what the creation of a table takes, and counts what that
+// asks of the store.
 func BenchmarkCreate(b *testing.B) {
 	for _, bench := range []struct {
 		kind string

@@ -14,8 +14,9 @@ import (
 	"moorage/internal/worker"
 )
 
-// Times of leases. A node may lose one heartbeat before others pass it over, and loses only what they
-// need. It may lose many before its session ends, because a slow database is no reason to lose everything.
+// Times of leases. A node may lose one heartbeat before others pass it over, and loses only what
+// they need. It may lose many before its session ends, because a slow database is not a reason to
+// lose everything.
 const (
 	// SessionTTL is how long a session may be silent before it is ended.
 	SessionTTL = 15 * time.Second
@@ -23,12 +24,13 @@ const (
 	HeartbeatMax = time.Second
 	// SweepInterval is the mean pause between two looks of a node for silent sessions.
 	SweepInterval = 5 * time.Second
-	// SilenceMax is how long a session may be silent before takers pass it over: a pause, a heartbeat
-	// that is given up after beatMax, and a second for the one that follows it at once.
+	// SilenceMax is how long a session may be silent before takers pass it over. It is a pause, a
+	// heartbeat that is given up after beatMax, and a second for the next heartbeat, which follows
+	// at once.
 	SilenceMax = HeartbeatMax + beatMax + time.Second
 
-	// beatMax bounds a heartbeat, unless the one before it took longer: then the database is slow, and
-	// callMax does. A connection on which nothing comes back must leave time for another one.
+	// beatMax bounds a heartbeat, unless the one before it took longer: then the database is slow,
+	// and callMax does. A connection on which nothing comes back must leave time for another one.
 	beatMax = time.Second
 	// beatSayPause is the shortest pause between two reports of heartbeats that fail.
 	beatSayPause = 10 * time.Second
@@ -38,14 +40,16 @@ const (
 
 	pollPauseMin = 5 * time.Millisecond
 	pollPauseMax = 200 * time.Millisecond
-	// callMax bounds each call to the store. Twice that must be less than SessionTTL, after which Renew takes leases for orphans.
+	// callMax bounds each call to the store. Twice that must be less than SessionTTL, after which
+	// Renew takes leases for orphans.
 	callMax = 5 * time.Second
 	// sessionsMax bounds how many sessions may be lost during one Acquire.
 	sessionsMax = 10
 )
 
-// Distributed is a Manager for one node of a cluster. Operations of one node are ordered by a Local; what it grants is then taken from the
-// store of leases, all at once. The package comment says why that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
+// Distributed is a Manager for one node of a cluster. A Local orders the operations of the node.
+// What it grants is then taken from the store of leases, all at once. The package comment says why
+// that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
 type Distributed struct {
 	leases   Leases
 	name     string
@@ -70,30 +74,34 @@ type Distributed struct {
 	closed    bool
 }
 
-// DistributedConfig is what a Distributed is made of. Fields without a default are required.
+// DistributedConfig is what a Distributed is made from. Fields without a default are required.
 type DistributedConfig struct {
 	Leases Leases
-	// Jitter draws pauses. It belongs to the manager from now on, because it is not safe for concurrent use.
+	// Jitter draws pauses. It belongs to the manager from now on, because it is not safe for
+	// concurrent use.
 	Jitter *mathrand.Rand
-	// Name heads the names of this node's sessions, for people who look into the store. Default "node".
+	// Name is the first part of the names of this node's sessions, for people who look into the
+	// store. Default "node".
 	Name string
-	// Version is the build that the node runs, for the store's record of its sessions. May be empty.
+	// Version is the build that the node runs, for the store's record of its sessions. May be
+	// empty.
 	Version string
 	// Random is read for the rest of a session's name: 16 bytes. Default crypto/rand.
 	Random   io.Reader
-	Now      func() time.Time // default time.Now; measures pauses and what the Observer is told
-	Observer Observer         // default: nobody is told
+	Now      func() time.Time // default time.Now; measures pauses and the Observer's times
+	Observer Observer         // default: none
 	Logger   *slog.Logger     // default: discards
 }
 
-// NewDistributed returns a Distributed on which nothing is held. It panics if a required field of config is missing. The store
-// is not called before the first Acquire, but for sweeps.
+// NewDistributed returns a Distributed on which nothing is held. It panics if a required field of
+// config is missing. Before the first Acquire only sweeps call the store.
 func NewDistributed(config DistributedConfig) *Distributed {
 	if config.Leases == nil || config.Jitter == nil {
 		panic("locks: Leases and Jitter are required")
 	}
 	d := &Distributed{
-		leases: config.Leases, name: config.Name, version: config.Version, random: config.Random, now: config.Now, observer: config.Observer, log: config.Logger,
+		leases: config.Leases, name: config.Name, version: config.Version, random: config.Random, now: config.Now,
+		observer: config.Observer, log: config.Logger,
 		jitter: config.Jitter,
 	}
 	if d.name == "" {
@@ -128,7 +136,8 @@ func (d *Distributed) worker(name string, interval time.Duration, run func(conte
 	})
 }
 
-// Stats returns the state of this moment: of the locks in the process, and of the leases that the node holds.
+// Stats returns the state of this moment: of the locks in the process, and of the leases that the
+// node holds.
 func (d *Distributed) Stats() Stats {
 	stats := d.local.Stats()
 	if s := d.presentSession(); s != nil {
@@ -139,13 +148,14 @@ func (d *Distributed) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. In the process it waits in the order of arrival, then it polls the store.
+// Acquire implements Manager. In the process it waits in the order of arrival, then it polls the
+// store.
 func (d *Distributed) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return d.acquire(ctx, request, options, d.take)
 }
 
-// takeFunc makes one try to take what op lacks. blocked is the lock that was not to be had, zero if all were. settled, if not nil,
-// is closed when it makes sense to try again.
+// takeFunc makes one try to take what op lacks. blocked is the lock that was not to be had, zero if
+// all were. settled, if not nil, is closed when it makes sense to try again.
 type takeFunc func(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error)
 
 func (d *Distributed) acquire(ctx context.Context, request Request, options Options, take takeFunc) (Hold, error) {
@@ -243,14 +253,16 @@ func (d *Distributed) pause(ctx context.Context, patience *patience, longest tim
 }
 
 // take tries to take all of op's plan.
-func (d *Distributed) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error) {
+func (d *Distributed) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{},
+	err error) {
 	blocked, err = d.try(ctx, op, ticket, op.session.wish(op.plan))
 	return blocked, nil, err
 }
 
 // try asks the store for leases, and notes for op that it has them unless one is blocked.
-func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leases []*lease) (blocked Grant, err error) {
-	if len(leases) == 0 { // all of it is shared
+func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leases []*lease) (blocked Grant,
+	err error) {
+	if len(leases) == 0 { // all are shares
 		return Grant{}, nil
 	}
 	asked := make([]Lease, 0, len(leases))
@@ -282,11 +294,11 @@ func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leas
 	return Grant{}, nil
 }
 
-// errSessionEnded says that an operation must begin anew in another session.
+// errSessionEnded says that an operation must start again in another session.
 var errSessionEnded = errors.New("locks: session ended")
 
-// unavailable returns the error of a call that was made under a bounded ctx. The bound is not the caller's, so that its end is not told as one of
-// the caller's context.
+// unavailable returns the error of a call that was made under a bounded ctx. The bound is not the
+// caller's, so its end must not look like the end of the caller's context.
 func unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("locks: %s: %w", what, ctx.Err())
@@ -294,7 +306,7 @@ func unavailable(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %v", ErrUnavailable, what, err)
 }
 
-// queue tells an Observer what one operation waits for. It belongs to one goroutine.
+// queue reports to an Observer what one operation waits for. It belongs to one goroutine.
 type queue struct {
 	observer Observer
 	now      func() time.Time

@@ -28,8 +28,9 @@ type opening struct {
 	err     error
 }
 
-// openSession returns the node's session, and opens one if there is none. Who comes while one is being opened waits for that, and
-// hears it too if the store is not there: to ask it again, one after the other, would keep the last of many waiting for long.
+// openSession returns the node's session, and opens one if there is none. An operation that comes
+// while a session is being opened waits for that, and gets its error too. If each asked the store
+// again, one after the other, the last of many would wait for long.
 func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 	for {
 		s, under, mine, err := d.enterOpening()
@@ -45,15 +46,16 @@ func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 			if under.session != nil || errors.Is(under.err, ErrUnavailable) {
 				return under.session, under.err
 			}
-			// Whoever opened it has gone away.
+			// The operation that opened it has gone away.
 		case <-ctx.Done():
 			return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
 		}
 	}
 }
 
-// enterOpening returns the session if there is one that has not ended. Otherwise it returns the attempt to open one that is under
-// way; mine says that it has just begun and is the caller's to make.
+// enterOpening returns the session if there is one that has not ended. Otherwise it returns the
+// attempt to open one that is under way; mine says that it has just begun and is the caller's to
+// make.
 func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +71,7 @@ func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err
 	return nil, d.opening, true, nil
 }
 
-// finishOpening opens a session and tells everybody who waits for it.
+// finishOpening opens a session and wakes everybody who waits for it.
 func (d *Distributed) finishOpening(ctx context.Context, under *opening) {
 	under.err = fmt.Errorf("%w: open session", ErrUnavailable) // of a panic
 	defer func() {
@@ -100,7 +102,7 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the session ends when it was silent for long enough
+		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the session ends after a long enough silence
 	}
 	s.expires(SessionTTL-d.now().Sub(began), func() {
 		d.safely(func() { d.lose(s, "no heartbeat reached the store") })
@@ -109,7 +111,7 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// beats is what a heartbeat knows of those before it. It belongs to the worker.
+// beats is what a heartbeat knows about those before it. It belongs to the worker.
 type beats struct {
 	slow bool      // the last one took longer than beatMax
 	said time.Time // when a failure was last reported
@@ -126,7 +128,7 @@ func (d *Distributed) beat(ctx context.Context) error {
 	return err
 }
 
-// renew says what the session knows, and hears what it lost.
+// renew reports to the store what the session knows, and learns what it lost.
 func (d *Distributed) renew(ctx context.Context) error {
 	s := d.presentSession()
 	if s == nil || s.isEnded() {
@@ -155,14 +157,15 @@ func (d *Distributed) renew(ctx context.Context) error {
 	// The store counts from when it heard of us, which was after began.
 	s.renewed(SessionTTL - d.now().Sub(began))
 	if victims := s.lose(lost); len(victims) > 0 {
-		d.log.WarnContext(ctx, "leases were taken from this node, which had been silent", "session", s.name, "operations", len(victims))
+		d.log.WarnContext(ctx, "other nodes took leases from this node, which had been silent", "session", s.name,
+			"operations", len(victims))
 		d.tell(s, victims)
 	}
 	d.releaseInBackground(s) // it may have to wait, and the next heartbeat must not
 	return nil
 }
 
-// sweepOnce sees to it that an announced node has a session, and ends those of nodes that are silent.
+// sweepOnce makes sure that an announced node has a session, and ends the sessions of silent nodes.
 func (d *Distributed) sweepOnce(ctx context.Context) error {
 	return errors.Join(d.keepAnnounced(ctx), d.reap(ctx))
 }
@@ -209,7 +212,8 @@ func (d *Distributed) endSession(s *session) {
 	}
 }
 
-// releaseUnneeded gives back what nobody needs any longer. What the store does not hear of now it hears of later.
+// releaseUnneeded gives back what nobody needs any longer. What the store does not hear of now it
+// hears of later.
 func (d *Distributed) releaseUnneeded(s *session) {
 	ids := s.takeUnneeded()
 	if len(ids) == 0 {
@@ -217,7 +221,8 @@ func (d *Distributed) releaseUnneeded(s *session) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
-	// A panic must not keep giveBack, in whichever goroutine, from giving back the locks in the process.
+	// A panic must not keep giveBack, in whichever goroutine, from giving back the locks in the
+	// process.
 	err := worker.Safely(ctx, func(ctx context.Context) error { return d.leases.Release(ctx, s.name, ids) })
 	if err != nil {
 		s.keepUnneeded(ids)
@@ -233,7 +238,8 @@ func (d *Distributed) releaseInBackground(s *session) {
 	}
 }
 
-// inBackground runs f in a goroutine that Close waits for. A panic of f is logged and ends nothing else.
+// inBackground runs f in a goroutine that Close waits for. A panic of f is logged and ends nothing
+// else.
 func (d *Distributed) inBackground(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +249,7 @@ func (d *Distributed) inBackground(f func()) {
 	d.background.Go(func() { d.safely(f) })
 }
 
-// safely calls f, in a goroutine in which a panic would end the process, and logs that.
+// safely calls f, in a goroutine in which a panic would end the process, and logs the panic.
 func (d *Distributed) safely(f func()) {
 	d.tellPanic(worker.Safely(context.Background(), func(context.Context) error {
 		f()
@@ -258,8 +264,9 @@ func (d *Distributed) tellPanic(err error) {
 	}
 }
 
-// Close ends the node's session and with it all holds, which must still be released. It waits for at most five seconds for each call that is
-// under way. Later calls of Acquire fail with ErrUnavailable. It may be called again.
+// Close ends the node's session and with it all holds, which must still be released. It waits for
+// at most five seconds for each call that is under way. Later calls of Acquire fail with
+// ErrUnavailable. It may be called again.
 func (d *Distributed) Close() {
 	d.heartbeat.Stop()
 	d.sweep.Stop()

@@ -6,7 +6,8 @@ import (
 )
 
 // NewHold returns a Hold for managers. Its Release ends the context and calls release, once; a
-// second caller returns when that is done. lose ends the context with ErrLost; it may be called at any time, also again.
+// second caller returns when that is done. lose ends the context with ErrLost; it may be called at
+// any time, also again.
 func NewHold(ctx context.Context, release func()) (held Hold, lose func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &hold{ctx: ctx}

@@ -10,7 +10,8 @@ import (
 	"moorage/locks/leasestest"
 )
 
-// A node that lives is not passed over, whatever delays its heartbeats by no more than a second or two.
+// A node that lives is not passed over, whatever delays its heartbeats by no more than a second or
+// two.
 func TestLateHeartbeats(t *testing.T) {
 	hang := func(ctx context.Context) error {
 		<-ctx.Done()

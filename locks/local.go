@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// nodesKeptMax is how many paths the map of an idle Local may once have held before it is made anew: a Go map keeps the memory
-// of its largest size.
+// nodesKeptMax is how many paths the map of an idle Local may once have held before Local replaces
+// it: a Go map keeps the memory of its largest size.
 const nodesKeptMax = 1024
 
 // nodesSpareMax is how many nodes are kept for the next paths: more than most transactions need.
 const nodesSpareMax = 64
 
-// Local is a Manager for one process. An Acquire costs time in proportion to the depth of its paths, however many locks
-// are held; a path that nobody holds or waits for costs no memory, but for nodesSpareMax of them. It never loses a lock. It is
-// safe for concurrent use.
+// Local is a Manager for one process. An Acquire costs time in proportion to the depth of its
+// paths, however many locks are held. A path that nobody holds or waits for costs no memory, except
+// for nodesSpareMax of them. Local never loses a lock. It is safe for concurrent use.
 type Local struct {
 	now      func() time.Time
 	observer Observer
@@ -29,10 +29,10 @@ type Local struct {
 	steps int64   // nodes and waiters looked at: the work done, which the tests bound
 }
 
-// LocalConfig is what a Local is made of. The zero value is usable.
+// LocalConfig is what a Local is made from. The zero value is usable.
 type LocalConfig struct {
-	Now      func() time.Time // default time.Now; measures what the Observer is told
-	Observer Observer         // default: nobody is told
+	Now      func() time.Time // default time.Now; measures the Observer's times
+	Observer Observer         // default: none
 }
 
 // NewLocal returns a Local on which nothing is held.
@@ -51,7 +51,7 @@ func NewLocal(config LocalConfig) *Local {
 type node struct {
 	held  [W + 1]int // how many hold it in each mode
 	wants [W + 1]int // how many of queue wait for each mode
-	queue list.List  // of *waiter, who came first in front
+	queue list.List  // of *waiter, the first to come in front
 }
 
 // waiter is one Acquire at the one lock that it waits for.
@@ -79,7 +79,8 @@ func (l *Local) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. It takes what is free in one go; what is not is waited for in the order of arrival.
+// Acquire implements Manager. It takes free locks in one go, and waits for the others in the order
+// of arrival.
 func (l *Local) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	plan := Plan(request)
 	patience := newPatience(options, l.now)
@@ -120,8 +121,8 @@ func (l *Local) acquire(ctx context.Context, plan []Grant, patience *patience) e
 	}
 }
 
-// take takes the locks of plan until one is not to be had at once. It returns how many it took, and unless
-// nonBlocking a place in the queue of the next.
+// take takes the locks of plan until one is not to be had at once. It returns how many it took, and
+// unless nonBlocking a place in the queue of the next.
 func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +134,7 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 			l.nodes[grant.Path] = n
 			l.peak = max(l.peak, len(l.nodes))
 		}
-		// Whoever would make somebody wait longer who waits already queues behind them.
+		// An operation that would make an earlier waiter wait longer queues behind it.
 		if conflicts[grant.Mode]&(modesIn(&n.held)|modesIn(&n.wants)) == 0 {
 			n.held[grant.Mode]++
 			continue
@@ -159,7 +160,7 @@ func (l *Local) newNodeLocked() *node {
 	return n
 }
 
-// wait returns nil when turn was granted. Otherwise the lock is neither held nor waited for any longer.
+// wait returns nil when turn was granted. Otherwise the lock is not held, and nobody waits for it.
 func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *patience) error {
 	began := l.now()
 	err := patience.wait(ctx, turn.granted, nil)
@@ -170,7 +171,8 @@ func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *p
 	return err
 }
 
-// abandon takes turn out of the queue, or gives the lock back that it was granted in the same moment.
+// abandon takes turn out of the queue, or gives the lock back that it was granted in the same
+// moment.
 func (l *Local) abandon(path Path, turn *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,8 +197,9 @@ func (l *Local) release(plan []Grant) {
 	}
 }
 
-// settleLocked grants what has become free to those who wait, in the order of their arrival, and forgets a
-// node that nobody needs. A waiter that must go on waiting keeps back those behind it that it excludes. mu must be held.
+// settleLocked grants what has become free to waiters, in the order of their arrival, and forgets a
+// node that nobody needs. A waiter that must go on waiting keeps back those behind it that it
+// excludes. mu must be held.
 func (l *Local) settleLocked(path Path, n *node) {
 	l.steps++
 	var passedOver modeSet
@@ -227,8 +230,8 @@ func (l *Local) settleLocked(path Path, n *node) {
 	}
 }
 
-// canGrant tells whether any mode that is waited for could still be granted, behind waiters for the modes of
-// passedOver. Without it a release would walk a long queue to no purpose.
+// canGrant reports whether any mode that is waited for could still be granted, behind waiters for
+// the modes of passedOver. Without it a release would walk a long queue in vain.
 func (n *node) canGrant(passedOver modeSet) bool {
 	excluding := modesIn(&n.held) | passedOver
 	for _, mode := range [...]Mode{RA, R, WA, W} {

@@ -14,7 +14,8 @@ import (
 // manyHeld is a number of locks whose count must not show in the cost of one more.
 const manyHeld = 100_000
 
-// holdMany takes n locks that exclude nothing but themselves, in two namespaces, and returns what gives them back.
+// holdMany takes n locks that exclude nothing but themselves, in two namespaces, and returns what
+// gives them back.
 func holdMany(tb testing.TB, l *Local, n int) (release func()) {
 	var holds []Hold
 	for i := range n {
@@ -32,7 +33,8 @@ func holdMany(tb testing.TB, l *Local, n int) (release func()) {
 	}
 }
 
-// The work of an Acquire and its Release is two looks at each path of the plan, whatever else is held.
+// The work of an Acquire and its Release is two looks at each path of the plan, whatever else is
+// held.
 func TestLocalWorkIsFlat(t *testing.T) {
 	t.Parallel()
 	l := NewLocal(LocalConfig{})
@@ -209,7 +211,7 @@ func TestLocalObserver(t *testing.T) {
 		first.Release()
 		synctest.Wait()
 		watcher.mu.Lock()
-		slices.Sort(watcher.events) // the two operations tell theirs in any order
+		slices.Sort(watcher.events) // the two operations report theirs in any order
 		watcher.mu.Unlock()
 		expect("pointer held 7s", "shard held 0s", "shard held 7s", "shard waited 4s: <nil>")
 	})

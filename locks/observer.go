@@ -2,18 +2,22 @@ package locks
 
 import "time"
 
-// Observer is told how locks are used, for metrics. Its methods are called without any internal lock held, possibly
-// from many goroutines at once, and must return quickly.
+// Observer gets reports on how locks are used, for metrics. Managers call its methods without any
+// internal lock held, possibly from many goroutines at once. The methods must return quickly.
 type Observer interface {
-	// LockConflicted reports a lock that could not be had at once, whether it was then waited for or not.
+	// LockConflicted reports a lock that could not be had at once, whether it was then waited for
+	// or not.
 	LockConflicted(level Level)
-	// LockWaited reports the end of a wait for one lock. err is nil, ErrTimeout, or the context's error.
+	// LockWaited reports the end of a wait for one lock. err is nil, ErrTimeout, or the context's
+	// error.
 	LockWaited(level Level, waited time.Duration, err error)
-	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported: they follow from these.
+	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported: they
+	// follow from these.
 	LockHeld(level Level, held time.Duration)
 	// LockLost reports a lock in mode R or W that was lost while it was held. Its LockHeld follows.
 	LockLost(level Level)
-	// SessionLost reports that the node lost its session in the store of leases, and with it all locks.
+	// SessionLost reports that the node lost its session in the store of leases, and with it all
+	// locks.
 	SessionLost()
 }
 
@@ -26,7 +30,7 @@ func (noObserver) LockHeld(Level, time.Duration)          {}
 func (noObserver) LockLost(Level)                         {}
 func (noObserver) SessionLost()                           {}
 
-// reportHeld tells how long the locks of plan were held.
+// reportHeld reports how long the locks of plan were held.
 func reportHeld(observer Observer, plan []Grant, held time.Duration) {
 	for _, grant := range plan {
 		if grant.Mode.coversSubtree() {

@@ -11,7 +11,8 @@ import (
 	"moorage/locks"
 )
 
-// Many who need a session while the store does not answer hear that together, not one after the other; nor is it asked once for each.
+// Many who need a session while the store does not answer hear that together, not one after the
+// other; nor is it asked once for each.
 func TestStoreAwayForMany(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()

@@ -14,8 +14,8 @@ type operation struct {
 	lose func() // ends the context of hold
 
 	wants  bool     // its ticket stands in the store's queue; only the goroutine of the Acquire uses this
-	leases []*lease // guarded by session.mu: what it uses
-	leads  []*share // guarded by session.mu: what it tries to take for all
+	leases []*lease // guarded by session.mu: the leases that it uses
+	leads  []*share // guarded by session.mu: shares that it tries to take for all
 
 	mu        sync.Mutex // guards the fields below; leaf
 	session   *session   // nil before the first; changed by the goroutine of the Acquire only
@@ -71,7 +71,8 @@ func (op *operation) lost(s *session) {
 	op.hold.Release()
 }
 
-// giveBack gives back the leases, and then the locks in the process. It is the release of the hold. Who was granted nothing does not wait for the store.
+// giveBack gives back the leases, and then the locks in the process. It is the release of the hold.
+// An operation that was granted nothing does not wait for the store.
 func (op *operation) giveBack() {
 	op.mu.Lock()
 	op.over = true

@@ -21,7 +21,8 @@ func (c *cluster) panicIn(method string) {
 	})
 }
 
-// A panic of the store behind the scenes is logged, ends neither the process nor what others wait for, and is as if the call had failed.
+// A panic of the store behind the scenes is logged, ends neither the process nor what others wait
+// for, and is as if the call had failed.
 func TestStorePanicsInBackground(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var logs lockedBuffer

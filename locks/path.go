@@ -14,7 +14,7 @@ const Shards = 16
 // Level says what a path stands for.
 type Level uint8
 
-// The levels of the tree, coarsest first. The zero Level is that of the zero Path.
+// The levels of the tree, coarsest first. The zero Path has the zero Level.
 const (
 	LevelWarehouse Level = iota + 1
 	LevelNamespace
@@ -37,18 +37,20 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// Path addresses something that can be locked. Paths are values: they can be compared with ==, be keys of
-// a map, and be ordered with Compare. The zero Path addresses nothing and may not be locked.
+// Path addresses something that can be locked. Paths are values: they can be compared with ==, be
+// keys of a map, and be ordered with Compare. The zero Path addresses nothing and may not be
+// locked.
 type Path struct {
-	// text is the segments, each after a slash, names escaped: it is at once the identity, the order
-	// (an ancestor is a prefix, hence smaller) and what people read.
+	// text is the segments, each after a slash, names escaped. It is at once the identity, the
+	// order (an ancestor is a prefix, hence smaller) and what people read.
 	text string
 }
 
 // Warehouse returns the path of a warehouse. Any name is legal.
 func Warehouse(name string) Path { return Path{}.child("", name) }
 
-// NamespacePath returns the path of a namespace; that of the warehouse if ns is empty.
+// NamespacePath returns the path of a namespace. If ns is empty it returns the path of the
+// warehouse.
 func NamespacePath(warehouse string, ns moorage.Namespace) Path {
 	path := Warehouse(warehouse)
 	for _, level := range ns {
@@ -57,8 +59,8 @@ func NamespacePath(warehouse string, ns moorage.Namespace) Path {
 	return path
 }
 
-// Pointer returns the path of a pointer of the warehouse p. Pointers stand beside the namespaces, not below them, because a
-// pointer stays itself when its table is renamed.
+// Pointer returns the path of a pointer of the warehouse p. Pointers stand next to the namespaces,
+// not below them, because a pointer stays itself when its table is renamed.
 func (p Path) Pointer(id string) Path {
 	if p.Level() != LevelWarehouse {
 		panic(fmt.Sprintf("locks: %s %q has no pointers", p.Level(), p.text))
@@ -66,13 +68,14 @@ func (p Path) Pointer(id string) Path {
 	return p.child("@", id)
 }
 
-// Attempt returns the path on which attempts of one mutation meet that belongs to the warehouse p; key, of letters, digits and dashes,
-// tells mutations apart. It stands among the pointers and before all of them, whose ids are hexadecimal: who asks for both is told
-// of the attempt if that is held.
+// Attempt returns the path on which attempts of one mutation meet that belongs to the warehouse p.
+// key distinguishes mutations; it has letters, digits and dashes. The path stands among the
+// pointers and before all of them, whose ids are hexadecimal. So an operation that asks for both
+// learns of the attempt if that is held.
 func (p Path) Attempt(key string) Path { return p.Pointer("!" + key) }
 
-// Namespace returns the path of the namespace called level directly below p, which must be a warehouse or
-// a namespace.
+// Namespace returns the path of the namespace called level directly below p, which must be a
+// warehouse or a namespace.
 func (p Path) Namespace(level string) Path {
 	p.mustHaveChildren()
 	return p.child("", level)
@@ -87,14 +90,16 @@ func (p Path) Shard(n uint8) Path {
 	return p.child("#", fmt.Sprintf("%x", n))
 }
 
-// String returns the path with its names percent-encoded as far as it takes to keep different paths different: every
-// byte that is not printable ASCII, and % / # @ and space. The zero Path is the empty string.
+// String returns the path with its names percent-encoded as far as different paths need it to stay
+// different. That is every byte that is not printable ASCII, and % / # @ and space. The zero Path
+// is the empty string.
 func (p Path) String() string { return p.text }
 
-// IsZero tells whether p addresses nothing.
+// IsZero reports whether p addresses nothing.
 func (p Path) IsZero() bool { return p.text == "" }
 
-// Compare orders paths by the bytes of their String, -1, 0 or +1: ancestors come before descendants.
+// Compare orders paths by the bytes of their String, -1, 0 or +1: ancestors come before
+// descendants.
 func (p Path) Compare(other Path) int { return strings.Compare(p.text, other.text) }
 
 // Level says what p stands for.
@@ -112,7 +117,7 @@ func (p Path) Level() Level {
 	return LevelNamespace
 }
 
-// Contains tells whether other is p or lies below it.
+// Contains reports whether other is p or lies below it.
 func (p Path) Contains(other Path) bool {
 	rest, below := strings.CutPrefix(other.text, p.text)
 	return below && (rest == "" || rest[0] == '/')
@@ -144,8 +149,8 @@ func (p Path) child(kind, name string) Path {
 	return Path{p.text + "/" + kind + escape(name)}
 }
 
-// escape keeps a name from being read as more than one segment, or as a segment of another type. It does not depend on
-// Unicode tables, so that two releases of Moorage spell a path alike.
+// escape keeps a name from being read as more than one segment, or as a segment of another type. It
+// does not depend on Unicode tables, so that two releases of Moorage spell a path alike.
 func escape(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	plain := func(c byte) bool { return ' ' < c && c < 0x7f && c != '%' && c != '/' && c != '#' && c != '@' }

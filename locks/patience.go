@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// patience is how long one Acquire is ready to wait, for all its waits together. It belongs to one goroutine.
+// patience is how long one Acquire is ready to wait, for all its waits together. It belongs to one
+// goroutine.
 type patience struct {
 	options Options
 	now     func() time.Time
@@ -19,8 +20,8 @@ func newPatience(options Options, now func() time.Time) *patience {
 	return &patience{options: options, now: now, began: now()}
 }
 
-// wait returns nil when granted is closed or another has come, ErrTimeout, or the context's error. It must not be called by who does not wait. A
-// nil channel never comes.
+// wait returns nil when granted is closed or another has come, ErrTimeout, or the context's error.
+// Only an operation that waits may call it. A nil channel never comes.
 func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-chan time.Time) error {
 	if p.expired == nil {
 		p.expired = time.After(p.options.Limit())
@@ -37,7 +38,8 @@ func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-
 	}
 }
 
-// ended teaches the Timeout how the Acquire went. Who did not wait, or was cancelled, says nothing about how long waiting takes.
+// ended teaches the Timeout how the Acquire went. An Acquire that did not wait, or was cancelled,
+// says nothing about how long waiting takes.
 func (p *patience) ended(err error) {
 	switch {
 	case p.expired == nil || p.options.Timeout == nil:

@@ -9,7 +9,7 @@ import (
 // that includes two others is their union.
 type Mode uint8
 
-// The modes; the package comment has their matrix. The zero Mode is no lock.
+// The modes; the package comment has their matrix. The zero Mode is not a lock.
 const (
 	RA Mode = 0b001      // something below is read
 	R  Mode = 0b010 | RA // the subtree is read
@@ -20,7 +20,7 @@ const (
 // Modes returns every mode, in the order of the matrix.
 func Modes() []Mode { return []Mode{RA, R, WA, W} }
 
-// Compatible tells whether two operations may hold m and other on one path at once.
+// Compatible reports whether two operations may hold m and other on one path at once.
 func (m Mode) Compatible(other Mode) bool { return conflicts[m]&setOf(other) == 0 }
 
 // String returns the name of the mode.
@@ -38,7 +38,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// coversSubtree tells whether who holds m needs no lock on anything below.
+// coversSubtree reports whether a holder of m needs no lock on anything below.
 func (m Mode) coversSubtree() bool { return m == R || m == W }
 
 // modeSet has bit 1<<m for each mode m in it.
@@ -63,10 +63,10 @@ type Grant struct {
 // String returns mode and path, for logs.
 func (g Grant) String() string { return g.Mode.String() + " " + g.Path.String() }
 
-// Plan returns the locks that request needs, in the order in which every manager takes them: by path, so
-// ancestors first. Each path occurs once, in the least mode that includes all that the request
-// implies for it; what lies below a path in mode R or W is left out, because that mode covers it. A
-// request with a zero Path is a mistake of the programmer, and panics.
+// Plan returns the locks that request needs, in the order in which every manager takes them: by
+// path, so ancestors first. Each path occurs once, in the least mode that includes all that the
+// request implies for it. Plan leaves out what lies below a path in mode R or W, because that mode
+// covers it. A request with a zero Path is a mistake of the programmer, and panics.
 func Plan(request Request) []Grant {
 	const aboveUsual = 2
 	plan := make([]Grant, 0, len(request.Reads)+len(request.Writes)+aboveUsual)
@@ -91,7 +91,8 @@ func Plan(request Request) []Grant {
 
 	isCovered := func(grant Grant) bool {
 		for ancestor := range grant.Path.Ancestors() {
-			i, found := slices.BinarySearchFunc(plan, ancestor, func(g Grant, path Path) int { return g.Path.Compare(path) })
+			i, found := slices.BinarySearchFunc(plan, ancestor,
+				func(g Grant, path Path) int { return g.Path.Compare(path) })
 			if found && plan[i].Mode.coversSubtree() {
 				return true
 			}
@@ -110,7 +111,8 @@ func Plan(request Request) []Grant {
 	return uncovered
 }
 
-// sorted returns grants in the order of their paths, one for each path, in the least mode that includes all of its modes.
+// sorted returns grants in the order of their paths, one for each path, in the least mode that
+// includes all of its modes.
 func sorted(grants []Grant) []Grant {
 	slices.SortFunc(grants, func(a, b Grant) int { return a.Path.Compare(b.Path) })
 	single := grants[:0]

@@ -49,7 +49,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The bits of the modes are such that the union of two is the least mode that includes both: it excludes what either excludes.
+// The bits of the modes are such that the union of two is the least mode that includes both: it
+// excludes what either excludes.
 func TestModeUnion(t *testing.T) {
 	t.Parallel()
 	for _, a := range locks.Modes() {

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// session is what a node knows of its session in the store of leases: what it holds there, and for which operations. It calls nobody.
+// session is what a node knows about its session in the store of leases: what it holds there, and
+// for which operations. It calls nobody.
 type session struct {
 	name string
 
-	mu       sync.Mutex // guards the fields below, and those of leases, shares and operations that say so; leaf; never held over a call
+	mu       sync.Mutex // guards the fields below and all that say so; leaf; never held over a call
 	lastID   int64
 	held     map[int64]*lease
 	tickets  map[int64]struct{} // with which operations wait
-	shares   map[Grant]*share   // leases for whoever needs them: see Coalesced
+	shares   map[Grant]*share   // leases for all operations: see Coalesced
 	unneeded []int64            // leases and tickets that are still to be given back
 	expiry   *time.Timer        // ends the session by this node's clock
 	ended    bool
@@ -28,24 +29,26 @@ type lease struct {
 	grant Grant
 	share *share // nil for the lease of one operation
 
-	users     map[*operation]struct{} // guarded by session.mu: who loses a lock if this is lost
+	users     map[*operation]struct{} // guarded by session.mu: operations that lose a lock with this
 	idleSince time.Time               // guarded by session.mu: of a share without users
 }
 
-// share is the place of a lease that all operations of a node use together. It is held, or somebody tries to take it.
+// share is the place of a lease that all operations of a node use together. It is held, or somebody
+// tries to take it.
 type share struct {
 	grant   Grant
-	leader  *operation    // guarded by session.mu: who tries; nil when held
+	leader  *operation    // guarded by session.mu: the operation that tries; nil when held
 	lease   *lease        // guarded by session.mu: nil while somebody tries
 	settled chan struct{} // closed when it is held, or nobody tries any longer
 	retired bool          // guarded by session.mu: another node wants it, so nobody may join; released by its last user
 }
 
 func newSession(name string) *session {
-	return &session{name: name, held: make(map[int64]*lease), tickets: make(map[int64]struct{}), shares: make(map[Grant]*share)}
+	return &session{name: name, held: make(map[int64]*lease), tickets: make(map[int64]struct{}),
+		shares: make(map[Grant]*share)}
 }
 
-// isEnded tells whether everything in the session is lost.
+// isEnded reports whether everything in the session is lost.
 func (s *session) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +96,7 @@ func (s *session) wish(plan []Grant) []*lease {
 	return leases
 }
 
-// granted notes that leases were taken for op. It tells whether the session still has them.
+// granted notes that leases were taken for op. It reports whether the session still has them.
 func (s *session) granted(op *operation, leases []*lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +115,9 @@ func (s *session) granted(op *operation, leases []*lease) bool {
 	return true
 }
 
-// leave takes op's name from all leases that it uses. What nobody needs any longer becomes unneeded, the last taken first; a share that is
-// not retired is kept for its next user, who has to come soon after now. Nor does op try to take any shares then, but the one for kept.
+// leave takes op's name from all leases that it uses. Leases that nobody needs any longer become
+// unneeded, the last taken first. A share that is not retired is kept for its next user, which has
+// to come soon after now. op does not try to take any shares then, except the one for kept.
 func (s *session) leave(op *operation, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +162,7 @@ func (s *session) discard(leases []*lease) {
 	}
 }
 
-// takeUnneeded returns what is to be given back, and forgets it. An ended session has nothing.
+// takeUnneeded returns the leases to be given back, and forgets them. An ended session has none.
 func (s *session) takeUnneeded() []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +174,7 @@ func (s *session) takeUnneeded() []int64 {
 	return ids
 }
 
-// hasUnneeded tells whether there is something to be given back.
+// hasUnneeded reports whether there are leases to be given back.
 func (s *session) hasUnneeded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +222,7 @@ func (s *session) renewed(d time.Duration) {
 	}
 }
 
-// lose forgets the leases with these ids and returns who used them.
+// lose forgets the leases with these ids and returns the operations that used them.
 func (s *session) lose(ids []int64) []*operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +241,8 @@ func (s *session) lose(ids []int64) []*operation {
 	return slices.Collect(maps.Keys(victims))
 }
 
-// end ends the session as far as this node is concerned, and returns who used its leases. Only the first call says true.
+// end ends the session as far as this node is concerned, and returns the operations that used its
+// leases. Only the first call returns true.
 func (s *session) end() (victims []*operation, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

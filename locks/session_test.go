@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A session that lives long keeps nothing of operations that have ended: neither of one that got what it wanted, nor of one
-// that gave up, whose wants are given back.
+// A session that lives long keeps nothing of operations that have ended: neither of one that got
+// what it wanted, nor of one that gave up, whose wants are given back.
 func TestSessionForgetsTickets(t *testing.T) {
 	t.Parallel()
 	s := newSession("node")

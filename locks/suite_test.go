@@ -32,7 +32,8 @@ func newCluster() *cluster {
 	return &cluster{memory: memory, store: leasestest.NewAround(memory)}
 }
 
-// noErrors is a log that nothing may be written to: a panic of a worker is told there and nowhere else.
+// noErrors is a log that nothing may be written to: a panic of a worker is told there and nowhere
+// else.
 type noErrors struct{ t testing.TB }
 
 func (n noErrors) Write(p []byte) (int, error) {
@@ -148,7 +149,8 @@ func TestCoalescedNodes(t *testing.T) {
 	}))
 }
 
-// Nodes of both kinds may share their locks: a cluster can change from one to the other while it runs.
+// Nodes of both kinds may share their locks: a cluster can change from one to the other while it
+// runs.
 func TestMixedNodes(t *testing.T) {
 	lockstest.RunNodes(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
 		if c.nodes%2 == 0 {

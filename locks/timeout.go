@@ -8,14 +8,16 @@ import (
 // How a Timeout adapts: after every timeoutWindow waits it looks at how they went.
 const (
 	timeoutWindow = 16
-	// timeoutGrowthMax bounds growth, as a multiple of the initial value: callers do not wait for ever either.
+	// timeoutGrowthMax bounds growth, as a multiple of the initial value: callers do not wait for
+	// ever either.
 	timeoutGrowthMax = 4
 )
 
-// Timeout bounds the waits of one class of operations and learns from them: when more than a third of a window of 16 waits
-// timed out it grows by a quarter, to at most four times its initial value; when at most a tenth did it shrinks, halfway
-// towards twice the longest wait that succeeded, never below its floor. Only Acquires that had to wait are
-// counted: the others say nothing about how long waiting takes. It is safe for concurrent use.
+// Timeout bounds the waits of one class of operations and learns from them, in windows of 16 waits.
+// When more than a third of a window timed out, it grows by a quarter, to at most four times its
+// initial value. When at most a tenth did, it shrinks, halfway towards twice the longest wait that
+// succeeded, never below its floor. Only Acquires that had to wait are counted: the others say
+// nothing about how long waiting takes. It is safe for concurrent use.
 type Timeout struct {
 	floor, ceiling time.Duration
 
@@ -26,7 +28,8 @@ type Timeout struct {
 	longest  time.Duration // of the waits that succeeded
 }
 
-// NewTimeout returns a Timeout that begins at initial and never falls below floor, which is at most initial.
+// NewTimeout returns a Timeout that begins at initial and never falls below floor, which is at most
+// initial.
 func NewTimeout(initial, floor time.Duration) *Timeout {
 	return &Timeout{floor: min(floor, initial), ceiling: timeoutGrowthMax * initial, current: initial}
 }
@@ -65,8 +68,8 @@ func (t *Timeout) Succeeded(waited time.Duration) {
 	t.countLocked()
 }
 
-// TimedOut records an Acquire that waited for the whole Duration in vain. One that was
-// cancelled says nothing, and is not recorded.
+// TimedOut records an Acquire that waited for the whole Duration in vain. A cancelled Acquire says
+// nothing, and is not recorded.
 func (t *Timeout) TimedOut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

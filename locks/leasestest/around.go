@@ -8,8 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// Around is a locks.Leases whose every call can be counted, held up, refused, or made without its answer. It is as safe for concurrent use as what
-// it stands before.
+// Around is a locks.Leases whose every call can be counted, held up, refused, or made without its
+// answer. It is as safe for concurrent use as the Leases behind it.
 type Around struct {
 	leases locks.Leases
 
@@ -19,8 +19,8 @@ type Around struct {
 	rows  map[string]int
 }
 
-// Hook stands in the way of a call: method is its name, call makes it. What it returns, if not nil, is answered instead of the call's error. It
-// may be called from many goroutines at once.
+// Hook stands in the way of a call: method is its name, call makes it. An error that Hook returns
+// replaces the call's error. Many goroutines may call it at once.
 type Hook func(ctx context.Context, method string, call func()) error
 
 // NewAround returns an Around without a hook.
@@ -88,7 +88,8 @@ func (a *Around) Announce(ctx context.Context, session, address, host string) (e
 }
 
 // Renew implements locks.Leases.
-func (a *Around) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+func (a *Around) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64,
+	alive bool, err error) {
 	err = a.around(ctx, "Renew", len(known), func() (err error) {
 		lost, alive, err = a.leases.Renew(ctx, session, known, orphaned)
 		return err
@@ -97,7 +98,8 @@ func (a *Around) Renew(ctx context.Context, session string, known []int64, orpha
 }
 
 // Try implements locks.Leases.
-func (a *Around) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+func (a *Around) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease,
+	silence time.Duration) (blocked int, alive bool, err error) {
 	err = a.around(ctx, "Try", len(leases), func() (err error) {
 		blocked, alive, err = a.leases.Try(ctx, session, ticket, leases, silence)
 		return err

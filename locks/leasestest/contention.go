@@ -15,7 +15,7 @@ const (
 	contenders = 8
 	rounds     = 20
 	places     = 3
-	// triesMax bounds the tries of one taker: whoever needs more is being starved.
+	// triesMax bounds the tries of one taker. A taker that needs more starves.
 	triesMax = 100_000
 )
 
@@ -80,8 +80,8 @@ func contend(t *testing.T, s Store, body contender) {
 	}
 }
 
-// together runs body for each of nodes, waits for all, and returns the first error. That ends the context of the others: they may wait
-// for what nobody gives back any more.
+// together runs body for each of nodes, waits for all, and returns the first error. That ends the
+// context of the others: they may wait for what nobody gives back any more.
 func together(ctx context.Context, nodes []*node, body contender) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -132,7 +132,7 @@ func (w *witness) tryOnce(ctx context.Context, n *node, random *rand.Rand) error
 	return nil
 }
 
-// Who keeps asking with one ticket gets what it asks for, whatever the others do.
+// A session that keeps asking with one ticket gets what it asks for, whatever the others do.
 func testEverybodyGetsThrough(t *testing.T, s Store) {
 	held := witness{held: make(map[string][]locks.Mode)}
 	contend(t, s, held.getThrough)

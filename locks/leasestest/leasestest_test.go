@@ -8,7 +8,8 @@ import (
 	"moorage/locks/leasestest"
 )
 
-// clock is a store's clock that stands still until somebody moves it. It is safe for concurrent use.
+// clock is a store's clock that stands still until somebody moves it. It is safe for concurrent
+// use.
 type clock struct {
 	mu  sync.Mutex // guards the field below; leaf
 	now time.Time

@@ -11,7 +11,8 @@ import (
 	"moorage/locks"
 )
 
-// Memory is the reference model of locks.Leases, in one process and as plain as can be: it looks at everything in each call. It is safe for concurrent use.
+// Memory is the reference model of locks.Leases, in one process and as plain as can be: it looks at
+// everything in each call. It is safe for concurrent use.
 type Memory struct {
 	now func() time.Time
 
@@ -43,7 +44,7 @@ func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, sessions: make(map[string]life)}
 }
 
-// excludes tells whether two modes exclude one another.
+// excludes reports whether two modes exclude one another.
 func excludes(a, b uint8) bool { return a|b == uint8(locks.W) }
 
 // Rows returns how many leases are held and how many wants there are.
@@ -122,14 +123,16 @@ func (m *Memory) Session(name string) (locks.Session, bool) {
 	return known.Session, ok
 }
 
-// isSilentLocked reports whether takers that allow silence may pass over a session; mu must be held.
+// isSilentLocked reports whether takers that allow silence may pass over a session; mu must be
+// held.
 func (m *Memory) isSilentLocked(session string, silence time.Duration) bool {
 	life := m.sessions[session]
 	return m.now().Sub(life.renewed) > cmp.Or(life.Silence, silence)
 }
 
 // Renew implements locks.Leases.
-func (m *Memory) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+func (m *Memory) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64,
+	alive bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -157,7 +160,8 @@ func (m *Memory) Renew(ctx context.Context, session string, known []int64, orpha
 }
 
 // Try implements locks.Leases.
-func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease,
+	silence time.Duration) (blocked int, alive bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -197,7 +201,7 @@ func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases [
 	return -1, true, nil
 }
 
-// wantLocked adds to the wants of a ticket what it does not yet want; mu must be held.
+// wantLocked adds leases to the wants of a ticket that it does not yet want; mu must be held.
 func (m *Memory) wantLocked(session string, ticket int64, leases []locks.Lease, age int64, now time.Time) {
 	m.tickets = max(m.tickets, age)
 	for _, l := range leases {
@@ -205,7 +209,8 @@ func (m *Memory) wantLocked(session string, ticket int64, leases []locks.Lease, 
 			return e.session == session && e.id == ticket && e.path == l.Path && e.mode == l.Mode
 		}
 		if !slices.ContainsFunc(m.wants, has) {
-			m.wants = append(m.wants, entry{session: session, id: ticket, path: l.Path, mode: l.Mode, since: now, age: age})
+			m.wants = append(m.wants, entry{session: session, id: ticket, path: l.Path, mode: l.Mode, since: now,
+				age: age})
 		}
 	}
 }
@@ -230,7 +235,8 @@ func (m *Memory) Wanted(ctx context.Context, session string, silence time.Durati
 	}
 	for _, l := range m.leases {
 		wanted := func(w entry) bool {
-			return w.session != session && w.path == l.path && excludes(w.mode, l.mode) && !m.isSilentLocked(w.session, silence)
+			return w.session != session && w.path == l.path && excludes(w.mode, l.mode) &&
+				!m.isSilentLocked(w.session, silence)
 		}
 		if l.session == session && slices.ContainsFunc(m.wants, wanted) {
 			ids = append(ids, l.id)

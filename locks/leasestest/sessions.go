@@ -11,7 +11,8 @@ import (
 // A session that was not opened is not alive, and calls in its name change nothing.
 func testSessionUnknown(t *testing.T, s Store) {
 	a := s.begin(t, "a")
-	blocked, alive, err := s.Leases.Try(t.Context(), "nobody", 1, []locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, silence)
+	blocked, alive, err := s.Leases.Try(t.Context(), "nobody", 1,
+		[]locks.Lease{{ID: 2, Path: "/w", Mode: uint8(locks.W)}}, silence)
 	if blocked >= 0 || alive || err != nil {
 		t.Errorf("try: blocked at %d, alive %t, error %v, want only that it is not alive", blocked, alive, err)
 	}
@@ -54,7 +55,7 @@ func testSessionEnds(t *testing.T, s Store) {
 	c.mustNot(want{locks.W, "/w/3"})
 }
 
-// Reap ends who is silent for longer than the time to live, with all that they have.
+// Reap ends sessions that are silent for longer than the time to live, with all that they have.
 func testReap(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/1"})
@@ -73,7 +74,7 @@ func testReap(t *testing.T, s Store) {
 		t.Errorf("the silent one: alive %t, lost %v, want it ended", alive, lost)
 	}
 	if lost, alive := b.renew(ttl, held...); !alive || len(lost) > 0 {
-		t.Errorf("who renewed: alive %t, lost %v, want it untouched", alive, lost)
+		t.Errorf("the session that renewed: alive %t, lost %v, want it untouched", alive, lost)
 	}
 	c.take(want{locks.W, "/w/1"})
 	c.mustNot(want{locks.R, "/w/2"})
@@ -108,7 +109,7 @@ func testReapAfterClockSetBack(t *testing.T, s Store) {
 	}
 	s.Pass(t, ttl+margin)
 	if lost, alive := b.renew(ttl, held...); !alive || len(lost) > 0 {
-		t.Errorf("who lives: alive %t, lost %v, want it untouched", alive, lost)
+		t.Errorf("the live session: alive %t, lost %v, want it untouched", alive, lost)
 	}
 	if ended, err := s.Leases.Reap(t.Context(), ttl); ended != 1 || err != nil {
 		t.Errorf("reap: got %d, error %v, want 1", ended, err)
@@ -116,7 +117,7 @@ func testReapAfterClockSetBack(t *testing.T, s Store) {
 	b.take(want{locks.W, "/w"})
 }
 
-// What a silent session holds is taken from it by who needs it, and it is told.
+// A session that needs it takes what a silent session holds, and the silent one learns it.
 func testSilentIsPassedOver(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.R, "/w/3"})
@@ -130,11 +131,11 @@ func testSilentIsPassedOver(t *testing.T, s Store) {
 
 	lost, alive := a.renew(ttl, ids...)
 	if !alive || !slices.Equal(lost, ids[1:2]) {
-		t.Errorf("who was passed over: alive %t, lost %v, want %v", alive, lost, ids[1:2])
+		t.Errorf("the session that was passed over: alive %t, lost %v, want %v", alive, lost, ids[1:2])
 	}
 	c.mustNot(want{locks.W, "/w/2"}) // it is no longer silent
 	if _, blocked := a.try(0, want{locks.W, "/w/1"}); blocked != 0 {
-		t.Errorf("who was passed over, again: blocked at %d, want 0", blocked)
+		t.Errorf("the session that was passed over, again: blocked at %d, want 0", blocked)
 	}
 }
 
@@ -180,7 +181,7 @@ func testRenewTellsLosses(t *testing.T, s Store) {
 	}
 }
 
-// What a session holds or waits for without knowing it ends after a time, and not before.
+// Leases and wants that a session does not know of end after a time, and not before.
 func testRenewEndsOrphans(t *testing.T, s Store) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	theirs := b.take(want{locks.R, "/w/1"})
@@ -201,7 +202,8 @@ func testRenewEndsOrphans(t *testing.T, s Store) {
 	b.take(want{locks.W, "/w/3"})
 	b.mustNot(want{locks.W, "/w/2"})
 	b.mustNot(want{locks.W, "/w/4"})
-	if lost, _ := a.renew(2*ttl, orphan[0], young[0], ticket, forgotten); !slices.Equal(lost, []int64{orphan[0], forgotten}) {
+	if lost, _ := a.renew(2*ttl, orphan[0], young[0], ticket, forgotten); !slices.Equal(lost,
+		[]int64{orphan[0], forgotten}) {
 		t.Errorf("orphans: got %v lost, want %v", lost, []int64{orphan[0], forgotten})
 	}
 }

@@ -7,16 +7,18 @@ import (
 	"moorage/locks"
 )
 
-// briefly is a Silence of sessions that is shorter than what takers allow, at length one that is longer.
+// briefly is a Silence of sessions that is shorter than what takers allow, at length one that is
+// longer.
 const (
 	briefly  = silence / 3
 	atLength = 2 * silence
 )
 
-// A session is passed over when it was silent for as long as it said, whatever the taker says: nodes with
-// different heartbeats share one store.
+// A session is passed over when it was silent for as long as it said, whatever the taker says:
+// nodes with different heartbeats share one store.
 func testSilenceIsTheSessions(t *testing.T, s Store) {
-	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}), s.open(t, locks.Session{Name: "long", Silence: atLength})
+	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}),
+		s.open(t, locks.Session{Name: "long", Silence: atLength})
 	unstated, taker := s.begin(t, "unstated"), s.begin(t, "taker")
 	lost := brief.take(want{locks.W, "/w/1"})
 	unstated.take(want{locks.W, "/w/2"})
@@ -27,21 +29,22 @@ func testSilenceIsTheSessions(t *testing.T, s Store) {
 	taker.mustNot(want{locks.W, "/w/3"})
 	first := taker.take(want{locks.W, "/w/1"})
 	if got, alive := brief.renew(ttl, lost...); !alive || len(got) != 1 {
-		t.Errorf("who was silent for as long as it said: alive %t, lost %v, want %v", alive, got, lost)
+		t.Errorf("the session that was silent for as long as it said: alive %t, lost %v, want %v", alive, got, lost)
 	}
 	s.Pass(t, silence-briefly)
 	taker.renew(ttl, first...)
 	taker.take(want{locks.W, "/w/2"})
 	taker.mustNot(want{locks.W, "/w/3"})
 	if got, alive := long.renew(ttl, kept...); !alive || len(got) != 0 {
-		t.Errorf("who was not silent for as long as it said: alive %t, lost %v, want nothing lost", alive, got)
+		t.Errorf("the session that was silent for less than it said: alive %t, lost %v, want nothing lost", alive, got)
 	}
 }
 
 // The wants of a session hold others off for as long as it said.
 func testSilenceOfWantsIsTheSessions(t *testing.T, s Store) {
 	holder := s.begin(t, "holder")
-	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}), s.open(t, locks.Session{Name: "long", Silence: atLength})
+	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}),
+		s.open(t, locks.Session{Name: "long", Silence: atLength})
 	taker := s.begin(t, "taker")
 	held := holder.take(want{locks.R, "/w/1"}, want{locks.R, "/w/2"})
 	brief.queue(want{locks.W, "/w/1"})
@@ -68,7 +71,7 @@ func testSilentWantsAreNotWanted(t *testing.T, s Store) {
 	a.mustBeWanted(ids...)
 }
 
-// A node that listens where another did ends the session of that one, and takes what it held at once.
+// A node that listens where another did ends that node's session, and takes what it held at once.
 func testAnnounceEndsPredecessor(t *testing.T, s Store) {
 	const address, host = "ship/127.0.0.1:8181", "boot 1, network 1"
 	dead := s.open(t, locks.Session{Name: "dead", Address: address, Host: host, Silence: atLength})
@@ -78,7 +81,8 @@ func testAnnounceEndsPredecessor(t *testing.T, s Store) {
 	next := s.begin(t, "next")
 	mine := next.take(want{locks.W, "/w/3"})
 	for _, want := range []int{1, 0} {
-		if ended, alive, err := s.Leases.Announce(t.Context(), "next", address, host); ended != want || !alive || err != nil {
+		if ended, alive, err := s.Leases.Announce(t.Context(), "next", address, host); ended != want || !alive ||
+			err != nil {
 			t.Errorf("announce: got %d ended, alive %t, error %v, want %d ended", ended, alive, err, want)
 		}
 	}
@@ -93,13 +97,14 @@ func testAnnounceEndsPredecessor(t *testing.T, s Store) {
 		t.Errorf("the node that announced itself: alive %t, lost %v, want it untouched", alive, lost)
 	}
 
-	// What was announced of a session holds for the one after it.
+	// The announcement of a session holds for the one after it.
 	if ended, alive, err := s.Leases.Announce(t.Context(), "other", address, host); ended != 1 || !alive || err != nil {
 		t.Errorf("announce: got %d ended, alive %t, error %v, want 1 ended", ended, alive, err)
 	}
 }
 
-// Who is not certain to be the one before ends nobody: another host, or an address or a host that is not known.
+// A node that is not certain ends nobody: if the host differs, or an address or a host is not
+// known.
 func testAnnounceUnsureEndsNobody(t *testing.T, s Store) {
 	const address, host = "ship/0.0.0.0:8181", "boot 1, network 1"
 	for name, session := range map[string]locks.Session{
@@ -112,9 +117,11 @@ func testAnnounceUnsureEndsNobody(t *testing.T, s Store) {
 		session.Name = name
 		s.open(t, session)
 	}
-	for _, mine := range []locks.Session{{Name: "a", Address: address}, {Name: "b", Host: host}, {Name: "c"}, {Name: "d", Address: address, Host: "boot 3"}} {
+	for _, mine := range []locks.Session{{Name: "a", Address: address}, {Name: "b", Host: host}, {Name: "c"},
+		{Name: "d", Address: address, Host: "boot 3"}} {
 		s.begin(t, mine.Name)
-		if ended, alive, err := s.Leases.Announce(t.Context(), mine.Name, mine.Address, mine.Host); ended != 0 || !alive || err != nil {
+		if ended, alive, err := s.Leases.Announce(t.Context(), mine.Name, mine.Address, mine.Host); ended != 0 ||
+			!alive || err != nil {
 			t.Errorf("announce %+v: got %d ended, alive %t, error %v, want 0 ended", mine, ended, alive, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package leasestest holds what tests of leases need: Run, the suite that every locks.Leases must pass; Memory, the
-// reference model; and Around, which counts calls and stands in their way.
+// Package leasestest holds what tests of leases need: Run, the suite that every locks.Leases must
+// pass; Memory, the reference model; and Around, which counts calls and stands in their way.
 package leasestest
 
 import (
@@ -13,11 +13,12 @@ import (
 	"moorage/locks"
 )
 
-// Store is what a test of the suite works on.
+// Store is the store that a test of the suite works on.
 type Store struct {
 	// Leases has no sessions yet. Other tests may run at the same time on others.
 	Leases locks.Leases
-	// Pass makes d go by, as far as the store can tell: by moving its clock, or the times in its records. If d is negative, the clock is set back.
+	// Pass makes d go by, as far as the store can see: it moves the store's clock, or the times in
+	// its records. If d is negative, the clock is set back.
 	Pass func(t *testing.T, d time.Duration)
 }
 
@@ -79,8 +80,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 const (
 	ttl     = time.Hour
 	silence = 30 * time.Minute
-	// margin is what a test may take by the store's clock, which goes on: it passes that much less than a duration, then
-	// that much more.
+	// margin is what a test may take by the store's clock, which goes on. It passes that much less
+	// than a duration, then that much more.
 	margin = 10 * time.Minute
 )
 
@@ -151,7 +152,7 @@ func (n *node) take(wants ...want) []int64 {
 	n.t.Helper()
 	ids, blocked := n.try(0, wants...)
 	if blocked >= 0 {
-		n.t.Fatalf("%s: try %v: blocked at %v, want all of it", n.name, wants, wants[blocked])
+		n.t.Fatalf("%s: try %v: blocked at %v, want all taken", n.name, wants, wants[blocked])
 	}
 	return ids
 }

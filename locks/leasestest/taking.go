@@ -14,7 +14,8 @@ import (
 func testMatrix(t *testing.T, s Store) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	refused := map[[2]locks.Mode]bool{
-		{locks.RA, locks.W}: true, {locks.R, locks.WA}: true, {locks.R, locks.W}: true, {locks.WA, locks.R}: true, {locks.WA, locks.W}: true,
+		{locks.RA, locks.W}: true, {locks.R, locks.WA}: true, {locks.R, locks.W}: true, {locks.WA, locks.R}: true,
+		{locks.WA, locks.W}: true,
 		{locks.W, locks.RA}: true, {locks.W, locks.R}: true, {locks.W, locks.WA}: true, {locks.W, locks.W}: true,
 	}
 	for _, held := range locks.Modes() {
@@ -22,14 +23,15 @@ func testMatrix(t *testing.T, s Store) {
 			ids := a.take(want{held, "/w"})
 			got, blocked := b.try(0, want{wanted, "/w"})
 			if (blocked >= 0) != refused[[2]locks.Mode{held, wanted}] {
-				t.Errorf("held %s, wanted %s: blocked at %d, want a refusal: %t", held, wanted, blocked, !(blocked >= 0))
+				t.Errorf("held %s, wanted %s: blocked at %d, want a refusal: %t", held, wanted, blocked,
+					!(blocked >= 0))
 			}
 			a.release(ids...)
 			b.release(got...)
 		}
 	}
 	a.take(want{locks.W, "/w"})
-	b.take(want{locks.W, "/w/x"}) // paths are names here: who takes ancestors is for the nodes to know
+	b.take(want{locks.W, "/w/x"}) // paths are names here: the nodes know about ancestors
 }
 
 // A session may hold a path many times, in any modes, and loses only what it gives back.
@@ -76,7 +78,7 @@ func testBlockedIsTheFirst(t *testing.T, s Store) {
 	}
 }
 
-// Release gives back what it names, of the session that it names.
+// Release gives back the leases that it names, of the session that it names.
 func testRelease(t *testing.T, s Store) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	ids := a.take(want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.W, "/w/3"})
@@ -92,11 +94,12 @@ func testRelease(t *testing.T, s Store) {
 	}
 }
 
-// Paths are told apart by all of their bytes, however long they are.
+// All bytes of a path count, however long it is.
 func testNames(t *testing.T, s Store) {
 	a, b := s.begin(t, "host:8181 é/1"), s.begin(t, "host:8181 é/2")
 	long := "/w/" + strings.Repeat("0123456789abcdef", 2000)
-	paths := []string{"/", "/w", "/W", "/w/%00", "/w/%25", "/w/_", "/w/'", `/w/\`, "/w/\"", long, long + "0", long + "1"}
+	paths := []string{"/", "/w", "/W", "/w/%00", "/w/%25", "/w/_", "/w/'", `/w/\`, "/w/\"", long, long + "0",
+		long + "1"}
 	for _, path := range paths {
 		a.take(want{locks.W, path})
 	}
@@ -138,8 +141,9 @@ func testContextEnded(t *testing.T, s Store) {
 	_, _, announced := s.Leases.Announce(ctx, "a", "address", "host")
 	_, reaped := s.Leases.Reap(ctx, 0)
 	for method, err := range map[string]error{
-		"Open": s.Leases.Open(ctx, locks.Session{Name: "c"}), "Announce": announced, "Renew": renewed, "Try": tried, "Release": s.Leases.Release(ctx, "a", held),
-		"Wanted": wanted, "Reap": reaped, "End": s.Leases.End(ctx, "a"),
+		"Open": s.Leases.Open(ctx, locks.Session{Name: "c"}), "Announce": announced, "Renew": renewed, "Try": tried,
+		"Release": s.Leases.Release(ctx, "a", held),
+		"Wanted":  wanted, "Reap": reaped, "End": s.Leases.End(ctx, "a"),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got error %v, want context.Canceled", method, err)

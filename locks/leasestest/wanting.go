@@ -7,7 +7,8 @@ import (
 	"moorage/locks"
 )
 
-// Who asks later for what a ticket waits for is blocked, also when nobody holds it any more.
+// A session that asks later for what a ticket waits for is blocked, also when nobody holds it any
+// more.
 func testWantHoldsOffNewer(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	held := a.take(want{locks.R, "/w"})
@@ -29,7 +30,7 @@ func testWantHoldsOffNewer(t *testing.T, s Store) {
 	}
 }
 
-// A ticket is held off by older ones only, whatever the order of their tries.
+// Only older tickets hold a ticket off, whatever the order of their tries.
 func testWantLetsOlderPass(t *testing.T, s Store) {
 	holder := s.begin(t, "holder")
 	held := holder.take(want{locks.W, "/w"})
@@ -73,7 +74,7 @@ func testWantExcludesLikeALease(t *testing.T, s Store) {
 	}
 }
 
-// A ticket waits for everything that it asked for, what is free included.
+// A ticket waits for everything that it asked for, also for what is free.
 func testWantCoversAllLeases(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/2"})
@@ -84,7 +85,7 @@ func testWantCoversAllLeases(t *testing.T, s Store) {
 	c.take(want{locks.WA, "/w"}, want{locks.W, "/w/4"})
 }
 
-// What a ticket asks for later is as old as what it asked for first.
+// What a ticket asks for later is as old as its first want.
 func testWantGrows(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	first := a.take(want{locks.W, "/w/1"})
@@ -153,7 +154,7 @@ func testWantEndsWithSession(t *testing.T, s Store) {
 	c.take(want{locks.R, "/w"})
 }
 
-// Who has no ticket holds nobody off.
+// A Try without a ticket holds nobody off.
 func testNoTicketNoWant(t *testing.T, s Store) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.R, "/w"})

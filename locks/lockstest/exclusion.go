@@ -15,7 +15,8 @@ var compatible = map[locks.Mode]map[locks.Mode]bool{
 	locks.W:  {locks.RA: false, locks.R: false, locks.WA: false, locks.W: false},
 }
 
-// requestFor returns a request that puts mode on path. child names what the ancestor modes are taken for.
+// requestFor returns a request that puts mode on path. child names what the ancestor modes are
+// taken for.
 func requestFor(mode locks.Mode, path locks.Path, child string) locks.Request {
 	switch mode {
 	case locks.RA:
@@ -33,7 +34,8 @@ func testMatrix(t *testing.T, manager locks.Manager) {
 	for _, held := range locks.Modes() {
 		for _, wanted := range locks.Modes() {
 			holder := acquire(t, manager, requestFor(held, namespace("a"), "of the holder"))
-			taker, err := manager.Acquire(t.Context(), requestFor(wanted, namespace("a"), "of the taker"), locks.Options{NonBlocking: true})
+			taker, err := manager.Acquire(t.Context(), requestFor(wanted, namespace("a"), "of the taker"),
+				locks.Options{NonBlocking: true})
 			switch want := compatible[held][wanted]; {
 			case want && err != nil:
 				t.Errorf("held %s, wanted %s: got %v, want a grant", held, wanted, err)

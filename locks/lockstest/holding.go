@@ -39,7 +39,8 @@ func testHoldContext(t *testing.T, manager locks.Manager) {
 	if err := kept.Context().Err(); !errors.Is(err, context.Canceled) {
 		t.Errorf("context after cancel: got %v, want context.Canceled", err)
 	}
-	if _, err := manager.Acquire(t.Context(), read(namespace("a")), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+	if _, err := manager.Acquire(t.Context(), read(namespace("a")), locks.Options{NonBlocking: true}); !errors.Is(err,
+		locks.ErrConflict) {
 		t.Errorf("after the context ended, before Release: got %v, want ErrConflict", err)
 	}
 	kept.Release()
@@ -56,7 +57,8 @@ func testReleaseTwice(t *testing.T, manager locks.Manager) {
 	second := acquire(t, manager, write(namespace("a"), namespace("b")))
 	first.Release()
 	for _, path := range []locks.Path{namespace("a"), namespace("b")} {
-		if _, err := manager.Acquire(t.Context(), read(path), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+		if _, err := manager.Acquire(t.Context(), read(path), locks.Options{NonBlocking: true}); !errors.Is(err,
+			locks.ErrConflict) {
 			t.Errorf("%s after a second Release of the first hold: got %v, want ErrConflict", path, err)
 		}
 	}
@@ -81,7 +83,8 @@ func testLost(t *testing.T, manager locks.Manager, lose func(locks.Manager)) {
 	if err := second.Context().Err(); err != nil {
 		t.Errorf("context of the second hold: got %v, want none", err)
 	}
-	if _, err := manager.Acquire(t.Context(), read(namespace("a")), locks.Options{NonBlocking: true}); !errors.Is(err, locks.ErrConflict) {
+	if _, err := manager.Acquire(t.Context(), read(namespace("a")), locks.Options{NonBlocking: true}); !errors.Is(err,
+		locks.ErrConflict) {
 		t.Errorf("after Release of the lost hold: got %v, want ErrConflict", err)
 	}
 	second.Release()

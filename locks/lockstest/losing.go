@@ -7,8 +7,8 @@ import (
 	"moorage/locks"
 )
 
-// Losing is a Manager whose locks can be lost: what another Manager grants, until Lose is called. It is safe for concurrent
-// use.
+// Losing is a Manager whose locks can be lost: what another Manager grants, until Lose is called.
+// It is safe for concurrent use.
 type Losing struct {
 	manager locks.Manager
 
@@ -39,8 +39,8 @@ func (l *Losing) Acquire(ctx context.Context, request locks.Request, options loc
 	return outer, nil
 }
 
-// Lose loses every lock that is held: the contexts of the holds end with locks.ErrLost, then others get the locks.
-// It returns how many holds there were.
+// Lose loses every lock that is held: the contexts of the holds end with locks.ErrLost, then others
+// get the locks. It returns how many holds there were.
 func (l *Losing) Lose() int {
 	l.mu.Lock()
 	lost := l.lost

@@ -34,12 +34,12 @@ func tree() []place {
 	return places
 }
 
-// contains tells whether other is p or below it.
+// contains reports whether other is p or below it.
 func (p place) contains(other place) bool {
 	return len(p.segments) <= len(other.segments) && slices.Equal(p.segments, other.segments[:len(p.segments)])
 }
 
-// related tells whether one of the two contains the other.
+// related reports whether one of the two contains the other.
 func (p place) related(other place) bool { return p.contains(other) || other.contains(p) }
 
 // wish is a request over the test tree.
@@ -69,12 +69,14 @@ func (w wish) String() string {
 	return strings.Join(words, " ")
 }
 
-// mustExclude is the rule of lineage: W(p) excludes R and W on every ancestor and descendant of p and on p.
+// mustExclude is the rule of lineage: W(p) excludes R and W on every ancestor and descendant of p
+// and on p.
 func (w wish) mustExclude(other wish) bool {
 	return anyRelated(w.writes, other.writes) || anyRelated(w.writes, other.reads) || anyRelated(w.reads, other.writes)
 }
 
-// mayExclude is what four modes make of that rule: a place that is read, and below which the same wish writes, counts as written.
+// mayExclude is what four modes make of that rule: a place that is read, and below which the same
+// wish writes, counts as written.
 func (w wish) mayExclude(other wish) bool { return w.widened().mustExclude(other.widened()) }
 
 func (w wish) widened() wish {

@@ -15,9 +15,11 @@ import (
 
 // NodesConfig is what RunNodes tests.
 type NodesConfig struct {
-	// New returns at least three managers that share their locks, on which nothing is held. It is called inside a bubble of testing/synctest.
+	// New returns at least three managers that share their locks, on which nothing is held. It is
+	// called inside a bubble of testing/synctest.
 	New func(t *testing.T) []locks.Manager
-	// Handover bounds the time from a release on one node to the grant on another that waits for nothing else.
+	// Handover bounds the time from a release on one node to the grant on another that waits for
+	// nothing else.
 	Handover time.Duration
 	// Footprint returns how many paths, leases and wants are left.
 	Footprint func(nodes []locks.Manager) int
@@ -71,7 +73,7 @@ func (a *attempt) mustHoldWithin(t *testing.T, limit time.Duration, what string)
 func testNodesMatrix(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	for _, held := range locks.Modes() {
 		for _, wanted := range locks.Modes() {
-			time.Sleep(2 * time.Second) // what a node keeps for its next operation ends
+			time.Sleep(2 * time.Second) // the shares that a node keeps for its next operation end
 			holder := acquire(t, nodes[0], requestFor(held, namespace("a"), "of the holder"))
 			taker := try(t.Context(), nodes[1], requestFor(wanted, namespace("a"), "of the taker"), locks.Options{})
 			what := wanted.String() + " while another node holds " + held.String()
@@ -113,7 +115,8 @@ func testNodesLineage(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 func testNodesNonBlocking(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	pointer := func(id string) locks.Path { return locks.Warehouse("wh").Pointer(id) }
 	holder := acquire(t, nodes[0], write(pointer("2")))
-	refused := try(t.Context(), nodes[1], write(pointer("1"), pointer("2"), pointer("3")), locks.Options{NonBlocking: true})
+	refused := try(t.Context(), nodes[1], write(pointer("1"), pointer("2"), pointer("3")),
+		locks.Options{NonBlocking: true})
 	if !refused.isDone() || refused.took != 0 {
 		t.Errorf("got %v after %s, want an error at once", refused.err, refused.took)
 	}
@@ -127,17 +130,19 @@ func testNodesNonBlocking(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 func testNodesTimeout(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	const limit = 7 * time.Second
 	holder := acquire(t, nodes[0], read(namespace("b")))
-	taker := try(t.Context(), nodes[1], write(namespace("a"), namespace("b")), locks.Options{Timeout: locks.FixedTimeout(limit)})
+	taker := try(t.Context(), nodes[1], write(namespace("a"), namespace("b")),
+		locks.Options{Timeout: locks.FixedTimeout(limit)})
 	<-taker.done
 	if !errors.Is(taker.err, locks.ErrTimeout) || taker.took != limit {
 		t.Errorf("got %v after %s, want ErrTimeout after %s", taker.err, taker.took, limit)
 	}
 	synctest.Wait()
-	acquire(t, nodes[2], locks.Request{Writes: []locks.Path{namespace("a")}, Reads: []locks.Path{namespace("b")}}).Release()
+	acquire(t, nodes[2], locks.Request{Writes: []locks.Path{namespace("a")},
+		Reads: []locks.Path{namespace("b")}}).Release()
 	holder.Release()
 }
 
-// The end of the context ends a wait at once, and who was held off gets in.
+// The end of the context ends a wait at once, and the operation that was held off gets in.
 func testNodesCancel(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	holder := acquire(t, nodes[0], read(namespace("a")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,13 +165,15 @@ func testNodesArrivalOrder(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	var queue []*attempt
 	for i := range 9 {
 		// Each node asks once for the lock, and then again, behind its own first.
-		queue = append(queue, try(t.Context(), nodes[i%3], write(namespace("a").Shard(1)), locks.Options{Timeout: locks.FixedTimeout(time.Hour)}))
+		queue = append(queue, try(t.Context(), nodes[i%3], write(namespace("a").Shard(1)),
+			locks.Options{Timeout: locks.FixedTimeout(time.Hour)}))
 		time.Sleep(time.Millisecond)
 	}
 	holder.Release()
 	for range 9 {
 		var granted *attempt
-		for deadline := time.Now().Add(c.Handover); granted == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(c.Handover); granted == nil &&
+			time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			synctest.Wait()
 			for _, a := range queue {
 				if a.isDone() {
@@ -192,7 +199,8 @@ func testNodesArrivalOrder(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 }
 
 // underNodesStream checks that a writer of one node gets in among streams of all others.
-func underNodesStream(t *testing.T, c NodesConfig, nodes []locks.Manager, request func(i int) locks.Request, writer locks.Request) {
+func underNodesStream(t *testing.T, c NodesConfig, nodes []locks.Manager, request func(i int) locks.Request,
+	writer locks.Request) {
 	for _, node := range nodes[1:] {
 		defer stream(t, node, request)()
 	}
@@ -201,7 +209,8 @@ func underNodesStream(t *testing.T, c NodesConfig, nodes []locks.Manager, reques
 	taker.mustWait(t, "writer under streams of other nodes")
 	<-taker.done
 	if limit := c.Handover + 10*time.Millisecond; taker.err != nil || taker.took > limit {
-		t.Errorf("writer under streams of other nodes: got %v after %s, want it within %s", taker.err, taker.took, limit)
+		t.Errorf("writer under streams of other nodes: got %v after %s, want it within %s", taker.err, taker.took,
+			limit)
 	}
 	if taker.err == nil {
 		time.Sleep(time.Second)
@@ -214,7 +223,7 @@ func testNodesWriterUnderReaders(t *testing.T, c NodesConfig, nodes []locks.Mana
 	underNodesStream(t, c, nodes, func(int) locks.Request { return read(namespace("a")) }, write(namespace("a")))
 }
 
-// Streams of writers inside a subtree do not keep out who wants it whole.
+// Streams of writers inside a subtree do not keep out an operation that wants it whole.
 func testNodesSubtreeWriterUnderWriters(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	inside := func(i int) locks.Request { return write(namespace("a").Shard(uint8(i))) }
 	underNodesStream(t, c, nodes, inside, write(namespace("a")))
@@ -224,15 +233,18 @@ func testNodesSubtreeWriterUnderWriters(t *testing.T, c NodesConfig, nodes []loc
 func testNodesOppositeOrders(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	a, b := namespace("a").Shard(1), namespace("b").Shard(1)
 	everybodyGetsThrough(t, nodes, []locks.Request{
-		write(a, b), write(b, a), {Reads: []locks.Path{a}, Writes: []locks.Path{b}}, {Reads: []locks.Path{b}, Writes: []locks.Path{a}},
+		write(a, b), write(b, a), {Reads: []locks.Path{a}, Writes: []locks.Path{b}},
+		{Reads: []locks.Path{b}, Writes: []locks.Path{a}},
 	})
 }
 
-// Two operations that each read a subtree in which the other writes, both of whose nodes hold from before what the other lacks, get through.
+// Two operations that each read a subtree in which the other writes, both of whose nodes hold from
+// before what the other lacks, get through.
 func testNodesAncestorsCrossed(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	a, b := namespace("a"), namespace("b")
 	everybodyGetsThrough(t, nodes, []locks.Request{
-		{Reads: []locks.Path{a}, Writes: []locks.Path{b.Shard(1)}}, {Reads: []locks.Path{b}, Writes: []locks.Path{a.Shard(1)}},
+		{Reads: []locks.Path{a}, Writes: []locks.Path{b.Shard(1)}},
+		{Reads: []locks.Path{b}, Writes: []locks.Path{a.Shard(1)}},
 		write(a.Shard(2)), write(b.Shard(2)), read(a), read(b), write(a.Shard(3), b.Shard(3)),
 	})
 }
@@ -244,7 +256,8 @@ func everybodyGetsThrough(t *testing.T, nodes []locks.Manager, requests []locks.
 			request := requests[(i+j)%len(requests)] // no two nodes ask in the same order
 			all.Go(func() {
 				for range 10 {
-					hold, err := node.Acquire(t.Context(), request, locks.Options{Timeout: locks.FixedTimeout(time.Hour)})
+					hold, err := node.Acquire(t.Context(), request,
+						locks.Options{Timeout: locks.FixedTimeout(time.Hour)})
 					if err != nil {
 						t.Errorf("%v: %v", request, err)
 						return
@@ -258,8 +271,8 @@ func everybodyGetsThrough(t *testing.T, nodes []locks.Manager, requests []locks.
 	all.Wait()
 }
 
-// nodesProgress returns a test in which workers on all nodes take random sets. Everybody gets through, and no two hold at once what their
-// lineages exclude.
+// nodesProgress returns a test in which workers on all nodes take random sets. Everybody gets
+// through, and no two hold at once what their lineages exclude.
 func nodesProgress(seed uint64) func(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 	return func(t *testing.T, c NodesConfig, nodes []locks.Manager) {
 		const workers, rounds = 6, 15
@@ -283,7 +296,8 @@ func nodesProgress(seed uint64) func(t *testing.T, c NodesConfig, nodes []locks.
 	}
 }
 
-// patientManager waits for as long as it takes where nothing else was asked for: whoever times out has met a deadlock.
+// patientManager waits for as long as it takes if no other timeout was asked for. An operation that
+// times out has met a deadlock.
 type patientManager struct {
 	locks.Manager
 	timeout *locks.Timeout

@@ -12,8 +12,8 @@ import (
 	"moorage/locks"
 )
 
-// What progress runs. All holds together last at most workers × rounds × holdMax = 6.4 s, less than WaitMax:
-// a wait that times out was a deadlock.
+// What progress runs. All holds together last at most workers × rounds × holdMax = 6.4 s, less than
+// WaitMax: a wait that times out was a deadlock.
 const (
 	workers = 64
 	rounds  = 50
@@ -24,7 +24,8 @@ const (
 func testOppositeOrders(t *testing.T, manager locks.Manager) {
 	a, b := namespace("a").Shard(1), namespace("b").Shard(1)
 	var all sync.WaitGroup
-	for _, request := range []locks.Request{write(a, b), write(b, a), {Reads: []locks.Path{a}, Writes: []locks.Path{b}}, {Reads: []locks.Path{b}, Writes: []locks.Path{a}}} {
+	for _, request := range []locks.Request{write(a, b), write(b, a),
+		{Reads: []locks.Path{a}, Writes: []locks.Path{b}}, {Reads: []locks.Path{b}, Writes: []locks.Path{a}}} {
 		all.Go(func() {
 			for range rounds {
 				hold, err := manager.Acquire(t.Context(), request, locks.Options{})
@@ -40,8 +41,8 @@ func testOppositeOrders(t *testing.T, manager locks.Manager) {
 	all.Wait()
 }
 
-// progress returns a test in which many workers take random sets. Everybody gets through, and no two
-// hold at once what their lineages exclude.
+// progress returns a test in which many workers take random sets. Everybody gets through, and no
+// two hold at once what their lineages exclude.
 func progress(seed uint64) func(t *testing.T, manager locks.Manager) {
 	return func(t *testing.T, manager locks.Manager) {
 		var held witness

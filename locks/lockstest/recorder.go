@@ -8,8 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// Recorder is a Manager that notes every Acquire and hands it on, for tests that compare what an operation takes with
-// what it should take. It is safe for concurrent use.
+// Recorder is a Manager that notes every Acquire and hands it on, for tests that compare what an
+// operation takes with what it should take. It is safe for concurrent use.
 type Recorder struct {
 	manager locks.Manager
 
@@ -23,13 +23,13 @@ type Call struct {
 	Options locks.Options
 	Grants  []locks.Grant // what locks.Plan makes of Request, ancestors included, in the order of taking
 	Err     error         // what Acquire returned
-	// Nested tells that the caller's context is that of a hold which was not released: a second
+	// Nested means that the caller's context belongs to a hold which was not released: a second
 	// Acquire while holding, which the order of locks forbids.
 	Nested bool
 }
 
-// Named returns the grants in mode R or W, as "W /wh/ns/#3", in order: what the operation asked for,
-// without the ancestor modes that follow from it.
+// Named returns the grants in mode R or W, as "W /wh/ns/#3", in order: what the operation asked
+// for, without the ancestor modes that follow from it.
 func (c Call) Named() []string {
 	var named []string
 	for _, grant := range c.Grants {
@@ -79,7 +79,7 @@ func (r *Recorder) Acquire(ctx context.Context, request locks.Request, options l
 
 type recordedKey struct{}
 
-// recordedHold is a Hold whose context can be told from others.
+// recordedHold is a Hold whose context can be distinguished from others.
 type recordedHold struct{ locks.Hold }
 
 func (h *recordedHold) Context() context.Context {

@@ -1,5 +1,5 @@
-// Package lockstest holds what tests of locks need: Run, the suite that every locks.Manager must pass; Recorder,
-// which notes what an operation takes; and Losing, whose locks are lost on command.
+// Package lockstest holds what tests of locks need: Run, the suite that every locks.Manager must
+// pass; Recorder, which notes what an operation takes; and Losing, whose locks are lost on command.
 package lockstest
 
 import (
@@ -13,12 +13,14 @@ import (
 
 // Config is what Run tests.
 type Config struct {
-	// New returns a manager on which nothing is held. It is called inside a bubble of testing/synctest, as is everything
-	// that the suite does with the manager.
+	// New returns a manager on which nothing is held. It is called inside a bubble of
+	// testing/synctest, as is everything that the suite does with the manager.
 	New func(t *testing.T) locks.Manager
-	// Footprint returns how many paths the manager keeps in memory. Nil only for a wrapper, which keeps none.
+	// Footprint returns how many paths the manager keeps in memory. Nil only for a wrapper, which
+	// keeps none.
 	Footprint func(manager locks.Manager) int
-	// Lose makes the manager lose every lock that it has granted. Nil only for a manager that cannot lose any.
+	// Lose makes the manager lose every lock that it has granted. Nil only for a manager that
+	// cannot lose any.
 	Lose func(manager locks.Manager)
 }
 

@@ -19,15 +19,18 @@ func testEmptyRequest(t *testing.T, manager locks.Manager) {
 func wantConflict(t *testing.T, err error, path locks.Path) {
 	t.Helper()
 	conflict, ok := errors.AsType[*locks.ConflictError](err)
-	if want := (locks.Grant{Path: path, Mode: locks.W}); !ok || conflict.Blocked != want || !errors.Is(err, locks.ErrConflict) {
+	if want := (locks.Grant{Path: path, Mode: locks.W}); !ok || conflict.Blocked != want ||
+		!errors.Is(err, locks.ErrConflict) {
 		t.Errorf("got %v, want a conflict at %s", err, want)
 	}
 }
 
-// A non-blocking Acquire fails at once, names the lock, and what it took before it failed is free again.
+// A non-blocking Acquire fails at once and names the lock. What it took before it failed is free
+// again.
 func testNonBlocking(t *testing.T, manager locks.Manager) {
 	holder := acquire(t, manager, write(namespace("b")))
-	refused := try(t.Context(), manager, write(namespace("a"), namespace("b"), namespace("c")), locks.Options{NonBlocking: true})
+	refused := try(t.Context(), manager, write(namespace("a"), namespace("b"), namespace("c")),
+		locks.Options{NonBlocking: true})
 	if !refused.isDone() || refused.took != 0 {
 		t.Errorf("got %v after %s, want an error at once", refused.err, refused.took)
 	}
@@ -48,7 +51,8 @@ func testNonBlocking(t *testing.T, manager locks.Manager) {
 func testTimeout(t *testing.T, manager locks.Manager) {
 	const limit = 7 * time.Second
 	holder := acquire(t, manager, write(namespace("b")))
-	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")), locks.Options{Timeout: locks.FixedTimeout(limit)})
+	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")),
+		locks.Options{Timeout: locks.FixedTimeout(limit)})
 	time.Sleep(limit - time.Nanosecond)
 	taker.mustWait(t, "before the timeout")
 	time.Sleep(time.Nanosecond)
@@ -65,7 +69,8 @@ func testTimeout(t *testing.T, manager locks.Manager) {
 func testTimeoutBoundsAllWaits(t *testing.T, manager locks.Manager) {
 	const limit = 10 * time.Second
 	first, second := acquire(t, manager, write(namespace("a"))), acquire(t, manager, write(namespace("b")))
-	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")), locks.Options{Timeout: locks.FixedTimeout(limit)})
+	taker := try(t.Context(), manager, write(namespace("a"), namespace("b")),
+		locks.Options{Timeout: locks.FixedTimeout(limit)})
 	time.Sleep(limit - time.Nanosecond)
 	first.Release()
 	synctest.Wait()
@@ -134,7 +139,8 @@ func testCancel(t *testing.T, manager locks.Manager) {
 	defer cancel()
 	late := try(ctx, manager, write(namespace("a"), namespace("b")), locks.Options{})
 	<-late.done
-	if !errors.Is(late.err, context.DeadlineExceeded) || errors.Is(late.err, locks.ErrTimeout) || late.took != time.Second {
+	if !errors.Is(late.err, context.DeadlineExceeded) || errors.Is(late.err, locks.ErrTimeout) ||
+		late.took != time.Second {
 		t.Errorf("got %v after %s, want context.DeadlineExceeded after 1s", late.err, late.took)
 	}
 
@@ -148,14 +154,15 @@ func testCancelledBefore(t *testing.T, manager locks.Manager) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, options := range []locks.Options{{}, {NonBlocking: true}} {
-		if hold, err := manager.Acquire(ctx, write(namespace("a")), options); hold != nil || !errors.Is(err, context.Canceled) {
+		if hold, err := manager.Acquire(ctx, write(namespace("a")), options); hold != nil ||
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("options %+v: got hold %v, error %v, want context.Canceled", options, hold, err)
 		}
 	}
 	acquire(t, manager, write(namespace("a"))).Release()
 }
 
-// Who waited behind somebody that gave up no longer waits for them.
+// Operations that waited behind one that gave up wait for it no longer.
 func testCancelLetsOthersIn(t *testing.T, manager locks.Manager) {
 	reader := acquire(t, manager, read(namespace("a")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +175,8 @@ func testCancelLetsOthersIn(t *testing.T, manager locks.Manager) {
 	reader.Release()
 }
 
-// When somebody in front of a queue gives up, those who may go on do, and nobody overtakes whom they would keep waiting.
+// When an operation in front of a queue gives up, those that may go on do. None overtakes another
+// that it would keep waiting.
 func testCancelKeepsOrder(t *testing.T, manager locks.Manager) {
 	ns := namespace("a")
 	holder := acquire(t, manager, write(ns.Shard(0)))
@@ -177,7 +185,7 @@ func testCancelKeepsOrder(t *testing.T, manager locks.Manager) {
 	reader := try(t.Context(), manager, read(ns), locks.Options{})
 	writer := try(t.Context(), manager, write(ns.Shard(1)), locks.Options{})
 	innerReader := try(t.Context(), manager, read(ns.Shard(2)), locks.Options{})
-	innerReader.mustWait(t, "reader inside behind who waits for all")
+	innerReader.mustWait(t, "reader inside, behind the writer that waits for all")
 	cancel()
 	<-first.done
 
