@@ -42,7 +42,8 @@ type Report struct {
 // file is gone: then the table's present version is answered.
 //
 // It may run while the catalog is in use: a problem is reported only if a second look, made
-// after the first has ended, finds it too. It changes nothing.
+// after the first has ended, finds it too. It changes nothing, except that it removes the blockers of transactions that have come to
+// their end since they were given up.
 //
 // Callers that come while it runs share the run, so what they get may have been looked at before they came. It goes on until it is
 // done, or the last of them has left.
@@ -76,9 +77,10 @@ type checker struct {
 	namespaces map[registry.ID]namespaceAt
 	levels     map[registry.Key]registry.ID // of warehouses and namespaces
 	pointers   map[registry.ID]pointerAt
-	named      map[registry.ID]int  // how many entries name a pointer
-	identified map[registry.ID]bool // the pointers whose table-uuid is theirs
-	unfinished map[registry.ID]bool // transactions
+	named      map[registry.ID]int             // how many entries name a pointer
+	identified map[registry.ID]bool            // the pointers whose table-uuid is theirs
+	unfinished map[registry.ID]bool            // transactions
+	blockers   map[registry.ID]registry.Record // of transactions that are gone
 	tasks      map[registry.Key]bool
 	unreadable map[registry.Key]error        // why; but for transactions
 	callers    map[registry.Key]registry.Key // of pointers that cannot be read, the entries
@@ -115,6 +117,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		named:      map[registry.ID]int{},
 		identified: map[registry.ID]bool{},
 		unfinished: map[registry.ID]bool{},
+		blockers:   map[registry.ID]registry.Record{},
 		tasks:      map[registry.Key]bool{},
 		unreadable: map[registry.Key]error{},
 		callers:    map[registry.Key]registry.Key{},
@@ -146,6 +149,9 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 	k.parents()
 	k.names()
 	k.purges()
+	if err := k.removeBlockers(ctx); err != nil {
+		return Report{}, err
+	}
 	if err := k.locations(ctx); err != nil {
 		return Report{}, err
 	}
@@ -316,7 +322,7 @@ func (k *checker) task(record registry.Record) {
 	}
 	if value.Kind == registry.TaskRecovery {
 		if !k.unfinished[value.ID] {
-			k.problem("%s belongs to no transaction", record.Key)
+			k.blockers[value.ID] = record
 		}
 		return
 	}
@@ -326,6 +332,16 @@ func (k *checker) task(record registry.Record) {
 	if pointer, ok := k.pointers[value.Pointer]; !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
 		k.problem("%s belongs to no dropped table", record.Key)
 	}
+}
+
+// removeBlockers removes what is left of transactions that came to their end after they were given up.
+func (k *checker) removeBlockers(ctx context.Context) error {
+	for transaction, blocker := range k.blockers {
+		if _, err := k.catalog.dropEnded(ctx, blocker, transaction); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // purges reports dropped tables that nobody will purge although that was asked for, nor forget.

@@ -175,9 +175,6 @@ var damages = []struct {
 		entry := f.abandon("t")
 		f.put(registry.TaskKey(entry.ID), registry.StateBlocked, registry.Task{ID: entry.ID, Kind: registry.TaskRecovery, Attempts: 50, LastError: "no disk"})
 	}, "is blocked after 50 attempts: no disk"},
-	{"blocker of no transaction", func(f tampering) {
-		f.put(registry.TaskKey(registry.ID{1}), registry.StateBlocked, registry.Task{ID: registry.ID{1}, Kind: registry.TaskRecovery})
-	}, "belongs to no transaction"},
 }
 
 // A transaction that has time, or that the workers may still be ending, is no problem; nor is one in a store that nobody had open.

@@ -167,7 +167,8 @@ func (r *purgeRound) look(ctx context.Context) error {
 			}
 			return true, failed
 		case task.Kind != registry.TaskPurge:
-			return true, nil
+			_, err := r.dropEnded(ctx, record, task.ID)
+			return true, err
 		}
 		states[task.ID] = record.State
 		mayTry := record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]

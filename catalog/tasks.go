@@ -25,6 +25,30 @@ func readTask(record registry.Record) (registry.Task, error) {
 	return task, err
 }
 
+// dropEnded removes the blocker of a transaction that has come to its end since it was given up: its coordinator was slow, and knew
+// nothing of the blocker. It reports whether there is such a transaction no more. A transaction that is gone never comes back.
+func (c *Catalog) dropEnded(ctx context.Context, blocker registry.Record, transaction registry.ID) (bool, error) {
+	const op = "catalog.dropEnded"
+	_, found, err := c.transactions.Get(ctx, transaction)
+	if err != nil {
+		return false, logError(op, err)
+	}
+	if found {
+		return false, nil
+	}
+	_, err = c.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{unchangedSince(blocker)}, Writes: []registry.Write{registry.Delete(blocker.Key)},
+	})
+	if _, failed := registry.FailedCondition(err); failed { // somebody else removed it
+		return true, nil
+	}
+	if err != nil {
+		return true, logError(op, err)
+	}
+	c.log.InfoContext(ctx, "a transaction that was given up has come to its end since; its blocker is removed", "commit", transaction)
+	return true, nil
+}
+
 // blocksTransaction tells whether a task that cannot be read is the blocker of a transaction: then it is seen, and ended, with that.
 func (c *Catalog) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
 	records, err := c.get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})

@@ -151,7 +151,11 @@ func (c *Catalog) blockedPurge(ctx context.Context, record registry.Record) (Blo
 		table := moorage.Identifier{Namespace: moorage.Namespace{}}
 		return BlockedPurge{ID: record.Key.ID, Table: table, Unreadable: unreadable.Error()}, !blocker, err
 	}
-	if task.Kind != registry.TaskPurge || record.State != registry.StateBlocked {
+	if task.Kind != registry.TaskPurge {
+		_, err := c.dropEnded(ctx, record, task.ID)
+		return BlockedPurge{}, false, err
+	}
+	if record.State != registry.StateBlocked {
 		return BlockedPurge{}, false, nil
 	}
 	pointers, err := c.get(ctx, registry.PointerKey(task.Pointer))

@@ -363,3 +363,41 @@ func TestBlockerWithoutTransaction(t *testing.T) {
 		})
 	}
 }
+
+// The coordinator of a transaction that was given up comes to its end after all. Its blocker goes with whoever sees it.
+func TestBlockerOfATransactionThatEnded(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]func(f *fixture) error{
+		"a node": func(f *fixture) error { return f.purgeAll(f.ctx) },
+		"an operator": func(f *fixture) error {
+			purges, _, err := f.BlockedPurges(f.ctx, Page{})
+			if len(purges) > 0 {
+				err = errors.New("it is taken for a purge")
+			}
+			return err
+		},
+		"a check": func(f *fixture) error {
+			report, err := f.Check(f.ctx)
+			if slices.ContainsFunc(report.Problems, func(problem string) bool { return strings.Contains(problem, "no transaction") }) {
+				err = errors.New("it is a problem")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			entry, stays := f.abandon("t"), f.abandon("t")
+			f.giveUp(entry)
+			f.giveUp(stays)
+			tampering{f}.write(registry.Delete(registry.TransactionKey(entry.ID))) // as its coordinator does
+			must(t, look(f))
+			records, err := f.get(f.ctx, registry.TaskKey(entry.ID), registry.TaskKey(stays.ID))
+			must(t, err)
+			if records[0].Exists() || !records[1].Exists() {
+				t.Errorf("the blocker is there: %t, that of another transaction: %t", records[0].Exists(), records[1].Exists())
+			}
+		})
+	}
+}
