@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -145,6 +146,16 @@ func (c *Catalog) get(ctx context.Context, keys ...registry.Key) ([]registry.Rec
 		return nil, storeError("catalog.get", err)
 	}
 	return records, nil
+}
+
+// storeTime returns the time by the clock of the store, which all nodes share. What one node writes and another judges by its age goes
+// by this clock: their own may differ.
+func (c *Catalog) storeTime(ctx context.Context) (time.Time, error) {
+	now, err := c.store.Time(ctx)
+	if err != nil {
+		return time.Time{}, storeError("catalog.storeTime", err)
+	}
+	return now, nil
 }
 
 // decode reads the value of a record that exists; that it cannot is a fault of the store.

@@ -123,7 +123,7 @@ func loseOnce(t *testing.T, n int, operation Operation, k int) (hit bool) {
 	files := &fileCount{there: map[string]bool{}}
 	f, unregistered := newCrashFixture(t, operation, func(c *Config) {
 		store = newMuteStore(t, newLockedRandom(uint64(k)))
-		c.Store = store
+		c.Store = clockedStore{store, c.Now}
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			inner, err := open(place)

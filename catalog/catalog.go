@@ -84,6 +84,7 @@ type Catalog struct {
 	undropWindow     time.Duration
 	purgeLook        time.Duration // how often purges that are due are looked for while others run
 	purgeStall       time.Duration // purgeStallMax, but for tests
+	purgeLife        time.Duration // purgeClaimLife, but for tests
 	changeRetention  time.Duration
 	keyLifetime      time.Duration
 	settleTimeout    time.Duration // settleTimeout, but for tests
@@ -152,6 +153,7 @@ func New(config Config) (*Catalog, error) {
 		undropWindow:     config.UndropWindow,
 		purgeLook:        config.SweepInterval,
 		purgeStall:       purgeStallMax,
+		purgeLife:        purgeClaimLife,
 		changeRetention:  config.ChangeRetention,
 		keyLifetime:      config.IdempotencyLifetime,
 		settleTimeout:    settleTimeout,

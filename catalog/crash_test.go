@@ -293,7 +293,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	var rawStorage func(storage.Place) (storage.Store, error)
 	files := &fileCount{there: map[string]bool{}}
 	f, unregistered := newCrashFixture(t, operation, func(c *Config) {
-		raw = open(t, newLockedRandom(uint64(k)))
+		raw = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}
 		store = registrytest.Faulty(raw, plan.plan)
 		c.Store = store
 		openInner := c.OpenStorage
@@ -337,10 +337,13 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	if definite && err != nil && len(files.there) > before && plan.hit != storagetest.MethodDelete {
 		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
 	}
-	f.clock.Advance(droppingStale + time.Second)
-	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock}
+	f.clock.Advance(max(droppingStale, purgeClaimLife) + time.Second)
+	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	recovered.recover()
 	recovered.wantClean()
+	for _, task := range (tampering{recovered}).list(registry.TableTask) {
+		t.Errorf("a task is left: %s", task.Value)
+	}
 	if t.Failed() {
 		t.Fatalf("%s: see above", at)
 	}

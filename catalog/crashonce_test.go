@@ -76,7 +76,7 @@ func newKeyedCrash(t *testing.T, open func(testing.TB, *lockedRandom) registry.S
 	var unregistered string
 	operation := keyedMutations(t, "")[n].operation
 	w.fixture, unregistered = newCrashFixture(t, operation, func(c *Config) {
-		raw, rawStorage = open(t, newLockedRandom(uint64(k))), c.OpenStorage
+		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
 		w.store = registrytest.Faulty(raw, w.plan.plan)
 		c.Store = w.store
 		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
@@ -110,7 +110,7 @@ func (w *keyedCrash) run() {
 	if w.plan.hit == "" && !answered {
 		w.t.Fatalf("%s without a fault", at)
 	}
-	w.clock.Advance(droppingStale + time.Second) // what a dead drop left is put back by who meets it
+	w.clock.Advance(max(droppingStale, purgeClaimLife) + time.Second) // what a dead drop left is put back by who meets it
 	var node *Catalog
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {

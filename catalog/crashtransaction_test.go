@@ -76,7 +76,7 @@ func newCrashWorld(t *testing.T, open func(testing.TB, *lockedRandom) registry.S
 	var raw registry.Store
 	var rawStorage func(storage.Place) (storage.Store, error)
 	w.fixture = newFixture(t, countFiles(w.files), func(c *Config) {
-		raw, rawStorage = open(t, newLockedRandom(uint64(k))), c.OpenStorage
+		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
 		w.store = registrytest.Faulty(raw, w.plan.plan)
 		c.Store = w.store
 		wrapStorage(c, func(inner storage.Store) storage.Store { return wrap(storagetest.Faulty(inner, w.plan.storagePlan)) })

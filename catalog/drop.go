@@ -115,7 +115,9 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 		return err
 	}
 	dropped := n.pointer.pointer
-	dropped.Since = c.now()
+	if dropped.Since, err = c.storeTime(ctx); err != nil {
+		return err
+	}
 	dropped.Storage, dropped.WarehouseID = n.pointer.place.Options, n.pointer.warehouse
 	puts := []put{{n.pointer.record.Key, registry.StateDropped, &dropped}}
 	if options.Purge {

@@ -89,7 +89,7 @@ func newKeyHistory(t *testing.T, clean registry.Store, stores []registry.Store, 
 	h.clean = newFixture(t, func(c *Config) { c.Store, c.Now, c.Random, c.Locks = clean, now, random, locks.GrantAll{} })
 	for _, store := range stores {
 		chance := random.generator()
-		faulty := registrytest.Faulty(store, func(_ int, method string) registrytest.Action {
+		faulty := registrytest.Faulty(clockedStore{store, now}, func(_ int, method string) registrytest.Action {
 			switch n := chance.IntN(1000); {
 			case n < 10:
 				return registrytest.Fail

@@ -156,6 +156,10 @@ func (r *purgeRound) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	storeNow, err := r.storeTime(ctx)
+	if err != nil {
+		return err
+	}
 	err = r.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := readTask(record)
 		switch {
@@ -172,7 +176,7 @@ func (r *purgeRound) look(ctx context.Context) error {
 		}
 		states[task.ID] = record.State
 		mayTry := record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]
-		if mayTry && !now.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[purgeClaim(task.ID)] {
+		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[purgeClaim(task.ID)] {
 			due = append(due, &duePurge{task: task.ID, pointer: task.Pointer})
 		}
 		return true, nil
@@ -197,7 +201,7 @@ func (r *purgeRound) look(ctx context.Context) error {
 
 // claimedPurges returns the claims that other nodes have on purges.
 func (c *Catalog) claimedPurges(ctx context.Context) (map[string]bool, error) {
-	claimed, err := c.claims.Claimed(ctx, purgeClaims, purgeClaimLife)
+	claimed, err := c.claims.Claimed(ctx, purgeClaims, c.purgeLife)
 	if err != nil {
 		return nil, storeError("catalog.claimedPurges", err)
 	}
@@ -237,7 +241,7 @@ func (c *Catalog) tellUnreadable(ctx context.Context, record registry.Record, ca
 func (c *Catalog) tryPurge(ctx context.Context, d *duePurge) error {
 	watched, dog := watch(ctx, c.purgeStall)
 	defer dog.stop()
-	err := c.claims.Claim(watched, purgeClaim(d.task), purgeClaimLife, func(watched context.Context) error {
+	err := c.claims.Claim(watched, purgeClaim(d.task), c.purgeLife, func(watched context.Context) error {
 		return c.attemptPurge(ctx, watched, d, dog)
 	})
 	if d.elsewhere = errors.Is(err, ledger.ErrClaimed) || errors.Is(err, ledger.ErrClaimLost); d.elsewhere {

@@ -353,7 +353,7 @@ func TestRecoverTwice(t *testing.T) {
 	for name, open := range anyStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(7)) })
+			f := newFixture(t, func(c *Config) { c.Store = clockedStore{open(t, newLockedRandom(7)), c.Now} })
 			f.create("t")
 			var undone, done []txlog.Entry
 			for range 10 {

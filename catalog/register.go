@@ -248,7 +248,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	}
 	before := editionOf(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
 	pointer.ReplayableUntil, pointer.Registration = replayableUntil(ctx, pointer.ReplayableUntil), change.ID
-	batch, err := c.registerBatch(r, pointer, unchanged, claimed, who)
+	batch, err := c.registerBatch(ctx, r, pointer, unchanged, claimed, who)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 	return planned, err
 }
 
-func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
+func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
 	parent := r.chain.record()
 	entryKey, uuidKey := registry.EntryKey(r.chain.id(), r.ident.Name), registry.UUIDKey(r.document.UUID())
 	conditions := append([]registry.Condition{unchangedSince(parent), unchanged}, claimed.conditions...)
@@ -301,7 +301,9 @@ func (c *Catalog) registerBatch(r *registration, pointer registry.Pointer, uncha
 		if err != nil {
 			return registry.Batch{}, err
 		}
-		replaced.Since = c.now()
+		if replaced.Since, err = c.storeTime(ctx); err != nil {
+			return registry.Batch{}, err
+		}
 		replaced.Storage, replaced.WarehouseID = r.chain.warehouse.Storage, r.chain.warehouse.ID
 		conditions = append(conditions, unchangedSince(r.occupant))
 		puts = append(puts, put{r.occupant.Key, registry.StateDropped, replaced})

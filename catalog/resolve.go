@@ -265,7 +265,11 @@ func (c *Catalog) resolveLive(ctx context.Context, name string, ns moorage.Names
 		if ch.record().State == registry.StateLive {
 			return ch, nil
 		}
-		if c.now().Sub(ch.since()) > droppingStale {
+		stale, err := c.isStale(ctx, ch)
+		if err != nil {
+			return nil, err
+		}
+		if stale {
 			if err := c.putBack(ctx, name, ns, ch); err != nil {
 				return nil, err
 			}
@@ -293,6 +297,17 @@ func (c *Catalog) resolveLiveEntry(ctx context.Context, ident moorage.Identifier
 // liveWait bounds how long a creator waits for a drop that is under way.
 const liveWait = 5 * time.Second
 
+// isStale reports whether the mark of a drop on the last record of ch is the remains of a node that died. Marks and their age go by
+// the store's clock. Older versions marked by the clock of the node. A mark from the future, of which nobody can tell how old it is, is
+// stale: a drop that is under way and is put back marks again.
+func (c *Catalog) isStale(ctx context.Context, ch *chain) (bool, error) {
+	now, err := c.storeTime(ctx)
+	if err != nil {
+		return false, err
+	}
+	return now.Sub(ch.since()).Abs() > droppingStale, nil
+}
+
 // putBack makes a namespace or warehouse live again that a drop left in state dropping. Its condition is
 // the version that was seen, so it also fences that drop, should it still be under way.
 func (c *Catalog) putBack(ctx context.Context, name string, ns moorage.Namespace, ch *chain) error {
@@ -310,18 +325,25 @@ func (c *Catalog) putBack(ctx context.Context, name string, ns moorage.Namespace
 // setContainerState writes the last record of ch again with another state, and returns ch as it is then; nil without an
 // error if that has to be read, because the store's answer was lost.
 func (c *Catalog) setContainerState(ctx context.Context, change registry.Change, ch *chain, state registry.State) (*chain, error) {
+	now := c.now()
+	if state == registry.StateDropping { // whose age others judge
+		var err error
+		if now, err = c.storeTime(ctx); err != nil {
+			return nil, err
+		}
+	}
 	next := *ch
 	next.levels = slices.Clone(ch.levels)
 	record, value := &next.warehouseRecord, any(&next.warehouse)
 	if len(next.levels) == 0 {
-		next.warehouse.Since = c.now()
+		next.warehouse.Since = now
 	} else {
 		last := &next.levels[len(next.levels)-1]
 		namespace, err := decode[registry.Namespace](last.record)
 		if err != nil {
 			return nil, err
 		}
-		namespace.Since = c.now()
+		namespace.Since = now
 		last.head.Since = namespace.Since
 		record, value = &last.record, &namespace
 	}

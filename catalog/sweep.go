@@ -89,7 +89,11 @@ func newSweeps() *sweeps {
 // to wait for: the table or view can no longer come back, its claims are free. Its files stay. So it does with those whose purge had begun
 // and was called off longer ago.
 func (c *Catalog) endWindows(ctx context.Context) error {
-	limit := c.now().Add(-c.undropWindow)
+	now, err := c.storeTime(ctx)
+	if err != nil {
+		return err
+	}
+	limit := now.Add(-c.undropWindow)
 	over := func(state registry.State, pointer registry.Pointer) bool {
 		return isDropped(state) && pointer.Since.Before(limit) && pointer.Task.IsZero()
 	}

@@ -119,7 +119,11 @@ func (c *Catalog) callOff(ctx context.Context, record registry.Record, pointer r
 	if err != nil {
 		return err
 	}
-	writes, err := encodePuts(put{record.Key, record.State, calledOff(pointer, record.State, c.now())})
+	now, err := c.storeTime(ctx)
+	if err != nil {
+		return err
+	}
+	writes, err := encodePuts(put{record.Key, record.State, calledOff(pointer, record.State, now)})
 	if err != nil {
 		return err
 	}

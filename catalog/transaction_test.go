@@ -408,7 +408,7 @@ func TestLargestTransaction(t *testing.T) {
 	for name, open := range anyStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(1)) })
+			f := newFixture(t, func(c *Config) { c.Store = clockedStore{open(t, newLockedRandom(1)), c.Now} })
 			creates, changes := make([]TableChange, TransactionChangesMax), make([]TableChange, TransactionChangesMax)
 			for i := range creates {
 				name := fmt.Sprintf("t%03d", i)

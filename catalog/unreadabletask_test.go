@@ -97,7 +97,7 @@ func TestUnreadableTask(t *testing.T) {
 			}
 			t.Run(storeName+"/"+damageName, func(t *testing.T) {
 				t.Parallel()
-				f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(3)) })
+				f := newFixture(t, func(c *Config) { c.Store = clockedStore{open(t, newLockedRandom(3)), c.Now} })
 				dropped, purging := f.create("dropped"), f.create("purging")
 				droppedTask, droppedPointer := f.dropPurged("dropped", registry.StateDropped)
 				purgingTask, purgingPointer := f.dropPurged("purging", registry.StatePurging)
@@ -296,7 +296,7 @@ func TestUnreadableBlocker(t *testing.T) {
 	for storeName, open := range anyStores() {
 		t.Run(storeName, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *Config) { c.Store = open(t, newLockedRandom(5)) })
+			f := newFixture(t, func(c *Config) { c.Store = clockedStore{open(t, newLockedRandom(5)), c.Now} })
 			f.create("t")
 			retried, aborted := f.abandon("t"), f.abandon("t")
 			for _, id := range []registry.ID{retried.ID, aborted.ID} {

@@ -72,7 +72,8 @@ type Warehouse struct {
 	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Since is when the present state began, by the clock of the node that wrote it.
+	// Since is when the present state began: StateDropping by the store's clock, or by the node's if an older version wrote it; others
+	// by the node's.
 	Since time.Time `json:"since"`
 }
 
@@ -80,7 +81,8 @@ type Warehouse struct {
 type Namespace struct {
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
-	// Since is when the present state began, by the clock of the node that wrote it.
+	// Since is when the present state began: StateDropping by the store's clock, or by the node's if an older version wrote it; others
+	// by the node's.
 	Since time.Time `json:"since"`
 }
 
@@ -107,7 +109,8 @@ type Pointer struct {
 	Registration ID `json:"registration,omitzero"`
 	// Claims are the normalised locations that it has claimed, its present one last.
 	Claims []string `json:"claims"`
-	// Since is when the present state began, by the clock of the node that wrote it; of a purge that was called off, when that was.
+	// Since is when the present state began; of a purge that was called off, when that was. Of what is dropped it is by the store's clock,
+	// or by the node's if an older version wrote it; else by the node's.
 	Since time.Time `json:"since"`
 	// Task is the purge that the drop asked for, zero if none, or if it was called off.
 	Task ID `json:"task,omitzero"`

@@ -1,0 +1,94 @@
+package catalog
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// A node whose clock is off dies while it drops a namespace. Creators wait for its mark by the store's clock, whatever their own say.
+func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	ns := moorage.Namespace{"ns"}
+	for name, row := range map[string]struct{ dropper, creator time.Duration }{
+		"the dropper's is ahead":  {dropper: time.Hour},
+		"the dropper's is behind": {dropper: -time.Hour},
+		"the creator's is ahead":  {creator: time.Hour},
+		"the creator's is behind": {creator: -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				dead := false
+				dying := registrytest.Faulty(f.store, func(int, string) registrytest.Action {
+					if dead {
+						return registrytest.Die
+					}
+					return registrytest.Pass
+				})
+				dropper, creator := f.otherBy(dying, row.dropper), f.otherBy(f.store, row.creator)
+				ch, err := dropper.resolveChain(f.ctx, testWarehouse, ns)
+				must(t, err)
+				_, err = dropper.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch)
+				must(t, err)
+				dead = true
+				f.clock.Advance(droppingStale)
+				_, err = creator.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
+				wantKind(t, err, moorage.KindUnavailable)
+				f.clock.Advance(time.Second)
+				_, err = creator.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
+				must(t, err)
+				f.wantClean()
+			})
+		})
+	}
+}
+
+// An older version marked by the clock of its node, which was ahead: nobody waits until that time has come.
+func TestDeadDropOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	record := tampering{f}.record(registry.TableNamespace, "/ns", registry.StateLive)
+	namespace, err := registry.Decode[registry.Namespace](record)
+	must(t, err)
+	namespace.Since = f.clock.Now().Add(time.Hour)
+	tampering{f}.put(record.Key, registry.StateDropping, namespace)
+	f.create("t")
+	f.wantClean()
+}
+
+// How long a dropped table can come back goes by the store's clock, so a node with another date forgets none too early, and keeps none
+// for longer.
+func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ dropper, sweeper time.Duration }{
+		"the dropper's is ahead":  {dropper: 365 * 24 * time.Hour},
+		"the dropper's is behind": {dropper: -365 * 24 * time.Hour},
+		"the sweeper's is ahead":  {sweeper: 365 * 24 * time.Hour},
+		"the sweeper's is behind": {sweeper: -365 * 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			dropper, sweeper := f.otherBy(f.store, row.dropper), f.otherBy(f.store, row.sweeper)
+			must(t, dropper.DropTable(f.ctx, ident("t"), DropOptions{}))
+			f.clock.Advance(f.undropWindow)
+			must(t, sweeper.endWindows(f.ctx))
+			if left := (tampering{f}).list(registry.TablePointer); len(left) != 1 {
+				t.Errorf("%d pointers within the window, want 1", len(left))
+			}
+			f.clock.Advance(time.Second)
+			must(t, sweeper.endWindows(f.ctx))
+			if left := (tampering{f}).list(registry.TablePointer); len(left) != 0 {
+				t.Errorf("%d pointers behind the window, want none", len(left))
+			}
+			f.wantClean()
+		})
+	}
+}
