@@ -160,6 +160,36 @@ func TestManyChangesWait(t *testing.T) {
 	}
 }
 
+// A pile of changes is numbered soon that came when the server took the table for one in which none waits, as it does most of
+// the time.
+func TestPileAfterQuiet(t *testing.T) {
+	t.Parallel()
+	const old, pile = 1500, 30_000
+	// A step took 5 to 15 s when the server went by what it believed.
+	const soon = 10 * time.Second
+	schema := migrated(t)
+	store := openStore(t, server.DSN()+schema, Options{})
+	insertWaiting(t, schema, old, "i")
+	wantAllInOrder(t, store, old)
+	execute(t, schema, "ALTER TABLE moorage_change SET (autovacuum_enabled = false)")
+	execute(t, schema, "ANALYZE moorage_change")
+	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) "+
+		"SELECT convert_to(md5(i::text), 'UTF8'), gen_random_uuid(), 0, '', true, '{}', '{}', now() FROM generate_series(1, $1::integer) AS i", pile)
+	began := time.Now()
+	for more := true; more; {
+		var err error
+		if more, err = store.Number(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > soon {
+		t.Errorf("%d changes had their places after %s, want at most %s", pile, took, soon)
+	}
+	if waiting := countWaiting(t, schema); waiting > 0 {
+		t.Errorf("%d changes wait", waiting)
+	}
+}
+
 // wantAllInOrder fails unless the store's changes are those of 1 to count, in this order.
 func wantAllInOrder(t *testing.T, store *Store, count int) {
 	t.Helper()
