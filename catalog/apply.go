@@ -159,19 +159,34 @@ func (c *Catalog) storeTime(ctx context.Context) (time.Time, error) {
 }
 
 // decode reads the value of a record that exists; that it cannot is a fault of the store.
-func decode[T any](record registry.Record) (T, error) {
+func decode[T registry.Value](record registry.Record) (T, error) {
 	value, err := registry.Decode[T](record)
 	if err != nil {
-		return value, moorage.E("catalog.decode", record.Key.String(), moorage.KindInternal, err)
+		return value, undecoded(record, err)
 	}
 	return value, nil
+}
+
+// undecoded is the error of decode.
+func undecoded(record registry.Record, err error) error {
+	return moorage.E("catalog.decode", record.Key.String(), moorage.KindInternal, err)
+}
+
+// unknownOf returns the members of record, which holds a T, that this version does not know. A new value in its place carries
+// them on. A record that is not there, or cannot be read, has none.
+func unknownOf[T registry.Value](record registry.Record) registry.Unknown {
+	value, err := registry.Decode[T](record)
+	if err != nil {
+		return registry.Unknown{}
+	}
+	return value.Later()
 }
 
 // put is a write whose value is still a struct of package registry.
 type put struct {
 	key   registry.Key
 	state registry.State
-	value any
+	value registry.Value
 }
 
 // encodePuts returns the writes of puts. A value that no store takes is KindTooLarge: only a client can make one so long.

@@ -37,7 +37,7 @@ func (f tampering) write(writes ...registry.Write) {
 }
 
 // put writes a value under a key.
-func (f tampering) put(key registry.Key, state registry.State, value any) {
+func (f tampering) put(key registry.Key, state registry.State, value registry.Value) {
 	f.t.Helper()
 	encoded, err := registry.Encode(value)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // readRecord reads the value of record, which must be in one of states. If it cannot, be the record damaged or of a later version, k
 // remembers why, and it returns false: the caller goes on with the others.
-func readRecord[T any](k *checker, record registry.Record, states ...registry.State) (value T, ok bool) {
+func readRecord[T registry.Value](k *checker, record registry.Record, states ...registry.State) (value T, ok bool) {
 	value, err := registry.Decode[T](record)
 	if err == nil && !slices.Contains(states, record.State) {
 		err = fmt.Errorf("it is %s, which none can be", record.State)

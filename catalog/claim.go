@@ -89,7 +89,7 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 			planned.conditions = append(planned.conditions, unchangedSince(record))
 		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
 			planned.conditions = append(planned.conditions, unchangedSince(record))
-			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
+			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{Unknown: unknownOf[registry.LocationClaim](record)}})
 		default:
 			return claim{}, takenAbove(record, who)
 		}
@@ -99,10 +99,10 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 
 // planOwner plans the record of the location itself.
 func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Key, record registry.Record, who claimant) error {
-	owner := put{key, registry.StateOwner, registry.LocationClaim{Pointer: who.pointer}}
+	owner := registry.LocationClaim{Pointer: who.pointer}
 	if !record.Exists() {
 		planned.conditions = append(planned.conditions, registry.Absent(key))
-		planned.puts = append(planned.puts, owner)
+		planned.puts = append(planned.puts, put{key, registry.StateOwner, owner})
 		return nil
 	}
 	if record.State != registry.StateOwner {
@@ -128,8 +128,9 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	default:
 		return &errTaken{at: key.ID}
 	}
+	owner.Unknown = held.Unknown
 	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
-	planned.puts = append(planned.puts, owner)
+	planned.puts = append(planned.puts, put{key, registry.StateOwner, owner})
 	return nil
 }
 

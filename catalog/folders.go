@@ -56,7 +56,7 @@ func (c *Catalog) isEmptyFolder(ctx context.Context, folder registry.Record) (bo
 
 // writeFolder gives the record of a folder another state, and returns it as it is then.
 func (c *Catalog) writeFolder(ctx context.Context, folder registry.Record, state registry.State) (registry.Record, error) {
-	writes, err := encodePuts(put{folder.Key, state, registry.LocationClaim{}})
+	writes, err := encodePuts(put{folder.Key, state, registry.LocationClaim{Unknown: unknownOf[registry.LocationClaim](folder)}})
 	if err != nil {
 		return folder, err
 	}

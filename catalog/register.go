@@ -295,7 +295,7 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 	} else {
 		conditions = append(conditions, registry.Absent(uuidKey))
 	}
-	puts = append(puts, put{uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: pointer.ID}})
+	puts = append(puts, put{uuidKey, registry.StateNone, registry.TableUUIDClaim{Unknown: unknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID}})
 	if !who.replaces.IsZero() {
 		replaced, err := decode[registry.Pointer](r.occupant)
 		if err != nil {
@@ -322,7 +322,7 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 	}
 	puts = append(puts,
 		put{registry.PointerKey(pointer.ID), registry.StateLive, pointer},
-		put{entryKey, r.kind.state, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
+		put{entryKey, r.kind.state, registry.Entry{Unknown: r.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
 	)
 	writes, err := encodePuts(puts...)
 	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err

@@ -75,8 +75,9 @@ func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Ident
 	pointer := source.pointer.pointer
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.id()
 	targetKey, parent := registry.EntryKey(target.id(), to.Name), target.record()
+	renamed := registry.Entry{Unknown: source.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(to.Name)}
 	writes, err := encodePuts(
-		put{targetKey, k.state, registry.Entry{Pointer: pointer.ID, Shard: registry.Shard(to.Name)}},
+		put{targetKey, k.state, renamed},
 		put{source.pointer.record.Key, registry.StateLive, pointer},
 	)
 	if err != nil {

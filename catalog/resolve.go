@@ -242,9 +242,9 @@ func (ch *chain) follow(keys []registry.Key, records []registry.Record, known []
 			ch.levels = append(ch.levels, level{record, known[i].head})
 			continue
 		}
-		head, err := decode[namespaceHead](record)
+		head, err := registry.DecodePart[namespaceHead](record)
 		if err != nil {
-			return err
+			return undecoded(record, err)
 		}
 		ch.levels = append(ch.levels, level{record, head})
 	}
@@ -334,7 +334,7 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 	}
 	next := *ch
 	next.levels = slices.Clone(ch.levels)
-	record, value := &next.warehouseRecord, any(&next.warehouse)
+	record, value := &next.warehouseRecord, registry.Value(&next.warehouse)
 	if len(next.levels) == 0 {
 		next.warehouse.Since = now
 	} else {

@@ -168,7 +168,7 @@ func asRead(key registry.Key, record registry.Record) registry.Condition {
 }
 
 // decodeIfThere is decode, or the zero value of a record that does not exist.
-func decodeIfThere[T any](record registry.Record) (value T, err error) {
+func decodeIfThere[T registry.Value](record registry.Record) (value T, err error) {
 	if !record.Exists() {
 		return value, nil
 	}

@@ -15,13 +15,23 @@ import (
 // Appender is a value of a record that writes itself: exactly what package encoding/json would, but without looking at
 // its type. Those that each commit writes are Appenders, and registrytest.EncodesAsJSON tells whether they keep to it.
 type Appender interface {
-	// AppendJSON appends the value. It fails if a time in it has no form in RFC 3339.
+	Value
+	// AppendJSON appends the value, without what is Unknown. It fails if a time in it has no form in RFC 3339.
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
 // Encode returns the value of a record; value is one of the structs of this package, or of txlog. All values are JSON objects
-// in which members that are not known are ignored, so that a later version may add some.
-func Encode(value any) ([]byte, error) {
+// in which members that are not known are kept, so that a later version may add some.
+func Encode(value Value) ([]byte, error) {
+	encoded, err := encode(value)
+	if rest := value.Later().rest; err == nil && rest != nil {
+		encoded = rest.into(encoded)
+	}
+	return encoded, err
+}
+
+// encode is Encode without what is Unknown.
+func encode(value Value) ([]byte, error) {
 	var encoded []byte
 	var err error
 	if appender, ok := value.(Appender); ok {

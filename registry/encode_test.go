@@ -19,7 +19,7 @@ func TestValuesThatEncodeThemselves(t *testing.T) {
 func TestEncodeRefusesTimesWithoutAForm(t *testing.T) {
 	t.Parallel()
 	never := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, value := range []any{registry.Pointer{Since: never}, registry.Pointer{ReplayableUntil: never}, registry.Change{Time: never}, registry.Task{Created: never}} {
+	for _, value := range []registry.Value{registry.Pointer{Since: never}, registry.Pointer{ReplayableUntil: never}, registry.Change{Time: never}, registry.Task{Created: never}} {
 		if encoded, err := registry.Encode(value); err == nil {
 			t.Errorf("%T was encoded as %s", value, encoded)
 		}

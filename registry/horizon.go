@@ -16,12 +16,14 @@ func RetentionKey() Key { return Key{TableCursor, "retention"} }
 // Horizon is the value of the record HorizonKey. What is deleted is always a first part of the order of changes. The Apply that
 // deletes changes writes the horizon too. Without a record nothing was deleted.
 type Horizon struct {
+	Unknown
 	// Position is that of the last change that was deleted, or a later one, zero if none was.
 	Position Position `json:"position"`
 }
 
 // Retention is the value of the record RetentionKey.
 type Retention struct {
+	Unknown
 	// Time is when the sweep looked last, by the store's clock.
 	Time time.Time `json:"time"`
 	// Elapsed is for how long sweeps have run in all. It only grows, and no faster than time passes, whatever the clocks say.

@@ -26,6 +26,7 @@ func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()}
 // Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key. It is written once,
 // with the effect of the mutation if it has one, and deleted some time after Expires.
 type Idempotency struct {
+	Unknown
 	// Method and Path say, to whoever reads the record, what the request was. Path may be cut short.
 	Method string `json:"method"`
 	Path   string `json:"path"`

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,8 +13,12 @@ import (
 )
 
 // FormatVersion is the version of the layout that this package writes: the keys
-// of key.go, the states and the values below. A store refuses to open a newer one.
+// of key.go, the states and the values below. A store refuses to open a newer one, and a
+// node whose store gets a newer one while it runs ends within seconds.
 const FormatVersion = 1
+
+// ErrNewer says that a store needs a newer version than this one.
+var ErrNewer = errors.New("the store needs a newer version of moorage")
 
 // ShardCount is the number of parts of a namespace's registry.
 const ShardCount = 16
@@ -64,6 +70,7 @@ func (s State) String() string {
 
 // Warehouse is the value of a warehouse record.
 type Warehouse struct {
+	Unknown
 	ID ID `json:"id"`
 	// Location is the URI below which tables are made; no trailing slash.
 	Location string `json:"location"`
@@ -79,6 +86,7 @@ type Warehouse struct {
 
 // Namespace is the value of a namespace record.
 type Namespace struct {
+	Unknown
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's if an older version wrote it; others
@@ -89,6 +97,7 @@ type Namespace struct {
 // Entry is the value of an entry record: a name in a namespace. Its record's state says
 // whether it names a table or a view.
 type Entry struct {
+	Unknown
 	Pointer ID    `json:"pointer"`
 	Shard   uint8 `json:"shard"`
 }
@@ -96,6 +105,7 @@ type Entry struct {
 // Pointer is the value of a pointer record: one table or view, and which metadata
 // file is its current one.
 type Pointer struct {
+	Unknown
 	ID               ID                `json:"id"`
 	Warehouse        string            `json:"warehouse"`
 	Namespace        moorage.Namespace `json:"namespace"`
@@ -130,11 +140,13 @@ func (p Pointer) Identifier() moorage.Identifier {
 
 // TableUUIDClaim is the value of a table-uuid record.
 type TableUUIDClaim struct {
+	Unknown
 	Pointer ID `json:"pointer"`
 }
 
 // LocationClaim is the value of a location record in state owner.
 type LocationClaim struct {
+	Unknown
 	Pointer ID `json:"pointer,omitzero"`
 }
 
@@ -149,6 +161,7 @@ type Version struct {
 // Change is the value of a change record: what one Apply did. Its state is StateNone, or
 // StateVoid if the commit was fenced before it happened.
 type Change struct {
+	Unknown
 	ID        ID                 `json:"id"` // the commit id
 	Operation string             `json:"operation"`
 	Ident     moorage.Identifier `json:"identifier"` // Name is empty for a namespace
@@ -163,6 +176,7 @@ type Change struct {
 
 // Task is the value of a task record: work that a past operation left for a worker, or for an operator.
 type Task struct {
+	Unknown
 	ID        ID        `json:"id"`
 	Kind      string    `json:"kind"`    // TaskPurge or TaskRecovery
 	Pointer   ID        `json:"pointer"` // whose files a purge deletes; zero for a recovery
@@ -183,6 +197,7 @@ const (
 // Claim is the value of a claim record: one process does a piece of work, which the record's key names, and the others leave
 // it alone until the claim ends. A claim saves work and protects nothing. Claims are not named in change records.
 type Claim struct {
+	Unknown
 	// Owner is drawn by a process when it starts.
 	Owner ID `json:"owner"`
 	// Until is when the claim ends unless its owner renews it, by the store's clock.
@@ -191,6 +206,7 @@ type Claim struct {
 
 // Format is the value of the format record.
 type Format struct {
+	Unknown
 	Version int `json:"version"`
 }
 
@@ -202,14 +218,52 @@ func FormatRecord() Record {
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatVersion}, State: StateNone, Value: value}
 }
 
-// Decode reads the value of r as a T. It fails on a record that does not exist.
-func Decode[T any](r Record) (T, error) {
+// CheckFormat returns ErrNewer if the records of store have a layout that this package does not know, or an error of the store.
+func CheckFormat(ctx context.Context, store Store) error {
+	records, err := store.Get(ctx, FormatKey())
+	if err != nil {
+		return err
+	}
+	format, err := Decode[Format](records[0])
+	if err == nil && format.Version > FormatVersion {
+		err = fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, format.Version, FormatVersion)
+	}
+	return err
+}
+
+// Decode reads the value of r as a T, with the members that a T has no field for. It fails on a record that does not exist.
+func Decode[T Value](r Record) (T, error) {
 	var value T
-	if !r.Exists() {
-		return value, fmt.Errorf("decode %T: no record", value)
+	if err := decodeInto(r, &value); err != nil {
+		return value, err
 	}
-	if err := json.Unmarshal(r.Value, &value); err != nil {
-		return value, fmt.Errorf("decode %s as %T: %w", r.Key, value, err)
+	rest := value.Members().unknownIn(r.Value)
+	if rest == nil {
+		return value, nil
 	}
+	plain, err := encode(value)
+	if err != nil {
+		return value, fmt.Errorf("decode %s: %w", r.Key, err)
+	}
+	rest.anchor(plain)
+	any(&value).(interface{ keep(rest *unknown) }).keep(rest)
 	return value, nil
+}
+
+// DecodePart reads those members of the value of r that T, a struct, has a field for. What it returns cannot be written back.
+func DecodePart[T any](r Record) (T, error) {
+	var value T
+	err := decodeInto(r, &value)
+	return value, err
+}
+
+// decodeInto is DecodePart to where value is: a second one would cost memory.
+func decodeInto[T any](r Record, value *T) error {
+	if !r.Exists() {
+		return fmt.Errorf("decode %T: no record", *value)
+	}
+	if err := json.Unmarshal(r.Value, value); err != nil {
+		return fmt.Errorf("decode %s as %T: %w", r.Key, *value, err)
+	}
+	return nil
 }

@@ -19,19 +19,28 @@ func (l *Log) blockers(ctx context.Context, entries []Entry) ([]registry.Record,
 	return l.store.Get(ctx, keys...)
 }
 
-// block gives a transaction its blocker, unless it is gone or changes just then.
+// block gives a transaction its blocker, unless the transaction or the blocker changes just then.
+// It replaces a blocker that is there already.
 func (l *Log) block(ctx context.Context, id registry.ID, task registry.Task) (bool, error) {
-	e, found, err := l.Get(ctx, id)
-	if err != nil || !found {
+	key := registry.TaskKey(id)
+	records, err := l.store.Get(ctx, registry.TransactionKey(id), key)
+	if err != nil || !records[0].Exists() {
 		return false, err
+	}
+	unchanged := registry.Absent(key)
+	if before := records[1]; before.Exists() {
+		unchanged = registry.ETagIs(key, before.ETag)
+		if replaced, err := registry.Decode[registry.Task](before); err == nil { // else nothing of it is known
+			task.Unknown = replaced.Unknown
+		}
 	}
 	value, err := registry.Encode(task)
 	if err != nil {
 		return false, err
 	}
 	_, err = l.store.Apply(ctx, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(id), e.ETag)},
-		Writes:     []registry.Write{registry.Put(registry.TaskKey(id), registry.StateBlocked, value)},
+		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(id), records[0].ETag), unchanged},
+		Writes:     []registry.Write{registry.Put(key, registry.StateBlocked, value)},
 	})
 	if _, failed := registry.FailedCondition(err); failed {
 		return false, nil

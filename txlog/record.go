@@ -9,9 +9,9 @@ import (
 	"moorage/registry"
 )
 
-// Transaction is the value of a transaction record: JSON, in which members that are not known are
-// ignored.
+// Transaction is the value of a transaction record.
 type Transaction struct {
+	registry.Unknown
 	// ID is the commit id. The change that commits the transaction has the same id.
 	ID        registry.ID `json:"id"`
 	Warehouse string      `json:"warehouse"`
@@ -47,6 +47,11 @@ type Participant struct {
 	// Writes is false for a table that carries only requirements.
 	Writes bool `json:"writes,omitempty"`
 }
+
+var transactionMembers = registry.MembersOf[Transaction]()
+
+// Members implements registry.Value.
+func (Transaction) Members() *registry.Members { return transactionMembers }
 
 // AppendJSON implements registry.Appender.
 func (t Transaction) AppendJSON(dst []byte) ([]byte, error) {

@@ -73,6 +73,9 @@ func (d *drawer) fill(v reflect.Value) {
 		}
 		return
 	}
+	if v.Type() == reflect.TypeFor[registry.Unknown]() {
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {

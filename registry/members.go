@@ -1,0 +1,57 @@
+package registry
+
+// The names of the members of each kind of record.
+var (
+	warehouseMembers     = MembersOf[Warehouse]()
+	namespaceMembers     = MembersOf[Namespace]()
+	entryMembers         = MembersOf[Entry]()
+	pointerMembers       = MembersOf[Pointer]()
+	uuidClaimMembers     = MembersOf[TableUUIDClaim]()
+	locationClaimMembers = MembersOf[LocationClaim]()
+	changeMembers        = MembersOf[Change]()
+	taskMembers          = MembersOf[Task]()
+	idempotencyMembers   = MembersOf[Idempotency]()
+	claimMembers         = MembersOf[Claim]()
+	horizonMembers       = MembersOf[Horizon]()
+	retentionMembers     = MembersOf[Retention]()
+	formatMembers        = MembersOf[Format]()
+)
+
+// Members implements Value.
+func (Warehouse) Members() *Members { return warehouseMembers }
+
+// Members implements Value.
+func (Namespace) Members() *Members { return namespaceMembers }
+
+// Members implements Value.
+func (Entry) Members() *Members { return entryMembers }
+
+// Members implements Value.
+func (Pointer) Members() *Members { return pointerMembers }
+
+// Members implements Value.
+func (TableUUIDClaim) Members() *Members { return uuidClaimMembers }
+
+// Members implements Value.
+func (LocationClaim) Members() *Members { return locationClaimMembers }
+
+// Members implements Value.
+func (Change) Members() *Members { return changeMembers }
+
+// Members implements Value.
+func (Task) Members() *Members { return taskMembers }
+
+// Members implements Value.
+func (Idempotency) Members() *Members { return idempotencyMembers }
+
+// Members implements Value.
+func (Format) Members() *Members { return formatMembers }
+
+// Members implements Value.
+func (Claim) Members() *Members { return claimMembers }
+
+// Members implements Value.
+func (Horizon) Members() *Members { return horizonMembers }
+
+// Members implements Value.
+func (Retention) Members() *Members { return retentionMembers }
