@@ -96,6 +96,9 @@ func (s *server) adapt(operation string, h handler) http.HandlerFunc {
 			return
 		}
 		err := cmp.Or(s.refuseBeyondRoom(x, r), s.refuseForeignPage(r))
+		if err == nil && operation != operationHealth && operation != operationMetrics {
+			err = s.config.Refusal()
+		}
 		if err == nil {
 			err = h(w, r)
 		}

@@ -93,6 +93,9 @@ type Config struct {
 	// Ready returns nil if the server can do its work, and the reason if not; it is asked
 	// by GET /readyz. Default: always ready.
 	Ready func(ctx context.Context) error
+	// Refusal returns nil, or why the server refuses every request but those for /healthz and /metrics: it does so until it
+	// ends. Default: it refuses none.
+	Refusal func() error
 	// Hosts are the names by which clients may ask for the server, beside localhost and loopback addresses; nil: any. A server that trusts
 	// whoever reaches it on loopback needs this: to a browser a page is at home wherever its name leads to, and a page's
 	// owner may let its name lead to 127.0.0.1.
@@ -125,6 +128,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func(context.Context) error { return nil }
+	}
+	if c.Refusal == nil {
+		c.Refusal = func() error { return nil }
 	}
 	if c.Backup == nil {
 		c.Backup = func(context.Context, string) (Backup, error) {

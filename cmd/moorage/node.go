@@ -29,6 +29,7 @@ type node struct {
 	locks    nodeLocks
 	storages *storages
 	catalog  *catalog.Catalog
+	outgrown *outgrown
 	handler  http.Handler
 	metrics  *prometheus.Registry // that the handler shows
 }
@@ -162,6 +163,10 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	if err != nil {
 		return nil, errors.Join(err, locks.close())
 	}
+	watch, err := watchStore(opened, logger)
+	if err != nil {
+		return nil, errors.Join(err, locks.close())
+	}
 	meterRecovery(metrics, made.RecoveryStats)
 	meterPurges(metrics, made.PurgeStats)
 	handler := rest.New(rest.Config{
@@ -169,12 +174,13 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Logger:              logger,
 		Registry:            metrics,
 		Ready:               store.Healthy,
+		Refusal:             watch.refusal,
 		Hosts:               c.hosts(),
 		Backup:              newBackups(c, opened),
 		IdempotencyLifetime: c.KeyLifetime,
 		BodyBytesMax:        c.BodyBytesMax,
 	})
-	return &node{store: store, locks: locks, storages: files, catalog: made, handler: handler, metrics: metrics}, nil
+	return &node{store: store, locks: locks, storages: files, catalog: made, outgrown: watch, handler: handler, metrics: metrics}, nil
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where

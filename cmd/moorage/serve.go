@@ -88,6 +88,8 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	node.locks.announce(listener.Addr())
 	node.catalog.Start()
 	defer node.catalog.Stop()
+	node.outgrown.worker.Start()
+	defer node.outgrown.worker.Stop()
 
 	stopProbe := node.probeStorage(logger)
 	defer stopProbe()
@@ -106,6 +108,9 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	case err := <-served:
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
+	case <-node.outgrown.noticed:
+		go node.catalog.Stop() // at once; the deferred call waits for it
+		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
 	if err := shutdown(server, c.ShutdownTimeout); err != nil {
@@ -113,7 +118,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	}
 	<-served
 	logger.Info("stopped")
-	return nil
+	return node.outgrown.cause()
 }
 
 // checkListen finds an address that cannot be listened on before anything is opened, made or migrated. It does not keep the port: until

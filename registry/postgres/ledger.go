@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/migrations"
+	"moorage/registry"
 )
 
 // taken is a step that the ledgers say was taken.
@@ -104,8 +105,8 @@ func compare(ledger []taken, all []migrations.Step) error {
 		case step.version != i+1:
 			return fmt.Errorf("%w: it was migrated without step %d", ErrSchema, i+1)
 		case step.oldest > len(all):
-			return fmt.Errorf("%w: it was migrated by a newer version (step %d, which needs a binary that knows step %d; this one knows %d)",
-				ErrSchema, step.version, step.oldest, len(all))
+			return fmt.Errorf("%w: %w: its step %d needs one that knows step %d, this one knows %d",
+				ErrSchema, registry.ErrNewer, step.version, step.oldest, len(all))
 		case i < len(all) && step.checksum != all[i].Checksum:
 			return fmt.Errorf("%w: step %d was not made by %s", ErrSchema, i+1, all[i].Name)
 		}

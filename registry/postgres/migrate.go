@@ -111,9 +111,26 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", err)
 	case format.Version > registry.FormatVersion:
-		return fmt.Errorf("%w: its records were written by a newer version (format %d, this one reads up to %d)", ErrSchema, format.Version, registry.FormatVersion)
+		return fmt.Errorf("%w: %w: its records have format %d, this one reads up to %d", ErrSchema, registry.ErrNewer, format.Version, registry.FormatVersion)
 	case format.Version < 1:
 		return fmt.Errorf("%w: its format is %d", ErrSchema, format.Version)
 	}
 	return nil
+}
+
+// CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was opened: by a step of a
+// migration that shuts this one out, or by the format of its records. Other errors say that it cannot be told.
+func (s *Store) CheckFit(ctx context.Context) error {
+	all, err := migrations.Steps()
+	if err != nil {
+		return err
+	}
+	taken, err := readTaken(ctx, s.reads)
+	if err != nil {
+		return fmt.Errorf("read the ledger of migrations: %w", explain(err))
+	}
+	if err := compare(taken, all); err != nil {
+		return err
+	}
+	return registry.CheckFormat(ctx, s)
 }

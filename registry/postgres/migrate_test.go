@@ -60,7 +60,7 @@ func TestTenNodesMigrateAtOnce(t *testing.T) {
 func TestFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	for sql, words := range map[string]string{
-		`UPDATE moorage_format SET value = '{"version":2}'`: "newer version (format 2, this one reads up to 1)",
+		`UPDATE moorage_format SET value = '{"version":2}'`: "newer version of moorage: its records have format 2, this one reads up to 1",
 		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
 		`DELETE FROM moorage_format`:                        "nothing says which format",
 	} {
