@@ -53,7 +53,7 @@ func (s *sharedFolder) Delete(ctx context.Context, locations ...string) error {
 }
 
 // newSharedPurge returns a catalog in which a table of 51 files awaits its purge, and its storage.
-func newSharedPurge(t *testing.T) (*inherited, *sharedFolder) {
+func newSharedPurge(t *testing.T, change ...func(*Config)) (*inherited, *sharedFolder) {
 	t.Helper()
 	shared := &sharedFolder{opened: map[string]int{}, deleted: map[string]int{}}
 	in := newInherited(t, func(old, _ *purged) {
@@ -63,14 +63,14 @@ func newSharedPurge(t *testing.T) (*inherited, *sharedFolder) {
 		}
 		old.snapshot("snap-1.avro", old.manifest("m-1.avro", old.data(names[:20]...)...), old.manifest("m-2.avro", old.data(names[20:]...)...))
 		old.log = append(old.log, old.file(purgedTable+"/metadata/00000.metadata.json", []byte("{}")))
-	}, func(c *Config) {
+	}, append(change, func(c *Config) {
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			store, err := open(place)
 			shared.Store = store
 			return shared, err
 		}
-	})
+	})...)
 	clear(shared.opened)
 	return in, shared
 }
@@ -94,21 +94,26 @@ func (s *sharedFolder) wantOnce(t *testing.T) {
 // One of five nodes purges a table. The others, which look while it is at it, read and delete nothing.
 func TestPurgeIsOfOneNode(t *testing.T) {
 	t.Parallel()
-	in, shared := newSharedPurge(t)
-	shared.first = func() error {
-		for range 4 {
-			must(t, in.other(in.store).purgeAll(in.ctx))
-		}
-		return nil
-	}
-	in.purge()
-	shared.wantOnce(t)
-	want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
-	if !maps.Equal(shared.opened, want) {
-		t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
-	}
-	if claims, err := in.store.List(in.ctx, registry.TableClaim, "", "", 10); err != nil || len(claims) > 0 {
-		t.Errorf("%d claims are left, %v", len(claims), err)
+	for name, open := range anyStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in, shared := newSharedPurge(t, func(c *Config) { c.Store = open(t, newLockedRandom(1)) })
+			shared.first = func() error {
+				for range 4 {
+					must(t, in.other(in.store).purgeAll(in.ctx))
+				}
+				return nil
+			}
+			in.purge()
+			shared.wantOnce(t)
+			want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
+			if !maps.Equal(shared.opened, want) {
+				t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
+			}
+			for _, claim := range (tampering{in.fixture}).list(registry.TableClaim) {
+				t.Errorf("a claim is left: %s", claim.Key)
+			}
+		})
 	}
 }
 
