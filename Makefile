@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -61,6 +61,12 @@ cluster-transfers: ## the same amid transactions, for DURATION=10m
 cluster-views: ## the same while views are replaced and dropped, for DURATION=10m
 	scripts/packages.sh
 	go test -v -timeout 4h ./interop/cluster/... -run TestViews -views $(DURATION)
+
+soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
+soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less
+	scripts/packages.sh
+	interop/setup.sh s3
+	go test -v -timeout 12h ./interop/soak/... -run TestSoak -soak $(SOAK)
 
 bench: ## Go benchmarks, six runs each, for benchstat
 	go test -run '^$$' -bench . -skip 'Benchmark(Postgres|CreateWithLocks)' -benchmem -count 6 -timeout 4h ./...

@@ -38,7 +38,7 @@ step_lint() { go tool staticcheck ./...; }
 
 step_rules() { go test ./internal/archtest/...; }
 
-# With the corpora of the fuzz targets, and the short forms of interop/torture and interop/cluster. Nothing from Go's cache
+# With the corpora of the fuzz targets, and the short forms of interop/torture, interop/cluster and interop/soak. Nothing from Go's cache
 # of results: it does not know that some tests run the server as a process.
 step_go() {
   go test -json -race -count=1 -timeout 60m ./... | python3 scripts/gotest.py

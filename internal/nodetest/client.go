@@ -78,6 +78,9 @@ func NewClient(uri string, timeout time.Duration) *Client {
 	}}
 }
 
+// CloseIdle ends the connections that no request uses now.
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
 // Object is a JSON object to send.
 type Object = map[string]any
 

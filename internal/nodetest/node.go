@@ -42,7 +42,7 @@ func Build(t testing.TB) string {
 	return binary
 }
 
-// Node is a process of the real binary. Its methods but Stderr are not safe for concurrent use.
+// Node is a process of the real binary. Only Stderr and PID are safe for concurrent use.
 type Node struct {
 	URI     string // where it listens: http://HOST:PORT
 	process *exec.Cmd
@@ -121,6 +121,9 @@ func MustStart(t testing.TB, binary string, args ...string) *Node {
 	}
 	return n
 }
+
+// PID returns the number of the process.
+func (n *Node) PID() int { return n.process.Process.Pid }
 
 // Stderr returns what the process has written to its log.
 func (n *Node) Stderr() string { return n.stderr.String() }

@@ -62,28 +62,45 @@ func Start(tb testing.TB) *Server {
 // NewBucket makes an empty bucket, which no other test has, and returns its name.
 func (s *Server) NewBucket(tb testing.TB) string {
 	tb.Helper()
-	name := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
-	if _, err := s.client.CreateBucket(tb.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
-		tb.Fatalf("s3test: make a bucket: %v", err)
+	name, err := s.MakeBucket(tb.Context())
+	if err != nil {
+		tb.Fatalf("s3test: %v", err)
 	}
 	return name
+}
+
+// MakeBucket is NewBucket for a goroutine that may not end its test.
+func (s *Server) MakeBucket(ctx context.Context) (name string, err error) {
+	name = fmt.Sprintf("bucket-%d", s.buckets.Add(1))
+	if _, err := s.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		return "", fmt.Errorf("make a bucket: %w", err)
+	}
+	return name, nil
 }
 
 // Keys returns the keys of all objects in a bucket, in byte order.
 func (s *Server) Keys(tb testing.TB, bucket string) []string {
 	tb.Helper()
-	var keys []string
+	keys, err := s.ListKeys(tb.Context(), bucket)
+	if err != nil {
+		tb.Fatalf("s3test: %v", err)
+	}
+	return keys
+}
+
+// ListKeys is Keys for a goroutine that may not end its test.
+func (s *Server) ListKeys(ctx context.Context, bucket string) (keys []string, err error) {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &bucket})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(tb.Context())
+		page, err := pages.NextPage(ctx)
 		if err != nil {
-			tb.Fatalf("s3test: list a bucket: %v", err)
+			return nil, fmt.Errorf("list a bucket: %w", err)
 		}
 		for _, object := range page.Contents {
 			keys = append(keys, aws.ToString(object.Key))
 		}
 	}
-	return keys
+	return keys, nil
 }
 
 // start runs scripts/s3server.py, which ends when the pipe to it does. The system closes the pipe

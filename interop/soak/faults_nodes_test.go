@@ -1,0 +1,122 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// takeoverWithin bounds a change through another node when one was killed or stands still.
+	// Waiters pass over a session that was silent for 3 s; the rest is for a machine that has much
+	// else to do.
+	takeoverWithin = 8 * time.Second
+	// takeoverClients create and drop through the node that is lost, and takeoverDrops tables are
+	// dropped through another then.
+	takeoverClients = 16
+	takeoverDrops   = 32
+	// busyFor is how long they do so before.
+	busyFor = time.Second
+	// pausedFor is how long a node stands still.
+	pausedFor = 10 * time.Second
+)
+
+// restart kills a node and starts it again, and returns an error if that takes longer than within.
+func (w *world) restart(ctx context.Context, n *node, within time.Duration) error {
+	n.process.Kill()
+	began := time.Now()
+	err := n.start(ctx)
+	if took := time.Since(began); err == nil && took > within {
+		err = fmt.Errorf("a node took %s to start", took)
+	}
+	return err
+}
+
+// singleKilled (12): the node over the embedded store is killed while it commits. What its commits
+// cost over many changes is measured by BenchmarkApplyToLarge in registry/pebble; here it works all
+// the time.
+func singleKilled(ctx context.Context, w *world) (func(context.Context) error, error) {
+	return nil, w.restart(ctx, w.single, startsWithin)
+}
+
+// nodeKilled (takeover): what a node held that was killed is free after seconds.
+func nodeKilled(ctx context.Context, w *world) (func(context.Context) error, error) {
+	lost := w.nodes[1+w.random.IntN(nodesCount-1)]
+	return w.loseNode(ctx, lost, func() error {
+		lost.process.Kill()
+		return nil
+	}, func() error { return lost.start(ctx) })
+}
+
+// nodePaused (takeover): what a node held that stands still is free after seconds, and it does no
+// harm when it goes on.
+func nodePaused(ctx context.Context, w *world) (func(context.Context) error, error) {
+	lost := w.nodes[w.random.IntN(nodesCount)]
+	began := time.Now()
+	return w.loseNode(ctx, lost, func() error {
+		began = time.Now()
+		return lost.process.Pause()
+	}, func() error {
+		_ = pause(ctx, pausedFor-time.Since(began))
+		return lost.process.Resume()
+	})
+}
+
+// loseNode loses a node through which clients create and drop, looks at drops of the same namespace
+// through another one, and brings it back.
+func (w *world) loseNode(ctx context.Context, lost *node, lose, back func() error) (func(context.Context) error, error) {
+	other := w.nodes[0]
+	if other == lost {
+		other = w.nodes[1]
+	}
+	namespace := w.name("takeover")
+	if a := other.client.CreateNamespace(ctx, namespace); a.Outcome != nodetest.Acknowledged {
+		return nil, fmt.Errorf("create %s: %d %s", namespace, a.Status, a.Text)
+	}
+	for n := range takeoverDrops {
+		if a := other.client.Create(ctx, namespace, fmt.Sprintf("drop%d", n), nil); a.Outcome != nodetest.Acknowledged {
+			return nil, fmt.Errorf("create a table: %d %s", a.Status, a.Text)
+		}
+	}
+	busy, idle := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	for n := range takeoverClients {
+		clients.Go(func() {
+			for i := 0; busy.Err() == nil; i++ {
+				name := fmt.Sprintf("busy%d_%d", n, i)
+				lost.client.Create(busy, namespace, name, nil)
+				lost.client.Drop(busy, namespace, name, true)
+			}
+		})
+	}
+	_ = pause(ctx, busyFor)
+	err := lose()
+	if err == nil {
+		err = dropAll(ctx, other, namespace)
+	}
+	idle()
+	clients.Wait()
+	err = errors.Join(err, back())
+	return func(ctx context.Context) error { return w.clear(ctx, namespace) }, err
+}
+
+// dropAll drops tables side by side, and returns an error for one that takes too long.
+func dropAll(ctx context.Context, n *node, namespace string) error {
+	errs := make([]error, takeoverDrops)
+	var group sync.WaitGroup
+	for i := range takeoverDrops {
+		group.Go(func() {
+			began := time.Now()
+			a := n.client.Drop(ctx, namespace, fmt.Sprintf("drop%d", i), true)
+			if took := time.Since(began); a.Outcome != nodetest.Acknowledged || took > takeoverWithin {
+				errs[i] = fmt.Errorf("a drop through another node: %d %s after %s", a.Status, a.Text, took)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,236 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	// hangingLoads is how many loads of a table are under way whose storage hangs, at each node.
+	hangingLoads = 64
+	// hangingClient is how long the clients of these wait.
+	hangingClient = 2 * time.Second
+	// startsWithin bounds the start of a node while the storage of a warehouse hangs.
+	startsWithin = 20 * time.Second
+	// purgedWithin bounds how long files are there after what kept a purge from them has ended: a
+	// round begins each minute.
+	purgedWithin = 3 * time.Minute
+	// longBytes is the length of a property that makes metadata long: 6 MB when it is compressed.
+	longBytes = 8_000_000
+	// slowLoads is how many loads of long metadata wait for a storage at a node.
+	slowLoads = 6
+)
+
+// newWarehouse makes a warehouse in a folder.
+func (w *world) newWarehouse(ctx context.Context, name, folder string) error {
+	return w.command(ctx, []string{"warehouse", "create", name}, "--location", "file://"+folder)
+}
+
+// dropWarehouse drops a warehouse, which is empty.
+func (w *world) dropWarehouse(ctx context.Context, name string) error {
+	return w.command(ctx, []string{"warehouse", "drop", name})
+}
+
+// mount is a file system over a folder that answers nothing: each call into it stands still in the
+// system. It stands for a network file system whose server is away. It takes root and /dev/fuse.
+type mount struct {
+	folder string
+	device int
+}
+
+// newMount mounts over a folder.
+func newMount(folder string) (*mount, error) {
+	device, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /dev/fuse, which takes root: %w", err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device)
+	if err := syscall.Mount("soak", folder, "fuse", syscall.MS_NOSUID|syscall.MS_NODEV, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("mount over %s, which takes root: %w", folder, err), syscall.Close(device))
+	}
+	return &mount{folder, device}, nil
+}
+
+// heal unmounts. What stood still ends with an error.
+func (m *mount) heal() error {
+	return errors.Join(syscall.Unmount(m.folder, syscall.MNT_DETACH), syscall.Close(m.device))
+}
+
+// storageHangs (4): a warehouse whose storage hangs is alone with it, and a node starts beside it.
+func storageHangs(ctx context.Context, w *world) (func(context.Context) error, error) {
+	warehouse := w.name("hanging")
+	folder := filepath.Join(w.hanging, warehouse)
+	if err := w.newWarehouse(ctx, warehouse, folder); err != nil {
+		return nil, err
+	}
+	beside, err := w.makeTable(ctx, "beside")
+	if err != nil {
+		return nil, err
+	}
+	t, err := w.makeTableIn(ctx, warehouse, "hangs", nil)
+	if err != nil {
+		return nil, err
+	}
+	stuck, err := newMount(filepath.Join(folder, t.namespace))
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	var loads sync.WaitGroup
+	for _, n := range w.nodes {
+		client := nodetest.NewClient(n.uri, hangingClient)
+		defer client.CloseIdle()
+		for range hangingLoads {
+			loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil) })
+		}
+	}
+	loads.Wait() // for the clients: the nodes may be at it still
+	if took := time.Since(began); took < hangingClient/2 {
+		err = fmt.Errorf("loads of what hangs ended after %s: nothing hangs", took)
+	}
+	err = errors.Join(err, w.allAnswer(ctx, beside), w.restart(ctx, w.nodes[nodesCount-1], startsWithin), w.allAnswer(ctx, beside), stuck.heal())
+	return func(ctx context.Context) error {
+		err := await(ctx, answerTimeout, func(ctx context.Context) error {
+			for i, n := range w.nodes {
+				if a := n.client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil); a.Outcome != nodetest.Acknowledged {
+					return fmt.Errorf("node %d: load what hung: %d %s", i, a.Status, a.Text)
+				}
+			}
+			return nil
+		})
+		return errors.Join(err, w.clearIn(ctx, warehouse, t.namespace), w.dropTable(ctx, beside), w.dropWarehouse(ctx, warehouse))
+	}, err
+}
+
+// clearIn is clear for a namespace with one table, t, of a warehouse.
+func (w *world) clearIn(ctx context.Context, warehouse, namespace string) error {
+	return await(ctx, answerTimeout, func(ctx context.Context) error {
+		client := w.nodes[0].client
+		for _, path := range []string{nodetest.TablePath(namespace, "t") + "?purgeRequested=true", "namespaces/" + namespace} {
+			a := client.Send(ctx, http.MethodDelete, warehouse+"/"+path, nil)
+			if a.Outcome != nodetest.Acknowledged && a.Status != http.StatusNotFound {
+				return fmt.Errorf("drop %s of %s: %d %s", path, warehouse, a.Status, a.Text)
+			}
+		}
+		return nil
+	})
+}
+
+// slowLongMetadata (7): long files of a storage that stands still leave room for the long files of
+// others.
+func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) error, error) {
+	warehouse := w.name("slow")
+	bucket, err := w.s3.MakeBucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake", "--s3-endpoint", "http://"+w.slowS3.Addr())
+	if err != nil {
+		return nil, err
+	}
+	// Each at another table: loads of one share a read.
+	var slow []table
+	for range slowLoads {
+		t, err := w.makeTableIn(ctx, warehouse, "slow", map[string]string{"x": noise(w.random, longBytes), "write.metadata.compression-codec": "gzip"})
+		if err != nil {
+			return nil, err
+		}
+		slow = append(slow, t)
+	}
+	long, err := w.makeTableIn(ctx, "", "long", map[string]string{"x": noise(w.random, longBytes)})
+	if err != nil {
+		return nil, err
+	}
+	reader := w.nodes[1] // which has none of them in its cache
+	w.slowS3.Mute()
+	var loads sync.WaitGroup
+	client := nodetest.NewClient(reader.uri, 3*hangingClient)
+	defer client.CloseIdle()
+	for _, t := range slow {
+		loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil) })
+	}
+	_ = pause(ctx, hangingClient) // until all of them wait
+	began := time.Now()
+	a := reader.client.Load(ctx, long.namespace, long.name)
+	if a.Outcome != nodetest.Acknowledged || time.Since(began) > answersWithin {
+		err = fmt.Errorf("a load of long metadata beside it: %d %.200s after %s", a.Status, a.Text, time.Since(began))
+	}
+	loads.Wait()
+	w.slowS3.Restore()
+	return func(ctx context.Context) error {
+		var err error
+		for _, t := range slow {
+			err = errors.Join(err, w.clearIn(ctx, warehouse, t.namespace))
+		}
+		return errors.Join(err, w.dropTable(ctx, long), w.dropWarehouse(ctx, warehouse))
+	}, err
+}
+
+// noise returns text that cannot be compressed by much.
+func noise(random *rand.Rand, length int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	text := make([]byte, length)
+	for i := range text {
+		text[i] = letters[random.IntN(len(letters))]
+	}
+	return string(text)
+}
+
+// warehouseElsewhere (8): a purge follows the storage that its table had, whatever has the name of
+// its warehouse by then.
+func warehouseElsewhere(ctx context.Context, w *world) (func(context.Context) error, error) {
+	warehouse := w.name("moved")
+	before, after := filepath.Join(w.hanging, warehouse+"-before"), filepath.Join(w.hanging, warehouse+"-after")
+	if err := w.newWarehouse(ctx, warehouse, before); err != nil {
+		return nil, err
+	}
+	t, err := w.makeTableIn(ctx, warehouse, "moved", nil)
+	if err != nil {
+		return nil, err
+	}
+	stuck, err := newMount(filepath.Join(before, t.namespace)) // so that the purge waits
+	if err != nil {
+		return nil, err
+	}
+	err = w.clearIn(ctx, warehouse, t.namespace)
+	if err == nil {
+		err = errors.Join(w.dropWarehouse(ctx, warehouse), w.newWarehouse(ctx, warehouse, after))
+	}
+	err = errors.Join(err, w.pending(ctx, t), stuck.heal())
+	path := strings.TrimPrefix(t.location, "file://")
+	return func(ctx context.Context) error {
+		err := await(ctx, purgedWithin, func(context.Context) error { return gone(path) })
+		return errors.Join(err, w.dropWarehouse(ctx, warehouse))
+	}, err
+}
+
+// pending returns an error unless a table that was dropped has a purge before it.
+func (w *world) pending(ctx context.Context, t table) error {
+	var pointers int
+	const sql = "SELECT count(*) FROM moorage_pointer WHERE convert_from(value, 'UTF8')::jsonb->>'table-uuid' = $1"
+	err := w.sql.QueryRow(ctx, sql, t.uuid).Scan(&pointers)
+	if err == nil && pointers != 1 {
+		err = fmt.Errorf("the purge of %s.%s was not held up", t.namespace, t.name)
+	}
+	return err
+}
+
+// gone returns an error if there is a file.
+func gone(path string) error {
+	_, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s is there still", path), err)
+}

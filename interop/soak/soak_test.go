@@ -1,0 +1,209 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	soakFlag = flag.Duration("soak", time.Minute, "how long the nodes work")
+	onlyFlag = flag.String("only", "", "numbers of the faults to inject, with commas between; empty: all of them")
+	seedFlag = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
+)
+
+const (
+	// calm is how long the load works alone, before the first fault and after the last.
+	calm = 5 * time.Second
+	// cycleMin is the shortest time from one round of all faults to the next in a long run. Each
+	// third of an hour sees two rounds.
+	cycleMin = 10 * time.Minute
+	// sampleEvery is the time between two samples of a short run, and sampleEveryLong of a long
+	// one.
+	sampleEvery     = time.Second
+	sampleEveryLong = 10 * time.Second
+)
+
+// fault is something that the nodes must survive.
+type fault struct {
+	number string // as the test lists it
+	name   string
+	// inject lets the fault happen, looks at what must hold meanwhile, and ends it. later, if not
+	// nil, waits for what must hold soon after.
+	inject func(context.Context, *world) (later func(context.Context) error, err error)
+}
+
+// faults returns the faults to inject: all of them, or those that -only names, in its order.
+func faults() (named []fault) {
+	if *onlyFlag == "" {
+		return allFaults()
+	}
+	for _, number := range strings.Split(*onlyFlag, ",") {
+		for _, f := range allFaults() {
+			if f.number == number {
+				named = append(named, f)
+			}
+		}
+	}
+	return named
+}
+
+func allFaults() []fault {
+	return []fault{
+		{"1", "changes that wait for a place in great number", changesThatWait},
+		{"2", "the synchronous standby stands still", standbyPaused},
+		{"3", "the database warns in every statement", warnings},
+		{"4", "the storage of a warehouse hangs", storageHangs},
+		{"5", "connections that trickle their bodies", slowBodies},
+		{"6", "namespaces with large properties", largeNamespaces},
+		{"7", "long compressed metadata on a storage that stands still", slowLongMetadata},
+		{"8", "a warehouse made elsewhere while its purge is pending", warehouseElsewhere},
+		{"9", "a node whose clock was a year ahead", clockAhead},
+		{"10", "records with members of a later version", laterMembers},
+		{"11", "many purges at once", manyPurges},
+		{"12", "the embedded store is killed", singleKilled},
+		{"13", "many checks at once", manyChecks},
+		{"takeover-kill", "a node is killed under load", nodeKilled},
+		{"takeover-pause", "a node stands still for 10 s", nodePaused},
+	}
+}
+
+// TestSoak lets all nodes work under load while every fault happens to them.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed=%d", seed)
+	w := newWorld(t, seed)
+	l := &load{world: w, seed: seed, tally: &tally{}}
+	watched := &watch{world: w, began: time.Now()}
+	every := sampleEvery
+	if *soakFlag >= flatFrom {
+		every = sampleEveryLong
+	}
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() { l.run(t.Context(), t, done) })
+	group.Go(func() { l.workOnSingle(t.Context(), done) })
+	stopped := make(chan struct{})
+	sampled := make(chan error, 1)
+	go func() { sampled <- watched.run(t.Context(), every, stopped) }()
+
+	injected := disturb(t, w, watched, rand.New(rand.NewPCG(seed, 2)))
+
+	duration := time.Since(watched.began)
+	close(done)
+	group.Wait()
+	close(stopped)
+	report(t, <-sampled)
+	judge(t, l.tally, watched, duration)
+	w.stop(t)
+	listFaults(t, injected)
+}
+
+// disturb injects all faults, round after round, with a calm before the first and after the last,
+// and returns how often each was.
+func disturb(t *testing.T, w *world, watched *watch, random *rand.Rand) map[string]int {
+	t.Helper()
+	injected := map[string]int{}
+	_ = pause(t.Context(), calm) // what follows looks at the context
+	for round := 0; round == 0 || time.Since(watched.began) < *soakFlag-calm; round++ {
+		began := time.Now()
+		injectAll(t, w, watched, random, injected)
+		rest := min(cycleMin-time.Since(began), *soakFlag-calm-time.Since(watched.began))
+		_ = pause(t.Context(), rest)
+	}
+	_ = pause(t.Context(), calm)
+	return injected
+}
+
+// injectAll injects each fault once, in any order unless -only gives one.
+func injectAll(t *testing.T, w *world, watched *watch, random *rand.Rand, injected map[string]int) {
+	t.Helper()
+	var after sync.WaitGroup
+	deck := faults()
+	if *onlyFlag == "" {
+		random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	}
+	for _, f := range deck {
+		from := time.Since(watched.began)
+		later, err := f.inject(t.Context(), w)
+		w.closeIdle()
+		t.Logf("%7.1f s to %7.1f s: fault %s: %s", from.Seconds(), time.Since(watched.began).Seconds(), f.number, f.name)
+		if err != nil {
+			t.Errorf("fault %s, %s: %v", f.number, f.name, err)
+			continue
+		}
+		injected[f.number]++
+		if later != nil {
+			after.Go(func() {
+				if err := later(t.Context()); err != nil {
+					t.Errorf("after fault %s, %s: %v", f.number, f.name, err)
+				}
+			})
+		}
+	}
+	after.Wait()
+	w.closeIdle()
+}
+
+// judge fails the test for what the load saw, and for what is not flat.
+func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
+	t.Helper()
+	t.Logf("%d changes acknowledged, %d refused, %d unknown; %d reads",
+		seen.acknowledged.Load(), seen.refused.Load(), seen.unknown.Load(), seen.reads.Load())
+	for _, problem := range seen.problems {
+		t.Error(problem)
+	}
+	if seen.acknowledged.Load() == 0 || seen.reads.Load() == 0 {
+		t.Error("the load did nothing")
+	}
+	var table, problems []string
+	if duration >= flatFrom {
+		table, problems = judgeFlat(watched.between(0, duration), duration)
+	} else {
+		table, problems = judgeEnd(watched.between(0, duration), watched.between(0, calm), watched.between(duration-calm, duration))
+	}
+	t.Log("\n" + strings.Join(table, "\n"))
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// listFaults prints how often each fault was injected, and fails the test for one that was not.
+func listFaults(t *testing.T, injected map[string]int) {
+	t.Helper()
+	var lines []string
+	for _, f := range faults() {
+		lines = append(lines, fmt.Sprintf("fault %-16s %d times: %s", f.number, injected[f.number], f.name))
+		if injected[f.number] == 0 {
+			t.Errorf("fault %s was not injected: %s", f.number, f.name)
+		}
+	}
+	t.Log("\n" + strings.Join(lines, "\n"))
+}
+
+// TestFaultsAreNumbered: each fault of the list has a number of its own, and 1 to 13 are there.
+func TestFaultsAreNumbered(t *testing.T) {
+	t.Parallel()
+	var numbers []string
+	for _, f := range allFaults() {
+		if slices.Contains(numbers, f.number) {
+			t.Errorf("two faults have the number %s", f.number)
+		}
+		numbers = append(numbers, f.number)
+	}
+	for n := 1; n <= 13; n++ {
+		if !slices.Contains(numbers, fmt.Sprint(n)) {
+			t.Errorf("there is no fault %d", n)
+		}
+	}
+}
