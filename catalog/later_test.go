@@ -14,8 +14,8 @@ import (
 	"moorage/txlog"
 )
 
-// newerStore is a store that a later version writes to as well: every record that is new gets a member of it. It fails
-// the test when a write of this version takes such a member away.
+// newerStore is a store that a later version writes to as well: every record that is new gets a
+// member of it. It fails the test when a write of this version takes such a member away.
 type newerStore struct {
 	registry.Store
 	t *testing.T
@@ -57,7 +57,8 @@ func (s *newerStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 	return etags, err
 }
 
-// withLater returns what a later version would have written, and has it that this version keeps what is there.
+// withLater returns what a later version would have written, and has it that this version keeps
+// what is there.
 func (s *newerStore) withLater(write registry.Write, there registry.Record) []byte {
 	switch _, member, found := bytes.Cut(there.Value, []byte(laterMember)); {
 	case there.Exists() && found:
@@ -95,7 +96,8 @@ func succeed(t *testing.T, errs ...error) {
 	}
 }
 
-// TestLaterMembersSurviveOperations carries out every operation that writes a record in the place of one.
+// TestLaterMembersSurviveOperations carries out every operation that writes a record in the place
+// of one.
 func TestLaterMembersSurviveOperations(t *testing.T) {
 	t.Parallel()
 	f, store := newLaterFixture(t)
@@ -156,7 +158,8 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	f.wantClean()
 }
 
-// TestLaterMembersSurviveWorkers has the workers, and an operator, write tasks, transactions and pointers that are there.
+// TestLaterMembersSurviveWorkers has the workers, and an operator, write tasks, transactions and
+// pointers that are there.
 func TestLaterMembersSurviveWorkers(t *testing.T) {
 	t.Parallel()
 	f, store := newLaterFixture(t)

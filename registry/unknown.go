@@ -9,17 +9,20 @@ import (
 	"strings"
 )
 
-// Value is the value of a record: a struct that embeds Unknown and returns what MembersOf has of it.
+// Value is the value of a record: a struct that embeds Unknown and returns what MembersOf has of
+// it.
 type Value interface {
 	// Members returns the names that the value's struct has a field for.
 	Members() *Members
 	Later() Unknown
 }
 
-// Unknown are the members of a record's value that this version has no field for, because a later one wrote them. Decode keeps
-// them, those of objects within the value included, and Encode writes them. Those of an object in a list stay with it, wherever it
-// stands in the list, as long as what is known of it stays the same. Who makes a value for a record that is there already
-// carries Unknown on from the old one; a copy of the struct has it. The zero Unknown has none. It never changes.
+// Unknown are the members of a record's value that this version has no field for, because a later
+// one wrote them. Decode keeps them, those of objects within the value included, and Encode writes
+// them. Those of an object in a list stay with it, wherever it stands in the list, as long as what
+// is known of it stays the same. Who makes a value for a record that is there already carries
+// Unknown on from the old one; a copy of the struct has it. The zero Unknown has none. It never
+// changes.
 type Unknown struct{ rest *unknown }
 
 // Later returns u, of a value that embeds it.
@@ -47,7 +50,8 @@ type Members struct {
 	values []*Members // those of objects, or of the objects in a list; nil for what has no names of its own
 }
 
-// MembersOf returns the members of T, a struct that package encoding/json reads and writes by its fields.
+// MembersOf returns the members of T, a struct that package encoding/json reads and writes by its
+// fields.
 func MembersOf[T any]() *Members { return membersOf(reflect.TypeFor[T]()) }
 
 // membersOf returns nil for what is no struct, or reads itself.
@@ -75,8 +79,9 @@ func readsItself(t reflect.Type) bool {
 	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// find returns the place of a name, at which it looks from next on: values are mostly written in the order of their fields. It
-// returns -1 if there is none. Like package encoding/json it takes names that differ in case only.
+// find returns the place of a name, at which it looks from next on: values are mostly written in
+// the order of their fields. It returns -1 if there is none. Like package encoding/json it takes
+// names that differ in case only.
 func (m *Members) find(name []byte, next int) int {
 	for i := range m.names {
 		if at := (next + i) % len(m.names); m.names[at] == string(name) {
@@ -93,7 +98,8 @@ func (m *Members) find(name []byte, next int) int {
 	return slices.IndexFunc(m.names, func(known string) bool { return strings.EqualFold(known, text) })
 }
 
-// unknownIn returns the members of value, which is valid JSON, that m has no name for; nil if there are none.
+// unknownIn returns the members of value, which is valid JSON, that m has no name for; nil if there
+// are none.
 func (m *Members) unknownIn(value []byte) *unknown {
 	var members []byte // apart from the result, which takes memory only if there is one
 	var inner []within
@@ -143,8 +149,8 @@ func (u *unknown) anchor(value []byte) {
 	}
 }
 
-// into returns value, which Encode writes without u, with the members of u. Those of an object that is not in it any more are
-// gone with it.
+// into returns value, which Encode writes without u, with the members of u. Those of an object that
+// is not in it any more are gone with it.
 func (u *unknown) into(value []byte) []byte {
 	w := walkInto(value)
 	opened := w.kind()

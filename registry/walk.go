@@ -7,7 +7,8 @@ type walk struct {
 	text  []byte
 	at    int // behind what was read last
 	start int // of the last member or element
-	// name is that of the last member, as it stands between its quotes; value that of the last member or element.
+	// name is that of the last member, as it stands between its quotes; value that of the last
+	// member or element.
 	name, value []byte
 }
 

@@ -16,18 +16,20 @@ import (
 )
 
 const (
-	// outgrownInterval is the mean pause between two looks at what the store needs; the longest is half as much again. Who
-	// raises what a store needs waits longer than that before writing what older nodes cannot read.
+	// outgrownInterval is the mean pause between two looks at what the store needs; the longest is
+	// half as much again. Who raises what a store needs waits longer than that before writing what
+	// older nodes cannot read.
 	outgrownInterval = 2 * time.Second
 	// outgrownTimeout bounds one look. A store that does not answer says nothing about its needs.
 	outgrownTimeout = 5 * time.Second
-	// outgrownLinger is how long a server goes on to refuse requests before it ends: a balancer has asked /readyz by then, and
-	// clients that meet the refusal know that nothing happened.
+	// outgrownLinger is how long a server goes on to refuse requests before it ends: a balancer has
+	// asked /readyz by then, and clients that meet the refusal know that nothing happened.
 	outgrownLinger = 5 * time.Second
 )
 
-// outgrown watches whether the store comes to need a newer version, because another node raised its format or took a step of
-// a migration that shuts this one out. Then this node must not write any more. It is safe for concurrent use.
+// outgrown watches whether the store comes to need a newer version, because another node raised its
+// format or took a step of a migration that shuts this one out. Then this node must not write any
+// more. It is safe for concurrent use.
 type outgrown struct {
 	look    func(ctx context.Context) error // registry.ErrNewer if the store needs a newer version
 	log     *slog.Logger
@@ -73,7 +75,8 @@ func (o *outgrown) run(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns nil, or from the moment on when the store was found to need a newer version why a request is refused.
+// refusal returns nil, or from the moment on when the store was found to need a newer version why a
+// request is refused.
 func (o *outgrown) refusal() error {
 	reason := o.reason.Load()
 	if reason == nil {

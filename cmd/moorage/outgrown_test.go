@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestOutgrown has a newer version raise what the store needs while a server runs: it refuses requests, answers the one that is
-// under way, ends by itself, and does not start again.
+// TestOutgrown has a newer version raise what the store needs while a server runs: it refuses
+// requests, answers the one that is under way, ends by itself, and does not start again.
 func TestOutgrown(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -63,7 +63,8 @@ func TestOutgrown(t *testing.T) {
 	}
 }
 
-// beginNamespace begins to make a namespace, and returns when the server waits for the rest of the request. finish sends that, and returns the status.
+// beginNamespace begins to make a namespace, and returns when the server waits for the rest of the
+// request. finish sends that, and returns the status.
 func (s *served) beginNamespace(t *testing.T, name string) (finish func() int) {
 	t.Helper()
 	body, rest := io.Pipe()

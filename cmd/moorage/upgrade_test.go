@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// formerCommit is the last commit whose binaries know no steps beyond migrations.Former, and no ledger but the first. It is
-// the oldest that may run beside this version.
+// formerCommit is the last commit whose binaries know no steps beyond migrations.Former, and no
+// ledger but the first. It is the oldest that may run beside this version.
 const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
 
-// buildFormer returns the binary of formerCommit, which it builds from the history of this repository: once, as a commit
-// never changes.
+// buildFormer returns the binary of formerCommit, which it builds from the history of this
+// repository: once, as a commit never changes.
 func buildFormer(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -32,7 +32,8 @@ func buildFormer(t *testing.T) string {
 	if err := os.MkdirAll(cache, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// The source goes beside the cache, and the binary gets its name when it is whole: tests may build it at the same time.
+	// The source goes beside the cache, and the binary gets its name when it is whole: tests may
+	// build it at the same time.
 	source := t.TempDir()
 	built := filepath.Join(source, "moorage")
 	for _, command := range []*exec.Cmd{
@@ -108,7 +109,8 @@ func (m *mixed) note(property string, tables ...string) {
 	}
 }
 
-// write commits to all tables through all servers at once: to each alone, and to all together, with a key that is sent twice.
+// write commits to all tables through all servers at once: to each alone, and to all together, with
+// a key that is sent twice.
 func (m *mixed) write(servers ...*served) {
 	m.t.Helper()
 	var writers sync.WaitGroup
@@ -165,8 +167,9 @@ func (m *mixed) wantAll(servers ...*served) {
 	}
 }
 
-// TestUpgradeAndRollBack runs the binary of the commit before this version's first migration beside this one, over one database, both ways: what a cluster
-// meets that is upgraded node by node, crashes in between, and goes back.
+// TestUpgradeAndRollBack runs the binary of the commit before this version's first migration beside
+// this one, over one database, both ways: what a cluster meets that is upgraded node by node,
+// crashes in between, and goes back.
 func TestUpgradeAndRollBack(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -186,7 +189,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.write(old, present)
 	m.wantAll(old, present)
 
-	kill(t, old, oldProcess) // a crash amid the upgrade
+	kill(t, old, oldProcess) // a crash during the upgrade
 	m.write(present)
 	old, _ = m.startFormer()
 	m.write(old, present)

@@ -17,8 +17,9 @@ type taken struct {
 	oldest   int // the last step that a binary must know to run on what this one left
 }
 
-// makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0, which nodes that
-// migrate at once take turns to lock. moorage_step is not read by binaries that know no more than migrations.Former.
+// makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0,
+// which nodes that migrate at once take turns to lock. moorage_step is not read by binaries that
+// know no more than migrations.Former.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_migration", `
 		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL, applied timestamptz NOT NULL DEFAULT now());
@@ -30,7 +31,8 @@ func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 			applied timestamptz NOT NULL DEFAULT now())`)
 }
 
-// makeLedger makes the table that name names by sql, unless it is there. Two that make it at the same time meet on its name.
+// makeLedger makes the table that name names by sql, unless it is there. Two that make it at the
+// same time meet on its name.
 func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	for {
 		var there bool
@@ -46,7 +48,8 @@ func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	}
 }
 
-// record writes that step was taken. If it shuts out the binaries that do not read moorage_step, they find it in their ledger.
+// record writes that step was taken. If it shuts out the binaries that do not read moorage_step,
+// they find it in their ledger.
 func record(ctx context.Context, tx pgx.Tx, step migrations.Step) error {
 	if step.Version <= migrations.Former || step.Oldest > migrations.Former {
 		if _, err := tx.Exec(ctx, "INSERT INTO moorage_migration (version, checksum) VALUES ($1, $2)", step.Version, step.Checksum); err != nil {
@@ -66,7 +69,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readTaken returns the steps that were taken, in order. There may be no moorage_step: only a binary that knows it makes it.
+// readTaken returns the steps that were taken, in order. There may be no moorage_step: only a
+// binary that knows it makes it.
 func readTaken(ctx context.Context, conn querier) ([]taken, error) {
 	all, err := readLedger(ctx, conn, nil,
 		"SELECT version, checksum, 1 FROM moorage_migration WHERE version BETWEEN 1 AND $1::integer ORDER BY version")
@@ -98,7 +102,8 @@ func readLedger(ctx context.Context, conn querier, all []taken, sql string) ([]t
 	return all, err
 }
 
-// compare reports ErrSchema unless a binary that knows the steps all may use the tables that the steps in ledger made.
+// compare reports ErrSchema unless a binary that knows the steps all may use the tables that the
+// steps in ledger made.
 func compare(ledger []taken, all []migrations.Step) error {
 	for i, step := range ledger {
 		switch {

@@ -15,8 +15,9 @@ import (
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
 // Migrate brings the tables in the database that dsn names to the version of this package, and
-// returns how many steps that took. Any number of nodes may call it at once. A database that is newer stays as it is.
-// ErrSchema if a step of it needs a newer binary, or if it was made by other files than those of package migrations.
+// returns how many steps that took. Any number of nodes may call it at once. A database that is
+// newer stays as it is. ErrSchema if a step of it needs a newer binary, or if it was made by other
+// files than those of package migrations.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -75,7 +76,8 @@ func migrateOnce(ctx context.Context, conn *pgx.Conn, all []migrations.Step) (do
 	return done, err
 }
 
-// checkSchema reports ErrSchema unless the database has the tables of this package, and perhaps more that it can do without.
+// checkSchema reports ErrSchema unless the database has the tables of this package, and perhaps
+// more that it can do without.
 func (s *Store) checkSchema(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -97,7 +99,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return s.checkFormat(ctx)
 }
 
-// checkFormat reports ErrSchema unless the records have the layout of this version. A newer one need not have other tables.
+// checkFormat reports ErrSchema unless the records have the layout of this version. A newer one
+// need not have other tables.
 func (s *Store) checkFormat(ctx context.Context) error {
 	records, err := s.Get(ctx, registry.FormatKey())
 	switch {
@@ -118,8 +121,9 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	return nil
 }
 
-// CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was opened: by a step of a
-// migration that shuts this one out, or by the format of its records. Other errors say that it cannot be told.
+// CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was
+// opened: by a step of a migration that shuts this one out, or by the format of its records. Other
+// errors say that it cannot be told.
 func (s *Store) CheckFit(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// KeepsUnknown fails t unless a T that is read and written keeps the members that it has no field for: in the value itself, and in every
-// object within it that is a struct of T.
+// KeepsUnknown fails t unless a T that is read and written keeps the members that it has no field
+// for: in the value itself, and in every object within it that is a struct of T.
 func KeepsUnknown[T registry.Value](t *testing.T) {
 	t.Helper()
 	sample, added := laterSample(reflect.TypeFor[T](), 0)
@@ -57,8 +57,8 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 // laterName begins the name of each member of a later version.
 const laterName = "member of a later version"
 
-// laterSample returns what a value of type t may be in JSON, with a member of a later version in every struct, and how many those are. n tells
-// values apart.
+// laterSample returns what a value of type t may be in JSON, with a member of a later version in
+// every struct, and how many those are. n tells values apart.
 func laterSample(t reflect.Type, n int) (sample any, added int) {
 	if t.Kind() == reflect.Pointer {
 		return laterSample(t.Elem(), n)
