@@ -12,16 +12,19 @@ import (
 	"moorage"
 )
 
-// Appender is a value of a record that writes itself: exactly what package encoding/json would, but without looking at
-// its type. Those that each commit writes are Appenders, and registrytest.EncodesAsJSON tells whether they keep to it.
+// Appender is a value of a record that writes itself exactly as package encoding/json would, but
+// without looking at its type. Values that each commit writes are Appenders.
+// registrytest.EncodesAsJSON checks that they keep to it.
 type Appender interface {
 	Value
-	// AppendJSON appends the value, without what is Unknown. It fails if a time in it has no form in RFC 3339.
+	// AppendJSON appends the value, without what is Unknown. It fails if a time in it has no form
+	// in RFC 3339.
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// Encode returns the value of a record; value is one of the structs of this package, or of txlog. All values are JSON objects
-// in which members that are not known are kept, so that a later version may add some.
+// Encode returns the value of a record. value is one of the structs of this package, or of txlog.
+// All values are JSON objects in which unknown members are kept, so that a later version may add
+// some.
 func Encode(value Value) ([]byte, error) {
 	encoded, err := encode(value)
 	if rest := value.Later().rest; err == nil && rest != nil {
@@ -133,7 +136,8 @@ func appendHex(dst []byte, bits [16]byte) []byte {
 	return append(hex.AppendEncode(append(dst, '"'), bits[:]), '"')
 }
 
-// isPlain tells whether package encoding/json writes text as it is. It looks at eight bytes at a time: most of a record is text.
+// isPlain reports whether package encoding/json writes text as it is. It looks at eight bytes at a
+// time, because most of a record is text.
 func isPlain(text string) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; len(text) >= 8; text = text[8:] {
@@ -141,7 +145,8 @@ func isPlain(text string) bool {
 			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
 		quote, backslash, ampersand := x^ones*'"', x^ones*'\\', x^ones*'&'
 		angle := (x | ones*('<'^'>')) ^ ones*'>' // either of them
-		// A high bit is set for each such byte, and perhaps for some above it, to which a borrow went.
+		// A high bit is set for each such byte, and perhaps for some above it, to which a borrow
+		// went.
 		if (x|(x-ones*' ')|(quote-ones)|(backslash-ones)|(ampersand-ones)|(angle-ones))&highs != 0 {
 			return false
 		}

@@ -24,7 +24,8 @@ func (s *countingStore) Changes(ctx context.Context, after registry.Position, li
 	return page, err
 }
 
-// Head finds the last position, wherever it looks from and whatever gaps there are, and reads few changes for that.
+// Head finds the last position, wherever it looks from and whatever gaps there are, and reads few
+// changes for that.
 func TestHead(t *testing.T) {
 	t.Parallel()
 	const count, callsMax = 1000, 40
@@ -59,7 +60,8 @@ func TestHead(t *testing.T) {
 	wantHead(500, count)
 }
 
-// A reader that is behind the horizon hears that, and one that is not gets its page, also if it has read nothing and nothing was deleted.
+// A reader that is behind the horizon hears that, and one that is not gets its page, also if it has
+// read nothing and nothing was deleted.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)

@@ -19,15 +19,17 @@ func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 // UnmarshalText reads the text of String.
 func (h *Hash) UnmarshalText(text []byte) error { return unmarshalHex(h[:], text) }
 
-// IdempotencyKey is the key of what became of a mutation; hash is that of who sent it, the warehouse, and the key
-// that it was sent with.
+// IdempotencyKey is the key of the outcome of a mutation. hash is made of the sender, the
+// warehouse, and the key that the mutation was sent with.
 func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()} }
 
-// Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key. It is written once,
-// with the effect of the mutation if it has one, and deleted some time after Expires.
+// Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key.
+// It is written once, with the effect of the mutation if it has one, and deleted some time after
+// Expires.
 type Idempotency struct {
 	Unknown
-	// Method and Path say, to whoever reads the record, what the request was. Path may be cut short.
+	// Method and Path say what the request was, for people who read the record. Path may be cut
+	// short.
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	// Request is the hash of the whole request: the same key with another one is refused.
@@ -37,15 +39,15 @@ type Idempotency struct {
 	Outcome Outcome   `json:"outcome"`
 }
 
-// Outcome is what a mutation was answered. It was refused if there is a Failure; otherwise it succeeded, and at most one of the
-// other members is there: none if there was nothing to answer.
+// Outcome is the answer to a mutation. If there is a Failure, the mutation was refused. Otherwise
+// it succeeded, and at most one of the other members is there: none if the answer has no content.
 type Outcome struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Table is the version of a table that was answered.
 	Table *TableVersion `json:"table,omitempty"`
 	// View is the version of a view that was answered; its TableUUID is the view-uuid.
 	View *TableVersion `json:"view,omitempty"`
-	// Properties are those of a new namespace; empty, not nil, if it has none.
+	// Properties are the properties of a new namespace. They are empty, not nil, if it has none.
 	Properties map[string]string `json:"properties,omitzero"`
 	// Changed is what became of the properties of a namespace.
 	Changed *ChangedProperties `json:"changed,omitempty"`
@@ -59,11 +61,11 @@ type Failure struct {
 
 // TableVersion is one version of a table or view.
 type TableVersion struct {
-	Ident            moorage.Identifier `json:"identifier"` // what it was called
+	Ident            moorage.Identifier `json:"identifier"` // its name then
 	Pointer          ID                 `json:"pointer"`
 	TableUUID        string             `json:"table-uuid"`
 	MetadataLocation string             `json:"metadata-location"`
-	// Registration is that of the pointer then, of a table.
+	// Registration is the pointer's Registration at that time, if the pointer is a table's.
 	Registration ID `json:"registration,omitzero"`
 }
 

@@ -50,7 +50,7 @@ func (t Table) String() string {
 	return fmt.Sprintf("table %d", uint8(t))
 }
 
-// logged tells whether writes to the table are named in change records.
+// logged reports whether change records name writes to the table.
 func (t Table) logged() bool {
 	switch t {
 	case TableWarehouse, TableNamespace, TableEntry, TablePointer:
@@ -59,9 +59,8 @@ func (t Table) logged() bool {
 	return false
 }
 
-// Key addresses a record. ID may hold any bytes, except that those of the tables that
-// changes name (warehouse, namespace, entry, pointer) are UTF-8; keys of one table are
-// ordered by them.
+// Key addresses a record. ID may hold any bytes. In the tables that changes name (warehouse,
+// namespace, entry, pointer) it is UTF-8. Keys of one table are ordered by ID.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`
@@ -130,7 +129,7 @@ func NewID(random io.Reader) (ID, error) {
 	return ID(etag), err
 }
 
-// IsZero tells whether id identifies nothing.
+// IsZero reports whether id identifies nothing.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // String returns id as 32 lower-case hexadecimal digits.
@@ -153,8 +152,8 @@ func unmarshalHex(into []byte, text []byte) error {
 // WarehouseKey is the key of the warehouse called name.
 func WarehouseKey(name string) Key { return Key{TableWarehouse, name} }
 
-// NamespaceKey is the key of the namespace called level below parent, which is the
-// id of a namespace or, for a top level, that of the warehouse.
+// NamespaceKey is the key of the namespace called level below parent. parent is the id of a
+// namespace, or of the warehouse for a top level.
 func NamespaceKey(warehouse, parent ID, level string) Key {
 	return Key{TableNamespace, NamespacePrefix(warehouse, parent) + level}
 }

@@ -79,8 +79,8 @@ type Warehouse struct {
 	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Since is when the present state began: StateDropping by the store's clock, or by the node's if an older version wrote it; others
-	// by the node's.
+	// Since is when the present state began: StateDropping by the store's clock, or by the node's
+	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
 }
 
@@ -89,8 +89,8 @@ type Namespace struct {
 	Unknown
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
-	// Since is when the present state began: StateDropping by the store's clock, or by the node's if an older version wrote it; others
-	// by the node's.
+	// Since is when the present state began: StateDropping by the store's clock, or by the node's
+	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
 }
 
@@ -114,22 +114,26 @@ type Pointer struct {
 	View             bool              `json:"view,omitempty"`
 	TableUUID        string            `json:"table-uuid"` // of a view, its view-uuid
 	MetadataLocation string            `json:"metadata-location"`
-	// Registration is the commit id of the register that named MetadataLocation, zero if the catalog wrote that file: who owns a file
-	// that was registered may write it anew and register it again.
+	// Registration is the commit id of the register that named MetadataLocation. It is zero if the
+	// catalog wrote that file. The owner of a registered file may write it again and register it
+	// again.
 	Registration ID `json:"registration,omitzero"`
 	// Claims are the normalised locations that it has claimed, its present one last.
 	Claims []string `json:"claims"`
-	// Since is when the present state began; of a purge that was called off, when that was. Of what is dropped it is by the store's clock,
-	// or by the node's if an older version wrote it; else by the node's.
+	// Since is when the present state began. If a purge was called off, that is when it was. The
+	// time of a dropped state is by the store's clock, or by the node's if an older version wrote
+	// it. Other times are by the node's clock.
 	Since time.Time `json:"since"`
 	// Task is the purge that the drop asked for, zero if none, or if it was called off.
 	Task ID `json:"task,omitzero"`
-	// Storage is that of the warehouse, kept by the drop: the warehouse may be gone before the files are.
+	// Storage is the storage of the warehouse. The drop keeps it, because the warehouse may be gone
+	// before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
-	// WarehouseID is kept by the drop too: another warehouse may get the name. Zero if the table is live, or an older version dropped it.
+	// WarehouseID is kept by the drop too: another warehouse may get the name. Zero if the table is
+	// live, or an older version dropped it.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
-	// ReplayableUntil is until when a version of the table may have to be answered again, zero if none may: a purge
-	// waits for it.
+	// ReplayableUntil is until when a version of the table may have to be answered again, zero if
+	// none may: a purge waits for it.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
 }
 
@@ -150,8 +154,8 @@ type LocationClaim struct {
 	Pointer ID `json:"pointer,omitzero"`
 }
 
-// Version is what a change did to one record. A zero ETag means that there was, or is, none;
-// Old is zero too where the batch did not ask for a version.
+// Version is what a change did to one record. A zero ETag means that there was no record, or is
+// none. Old is also zero if the batch did not ask for a version.
 type Version struct {
 	Key Key  `json:"key"`
 	Old ETag `json:"old,omitzero"`
@@ -174,7 +178,8 @@ type Change struct {
 	Versions []Version `json:"versions,omitempty"`
 }
 
-// Task is the value of a task record: work that a past operation left for a worker, or for an operator.
+// Task is the value of a task record: work that a past operation left for a worker, or for an
+// operator.
 type Task struct {
 	Unknown
 	ID        ID        `json:"id"`
@@ -190,12 +195,14 @@ type Task struct {
 const (
 	// TaskPurge deletes a dropped table's files.
 	TaskPurge = "purge"
-	// TaskRecovery has the id of a transaction whose recovery was given up; its state is StateBlocked.
+	// TaskRecovery has the id of a transaction whose recovery was given up; its state is
+	// StateBlocked.
 	TaskRecovery = "recovery"
 )
 
-// Claim is the value of a claim record: one process does a piece of work, which the record's key names, and the others leave
-// it alone until the claim ends. A claim saves work and protects nothing. Claims are not named in change records.
+// Claim is the value of a claim record. One process does a piece of work, which the record's key
+// names, and the others leave the work alone until the claim ends. A claim saves work and protects
+// nothing. Change records do not name claims.
 type Claim struct {
 	Unknown
 	// Owner is drawn by a process when it starts.
@@ -218,7 +225,8 @@ func FormatRecord() Record {
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatVersion}, State: StateNone, Value: value}
 }
 
-// CheckFormat returns ErrNewer if the records of store have a layout that this package does not know, or an error of the store.
+// CheckFormat returns ErrNewer if the records of store have a layout that this package does not
+// know, or an error of the store.
 func CheckFormat(ctx context.Context, store Store) error {
 	records, err := store.Get(ctx, FormatKey())
 	if err != nil {
@@ -226,12 +234,14 @@ func CheckFormat(ctx context.Context, store Store) error {
 	}
 	format, err := Decode[Format](records[0])
 	if err == nil && format.Version > FormatVersion {
-		err = fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, format.Version, FormatVersion)
+		err = fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, format.Version,
+			FormatVersion)
 	}
 	return err
 }
 
-// Decode reads the value of r as a T, with the members that a T has no field for. It fails on a record that does not exist.
+// Decode reads the value of r as a T, with the members that a T has no field for. It fails on a
+// record that does not exist.
 func Decode[T Value](r Record) (T, error) {
 	var value T
 	if err := decodeInto(r, &value); err != nil {
@@ -250,14 +260,15 @@ func Decode[T Value](r Record) (T, error) {
 	return value, nil
 }
 
-// DecodePart reads those members of the value of r that T, a struct, has a field for. What it returns cannot be written back.
+// DecodePart reads those members of the value of r that T, a struct, has a field for. Its result
+// cannot be written back.
 func DecodePart[T any](r Record) (T, error) {
 	var value T
 	err := decodeInto(r, &value)
 	return value, err
 }
 
-// decodeInto is DecodePart to where value is: a second one would cost memory.
+// decodeInto is DecodePart into value: a second value would cost memory.
 func decodeInto[T any](r Record, value *T) error {
 	if !r.Exists() {
 		return fmt.Errorf("decode %T: no record", *value)

@@ -155,7 +155,8 @@ func checkDecodes(t *testing.T, encoded []byte, want registry.Value) {
 	}
 }
 
-// checkKeeps fails unless a value of the kind of want that holds a later version's member first is written with it last.
+// checkKeeps fails unless a value of the kind of want that holds a later version's member first is
+// written with it last.
 func checkKeeps(t *testing.T, encoded []byte, want registry.Value) {
 	t.Helper()
 	const member = `"a member of a later version":[{}]`
@@ -191,7 +192,8 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("format", registrytest.KeepsUnknown[registry.Format])
 }
 
-// TestUnknownMembersOfLists: an object keeps its members when others of its list go and come, and takes none of theirs.
+// TestUnknownMembersOfLists: an object keeps its members when others of its list go and come, and
+// takes none of theirs.
 func TestUnknownMembersOfLists(t *testing.T) {
 	t.Parallel()
 	const before = `{"time":"2026-11-21T10:11:12Z","elapsed-ns":9,"marks":[{"position":1,"elapsed-ns":1,"later":1},{"position":2,"elapsed-ns":2},{"later":3,"position":3,"elapsed-ns":3}]}`

@@ -17,23 +17,25 @@ const (
 	KeyBytesMax = 2560
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
-	// ValueBytesMax is the longest value. Requests can ask for longer ones, which package catalog refuses.
+	// ValueBytesMax is the longest value. Requests can ask for longer ones, which package catalog
+	// refuses.
 	ValueBytesMax = 64 << 20
-	// BatchBytesMax is how long the values of one batch may be together. The wire protocol of PostgreSQL takes messages of up to 1 GiB,
-	// and the engine of the embedded store does not survive a batch of 4 GiB.
+	// BatchBytesMax bounds the total length of the values of one batch. The wire protocol of
+	// PostgreSQL takes messages of up to 1 GiB, and the engine of the embedded store does not
+	// survive a batch of 4 GiB.
 	BatchBytesMax = 8 * ValueBytesMax
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
-	// ListBytesMax bounds the values of a page of List: some thousand usual records are shorter together, and a node can hold many
-	// such pages at a time.
+	// ListBytesMax bounds the values of a page of List. Some thousand usual records fit, and a node
+	// can hold many such pages at a time.
 	ListBytesMax = 8 << 20
 )
 
-// ETag is the version of a record: 128 random bits, drawn anew by each write.
-// The zero ETag belongs to no record.
+// ETag is the version of a record: 128 random bits, which each write draws. The zero ETag belongs
+// to no record.
 type ETag [16]byte
 
-// IsZero tells whether e belongs to no record.
+// IsZero reports whether e belongs to no record.
 func (e ETag) IsZero() bool { return e == ETag{} }
 
 // String returns e as 32 lower-case hexadecimal digits.
@@ -70,10 +72,10 @@ type Record struct {
 	Key   Key
 	ETag  ETag
 	State State
-	Value []byte // read-only for whoever got it from a store
+	Value []byte // read-only if it came from a store
 }
 
-// Exists tells whether the record was found.
+// Exists reports whether the record was found.
 func (r Record) Exists() bool { return !r.ETag.IsZero() }
 
 // ConditionKind says what a Condition asks of a record.
@@ -94,8 +96,8 @@ type Condition struct {
 	State State // CondStateIs
 }
 
-// Absent holds if there is no record at key. It may stand only on a key that the
-// same batch puts, because a missing row cannot be held on every engine.
+// Absent holds if there is no record at key. It may stand only on a key that the same batch puts,
+// because some engines cannot hold a missing row.
 func Absent(key Key) Condition { return Condition{Kind: CondAbsent, Key: key} }
 
 // ETagIs holds if the record at key has the version etag.
@@ -108,7 +110,7 @@ func StateIs(key Key, state State) Condition {
 	return Condition{Kind: CondStateIs, Key: key, State: state}
 }
 
-// Met tells whether c holds for the record r found at c.Key.
+// Met reports whether c holds for the record r found at c.Key.
 func (c Condition) Met(r Record) bool {
 	switch c.Kind {
 	case CondAbsent:
@@ -140,8 +142,8 @@ type Write struct {
 	State  State
 	Value  []byte
 	Delete bool // State and Value are ignored
-	// Expires is when an outcome (a record of TableIdempotency) expires, as its value says, for stores that find by it what has
-	// expired. It is no part of the record. Zero: not said.
+	// Expires is when an outcome (a record of TableIdempotency) expires, as its value says. Stores
+	// find expired outcomes by it. It is not part of the record. Zero means not known.
 	Expires time.Time
 }
 
@@ -170,13 +172,14 @@ type Position uint64
 type PositionedChange struct {
 	Position Position
 	Change   Change
-	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version. Then nothing is known of the
-	// change but its ID, which is zero if the record's key is none. Nil: all is known.
+	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version.
+	// Then nothing is known of the change but its ID, which is zero if the record's key is none.
+	// Nil: all is known.
 	Unreadable error
 }
 
-// PlacedChange returns the change of a record, for stores. A record that holds another's change is as bad as one that holds none:
-// whoever went by it would delete that one.
+// PlacedChange returns the change of a record, for stores. A record that holds another's change is
+// as bad as one that holds none: a reader that trusted it would delete the other record.
 func PlacedChange(position Position, record Record) PositionedChange {
 	var id ID
 	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
@@ -192,12 +195,12 @@ func PlacedChange(position Position, record Record) PositionedChange {
 	return PositionedChange{Position: position, Change: change}
 }
 
-// Store keeps the records. All methods are safe for concurrent use and return
-// when ctx ends: with its error if nothing was changed, and with an error that is both
-// ErrUnknown and the context's where an Apply may still happen.
+// Store keeps the records. All methods are safe for concurrent use and return when ctx ends. They
+// return the context's error if nothing was changed. If an Apply may still happen, the error is
+// both ErrUnknown and the context's.
 //
-// Every store holds the record FormatKey from its first moment. Errors other than
-// those named here mean that the store could not be asked, and that nothing was changed.
+// Every store holds the record FormatKey from its first moment. Errors other than those named here
+// mean that the store could not be asked, and that nothing was changed.
 type Store interface {
 	Clock
 
@@ -206,33 +209,36 @@ type Store interface {
 	// not to write; nothing that happens later changes them.
 	Get(ctx context.Context, keys ...Key) ([]Record, error)
 
-	// List returns the records of table whose ID starts with prefix, in byte order
-	// of their IDs and as of one moment, after the ID after (exclusive; empty: from the
-	// start), at most limit of them (1 to ListLimitMax). The page ends with the record with
-	// which its values reach ListBytesMax. IsLastPage reports whether it is the last.
+	// List returns the records of table whose ID starts with prefix, in byte order of their IDs and
+	// as of one moment. It begins after the ID after (exclusive; empty: from the start) and returns
+	// at most limit records (1 to ListLimitMax). The page ends with the record with which its
+	// values reach ListBytesMax. IsLastPage reports whether it is the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
-	// ListKeys is List without the values, which it does not read: the records have none. A page shorter than limit
-	// is the last.
+	// ListKeys is List without the values, which it does not read: the records have none. A page
+	// shorter than limit is the last.
 	ListKeys(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
-	// Apply makes all writes durable and visible at one moment if every condition
-	// holds, and returns the new ETags in the order of batch.Writes (zero for a
-	// delete). If one does not hold it changes nothing and returns a *FailedError
-	// that names the first such condition in the order of batch.Conditions; that of
-	// batch.Change comes last. ErrUnknown: it may have happened, now or later.
-	// ErrFailed, ErrUnavailable: it did not and will not. ErrBadBatch: it breaks a rule
-	// of this package (see Batch.Check). What its conditions saw is durable when it succeeds, also if it writes nothing, even where Get and
-	// List show what a standby does not have yet. The batch is the caller's again when Apply returns, but for the values of its
-	// writes: the store may keep them, and nobody may write to them any more.
+	// Apply makes all writes durable and visible at one moment if every condition holds. It returns
+	// the new ETags in the order of batch.Writes (zero for a delete). What its conditions saw is
+	// durable when it succeeds, also if it writes nothing, even where Get and List show what a
+	// standby does not have yet.
+	//
+	// If a condition does not hold Apply changes nothing. It returns a *FailedError that names the
+	// first such condition in the order of batch.Conditions; the condition of batch.Change comes
+	// last. ErrUnknown: it may have happened, now or later. ErrFailed, ErrUnavailable: it did not
+	// and will not. ErrBadBatch: it breaks a rule of this package (see Batch.Check).
+	//
+	// The caller may use the batch again when Apply returns, except the values of its writes: the
+	// store may keep them, and nobody may write to them any more.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 
-	// Changes returns the changes behind position after, oldest first, at most limit
-	// (1 to ListLimitMax). Each key's changes stand in the order of its versions, and an
-	// Apply that saw another one stands after it. Positions only grow and are never used
-	// twice, but may have gaps. A later write or delete of a change's record removes it
-	// from this order; a record that was not written by Batch.Change was never in it. One that
-	// cannot be read keeps its place (see PositionedChange).
+	// Changes returns the changes behind position after, oldest first, at most limit (1 to
+	// ListLimitMax). Each key's changes stand in the order of its versions, and an Apply that saw
+	// another one stands after it. Positions only grow and are never used twice, but may have gaps.
+	// A later write or delete of a change's record removes it from this order. A record that
+	// Batch.Change did not write was never in it. A record that cannot be read keeps its place (see
+	// PositionedChange).
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
 	// Close ends the store. Calls under way end first; later ones return ErrClosed,
@@ -240,21 +246,24 @@ type Store interface {
 	Close() error
 }
 
-// Clock is the clock of a store, by which all nodes that share the store judge what is late: their own clocks may differ.
+// Clock is the clock of a store. All nodes that share the store judge by it what is late, because
+// their own clocks may differ.
 type Clock interface {
-	// Time returns the time by the store's clock. Compare it with other times of this clock only. Like any clock it may be set, so a
-	// later call may return an earlier time. Errors are those of Store.Get.
+	// Time returns the time by the store's clock. Compare it with other times of this clock only.
+	// Like any clock it may be set, so a later call may return an earlier time. Errors are those of
+	// Store.Get.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Wrapper is implemented by stores that hand their calls on to another one, which may be asked for more than a Store can.
+// Wrapper is implemented by stores that hand their calls on to another one, which may be asked for
+// more than a Store can.
 type Wrapper interface {
 	// Unwrap returns the store behind this one.
 	Unwrap() Store
 }
 
-// Find returns store, or the first of those that it wraps, that is a T: one of the interfaces which some stores implement
-// beside Store.
+// Find returns the first T among store and the stores that it wraps. T is one of the interfaces
+// which some stores implement in addition to Store.
 func Find[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -269,19 +278,23 @@ func Find[T any](store Store) (found T, ok bool) {
 	return found, false
 }
 
-// Numberer is implemented by stores whose changes get their places some time after they became visible. Changes gives places to
-// those that have none yet, so nobody needs to call Number. Whoever does spares readers that work.
+// Numberer is implemented by stores whose changes get their places some time after they became
+// visible. Changes gives places to those that have none yet, so nobody needs to call Number.
+// A caller of Number spares readers that work.
 type Numberer interface {
-	// Number gives places to the oldest changes that have none, a bounded number of them, if the first of these has waited for at
-	// least so long, by the store's clock. It reports whether there may be more. Any number of processes may call it at once: one
-	// of them does the work. Errors are those of Store.Get; then it is not known what was done, and it may be called again.
+	// Number gives places to the oldest changes that have none, a bounded number of them, if the
+	// first of these has waited for at least so long, by the store's clock. It reports whether
+	// there may be more. Any number of processes may call it at once: one of them does the work.
+	// Errors are those of Store.Get. After an error it is not known what was done, and the caller
+	// may call it again.
 	Number(ctx context.Context, waited time.Duration) (more bool, err error)
 }
 
-// Expirer is implemented by stores that find the outcomes which have expired without reading the others.
+// Expirer is implemented by stores that find the outcomes which have expired without reading the
+// others.
 type Expirer interface {
-	// Expired returns at most limit outcomes (records of TableIdempotency), without their values, whose Write.Expires is before
-	// a time, the earliest first. Errors are those of Store.List.
+	// Expired returns at most limit outcomes (records of TableIdempotency), without their values,
+	// whose Write.Expires is before a time, the earliest first. Errors are those of Store.List.
 	Expired(ctx context.Context, before time.Time, limit int) ([]Record, error)
 	// Undated is Store.List of the outcomes that were written without Write.Expires.
 	Undated(ctx context.Context, after string, limit int) ([]Record, error)
@@ -293,9 +306,9 @@ type HealthChecker interface {
 	Healthy(ctx context.Context) error
 }
 
-// Errors that a Store returns, told apart with errors.Is.
+// Errors that a Store returns. Callers distinguish them with errors.Is.
 var (
-	// ErrUnknown: the outcome of an Apply is not known; it may still come true.
+	// ErrUnknown: the outcome of an Apply is not known; it may still happen.
 	ErrUnknown = errors.New("registry: outcome unknown")
 	// ErrFailed: the store met an error that it does not survive and refuses writes.
 	ErrFailed = errors.New("registry: store has failed")
@@ -325,13 +338,14 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule: a key written twice or too long, a value, or all together,
-// too long, a write of the format record, Absent on a key that is not put, too many
-// items, an unknown table or condition, a Change without an ID, a warehouse, namespace,
-// entry or pointer whose ID is not UTF-8. Every store calls it first.
+// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key written twice or too long, a
+// value too long or all together too long, and a write of the format record. They forbid Absent on
+// a key that is not put, too many items, an unknown table or condition, and a Change without an ID.
+// The ID of a warehouse, namespace, entry or pointer must be UTF-8. Every store calls Check first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
-		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions), len(b.Writes), BatchItemsMax)
+		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
+			len(b.Writes), BatchItemsMax)
 	}
 	puts := make(map[Key]bool, len(b.Writes)) // false for a delete
 	bytes := 0
@@ -378,7 +392,8 @@ func (w Write) check() error {
 		return fmt.Errorf("%w: %s is not UTF-8, and changes name it", ErrBadBatch, w.Key)
 	}
 	if !w.Delete && len(w.Value) > ValueBytesMax {
-		return fmt.Errorf("%w: %s has a value of %d bytes, at most %d are allowed", ErrBadBatch, w.Key, len(w.Value), ValueBytesMax)
+		return fmt.Errorf("%w: %s has a value of %d bytes, at most %d are allowed", ErrBadBatch, w.Key, len(w.Value),
+			ValueBytesMax)
 	}
 	return nil
 }
@@ -391,9 +406,9 @@ func (c Condition) check() error {
 	return fmt.Errorf("%w: %s", ErrBadBatch, c)
 }
 
-// NewETags draws the ETags that b's writes give their records, in their order and
-// zero for a delete, and behind them one for the record of b.Change if there is one:
-// an ETag for each write of the sealed batch.
+// NewETags draws the ETags that b's writes give their records, in their order and zero for a
+// delete. If there is a b.Change, one more ETag, for its record, follows. So there is an ETag for
+// each write of the sealed batch.
 func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 	etags := make([]ETag, len(b.Writes), len(b.Writes)+1)
 	if b.Change != nil {

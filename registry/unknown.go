@@ -18,11 +18,11 @@ type Value interface {
 }
 
 // Unknown are the members of a record's value that this version has no field for, because a later
-// one wrote them. Decode keeps them, those of objects within the value included, and Encode writes
-// them. Those of an object in a list stay with it, wherever it stands in the list, as long as what
-// is known of it stays the same. Who makes a value for a record that is there already carries
-// Unknown on from the old one; a copy of the struct has it. The zero Unknown has none. It never
-// changes.
+// version wrote them. Decode keeps them, also those of objects within the value, and Encode writes
+// them. Unknown members of an object in a list stay with it, wherever it stands in the list, as
+// long as its known members stay the same. Code that makes a value for a record that is there
+// already carries Unknown on from the old value; a copy of the struct has it. The zero Unknown has
+// none. It never changes.
 type Unknown struct{ rest *unknown }
 
 // Later returns u, of a value that embeds it.
@@ -54,7 +54,7 @@ type Members struct {
 // fields.
 func MembersOf[T any]() *Members { return membersOf(reflect.TypeFor[T]()) }
 
-// membersOf returns nil for what is no struct, or reads itself.
+// membersOf returns nil for a type that is not a struct, or that reads itself.
 func membersOf(t reflect.Type) *Members {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -76,7 +76,8 @@ func membersOf(t reflect.Type) *Members {
 
 func readsItself(t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
-	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // find returns the place of a name, at which it looks from next on: values are mostly written in

@@ -36,11 +36,7 @@ func proseUnfinished() []string {
 		"interop/catalogtest",
 		"interop/cluster",
 		"interop/torture",
-		"registry",
-		"registry/memory",
-		"registry/pebble",
 		"registry/postgres",
-		"registry/registrytest",
 		"rest",
 	}
 }

@@ -1,9 +1,9 @@
-// Package memory is the store that keeps its records in memory: the reference
-// model of registry.Store, and what `serve --store memory` runs on.
+// Package memory is the store that keeps its records in memory. It is the reference model of
+// registry.Store, and the store of `serve --store memory`.
 //
-// It promises the whole contract of registry.Store but for durability: when
-// the process ends, so do the records. One mutex orders all calls, so each of them
-// happens at one moment. It must not know anything that registry does not say.
+// It promises the whole contract of registry.Store except durability: when the process ends, the
+// records are gone. One mutex orders all calls, so each of them happens at one moment. It must not
+// know anything that registry does not say.
 package memory
 
 import (
@@ -41,8 +41,8 @@ type positioned struct {
 
 var _ registry.Store = (*Store)(nil)
 
-// New returns an empty store that draws its ETags from random, which nobody else may
-// read at the same time unless it is safe for concurrent use.
+// New returns an empty store that draws its ETags from random. Nobody else may read random at the
+// same time unless it is safe for concurrent use.
 func New(random io.Reader) *Store { return NewWithClock(random, time.Now) }
 
 // NewWithClock is New with the store's clock, which must be safe for concurrent use.
@@ -88,7 +88,8 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 }
 
 // List implements registry.Store.
-func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
+	error) {
 	var records []registry.Record
 	bytes := 0
 	err := s.list(ctx, table, prefix, after, limit, func(record registry.Record) bool {
@@ -100,7 +101,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 }
 
 // ListKeys implements registry.Store.
-func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
 	var records []registry.Record
 	err := s.list(ctx, table, prefix, after, limit, func(record registry.Record) bool {
 		record.Value = nil
@@ -111,7 +113,8 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 }
 
 // list calls visit for the records of a page, until it answers false.
-func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int, visit func(registry.Record) bool) error {
+func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
+	visit func(registry.Record) bool) error {
 	if err := registry.CheckList(table, limit); err != nil {
 		return err
 	}

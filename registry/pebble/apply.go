@@ -8,14 +8,14 @@ import (
 	"moorage/registry"
 )
 
-// request is an Apply, or a backup, that waits for the committer. What it holds is not shared with
-// the caller, who may be gone before the committer has written it.
+// request is an Apply, or a backup, that waits for the committer. It shares nothing with the
+// caller, which may be gone before the committer has written it.
 type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
-	hasChange  bool // the last write is that of a change that gets a place
-	// alone, if not nil, is what to do instead of writing, between two groups: all that was
-	// written is on disk then. What it returns is the answer.
+	hasChange  bool // the last write is a change that gets a place
+	// alone, if not nil, is called instead of writing, between two groups: then all that was
+	// written is on disk. Its result is the answer.
 	alone  func() error
 	answer chan error // buffered: gets nil if the batch was applied
 
@@ -49,7 +49,7 @@ func newRequest(sealed registry.Batch, etags []registry.ETag) *request {
 	return r
 }
 
-// isOwnChange tells whether write i is that of the change which the request carries.
+// isOwnChange reports whether write i is the write of the change which the request carries.
 func (r *request) isOwnChange(i int) bool { return r.hasChange && i == len(r.writes)-1 }
 
 // bytes returns about how much the request writes.

@@ -21,27 +21,34 @@ import (
 // unfinishedEnding is what the name of a folder ends in while a backup is written to it.
 const unfinishedEnding = ".unfinished"
 
-// errWithin says that a backup is asked for in the folder of the store, where the engine may take it for a file of its own.
+// errWithin says that a backup is asked for in the folder of the store, where the engine may take
+// it for a file of its own.
 var errWithin = errors.New("it lies within the folder of the store")
 
-// Backup writes a copy of the store to the folder name in the folder dir, which must not exist, nor lie within the store, while the one that
-// dir is in must exist, and returns how many records the copy holds. It can be opened like the store itself.
+// Backup writes a copy of the store to the folder name in the folder dir, and returns how many
+// records the copy holds. dir must not exist, nor lie within the store; the folder that dir is in
+// must exist. The copy can be opened like the store itself.
 //
-// The copy holds every Apply that had returned when Backup was called, none by halves, and nothing that a power cut could
-// take from the store. It is also as prepare left it, which is called with the copy, open as a store of its own, and must not keep it; nil: nothing is
-// to be done. It was read from the first record to the last, and is durable when Backup returns. An error, of prepare too, leaves
-// nothing at dir: fs.ErrExist if there was something, the file system's if it has no room. The store goes on in either case.
+// The copy holds every Apply that had returned when Backup was called. It holds no Apply by halves,
+// and nothing that a power cut could take from the store. Backup calls prepare with the copy, open
+// as a store of its own, and the copy is as prepare left it. prepare must not keep the store; nil
+// means that there is nothing to prepare. Backup reads the copy from the first record to the last,
+// and the copy is durable when Backup returns. An error, also of prepare, leaves nothing at dir:
+// fs.ErrExist if there was something, the file system's if it has no room. The store goes on in
+// either case.
 //
-// Applies wait while the files are linked, or copied if dir is on another file system. One backup is written at a time. A
-// process that dies in the middle leaves a folder beside dir whose name ends in ".unfinished" and may be deleted.
-func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(context.Context, registry.Store) error) (records int, err error) {
+// Applies wait while the files are linked, or copied if dir is on another file system. One backup
+// is written at a time. A process that dies in the middle leaves a folder next to dir whose name
+// ends in ".unfinished" and may be deleted.
+func (s *Store) Backup(ctx context.Context, dir, name string,
+	prepare func(context.Context, registry.Store) error) (records int, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("back up to %s: %w", dir, err)
 		}
 	}()
 	if s.guard.FS == vfs.Default {
-		if dir, err = filepath.Abs(dir); err != nil { // what is apart goes by its name
+		if dir, err = filepath.Abs(dir); err != nil { // isApart compares names
 			return 0, err
 		}
 	}
@@ -60,8 +67,9 @@ func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(conte
 		err = s.prepare(ctx, copied, prepare)
 	}
 	if err == nil && prepare != nil {
-		// Opening moves what was done from the engine's log to a table, which is missed if it gets lost; a log is not, and some tools
-		// leave out what is called so when they copy a folder.
+		// Opening moves the changes from the engine's log to a table. Opening would notice a lost
+		// table, but not a lost log, and some tools leave out files that are called so when they
+		// copy a folder.
 		err = s.prepare(ctx, copied, func(context.Context, registry.Store) error { return nil })
 	}
 	if err == nil {
@@ -71,7 +79,7 @@ func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(conte
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = checkAbsent(files, dir) // it would be replaced if it is an empty folder by now
+		err = checkAbsent(files, dir) // a rename would replace an empty folder made meanwhile
 	}
 	if err == nil {
 		err = moveDurably(files, unfinished, dir)
@@ -82,8 +90,9 @@ func (s *Store) Backup(ctx context.Context, dir, name string, prepare func(conte
 	return records, nil
 }
 
-// IsUnfinished tells whether dir, as Open takes it, is in the folder of a backup whose making did not end. What would have it delete files of
-// the store that it is a copy of may still be in it.
+// IsUnfinished reports whether dir, as Open takes it, is in the folder of a backup that was not
+// completed. Such a copy may still hold records that make a server delete files of the original
+// store.
 func IsUnfinished(dir string) bool {
 	absolute, err := filepath.Abs(dir)
 	return err == nil && strings.HasSuffix(filepath.Dir(absolute), unfinishedEnding)
@@ -122,12 +131,12 @@ func checkAbsent(files vfs.FS, name string) error {
 	}
 }
 
-// checkpoint lets the committer copy the engine's files to the folder name in the new folder dir. An error leaves nothing there,
-// or, if it is that of a store that has failed, leaves nothing once the store is closed.
+// checkpoint lets the committer copy the engine's files to the folder name in the new folder dir.
+// An error leaves nothing there. If the store has failed, nothing is left once the store is closed.
 //
-// The committer does it because nothing is in the engine's log then that is not on disk. A copy of a log that grows
-// meanwhile may have new pages behind old ones, which looks like damage. For the same reason the engine need not be asked to flush
-// its log first.
+// The committer does it because the engine's log then holds nothing that is not on disk. A copy of
+// a log that grows meanwhile may have new pages behind old ones, which looks like damage. For the
+// same reason the engine need not flush its log first.
 func (s *Store) checkpoint(ctx context.Context, dir, name string) error {
 	r := &request{answer: make(chan error, 1)}
 	r.alone = func() error {
@@ -167,21 +176,24 @@ func (s *Store) checkpoint(ctx context.Context, dir, name string) error {
 	}
 }
 
-// checkpointEngine writes what the engine needs to open again to the folder name in the new folder dir.
+// checkpointEngine writes what the engine needs to open again to the folder name in the new folder
+// dir.
 func (s *Store) checkpointEngine(dir, name string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
 		}
 	}()
-	// The engine would sync the folder that dir is in, and take an error for one of its own.
+	// The engine would sync the folder that contains dir, and take an error there for one of its
+	// own.
 	if err := s.guard.FS.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	return s.db.Checkpoint(s.guard.FS.PathJoin(dir, name))
 }
 
-// panicked returns what the engine panicked with, which for some errors of the file system is that error.
+// panicked returns what the engine panicked with, which for some errors of the file system is that
+// error.
 func panicked(reason any) error {
 	if err, ok := reason.(error); ok {
 		return fmt.Errorf("the engine panicked: %w", err)
@@ -212,9 +224,11 @@ func (s *Store) verify(dir string) (records int, err error) {
 	var fault sync.Once
 	var fatal error
 	db, err := engine.Open(dir, &engine.Options{
-		FS: s.guard.FS, ReadOnly: true, ErrorIfNotExists: true, FormatMajorVersion: engineFormat, MemTableSize: memTableBytes,
+		FS: s.guard.FS, ReadOnly: true, ErrorIfNotExists: true, FormatMajorVersion: engineFormat,
+		MemTableSize: memTableBytes,
 		MaxOpenFiles: openFilesMax,
-		Logger:       engineLogger{slog.New(slog.DiscardHandler), func(reason error) { fault.Do(func() { fatal = reason }) }},
+		Logger: engineLogger{slog.New(slog.DiscardHandler),
+			func(reason error) { fault.Do(func() { fatal = reason }) }},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("open the copy: %w", err)
@@ -226,7 +240,8 @@ func (s *Store) verify(dir string) (records int, err error) {
 	return records, nil
 }
 
-// countRecords reads all that db holds and returns how many records there are; none is an error, because every store has some.
+// countRecords reads all that db holds and returns how many records there are; none is an error,
+// because every store has some.
 func countRecords(db *engine.DB) (records int, err error) {
 	iter, err := db.NewIter(nil)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	backupName = "registry"
 )
 
-// inBackup tells whether op concerns a backup, finished or not.
+// inBackup reports whether op concerns a backup, finished or not.
 func inBackup(op errorfs.Op) bool { return strings.HasPrefix(op.Path, backupDir) }
 
 // readBackup opens a backup and returns what it holds, after a look whether its parts agree.
@@ -61,8 +61,9 @@ func leftovers(t *testing.T, files vfs.FS, wanted ...string) []string {
 	return left
 }
 
-// TestBackupUnderLoad takes backups while writers commit in groups: each holds what was acknowledged before, nothing by halves, and
-// nothing that a power cut at the moment of the copy would have taken from the store.
+// TestBackupUnderLoad takes backups while writers commit in groups: each holds what was
+// acknowledged before, nothing by halves, and nothing that a power cut at the moment of the copy
+// would have taken from the store.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	const backups = 8
@@ -128,7 +129,8 @@ func readDurable(t *testing.T, files vfs.FS) *witness {
 	return w
 }
 
-// TestBackupWaitsForTheGroup holds up the sync of a group: a backup that begins meanwhile has to wait, and then holds the group.
+// TestBackupWaitsForTheGroup holds up the sync of a group: a backup that begins meanwhile has to
+// wait, and then holds the group.
 func TestBackupWaitsForTheGroup(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -175,8 +177,8 @@ func (q *queue) waiting() int {
 	return len(q.requests)
 }
 
-// TestBackupFullDisk lets each change of the file system that a backup makes fail in turn: it says so and leaves nothing, and the store
-// goes on.
+// TestBackupFullDisk lets each change of the file system that a backup makes fail in turn: it says
+// so and leaves nothing, and the store goes on.
 func TestBackupFullDisk(t *testing.T) {
 	t.Parallel()
 	task := registry.TaskKey(registry.ID{1})
@@ -226,7 +228,8 @@ func TestBackupFullDisk(t *testing.T) {
 					}
 					break
 				}
-				// Some folders are synced for good measure only, and a file that cannot be linked is copied.
+				// Some folders are synced for good measure only, and a file that cannot be linked
+				// is copied.
 				if err != nil && (!errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "back up to "+backupDir)) {
 					t.Errorf("fault %d: %v, want ENOSPC and what was done", k, err)
 				}
@@ -258,7 +261,7 @@ func TestBackupFullDisk(t *testing.T) {
 	}
 }
 
-// isInBackup tells whether a backup holds a record.
+// isInBackup reports whether a backup holds a record.
 func isInBackup(t *testing.T, files vfs.FS, key registry.Key) bool {
 	t.Helper()
 	s, err := Open(files.PathJoin(backupDir, backupName), Options{FS: files})
@@ -273,8 +276,8 @@ func isInBackup(t *testing.T, files vfs.FS, key registry.Key) bool {
 	return records[0].Exists()
 }
 
-// TestBackupPrepared changes the copy before it is a backup: what was done is in it when a power cut follows, and not in the store. There is no
-// backup if that fails.
+// TestBackupPrepared changes the copy before it is a backup: what was done is in it when a power
+// cut follows, and not in the store. There is no backup if that fails.
 func TestBackupPrepared(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewCrashableMem()
@@ -300,7 +303,7 @@ func TestBackupPrepared(t *testing.T) {
 		t.Errorf("%d records, error %v; want the format, two of the writer, a change and the task", records, err)
 	}
 	left := files.CrashClone(vfs.CrashCloneCfg{})
-	removeLogs(t, left, left.PathJoin(backupDir, backupName)) // which nobody would miss
+	removeLogs(t, left, left.PathJoin(backupDir, backupName)) // nobody would miss them
 	if !isInBackup(t, left, task) {
 		t.Error("what was done to the copy is not in the backup, or in its log only")
 	}
@@ -341,7 +344,7 @@ func TestBackupOverSomething(t *testing.T) {
 		backupDir:               fs.ErrExist,
 		testDir:                 fs.ErrExist,
 		"elsewhere/backups":     fs.ErrNotExist,
-		testDir + "/000099.log": errWithin, // which the engine would take for its log when it is opened again
+		testDir + "/000099.log": errWithin, // the engine would take it for its log when it is opened again
 		testDir + "/a/b":        errWithin,
 	} {
 		if _, err := s.Backup(t.Context(), dir, backupName, nil); !errors.Is(err, want) {

@@ -104,8 +104,8 @@ func BenchmarkGetWhileWriting(b *testing.B) {
 	writer.Wait()
 }
 
-// BenchmarkApply commits as one table's commit does: a pointer by its ETag, and a change. Each client
-// has a table of its own.
+// BenchmarkApply commits as one table's commit does: a pointer by its ETag, and a change. Each
+// client has a table of its own.
 func BenchmarkApply(b *testing.B) {
 	for _, clients := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {

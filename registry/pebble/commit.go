@@ -40,7 +40,8 @@ func (s *Store) commit(requests []*request, buf *[]byte) {
 	g.filter.close()
 	if len(g.applied) > 0 {
 		if err := s.write(g); err != nil {
-			// Who was applied may come true. Who lost to one of those, or saw one, wrote nothing.
+			// Requests that were applied may still come true. Requests that lost to one of those,
+			// or saw one, wrote nothing.
 			answer(g.applied, s.failure.unknown())
 			for _, w := range g.waiting {
 				w.request.answer <- err
@@ -48,7 +49,7 @@ func (s *Store) commit(requests []*request, buf *[]byte) {
 			return
 		}
 	}
-	// What is left of the batch goes back to the engine's pool; that cannot fail.
+	// Close gives the rest of the batch back to the engine's pool; that cannot fail.
 	_ = g.batch.Close()
 	answer(g.applied, nil)
 	for _, w := range g.waiting {
@@ -76,7 +77,8 @@ func (s *Store) write(g *group) (err error) {
 	if err := g.batch.Commit(engine.Sync); err != nil {
 		s.fail(err)
 	}
-	// The engine does not return the error of a sync, and the guard told it that all is well.
+	// The engine does not return the error of a sync, and the guard let it believe that all is
+	// well.
 	if err := s.failure.get(); err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ type group struct {
 	waiting []verdict
 }
 
-// verdict is how a request that writes nothing ends if what it saw of its own group
+// verdict is how a request that writes nothing ends if the part of its own group that it saw
 // becomes durable.
 type verdict struct {
 	request *request
@@ -121,9 +123,10 @@ func (g *group) decide(r *request) {
 	r.answer <- err
 }
 
-// look reads all that the request depends on: whether it saw the group, the error of its first condition that does not hold, and the
-// positions that changes lose which it writes anew. Nothing of it is in the group yet, so that a panic of the engine is its own failure,
-// as one in a reader's goroutine is.
+// look reads all that the request depends on: whether it saw the group, the error of its first
+// condition that does not hold, and the positions of the changes that it writes again, which they
+// lose. It puts nothing into the group. So a panic of the engine is the request's own failure, like
+// one in a reader's goroutine.
 func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -176,7 +179,7 @@ func (g *group) header(key registry.Key) (h header, written bool, err error) {
 	return h, false, err
 }
 
-// unplaced returns the positions of the changes that the request deletes or writes anew.
+// unplaced returns the positions of the changes that the request deletes or writes again.
 func (g *group) unplaced(r *request) ([]registry.Position, error) {
 	var unplaced []registry.Position
 	for i, w := range r.writes {
@@ -194,7 +197,8 @@ func (g *group) unplaced(r *request) ([]registry.Position, error) {
 	return unplaced, nil
 }
 
-// apply adds the request's writes to the group. It cannot fail, so that a request is in the group whole or not at all.
+// apply adds the request's writes to the group. It cannot fail, so that a request is in the group
+// whole or not at all.
 func (g *group) apply(r *request, unplaced []registry.Position) {
 	for _, position := range unplaced {
 		g.remove(appendPlaceKey(nil, position))
@@ -217,8 +221,8 @@ func (g *group) apply(r *request, unplaced []registry.Position) {
 	}
 }
 
-// set and remove add to the batch, which copies what it is given. The engine's batch returns an
-// error only if it was closed.
+// set and remove add to the batch, which copies its arguments. The engine's batch returns an error
+// only if it was closed.
 
 func (g *group) set(key, stored []byte) { g.must(g.batch.Set(key, stored, nil)) }
 

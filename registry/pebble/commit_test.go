@@ -321,7 +321,8 @@ func TestChangesBehindDamage(t *testing.T) {
 	})
 }
 
-// TestEnginePanicsAtALook lets the engine panic while the committer reads for a request, which it answers with that; it goes on with the others.
+// TestEnginePanicsAtALook lets the engine panic while the committer reads for a request, which it
+// answers with that; it goes on with the others.
 func TestEnginePanicsAtALook(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, vfs.NewMem(), asItIs)

@@ -1,12 +1,11 @@
-// Package pebble is the store that keeps its records in a directory, with the
-// log-structured engine of that name: the embedded default of one process.
+// Package pebble is the store that keeps its records in a directory, with the log-structured engine
+// of that name. It is the embedded default of one process.
 //
 // # Durable before visible
 //
-// The engine shows a batch to readers before its log is on disk. So this package
-// lets nobody read the engine's latest state. Readers look through a view, a snapshot
-// of the engine that was taken after a sync, and one goroutine, the committer, is the only
-// one that writes:
+// The engine shows a batch to readers before its log is on disk. So this package lets nobody read
+// the engine's latest state. Readers look through a view, a snapshot of the engine that was taken
+// after a sync. One goroutine, the committer, is the only one that writes:
 //
 //	Apply ──► queue ──► committer: take what queued during the last sync
 //	                     │  check each request's conditions, in order, against
@@ -18,21 +17,20 @@
 //	                     ▼
 //	                    answer the requests
 //
-// A request that was refused because of a record of its own group is answered after
-// the sync too: until then that record may still be taken back. Overlaying the old
-// values on the engine's state was rejected: it costs every List a merge, where a view
-// costs every group one snapshot.
+// A request that was refused because of a record of its own group is answered after the sync too:
+// until then that record may still be taken back. Overlaying the old values on the engine's state
+// was rejected: it costs every List a merge, where a view costs every group one snapshot.
 //
 // # Failure
 //
-// The engine does not survive an error of the file system while it writes: it calls its
-// logger's Fatalf, which is meant to end the process, or panics in a way that
-// cannot be recovered from. So it never sees such an error. A guard stands between the
-// engine and the file system; at the first error it marks the store failed and freezes:
-// whatever the engine wants to write from then on waits, and never reaches the
-// disk. Applies under way are answered with ErrUnknown, later ones with ErrFailed; reads
-// go on from the last view. When the store is closed the engine is told that all is well, so that it
-// can end. Opening the directory again brings back what had reached the disk.
+// The engine does not survive an error of the file system while it writes. It calls its logger's
+// Fatalf, which is meant to end the process, or panics in a way that nobody can recover from. So it
+// never sees such an error. A guard stands between the engine and the file system. At the first
+// error it marks the store failed and freezes: whatever the engine writes from then on waits, and
+// never reaches the disk. Applies under way are answered with ErrUnknown, later ones with
+// ErrFailed. Reads go on from the last view. When the store is closed, the guard lets the engine
+// believe that all is well, so that it can end. Opening the directory again brings back what had
+// reached the disk.
 //
 // # Layout
 //

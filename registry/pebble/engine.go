@@ -27,7 +27,7 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },
 			// Else the engine says it with stack traces, a hundred lines of them.
 			DataCorruption: func(info engine.DataCorruptionInfo) {
-				s.fail(fmt.Errorf("%s is damaged, a backup has to take the store's place: %w", info.Path, info.Details))
+				s.fail(fmt.Errorf("%s is damaged; replace the store by a backup: %w", info.Path, info.Details))
 			},
 			WriteStallBegin: func(info engine.WriteStallBeginInfo) {
 				s.logger.Warn("store waits for its engine to catch up", "reason", info.Reason)
@@ -58,8 +58,10 @@ func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *en
 	return engine.Open(s.dir, s.engineOptions(cache, tune))
 }
 
-// checkFiles reports ErrNewerFormat if the engine's files have a format that this version of the engine does not know, which it keeps in the
-// name of a file, and what is no whole store: the engine would make a new one of it, and delete the tables.
+// checkFiles reports ErrNewerFormat if the engine's files have a format that this version of the
+// engine does not know. The engine keeps the format in the name of a file. checkFiles also refuses
+// a directory that is not a whole store: the engine would make a new store there, and delete the
+// tables.
 func (s *Store) checkFiles() error {
 	names, err := s.guard.List(s.dir)
 	if err != nil {
@@ -68,30 +70,35 @@ func (s *Store) checkFiles() error {
 	for _, name := range names {
 		rest, isMarker := strings.CutPrefix(name, "marker.format-version.")
 		_, version, _ := strings.Cut(rest, ".")
-		if number, err := strconv.ParseUint(version, 10, 64); isMarker && err == nil && number > uint64(engine.FormatNewest) {
-			return fmt.Errorf("%w: its files have format %d, this one reads up to %d", ErrNewerFormat, number, engine.FormatNewest)
+		if number, err := strconv.ParseUint(version, 10, 64); isMarker && err == nil &&
+			number > uint64(engine.FormatNewest) {
+			return fmt.Errorf("%w: its files have format %d, this one reads up to %d", ErrNewerFormat, number,
+				engine.FormatNewest)
 		}
 	}
 	if slices.ContainsFunc(names, isContent) && !slices.ContainsFunc(names, isManifestMarker) {
-		return fmt.Errorf("it is damaged, a backup has to take the store's place: %s* is missing, as in a copy that did not end", manifestMarker)
+		return fmt.Errorf("it is damaged; replace the store by a backup: %s* is missing, as in an incomplete copy",
+			manifestMarker)
 	}
 	return nil
 }
 
-// manifestMarker begins the name of the file that says which file has the list of tables. A store that is made gets it before its first
-// log, and without it the engine takes the directory for empty.
+// manifestMarker begins the name of the file that says which file has the list of tables. A store
+// that is made gets it before its first log, and without it the engine takes the directory for
+// empty.
 const manifestMarker = "marker.manifest."
 
 func isManifestMarker(name string) bool { return strings.HasPrefix(name, manifestMarker) }
 
-// isContent tells whether a file may hold records: it is a table or a log of the engine's, which are called by a number.
+// isContent reports whether a file may hold records: a table or a log of the engine, whose name is
+// a number.
 func isContent(name string) bool {
 	number, ending, _ := strings.Cut(name, ".")
 	return number != "" && strings.Trim(number, "0123456789") == "" && (ending == "sst" || ending == "log")
 }
 
-// load checks that the engine's content is a store of a format that this version can read,
-// makes it one if it is empty, and reads the position that was given away last.
+// load checks that the engine's content is a store of a format that this version can read. It makes
+// an empty one a store, and reads the position that was given away last.
 func (s *Store) load() error {
 	v := newView(s.db, &s.retired)
 	defer v.release()
@@ -138,7 +145,8 @@ func (s *Store) loadFormat(v *view) (format registry.Format, err error) {
 	case err != nil:
 		return format, err
 	case found && format.Version > registry.FormatVersion:
-		return format, fmt.Errorf("%w: it has format %d, this one reads up to %d", ErrNewerFormat, format.Version, registry.FormatVersion)
+		return format, fmt.Errorf("%w: it has format %d, this one reads up to %d", ErrNewerFormat, format.Version,
+			registry.FormatVersion)
 	case found && format.Version < 1:
 		return format, fmt.Errorf("%w: its format is %d", ErrForeign, format.Version)
 	case found:

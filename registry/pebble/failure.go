@@ -14,12 +14,12 @@ type failure struct {
 	// mu guards the fields below; leaf.
 	mu     sync.Mutex
 	reason error
-	opened bool // nobody is told the reason any more by the error of Open
+	opened bool // the error of Open cannot give the reason any more
 }
 
 func (f *failure) init() { f.happened = make(chan struct{}) }
 
-// set records the reason unless there is one, and tells whether the log has to have it.
+// set records the reason unless there is one, and reports whether the caller has to log it.
 func (f *failure) set(reason error) (toLog bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +31,8 @@ func (f *failure) set(reason error) (toLog bool) {
 	return f.opened
 }
 
-// open says that the store is open: from now on the log has to have the reason. It returns one that came before.
+// open says that the store is open: from now on the log has to have the reason. It returns one that
+// came before.
 func (f *failure) open() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

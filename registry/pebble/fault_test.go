@@ -35,7 +35,8 @@ type faultRun struct {
 	err     error // the first error
 }
 
-// runWithFaults makes the steps until one fails, and then holds the failed store against what it promises.
+// runWithFaults makes the steps until one fails, and then holds the failed store against what it
+// promises.
 func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
 	t.Helper()
 	s, err := open(testDir, Options{FS: fs}, smallTables)

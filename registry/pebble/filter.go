@@ -8,11 +8,11 @@ import (
 )
 
 // filter looks for keys of a view that are probably not there. The engine's Get reads a block of
-// the last level, which holds nearly all records, for each of them. An iterator asks the filters of
-// that level too. These take about a byte for each record and stay in the cache. One iterator serves
-// a whole group, because to make one costs more than a look.
+// the last level, which holds nearly all records, for each of them. An iterator also asks the
+// filters of that level. These take about a byte for each record and stay in the cache. One
+// iterator serves a whole group, because making one costs more than a look.
 //
-// A filter is not safe for concurrent use. One that has a view is ready; close ends it.
+// A filter is not safe for concurrent use. It is ready when it has a view; close ends it.
 type filter struct {
 	view *view
 	iter *engine.Iterator // nil until the first look, and after close

@@ -14,11 +14,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is the file system that the engine sees: the real one until a change of it
-// fails. Then it tells fail, which freezes it: each change that the engine asks for
-// waits, and does not happen. letGo ends the waiting: from then on changes seem to
-// succeed. Reads, and the removal of files, which nothing depends on, are passed on as they are;
-// so is what concerns the folder of a backup, which the engine does not live on.
+// guard is the file system that the engine sees: the real one until a change of it fails. Then it
+// calls fail, which freezes it: each change that the engine asks for waits, and does not happen.
+// letGo ends the waiting: from then on changes seem to succeed. guard passes reads on as they are,
+// and the removal of files, on which nothing depends. It also passes on what concerns the folder of
+// a backup, which the engine does not need.
 type guard struct {
 	vfs.FS
 	fail func(error)
@@ -34,7 +34,7 @@ func newGuard(inner vfs.FS, fail func(error)) *guard {
 	return &guard{FS: inner, fail: fail, gone: make(chan struct{}), void: vfs.NewMem()}
 }
 
-// isApart tells whether name is the folder of a backup under way, or in it.
+// isApart reports whether name is the folder of a backup under way, or in it.
 func (g *guard) isApart(name string) bool {
 	apart := g.apart.Load()
 	return apart != nil && (name == *apart || strings.HasPrefix(name, *apart+string(filepath.Separator)))
@@ -49,8 +49,8 @@ func (g *guard) letGo() {
 	g.once.Do(func() { close(g.gone) })
 }
 
-// change makes a change unless g is frozen, and tells whether it was made: if not, the
-// engine must be told that it succeeded.
+// change makes a change unless g is frozen, and reports whether it was made. If not, the caller
+// must report success to the engine.
 func (g *guard) change(what, name string, do func() error) (made bool) {
 	if !g.frozen.Load() {
 		err := do()
@@ -160,7 +160,7 @@ func (g *guard) Lock(name string) (io.Closer, error) {
 	case err == nil:
 		return lock, nil
 	case errors.As(err, &path): // the file could not be made
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // what fcntl says of a lock that another process has
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // another process has the lock
 		return nil, ErrLocked
 	case !errors.As(err, &code): // this process has it: the engine keeps a list of its own
 		return nil, ErrLocked

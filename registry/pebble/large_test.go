@@ -26,13 +26,15 @@ import (
 var changesFlag = flag.Int("changes", 1_000_000, "how many changes the large store of BenchmarkApplyToLarge holds")
 
 const (
-	// loadedTableChanges is how many changes one file holds that a test gives to the engine: about 100 MB, as the last level has them.
+	// loadedTableChanges is how many changes one file holds that a test gives to the engine: about
+	// 100 MB, as the last level has them.
 	loadedTableChanges = 400_000
 	// flatMax is how much more a commit may cost over the large store than over a small one.
 	flatMax = 1.3
 )
 
-// loadedID returns the ID of the change n of count. They lie evenly among all IDs, as drawn ones do, and are in their order.
+// loadedID returns the ID of the change n of count. They lie evenly among all IDs, as drawn ones
+// do, and are in their order.
 func loadedID(n, count int) registry.ID {
 	var id registry.ID
 	binary.BigEndian.PutUint64(id[:], uint64(n)*(^uint64(0)/uint64(count)))
@@ -58,7 +60,8 @@ func commitChange(id registry.ID) *registry.Change {
 	}
 }
 
-// loadChanges makes a store with count changes in dir, which lie in the last level of its engine, as those of a store lie that grew.
+// loadChanges makes a store with count changes in dir, which lie in the last level of its engine,
+// as those of a store lie that grew.
 func loadChanges(tb testing.TB, dir string, count int) {
 	tb.Helper()
 	s, err := open(dir, Options{}, asItIs)
@@ -137,8 +140,8 @@ func tableReads() (vfs.FS, *atomic.Int64) {
 	})), &reads
 }
 
-// TestCommitsReadNoOldChanges: that a commit's change and key are not there yet is known without a look at the files that hold all older ones,
-// also when these do not fit into memory.
+// TestCommitsReadNoOldChanges: that a commit's change and key are not there yet is known without a
+// look at the files that hold all older ones, also when these do not fit into memory.
 func TestCommitsReadNoOldChanges(t *testing.T) {
 	t.Parallel()
 	const (
@@ -191,7 +194,8 @@ func refusesLoaded(t *testing.T, s *Store, loaded int) {
 	}
 }
 
-// applies commits to tables with some clients, count times in all, and returns the time of one on the average.
+// applies commits to tables with some clients, count times in all, and returns the time of one on
+// the average.
 func applies(tb testing.TB, s *Store, random *rand.Rand, clients, count int) time.Duration {
 	tb.Helper()
 	var done atomic.Int64
@@ -223,8 +227,9 @@ func applies(tb testing.TB, s *Store, random *rand.Rand, clients, count int) tim
 	return time.Since(began) / time.Duration(count)
 }
 
-// BenchmarkApplyToLarge compares commits over a store of many changes (-changes) with those over a small one, in turns. It fails if they cost
-// more than flatMax times as much. TestCommitsReadNoOldChanges is its short form.
+// BenchmarkApplyToLarge compares commits over a store of many changes (-changes) with those over a
+// small one, in turns. It fails if they cost more than flatMax times as much.
+// TestCommitsReadNoOldChanges is its short form.
 func BenchmarkApplyToLarge(b *testing.B) {
 	const (
 		small   = 10_000

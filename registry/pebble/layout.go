@@ -39,8 +39,8 @@ func appendPlaceKey(buf []byte, position registry.Position) []byte {
 	return binary.BigEndian.AppendUint64(append(buf, spacePosition), uint64(position))
 }
 
-// header is what is known of a record without its value. The zero header stands for
-// a record that does not exist.
+// header is what is known of a record without its value. The zero header stands for a record that
+// does not exist.
 type header struct {
 	etag     registry.ETag
 	state    registry.State
@@ -80,7 +80,8 @@ func setPosition(stored []byte, position registry.Position) {
 func splitRecord(key registry.Key, stored []byte) (header, []byte, error) {
 	offset := valueOffset(key.Table)
 	if len(stored) < offset {
-		return header{}, nil, fmt.Errorf("record %s is damaged: %d bytes, at least %d are expected", key, len(stored), offset)
+		return header{}, nil, fmt.Errorf("record %s is damaged: %d bytes, at least %d are expected", key, len(stored),
+			offset)
 	}
 	h := header{etag: registry.ETag(stored[:etagBytes]), state: registry.State(stored[etagBytes])}
 	if key.Table == registry.TableChange {

@@ -133,7 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := fs.Remove(fs.PathJoin(testDir, findMarker(t, fs, manifestMarker))); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "open store data/store: it is damaged, a backup has to take the store's place: marker.manifest.* is missing, as in a copy that did not end"},
+		}, nil, "open store data/store: it is damaged; replace the store by a backup: marker.manifest.* is missing, as in an incomplete copy"},
 		{"damaged position", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(1))
 			rawPut(t, fs, positionKey(), []byte("short"))
@@ -263,8 +263,9 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedFile opens a store one of whose files has changed on the disk: that is told in one line, not by the
-// engine's stack traces, to the caller and not to the log, which has no store yet that could refuse writes.
+// TestDamagedFile opens a store that has a file which changed on the disk. The caller learns of it
+// in one line, without the engine's stack traces. The log says nothing, because no store could
+// refuse writes yet.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -276,7 +277,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
-	closeStore(t, reopened(t, dir)) // what was in the log is in a table now
+	closeStore(t, reopened(t, dir)) // the log's records are in a table now
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("there are no tables: %v", err)
@@ -293,7 +294,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	var log bytes.Buffer
 	_, err = Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err == nil || !strings.Contains(err.Error(), ".sst is damaged, a backup has to take the store's place: ") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(err.Error(), ".sst is damaged; replace the store by a backup: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("open: %v, want one line that names the file", err)
 	}
 	if log.Len() > 0 {
@@ -338,7 +339,7 @@ func TestExists(t *testing.T) {
 	}
 	none("beside a log of somebody else")
 	var log bytes.Buffer
-	for range 2 { // the log tells of a new one only
+	for range 2 { // the log mentions only a new one
 		s, err := Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)

@@ -30,16 +30,16 @@ const (
 	openFilesMax = 256
 	// bloomBitsPerKey makes one read in a hundred of a missing key look into a file for nothing.
 	bloomBitsPerKey = 10
-	// compactionsMax bounds the merges of files that run side by side. The engine begins a second one
-	// only when it falls behind; more would take the processors from the commits.
+	// compactionsMax bounds the merges of files that run side by side. The engine begins a second
+	// one only when it falls behind. More would take the processors from the commits.
 	compactionsMax = 2
-	// engineFormat is the engine's own format. A higher one can be read by fewer versions of
-	// it, so it is raised on purpose and not with the library. This one lets the engine
-	// tell a log that was torn by a crash from one that was damaged later.
+	// engineFormat is the engine's own format. Fewer versions of the engine can read a higher one,
+	// so it is raised on purpose and not with the library. With this one the engine can distinguish
+	// a log that a crash tore from one that was damaged later.
 	engineFormat = engine.FormatWALSyncChunks
 )
 
-// Errors that Open returns, told apart with errors.Is.
+// Errors that Open returns. Callers distinguish them with errors.Is.
 var (
 	// ErrLocked: another process has the directory open, or this one has.
 	ErrLocked = errors.New("the store is in use by another process")
@@ -49,7 +49,7 @@ var (
 	ErrForeign = errors.New("the directory holds a database that is not a moorage store")
 )
 
-// Options are what a store is made of. The zero value is usable.
+// Options are what a store is made from. The zero value is usable.
 type Options struct {
 	FS     vfs.FS       // default: the operating system's
 	Random io.Reader    // source of ETags; default crypto/rand.Reader
@@ -140,9 +140,9 @@ func open(dir string, options Options, tune func(*engine.Options)) (*Store, erro
 	return s, nil
 }
 
-// Exists tells whether there is a store in the directory dir, or one that Open would find damaged. It makes and changes
-// nothing. A directory that is missing, empty, or in which the making of a store did not end, has none; an error is one of
-// the file system.
+// Exists reports whether there is a store in the directory dir, or one that Open would find
+// damaged. It makes and changes nothing. There is no store in a directory that is missing or empty,
+// or in which the making of a store was not completed. An error comes from the file system.
 func Exists(dir string) (bool, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,8 +179,8 @@ func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
 	return err
 }
 
-// watch lets the engine go as soon as the store fails, until stop is called: while the
-// engine opens or closes, somebody waits for it to come to an end.
+// watch lets the engine go as soon as the store fails, until stop is called: while the engine opens
+// or closes, somebody waits for it to end.
 func (s *Store) watch() (stop func()) {
 	stopped := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -201,8 +201,8 @@ func (s *Store) watch() (stop func()) {
 // opened again.
 func (s *Store) Healthy(context.Context) error { return s.failure.get() }
 
-// Close implements registry.Store. Applies that are queued are carried out first. It
-// returns nil for a store that has failed, which Healthy tells.
+// Close implements registry.Store. It first carries out Applies that are queued. It returns nil for
+// a store that has failed, which Healthy reports.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close()

@@ -168,9 +168,9 @@ func (w *witness) read(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// TestPowerLoss cuts the power before each change of the file system, while writers and
-// readers run: what was acknowledged or seen before the cut is there after it. How much of what
-// was not synced survives is drawn anew for each cut.
+// TestPowerLoss cuts the power before each change of the file system, while writers and readers
+// run. What was acknowledged or seen before the cut is there after it. Each cut draws how much of
+// the unsynced data survives.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	seed := testSeed(t)

@@ -10,8 +10,8 @@ import (
 // the sync slower, and not the store faster. A larger request is a group of its own.
 const groupBytesMax = 1 << 20
 
-// queue holds the requests that wait for the committer. It has no bound of its own: each
-// request is a call of Apply that waits, and whoever lets calls in bounds those. It is safe for
+// queue holds the requests that wait for the committer. It has no bound of its own: each request is
+// a call of Apply that waits, and the layer that lets calls in bounds those. It is safe for
 // concurrent use.
 type queue struct {
 	arrived sync.Cond // on mu: requests or closed have changed
@@ -36,8 +36,8 @@ func (q *queue) add(r *request) error {
 	return nil
 }
 
-// withdraw takes a request back and tells whether that was possible: the committer
-// has not taken it.
+// withdraw takes a request back and reports whether that was possible: the committer must not have
+// taken it.
 func (q *queue) withdraw(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,7 @@ func (q *queue) takeLocked() []*request {
 	return group
 }
 
-// close lets no more requests in; those that wait are taken still.
+// close lets no more requests in. The committer still takes those that wait.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -61,7 +61,8 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 }
 
 // List implements registry.Store.
-func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
+	error) {
 	var records []registry.Record
 	bytes := 0
 	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
@@ -85,7 +86,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 var errPageFull = errors.New("page is full")
 
 // ListKeys implements registry.Store.
-func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
 	var records []registry.Record
 	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
 		h, _, err := splitRecord(key, stored)
@@ -99,7 +101,8 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 }
 
 // list calls visit with the keys of a page and what is stored there, which visit must not keep.
-func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int, visit func(registry.Key, []byte) error) error {
+func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
+	visit func(registry.Key, []byte) error) error {
 	if err := registry.CheckList(table, limit); err != nil {
 		return err
 	}

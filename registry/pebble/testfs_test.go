@@ -28,7 +28,7 @@ func hooked(inner vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
 	}))
 }
 
-// isLogSync tells whether op makes the engine's log durable.
+// isLogSync reports whether op makes the engine's log durable.
 func isLogSync(op errorfs.Op) bool {
 	return strings.HasSuffix(path.Base(op.Path), ".log") &&
 		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
@@ -84,7 +84,7 @@ func value(t *testing.T, s registry.Store, id string) string {
 	return string(records[0].Value)
 }
 
-// isManifestSync tells whether op makes the engine's list of its files durable.
+// isManifestSync reports whether op makes the engine's list of its files durable.
 func isManifestSync(op errorfs.Op) bool {
 	return strings.HasPrefix(path.Base(op.Path), "MANIFEST") &&
 		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
@@ -96,7 +96,7 @@ type gate struct {
 
 	// mu guards the fields below; leaf.
 	mu      sync.Mutex
-	shut    chan struct{} // nil while open; closed to let through who waits
+	shut    chan struct{} // nil while open; closed to let waiters through
 	syncs   int
 	arrived chan struct{} // gets one for each sync that is held up
 }

@@ -21,8 +21,8 @@ type view struct {
 	retired  *retired
 }
 
-// newView returns a view of the engine's latest state, for one user. What was written last must
-// have been synced.
+// newView returns a view of the engine's latest state, for one user. The last write must have been
+// synced.
 func newView(db *engine.DB, retired *retired) *view {
 	v := &view{snapshot: db.NewSnapshot(), retired: retired}
 	v.users.Store(1)
@@ -36,8 +36,9 @@ func (v *view) release() {
 	}
 }
 
-// retired closes the views that nobody uses any more, in a goroutine of its own: the engine makes
-// whoever closes a snapshot wait while it syncs the list of its files. It is safe for concurrent use.
+// retired closes the views that nobody uses any more, in a goroutine of its own. The engine makes
+// the closer of a snapshot wait while it syncs the list of its files. It is safe for concurrent
+// use.
 type retired struct {
 	arrived sync.Cond      // on mu: the fields below have changed
 	closer  sync.WaitGroup // the goroutine that runs loop
@@ -92,8 +93,8 @@ func (r *retired) stop() {
 	r.closer.Wait()
 }
 
-// read calls use with what is stored under key, which use must not keep, and tells
-// whether there is something.
+// read calls use with what is stored under key, and reports whether there is something. use must
+// not keep its argument.
 func (v *view) read(key []byte, use func(stored []byte) error) (found bool, err error) {
 	stored, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -147,9 +148,10 @@ func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 // scanCheck is how many keys scan visits between looks at its context.
 const scanCheck = 256
 
-// scan calls visit with the keys from lower to upper (exclusive) and what is stored there, in
-// byte order, at most limit times. visit must not keep what it is given.
-func (v *view) scan(ctx context.Context, lower, upper []byte, limit int, visit func(key, stored []byte) error) (err error) {
+// scan calls visit with the keys from lower to upper (exclusive) and what is stored there, in byte
+// order, at most limit times. visit must not keep its arguments.
+func (v *view) scan(ctx context.Context, lower, upper []byte, limit int,
+	visit func(key, stored []byte) error) (err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil
 	}

@@ -59,8 +59,8 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendsMax, err)
 }
 
-// nameFailed returns the first of conditions that does not hold as of one moment as a *registry.FailedError, and
-// errSendAgain if all hold by now.
+// nameFailed returns the first of conditions that does not hold as of one moment as a
+// *registry.FailedError, and errSendAgain if all hold by now.
 func (s *Store) nameFailed(ctx context.Context, conditions []registry.Condition) error {
 	keys := make([]registry.Key, len(conditions))
 	for i, c := range conditions {
@@ -122,12 +122,13 @@ func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// send carries the plan out in one pipeline. Errors are those of Store.Apply, errSendAgain and errUnnamed.
+// send carries the plan out in one pipeline. Errors are those of Store.Apply, errSendAgain and
+// errUnnamed.
 func (s *Store) send(ctx context.Context, p *plan) error {
 	return s.write(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
-		// What the driver says of errors that are safe to send again after is not asked: it says so of some that come
-		// when everything was sent and committed.
+		// What the driver says of errors that are safe to send again after is not asked: it says so
+		// of some that come when everything was sent and committed.
 		if raw.IsClosed() {
 			return errSendAgain
 		}
@@ -202,9 +203,9 @@ func touchedIDs(run []touch) [][]byte {
 	return ids
 }
 
-// guard queues statements that fail with a division by zero unless all conditions hold. A row may have come since the
-// rows were locked. It cannot have the version that a condition asks for, because none is given twice, but it may have
-// the state: those rows are locked here as well.
+// guard queues statements that fail with a division by zero unless all conditions hold. A row may
+// have come since the rows were locked. It cannot have the version that a condition asks for,
+// because none is given twice, but it may have the state: those rows are locked here as well.
 func (p *plan) guard(batch *pgx.Batch) {
 	for _, table := range registry.Tables() {
 		name := tableName(table)
@@ -277,8 +278,9 @@ func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 	return groups
 }
 
-// keepPrepared lets the statements of batch stay prepared when query, one of them, is a guard that fails: the driver
-// forgets the statements of a batch that met an error, because one of them could be to blame.
+// keepPrepared lets the statements of batch stay prepared when query, one of them, is a guard that
+// fails: the driver forgets the statements of a batch that met an error, because one of them could
+// be to blame.
 func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	query.Fn = func(results pgx.BatchResults) error {
 		_, err := results.Exec()
@@ -289,8 +291,9 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	}
 }
 
-// writeChange queues the insert of the change record, with the versions of all rows that the batch found. It comes
-// when every row of the batch is held, which its time must tell: behind the inserts, before the versions are overwritten.
+// writeChange queues the insert of the change record, with the versions of all rows that the batch
+// found. It comes when every row of the batch is held, which its time must tell: behind the
+// inserts, before the versions are overwritten.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
 	w := p.batch.Writes[last]
@@ -353,12 +356,14 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 	c.expires = append(c.expires, pgtype.Timestamptz{Time: w.Expires, Valid: !w.Expires.IsZero()})
 }
 
-// tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of a
-// key that must be there an update, any other one both. So is a delete of a key that may be missing: a row that is not there
-// cannot be held, and a batch that makes it would otherwise be both before this one and after it.
+// tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of
+// a key that must be there an update, any other one both. So is a delete of a key that may be
+// missing: a row that is not there cannot be held, and a batch that makes it would otherwise be
+// both before this one and after it.
 type tableWrites struct{ inserts, updates, deletes columns }
 
-// writes returns the batch's writes by table, each in the order of keys, without the change that writeChange writes.
+// writes returns the batch's writes by table, each in the order of keys, without the change that
+// writeChange writes.
 func (p *plan) writes() map[registry.Table]*tableWrites {
 	asked := map[registry.Key]registry.ConditionKind{}
 	for _, c := range p.batch.Conditions {
@@ -400,9 +405,10 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 
 const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 
-// insert queues the statement that inserts those rows of c into table that are not there. ON CONFLICT is not used: a
-// row that must be absent and is not is a unique violation. A row that is there is locked, because it may have come since the rows
-// were locked, and could be gone again when update comes to it.
+// insert queues the statement that inserts those rows of c into table that are not there. ON
+// CONFLICT is not used: a row that must be absent and is not is a unique violation. A row that is
+// there is locked, because it may have come since the rows were locked, and could be gone again
+// when update comes to it.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -418,7 +424,8 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", args...)
 }
 
-// update queues the statement that puts c where there are rows, but for those just inserted, and remove the one that deletes c's keys.
+// update queues the statement that puts c where there are rows, but for those just inserted, and
+// remove the one that deletes c's keys.
 func update(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return

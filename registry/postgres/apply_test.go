@@ -11,7 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// Rows are locked run by run: each is of one table and one way to lock, or rows would be looked for where they are not.
+// Rows are locked run by run: each is of one table and one way to lock, or rows would be looked for
+// where they are not.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	at := func(table registry.Table, id string, writes bool) touch {
@@ -47,7 +48,8 @@ func TestApplyWithoutChance(t *testing.T) {
 	wantChanges(t, store, 0)
 }
 
-// What the server undoes each time is given up, or ends with the pause that cannot be drawn; it is never told as done.
+// What the server undoes each time is given up, or ends with the pause that cannot be drawn; it is
+// never told as done.
 func TestApplyUndoneEachTime(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -69,7 +71,8 @@ func TestApplyUndoneEachTime(t *testing.T) {
 	wantChanges(t, store, 0)
 }
 
-// Where the rows that were found do not tell which condition failed, the first that fails now is named; if none does, it is tried again.
+// Where the rows that were found do not tell which condition failed, the first that fails now is
+// named; if none does, it is tried again.
 func TestNameFailed(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -91,7 +94,8 @@ func TestNameFailed(t *testing.T) {
 	}
 }
 
-// A connection whose server accepts no writes any more, because it has become a standby, is given up: the next is made to one that does.
+// A connection whose server accepts no writes any more, because it has become a standby, is given
+// up: the next is made to one that does.
 func TestApplyAfterFailover(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "&pool_max_conns=1")

@@ -20,13 +20,14 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// keepStatements and dropStatements are settings of PgBouncer. Where it cannot keep prepared statements there is no setting for it.
+// keepStatements and dropStatements are settings of PgBouncer. Where it cannot keep prepared
+// statements there is no setting for it.
 const (
 	keepStatements = "max_prepared_statements = 200"
 	dropStatements = "max_prepared_statements = 0"
 )
 
-// prepares tells whether the PgBouncer that is here can keep prepared statements.
+// prepares reports whether the PgBouncer that is here can keep prepared statements.
 func prepares(t *testing.T) bool {
 	t.Helper()
 	prepares, err := pgtest.BouncerPrepares()
@@ -36,7 +37,8 @@ func prepares(t *testing.T) bool {
 	return prepares
 }
 
-// newBouncer starts a PgBouncer before the server that is reached at dsn. It drops prepared statements, unless told otherwise.
+// newBouncer starts a PgBouncer before the server that is reached at dsn. It drops prepared
+// statements, unless told otherwise.
 func newBouncer(t *testing.T, dsn string, settings ...string) *pgtest.Bouncer {
 	t.Helper()
 	if prepares(t) && !slices.Contains(settings, keepStatements) {
@@ -54,8 +56,9 @@ func newBouncer(t *testing.T, dsn string, settings ...string) *pgtest.Bouncer {
 	return bouncer
 }
 
-// behind returns a connection string that leads through bouncer to a schema without tables, which is that of a role of its own, because PgBouncer
-// takes no search_path. settings (name = value) are those of the role. direct is a way to the same schema without it.
+// behind returns a connection string that leads through bouncer to a schema without tables, which
+// is that of a role of its own, because PgBouncer takes no search_path. settings (name = value) are
+// those of the role. direct is a way to the same schema without it.
 func behind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, direct string) {
 	t.Helper()
 	direct = newSchema(t)
@@ -86,10 +89,12 @@ func migratedBehind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (
 	return dsn, direct
 }
 
-// execMode is what a connection string says that leads through a PgBouncer that drops prepared statements.
+// execMode is what a connection string says that leads through a PgBouncer that drops prepared
+// statements.
 const execMode = "&default_query_exec_mode=exec"
 
-// TestBehindBouncer holds the store and the leases against their contracts behind a PgBouncer that pools transactions.
+// TestBehindBouncer holds the store and the leases against their contracts behind a PgBouncer that
+// pools transactions.
 func TestBehindBouncer(t *testing.T) {
 	t.Parallel()
 	// Fewer connections than a store has, so that they change hands.
@@ -125,7 +130,8 @@ func leasesSuiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
 	})
 }
 
-// Prepared statements that a PgBouncer drops are refused when a store is opened, and told of when they are met later.
+// Prepared statements that a PgBouncer drops are refused when a store is opened, and told of when
+// they are met later.
 func TestBouncerDropsStatements(t *testing.T) {
 	t.Parallel()
 	bouncer := newBouncer(t, server.DSN())
@@ -266,8 +272,9 @@ func TestSettingsBehindBouncer(t *testing.T) {
 	}
 }
 
-// awaitHealthy waits until store reaches the server, by a connection of either kind: just after a cut PgBouncer may ask, by a connection that it does not know
-// to be gone, who is let in, and turn the store away.
+// awaitHealthy waits until store reaches the server, by a connection of either kind: just after a
+// cut PgBouncer may ask, by a connection that it does not know to be gone, who is let in, and turn
+// the store away.
 func awaitHealthy(t *testing.T, store *Store) {
 	t.Helper()
 	var err error
@@ -279,7 +286,8 @@ func awaitHealthy(t *testing.T, store *Store) {
 	t.Fatal(err)
 }
 
-// TestBouncerLosesServer cuts PgBouncer off from the server before each message of an Apply, and kills PgBouncer before each answer.
+// TestBouncerLosesServer cuts PgBouncer off from the server before each message of an Apply, and
+// kills PgBouncer before each answer.
 func TestBouncerLosesServer(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t, server)

@@ -15,30 +15,33 @@ import (
 	"moorage/registry"
 )
 
-// numberedMax is how many changes get their places in one step. More would hold the row of the head for longer than a
-// reader that waits for it should wait.
+// numberedMax is how many changes get their places in one step. More would hold the row of the head
+// for longer than a reader that waits for it should wait.
 const numberedMax = 4096
 
-// pageSteps are the sizes of a reader's steps: it numbers about as many changes as its page holds, not more. Each is a statement
-// with the number in it, because the server plans by that number.
+// pageSteps are the sizes of a reader's steps: it numbers about as many changes as its page holds,
+// not more. Each is a statement with the number in it, because the server plans by that number.
 var pageSteps = [...]int{64, 1024, numberedMax}
 
-// waitingOrder is the order in which changes get their places. seq is drawn by a batch when it holds all of its rows. So it is
-// greater than that of each batch which this one saw, also if the server's clock was set back between the two. Changes from
-// before there was a seq have none. All of them were there before the first that has one, and go by their times.
+// waitingOrder is the order in which changes get their places. seq is drawn by a batch when it
+// holds all of its rows. So it is greater than that of each batch which this one saw, also if the
+// server's clock was set back between the two. Changes from before there was a seq have none. All
+// of them were there before the first that has one, and go by their times.
 //
-// A step numbers a first part, in this order, of the changes that it sees. It sees every change that one of these saw, because
-// that was committed before. So what is numbered later saw nothing that is numbered later still.
+// A step numbers a first part, in this order, of the changes that it sees. It sees every change
+// that one of these saw, because that was committed before. So what is numbered later saw nothing
+// that is numbered later still.
 const waitingOrder = "seq NULLS FIRST, at"
 
-// planSQL makes the server plan what follows in the transaction for many changes that wait. It believes what the table was when it
-// looked last, and mostly none waits then. With a pile of 50,000 it read all of them for the first one, and took 15 s for a step.
-// Without sorts it goes by the index of waitingOrder, and without these joins by the keys of the changes.
-// It passes over settings that a server does not have.
+// planSQL makes the server plan what follows in the transaction for many changes that wait. It
+// believes what the table was when it looked last, and mostly none waits then. With a pile of
+// 50,000 it read all of them for the first one, and took 15 s for a step. Without sorts it goes by
+// the index of waitingOrder, and without these joins by the keys of the changes. It passes over
+// settings that a server does not have.
 const planSQL = "SELECT set_config(name, 'off', true) FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin')"
 
-// numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the server from the index of those that
-// wait, where it would look for each of them among all.
+// numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
+// server from the index of those that wait, where it would look for each of them among all.
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, wrote = NULL, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
@@ -53,8 +56,8 @@ const headSQL = "UPDATE moorage_change_head SET last = top.position " +
 const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM moorage_change " +
 	"WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
 
-// Changes implements registry.Store. Its page is read when every change that was there at its begin has a place, or
-// is full.
+// Changes implements registry.Store. Its page is read when every change that was there at its begin
+// has a place, or is full.
 func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
@@ -101,8 +104,8 @@ const (
 	changesSQL = "SELECT position, key, etag, state, value FROM moorage_change WHERE position > $1::bigint ORDER BY position LIMIT $2::bigint"
 )
 
-// look looks for changes that wait, and then reads a page: in this order, so that nothing is missed that got its place between
-// the two.
+// look looks for changes that wait, and then reads a page: in this order, so that nothing is missed
+// that got its place between the two.
 func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
 	from := strconv.FormatUint(uint64(min(after, math.MaxInt64)), 10)
 	formats := []int16{pgx.BinaryFormatCode}
@@ -138,8 +141,9 @@ func changeOf(columns [][]byte) registry.PositionedChange {
 	return registry.PlacedChange(registry.Position(bigintOf(columns[0])), r.record(registry.TableChange))
 }
 
-// sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The server plans each when it comes. It
-// would keep the plan of one that is prepared, also one that it made when the table was empty: to read it from end to end.
+// sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The
+// server plans each when it comes. It would keep the plan of one that is prepared, also one that it
+// made when the table was empty: to read it from end to end.
 func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
 	batch := &pgconn.Batch{}
 	queue(batch)
@@ -148,8 +152,9 @@ func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.
 
 // step numbers the first changes that wait, at most size, and reports whether there may be more.
 //
-// The row of the head is locked first, in a statement of its own: who waited for another step must see what that did. No bound is
-// put on it beside ctx: a step that waits for a standby would go on to wait on the server, and the next one beside it.
+// The row of the head is locked first, in a statement of its own: who waited for another step must
+// see what that did. No bound is put on it beside ctx: a step that waits for a standby would go on
+// to wait on the server, and the next one beside it.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
@@ -170,8 +175,9 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	return more, nil
 }
 
-// Number implements registry.Numberer. A change waits from its time by the server's clock on. One whose time is yet to come was
-// written before that clock was set back, so nobody can say for how long it has waited, and it counts as late.
+// Number implements registry.Numberer. A change waits from its time by the server's clock on. One
+// whose time is yet to come was written before that clock was set back, so nobody can say for how
+// long it has waited, and it counts as late.
 func (s *Store) Number(ctx context.Context, waited time.Duration) (more bool, err error) {
 	due := false
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

@@ -17,7 +17,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it came; release lets it go on.
+// holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it
+// came; release lets it go on.
 func holdAt(proxy *pgtest.Proxy, wanted func(pgtest.Message) bool) (held <-chan struct{}, release func()) {
 	reached, released := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -43,10 +44,11 @@ func awaitHeld(t *testing.T, held <-chan struct{}, ended <-chan error) {
 	}
 }
 
-// isSync tells whether a message makes the server commit.
+// isSync reports whether a message makes the server commit.
 func isSync(m pgtest.Message) bool { return m.Type == 'S' }
 
-// parses returns a function that tells whether a message brings a statement that begins like this.
+// parses returns a function that reports whether a message brings a statement that begins like
+// this.
 func parses(statement string) func(pgtest.Message) bool {
 	return func(m pgtest.Message) bool {
 		return m.Type == 'P' && strings.HasPrefix(string(m.Body), "\x00"+statement)
@@ -117,8 +119,8 @@ func TestChangeOfALateCommit(t *testing.T) {
 	wantChanges(t, store, 0, 2, 3, 4, 1, 5)
 }
 
-// insertWaiting writes changes 1 to n that wait, each of which found what the one before made, with times that at, an expression
-// of i, says.
+// insertWaiting writes changes 1 to n that wait, each of which found what the one before made, with
+// times that at, an expression of i, says.
 func insertWaiting(t *testing.T, schema string, n int, at string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
@@ -160,8 +162,8 @@ func TestManyChangesWait(t *testing.T) {
 	}
 }
 
-// A pile of changes is numbered soon that came when the server took the table for one in which none waits, as it does most of
-// the time.
+// A pile of changes is numbered soon that came when the server took the table for one in which none
+// waits, as it does most of the time.
 func TestPileAfterQuiet(t *testing.T) {
 	t.Parallel()
 	const old, pile = 1500, 30_000
@@ -225,7 +227,8 @@ func countWaiting(t *testing.T, schema string) (count int) {
 	return count
 }
 
-// TestChangesBeforeTheStep numbers changes that were written before there was an order to go by: by their times, before all others.
+// TestChangesBeforeTheStep numbers changes that were written before there was an order to go by: by
+// their times, before all others.
 func TestChangesBeforeTheStep(t *testing.T) {
 	t.Parallel()
 	const count = numberedMax + 100
@@ -248,8 +251,8 @@ func execute(t *testing.T, schema, statement string, args ...any) {
 	}
 }
 
-// TestChangesAfterAClockWasSetBack lets the server's clock be set back between each change and the next, whose writer has seen the one
-// before it, but asks for nothing that it wrote.
+// TestChangesAfterAClockWasSetBack lets the server's clock be set back between each change and the
+// next, whose writer has seen the one before it, but asks for nothing that it wrote.
 func TestChangesAfterAClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	const count = 20
@@ -388,7 +391,8 @@ func TestChangesOfLives(t *testing.T) {
 	}
 }
 
-// awaitLocks waits until so many connections of the application wait for a lock, or ended is closed.
+// awaitLocks waits until so many connections of the application wait for a lock, or ended is
+// closed.
 func awaitLocks(t *testing.T, application string, count int, ended <-chan struct{}) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN())
@@ -408,7 +412,8 @@ func awaitLocks(t *testing.T, application string, count int, ended <-chan struct
 	}
 }
 
-// TestRowsThatCameBack holds a batch between two of its statements while the row that it is about is deleted and made again.
+// TestRowsThatCameBack holds a batch between two of its statements while the row that it is about
+// is deleted and made again.
 func TestRowsThatCameBack(t *testing.T) {
 	t.Parallel()
 	key, other := registry.LocationKey("back"), registry.PointerKey(faultID(9))
@@ -417,7 +422,8 @@ func TestRowsThatCameBack(t *testing.T) {
 		held        registry.Batch
 		first, next string // statements before which it is held: for the row to come, and for the row to change
 		change      func(etag registry.ETag) registry.Batch
-		// wrong judges by other as the change's author saw it behind the change, and key as it is at the end.
+		// wrong judges by other as the change's author saw it behind the change, and key as it is
+		// at the end.
 		wrong func(other, key registry.Record, heldErr, changeErr error) bool
 	}{
 		{

@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// roundTrips lets proxy count what makes the server answer, but for the question whether a connection is alive, which is asked only when
-// this machine left it idle for a second.
+// roundTrips lets proxy count what makes the server answer, but for the question whether a
+// connection is alive, which is asked only when this machine left it idle for a second.
 func roundTrips(proxy *pgtest.Proxy) (taken func() int) {
 	var mu sync.Mutex // guards count
 	count := 0
@@ -112,12 +112,13 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestHotRows lets tables grow from nothing under statements that were prepared when they were empty, and asks the server what that cost.
+// TestHotRows lets tables grow from nothing under statements that were prepared when they were
+// empty, and asks the server what that cost.
 func TestHotRows(t *testing.T) {
 	t.Parallel()
 	const tables, commits, vacuums = 200, 300, 4
-	// Autovacuum, too, keeps old rows alive while it analyzes something, and other tests' load decides for how long. So this test has a server of its own,
-	// without.
+	// Autovacuum, too, keeps old rows alive while it analyzes something, and other tests' load
+	// decides for how long. So this test has a server of its own, without.
 	quiet, err := pgtest.Start("fsync=off", "autovacuum=off")
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,8 @@ func TestHotRows(t *testing.T) {
 // checkStatistics asks the server what its tables met in calls calls of each kind.
 func checkStatistics(t *testing.T, conn *pgx.Conn, calls int64) {
 	t.Helper()
-	// A server process that ends hands in what it counted, so that nothing is left when there is none.
+	// A server process that ends hands in what it counted, so that nothing is left when there is
+	// none.
 	for others := 1; others > 0; {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&others); err != nil {
 			t.Fatal(err)

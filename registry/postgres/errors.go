@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// ErrConnectionString says that a connection string is not one. What it says is not quoted, because a password may
-// stand in it.
+// ErrConnectionString says that a connection string is not one. What it says is not quoted, because
+// a password may stand in it.
 var ErrConnectionString = errors.New("it is neither postgres://USER@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE nor NAME=VALUE pairs, or a value is not allowed")
 
 // SQLSTATEs that mean something to this package. Source: PostgreSQL, appendix "Error Codes".
@@ -44,12 +44,13 @@ func stateOf(err error) string {
 	return ""
 }
 
-// severityOf returns the severity of what the server answered, in English where the server says it in English too.
+// severityOf returns the severity of what the server answered, in English where the server says it
+// in English too.
 func severityOf(answered *pgconn.PgError) string {
 	return cmp.Or(answered.SeverityUnlocalized, answered.Severity)
 }
 
-// undone tells whether the server's answer says for certain that the transaction was undone.
+// undone reports whether the server's answer says for certain that the transaction was undone.
 func undone(answered *pgconn.PgError) bool {
 	return severityOf(answered) == "ERROR" && answered.Code != stateCompletionUnknown && !strings.HasPrefix(answered.Code, classConnection)
 }
@@ -72,9 +73,10 @@ func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]re
 	return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(err))
 }
 
-// failedCondition returns the first condition that did not hold as a *registry.FailedError, or errUnnamed if the rows do not
-// tell which that is. Those that were found are held, so that they stood side by side when the last of them was
-// locked; but one that was not found may have come in between.
+// failedCondition returns the first condition that did not hold as a *registry.FailedError, or
+// errUnnamed if the rows do not tell which that is. Those that were found are held, so that they
+// stood side by side when the last of them was locked; but one that was not found may have come in
+// between.
 func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	for i, c := range p.batch.Conditions {
 		record := found[c.Key]

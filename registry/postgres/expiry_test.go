@@ -8,7 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// TestExpired finds outcomes by the time that their writes gave, and those of older binaries, which gave none, by their keys.
+// TestExpired finds outcomes by the time that their writes gave, and those of older binaries, which
+// gave none, by their keys.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)

@@ -42,8 +42,8 @@ func migrated(t testing.TB) string {
 	return strings.TrimPrefix(dsn, server.DSN())
 }
 
-// openStore opens a store that the test closes. Its calls wait for connections as long as only a server that hangs lets them, unless
-// options say otherwise.
+// openStore opens a store that the test closes. Its calls wait for connections as long as only a
+// server that hangs lets them, unless options say otherwise.
 func openStore(t testing.TB, dsn string, options Options) *Store {
 	t.Helper()
 	options.AcquireTimeout = cmp.Or(options.AcquireTimeout, time.Minute)
@@ -65,7 +65,8 @@ type step struct {
 	n          int
 }
 
-// at returns what a proxy is to watch with: it calls do for the message of the step, once, and tells whether it came to that.
+// at returns what a proxy is to watch with: it calls do for the message of the step, once, and
+// reports whether it came to that.
 func at(s step, do func() pgtest.Verdict) (watch func(pgtest.Message) pgtest.Verdict, reached func() bool) {
 	var mu sync.Mutex // guards seen and done
 	seen, done := 0, false
@@ -99,7 +100,8 @@ func faultKeys(n int) []registry.Key {
 	}
 }
 
-// faultBatch returns a batch that makes one pointer, one location and a change, and overwrites the record that all of them share.
+// faultBatch returns a batch that makes one pointer, one location and a change, and overwrites the
+// record that all of them share.
 func faultBatch(n int, refused bool) registry.Batch {
 	keys, state := faultKeys(n), registry.StateLive
 	if refused {
@@ -118,7 +120,8 @@ func faultBatch(n int, refused bool) registry.Batch {
 // outcomes counts how Applies ended.
 type outcomes struct{ done, refused, unavailable, unknownDone, unknownUndone, ended int }
 
-// judge fails unless what Apply n told agrees with what is in the database now that the server has ended its part.
+// judge fails unless what Apply n told agrees with what is in the database now that the server has
+// ended its part.
 func (o *outcomes) judge(t *testing.T, direct *Store, n int, at string, etags []registry.ETag, err error) {
 	t.Helper()
 	records, getErr := direct.Get(t.Context(), faultKeys(n)...)
@@ -180,7 +183,8 @@ func situations() []situation {
 	}
 }
 
-// eachStep calls try for every point of the protocol of an Apply, until it gets through untouched, in every situation.
+// eachStep calls try for every point of the protocol of an Apply, until it gets through untouched,
+// in every situation.
 func eachStep(t *testing.T, try func(t *testing.T, proxy *pgtest.Proxy, store *Store, n int, s step) (reached bool)) {
 	for _, situation := range situations() {
 		t.Run(situation.name, func(t *testing.T) {
@@ -257,7 +261,8 @@ func TestCutAtEachStep(t *testing.T) {
 	}
 }
 
-// TestContextEndsAtEachStep ends the context while each message of an Apply is held back, which then goes on.
+// TestContextEndsAtEachStep ends the context while each message of an Apply is held back, which
+// then goes on.
 func TestContextEndsAtEachStep(t *testing.T) {
 	t.Parallel()
 	direct := map[*pgtest.Proxy]*Store{}
@@ -295,7 +300,8 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			return reached()
 		})
 	})
-	// What was begun goes on when its caller has gone, so that it is done as soon as the server answers.
+	// What was begun goes on when its caller has gone, so that it is done as soon as the server
+	// answers.
 	if all.ended == 0 || all.unknownDone == 0 || all.unknownUndone > 0 {
 		t.Errorf("outcomes: %+v, want some that ended and some that were done, and none that stopped halfway", all)
 	}
@@ -372,7 +378,8 @@ func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// TestHostsAreTriedInTurn opens a store of which the first host refuses and the second accepts no writes.
+// TestHostsAreTriedInTurn opens a store of which the first host refuses and the second accepts no
+// writes.
 func TestHostsAreTriedInTurn(t *testing.T) {
 	t.Parallel()
 	const refusing = "127.0.0.1:1" // nobody listens there

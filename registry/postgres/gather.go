@@ -12,23 +12,28 @@ import (
 
 // Bounds of reads that are joined.
 const (
-	// statementsMax is how many statements of Get are under way before calls are joined. The fewer, the more calls one
-	// statement answers and the longer they wait for it; with two, the server has work while this node reads an answer.
+	// statementsMax is how many statements of Get are under way before calls are joined. The fewer,
+	// the more calls one statement answers and the longer they wait for it; with two, the server
+	// has work while this node reads an answer.
 	statementsMax = 2
-	// slowStatement is after how long a statement does not count any more: one that hangs must not keep others waiting.
+	// slowStatement is after how long a statement does not count any more: one that hangs must not
+	// keep others waiting.
 	slowStatement = 20 * time.Millisecond
-	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with others.
+	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with
+	// others.
 	joinedKeysMax = 256
 )
 
-// gatherer joins the reads by key of one node. While statementsMax of them are under way, calls wait for one to
-// end, and then all that wait, up to joinedKeysMax keys, become one statement. So the busier a node is, the more each
-// round trip carries; with few clients each call is a statement of its own, at once.
+// gatherer joins the reads by key of one node. While statementsMax of them are under way, calls
+// wait for one to end, and then all that wait, up to joinedKeysMax keys, become one statement. So
+// the busier a node is, the more each round trip carries; with few clients each call is a statement
+// of its own, at once.
 //
-// A statement is sent after all calls that it answers began, so that each sees what was committed before it, and
-// it reads all keys as of one moment. It is safe for concurrent use.
+// A statement is sent after all calls that it answers began, so that each sees what was committed
+// before it, and it reads all keys as of one moment. It is safe for concurrent use.
 type gatherer struct {
-	// read returns the records that there are at keys, which may be repeated, with one statement. Errors are those of Store.Get.
+	// read returns the records that there are at keys, which may be repeated, with one statement.
+	// Errors are those of Store.Get.
 	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 
 	mu       sync.Mutex // guards the fields below; leaf
@@ -128,7 +133,8 @@ func (g *gatherer) next() {
 	}
 }
 
-// take returns the first of the calls that wait, as many as one statement answers; g.mu must be held.
+// take returns the first of the calls that wait, as many as one statement answers; g.mu must be
+// held.
 func (g *gatherer) take() []*gathered {
 	keys, n := 0, 0
 	for n < len(g.waiting) && keys+len(g.waiting[n].keys) <= joinedKeysMax {

@@ -101,7 +101,8 @@ func TestGatherJoinsWhenBusy(t *testing.T) {
 		if len(joined.keys) != 3 {
 			t.Fatalf("the calls that waited became a statement of %v", joined.keys)
 		}
-		// What begins now must see what is committed before it, which the statement that is under way need not.
+		// What begins now must see what is committed before it, which the statement that is under
+		// way need not.
 		late := f.call(t.Context(), gatherKey(1))
 		synctest.Wait()
 		joined.answer <- nil
@@ -244,7 +245,8 @@ func TestGatherPanics(t *testing.T) {
 	})
 }
 
-// Calls that share a statement get each its own records, in the order that it asked for, from a server.
+// Calls that share a statement get each its own records, in the order that it asked for, from a
+// server.
 func TestGetJoined(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// leaseConnectionsMax bounds the connections for leases. They are few, because calls are short, and not those of the store, because
-	// a heartbeat must not wait for them.
+	// leaseConnectionsMax bounds the connections for leases. They are few, because calls are short,
+	// and not those of the store, because a heartbeat must not wait for them.
 	leaseConnectionsMax = 4
-	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another is
-	// made while one that does not answer is being closed, which takes seconds.
+	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another
+	// is made while one that does not answer is being closed, which takes seconds.
 	heartbeatConnectionsMax = 3
-	// leaseSendsMax bounds how often one call is sent: again after a serialization failure or a deadlock, which certainly changed nothing.
+	// leaseSendsMax bounds how often one call is sent: again after a serialization failure or a
+	// deadlock, which certainly changed nothing.
 	leaseSendsMax = 10
 	// leaseAcquireTimeout bounds how long a call waits for a free connection.
 	leaseAcquireTimeout = 5 * time.Second
@@ -32,12 +33,14 @@ const (
 	stripes = 1024
 )
 
-// Leases keeps the leases of a cluster's locks in a database, beside the records and independently of them. It
-// has the methods of the port locks.Leases, which says what they promise. It is safe for concurrent use.
+// Leases keeps the leases of a cluster's locks in a database, beside the records and independently
+// of them. It has the methods of the port locks.Leases, which says what they promise. It is safe
+// for concurrent use.
 //
-// A Try takes the stripes of its paths in order, so that no two look at one path at the same time, and decides and writes while it has them. What
-// only takes leases away needs no stripe. Who is silent is for each statement to judge, by the server's clock. Transactions are
-// committed without waiting for the disk, or for standbys.
+// A Try takes the stripes of its paths in order, so that no two look at one path at the same time,
+// and decides and writes while it has them. What only takes leases away needs no stripe. Who is
+// silent is for each statement to judge, by the server's clock. Transactions are committed without
+// waiting for the disk, or for standbys.
 type Leases struct {
 	connections *Store // of which only the connections are used
 	heartbeats  *Store // the same, for Renew alone: calls that wait for each other must not make a node silent
@@ -95,7 +98,8 @@ func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) 
 	return storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout, Now: time.Now}), nil
 }
 
-// Close waits for calls that are under way and closes the connections. Later calls fail with registry.ErrClosed.
+// Close waits for calls that are under way and closes the connections. Later calls fail with
+// registry.ErrClosed.
 func (l *Leases) Close() error {
 	var beating error
 	var closing sync.WaitGroup
@@ -105,8 +109,9 @@ func (l *Leases) Close() error {
 	return errors.Join(err, beating)
 }
 
-// dontSync makes the transaction's end wait neither for the disk nor for standbys. It is part of the statements that begin one, so
-// that it needs none of its own: where it is not evaluated nothing is written.
+// dontSync makes the transaction's end wait neither for the disk nor for standbys. It is part of
+// the statements that begin one, so that it needs none of its own: where it is not evaluated
+// nothing is written.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
 // call makes a call over the connections of all but heartbeats.
@@ -114,15 +119,16 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 	return callLeases(ctx, l.connections, queue)
 }
 
-// callLeases sends statements as one transaction in one pipeline, at most leaseSendsMax times. queue adds them to a batch, and must forget
-// what it got from the one before.
+// callLeases sends statements as one transaction in one pipeline, at most leaseSendsMax times.
+// queue adds them to a batch, and must forget what it got from the one before.
 func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch)) error {
 	var err error
 	for range leaseSendsMax {
 		var failed error
 		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
-			// Each statement has to see what was committed before it began, whatever the server's default is.
+			// Each statement has to see what was committed before it began, whatever the server's
+			// default is.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 			queue(&batch)
 			batch.Queue("COMMIT")
@@ -155,7 +161,8 @@ func (l *Leases) Open(ctx context.Context, s session) error {
 	})
 }
 
-// Announce says where the node of a session listens, and ends the other sessions of that address on that host.
+// Announce says where the node of a session listens, and ends the other sessions of that address on
+// that host.
 func (l *Leases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`UPDATE moorage_lease_session SET address = nullif($2::text, ''), host = nullif($3::text, '')
@@ -178,7 +185,8 @@ func queueSweep(batch *pgx.Batch) {
 	batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
 }
 
-// Renew says that a session is not silent and what it knows, takes from it what it does not, and returns what it lost.
+// Renew says that a session is not silent and what it knows, takes from it what it does not, and
+// returns what it lost.
 func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
 	var has []int64
 	known = slices.Clone(known)
@@ -228,7 +236,8 @@ func (l *Leases) Wanted(ctx context.Context, session string, silence time.Durati
 	return wanted, err
 }
 
-// Reap ends silent sessions, and deletes what sessions left that are gone. The clock may have been set back, or be that of another server.
+// Reap ends silent sessions, and deletes what sessions left that are gone. The clock may have been
+// set back, or be that of another server.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE renewed > clock_timestamp() AND " + dontSync + " IS NOT NULL")

@@ -51,7 +51,8 @@ func (r *role) letBack(t *testing.T) {
 	r.exec(t, "ALTER ROLE "+r.name+" LOGIN")
 }
 
-// A node says at once that the database is away, goes on by itself when it is back, and leaves nothing there when it ends.
+// A node says at once that the database is away, goes on by itself when it is back, and leaves
+// nothing there when it ends.
 func TestNodeWhileDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)

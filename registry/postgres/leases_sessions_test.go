@@ -49,8 +49,9 @@ func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 	waiting.Wait()
 }
 
-// A session that a binary of the steps before 3 has opened may be silent for as long as the taker says: such a node
-// sends its heartbeats more rarely. It is ended as any other, and those of newer nodes say more.
+// A session that a binary of the steps before 3 has opened may be silent for as long as the taker
+// says: such a node sends its heartbeats more rarely. It is ended as any other, and those of newer
+// nodes say more.
 func TestSessionOfFormerBinary(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")

@@ -27,7 +27,8 @@ func newLeases(t testing.TB, options string) *Leases {
 	return openLeases(t, dsn+options)
 }
 
-// openLeases opens a store of leases that the test closes. Its calls wait for connections as those of openStore do.
+// openLeases opens a store of leases that the test closes. Its calls wait for connections as those
+// of openStore do.
 func openLeases(t testing.TB, dsn string) *Leases {
 	t.Helper()
 	leases, err := OpenLeases(t.Context(), dsn)
@@ -73,7 +74,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// Leases whose session is gone, because it ended during the Try that took them, are none, and are swept.
+// Leases whose session is gone, because it ended during the Try that took them, are none, and are
+// swept.
 func TestLeasesOfNobody(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
@@ -101,7 +103,8 @@ func TestLeasesOfNobody(t *testing.T) {
 	}
 }
 
-// What the server refuses is told as such, also when that comes behind what it did: the wants of one who is blocked, and those that a grant ends.
+// What the server refuses is told as such, also when that comes behind what it did: the wants of
+// one who is blocked, and those that a grant ends.
 func TestLeasesRefused(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
@@ -142,7 +145,8 @@ func TestLeasesRefused(t *testing.T) {
 	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), locks.Session{Name: "c"}) }) // each time that it is sent
 }
 
-// A store that is closed, or whose tables are missing, says so; and so does a connection string that is none.
+// A store that is closed, or whose tables are missing, says so; and so does a connection string
+// that is none.
 func TestLeasesOpenAndClose(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenLeases(t.Context(), newSchema(t)); !errors.Is(err, ErrSchema) {
@@ -212,8 +216,8 @@ func TestNodesOverLeases(t *testing.T) {
 	all.Wait()
 }
 
-// acquirePatiently takes locks, however slow this machine is. A node that stood still for as long as a heartbeat may take may have lost its
-// session, and asks again, a few times.
+// acquirePatiently takes locks, however slow this machine is. A node that stood still for as long
+// as a heartbeat may take may have lost its session, and asks again, a few times.
 func acquirePatiently(ctx context.Context, node locks.Manager, paths []locks.Path) (hold locks.Hold, err error) {
 	for range 10 {
 		began := time.Now()
@@ -257,8 +261,8 @@ func TestLeasesContextEndsDuringCall(t *testing.T) {
 	}
 }
 
-// A session that was silent renews itself, or the taker's own ends, amid a Try: what it answers is of one moment, so it names no lease that was free, and
-// none of a session that is no more.
+// A session that was silent renews itself, or the taker's own ends, amid a Try: what it answers is
+// of one moment, so it names no lease that was free, and none of a session that is no more.
 func TestLeasesChangeDuringTry(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

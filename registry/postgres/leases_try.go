@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// asked is what a Try asks for, as a table of SQL. $1 is the session of every statement, $7 the ticket.
+// asked is what a Try asks for, as a table of SQL. $1 is the session of every statement, $7 the
+// ticket.
 const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[]) AS asked (id, place, path, mode, n)`
 
-// unavailableLeases selects those of asked that are not to be had. What is in the way is in the same place, excludes the mode, and belongs to another
-// session, which is not silent for longer than it may be: $8 microseconds if it does not say. Wants count if their ticket is older.
+// unavailableLeases selects those of asked that are not to be had. What is in the way is in the
+// same place, excludes the mode, and belongs to another session, which is not silent for longer
+// than it may be: $8 microseconds if it does not say. Wants count if their ticket is older.
 const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 	WHERE EXISTS (
 		SELECT 1 FROM moorage_lease AS l JOIN moorage_lease_session AS s ON s.session = l.session
@@ -73,8 +75,8 @@ type verdict struct {
 	lacks    bool   // some of asked are not among them
 }
 
-// Try takes all of leases or none. Where nobody is in the way that is one round trip; another leaves the wants of a ticket that is blocked for the first time, or
-// ends what a grant ends.
+// Try takes all of leases or none. Where nobody is in the way that is one round trip; another
+// leaves the wants of a ticket that is blocked for the first time, or ends what a grant ends.
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease, silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
 	those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
@@ -88,8 +90,9 @@ func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases [
 		case found.blocked != nil:
 			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
 		}
-		// What was free when it was looked at was not when it was to be taken: a silent session has renewed itself in
-		// between, or the taker's own has ended. Another look shows which; no session does that twice.
+		// What was free when it was looked at was not when it was to be taken: a silent session has
+		// renewed itself in between, or the taker's own has ended. Another look shows which; no
+		// session does that twice.
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 	"moorage/registry"
 )
 
-// TestCloseOfAServerThatStandsStill closes a store, and leases, whose server takes everything and answers nothing. What is under way then is cut
-// off, and does not pass for something that certainly did not happen. It does so a few times at most and looks at the quickest: during the
+// TestCloseOfAServerThatStandsStill closes a store, and leases, whose server takes everything and
+// answers nothing. What is under way then is cut off, and does not pass for something that
+// certainly did not happen. It does so a few times at most and looks at the quickest: during the
 // others this machine may have stood still too.
 func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
@@ -31,8 +32,8 @@ func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Errorf("closing took %s, want %s at most", took, 4*closePatience)
 }
 
-// closeStandingStill returns how long it took to close a store and leases whose server stands still. Their calls are sent before: the server
-// lets them wait for locks.
+// closeStandingStill returns how long it took to close a store and leases whose server stands
+// still. Their calls are sent before: the server lets them wait for locks.
 func closeStandingStill(t *testing.T) (took time.Duration) {
 	t.Helper()
 	schema := migrated(t)

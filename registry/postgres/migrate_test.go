@@ -113,7 +113,8 @@ func TestSchemaIsRefused(t *testing.T) {
 	wantSchemaError(t, err, all[0].Name)
 }
 
-// TestNewerSteps migrates with the files of newer binaries and asks whether this one, and those whose ledger is moorage_migration, still start.
+// TestNewerSteps migrates with the files of newer binaries and asks whether this one, and those
+// whose ledger is moorage_migration, still start.
 func TestNewerSteps(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
@@ -170,7 +171,8 @@ func TestNewerSteps(t *testing.T) {
 	}
 }
 
-// TestFormerDatabase migrates a database that a binary of the first ledger made, which knew no second one.
+// TestFormerDatabase migrates a database that a binary of the first ledger made, which knew no
+// second one.
 func TestFormerDatabase(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)

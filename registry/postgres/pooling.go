@@ -12,8 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPooling says that a proxy between here and the server hands out the server's connections transaction by transaction, and does not keep
-// the statements that are prepared on them; so none may be.
+// ErrPooling says that a proxy between here and the server hands out the server's connections
+// transaction by transaction, and does not keep the statements that are prepared on them; so none
+// may be.
 var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add default_query_exec_mode=exec " +
 	"to the connection string, or have them kept (max_prepared_statements of PgBouncer from 1.21 on)")
 
@@ -23,19 +24,21 @@ var errSilent = errors.New("the server does not tell its warnings, and behind a 
 // errNoResult says that what answers is no PostgreSQL.
 var errNoResult = errors.New("the server, or a proxy before it, does not answer a statement with its result")
 
-// pooled is the key in a connection's custom data under which it is noted that a proxy stands before the server, so that settings and prepared
-// statements may be those of others.
+// pooled is the key in a connection's custom data under which it is noted that a proxy stands
+// before the server, so that settings and prepared statements may be those of others.
 const pooled = "moorage pooled"
 
-// prepareSession sets what the statements of this package count on. The server must tell of a standby that it did not
-// wait for. A statement that was planned when a table was small must not go on to read all of it when it has grown. Behind a proxy nothing is
-// set, because it would hold for others, and not for the next transaction; there Warnings tells what is missing.
+// prepareSession sets what the statements of this package count on. The server must tell of a
+// standby that it did not wait for. A statement that was planned when a table was small must not go
+// on to read all of it when it has grown. Behind a proxy nothing is set, because it would hold for
+// others, and not for the next transaction; there Warnings tells what is missing.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return prepareWith(ctx, conn, "")
 }
 
-// prepareCancelled is prepareSession for connections whose statements end on the server when nobody waits for them any more: the driver
-// cancels them, or, if the node is gone, the server does by itself. They must not commit anything that waits for a standby (see uncancelled).
+// prepareCancelled is prepareSession for connections whose statements end on the server when nobody
+// waits for them any more: the driver cancels them, or, if the node is gone, the server does by
+// itself. They must not commit anything that waits for a standby (see uncancelled).
 func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
 	err := prepareWith(ctx, conn, limit)
@@ -88,7 +91,8 @@ func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 	return nil
 }
 
-// rowsOf returns the rows of one statement. It runs where connections are made, in goroutines of the pool, whose panic would end the process.
+// rowsOf returns the rows of one statement. It runs where connections are made, in goroutines of
+// the pool, whose panic would end the process.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -100,13 +104,14 @@ func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, e
 	return results[0].Rows, nil
 }
 
-// preparesStatements tells whether the statements of a connection stay prepared on the server.
+// preparesStatements reports whether the statements of a connection stay prepared on the server.
 func (s *Store) preparesStatements() bool {
 	return s.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 }
 
-// checkPooling reports ErrPooling if statements are to be prepared behind a proxy that was seen to mix them up. Whether it does shows only
-// when the server's connections change hands, so what is not reported here may be by a later call.
+// checkPooling reports ErrPooling if statements are to be prepared behind a proxy that was seen to
+// mix them up. Whether it does shows only when the server's connections change hands, so what is
+// not reported here may be by a later call.
 func (s *Store) checkPooling(ctx context.Context) error {
 	if !s.preparesStatements() {
 		return nil
@@ -126,7 +131,8 @@ func (s *Store) checkPooling(ctx context.Context) error {
 	return err
 }
 
-// mixesStatements tells whether a statement that one connection prepares is met on another, or missing on its own.
+// mixesStatements reports whether a statement that one connection prepares is met on another, or
+// missing on its own.
 func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	owner, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -161,7 +167,8 @@ func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	return false, nil
 }
 
-// prepareAndLook prepares a statement and tells whether the server has it under its name, all on one connection of the server.
+// prepareAndLook prepares a statement and reports whether the server has it under its name, all on
+// one connection of the server.
 func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept bool, err error) {
 	if _, err := conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
 		return false, err
@@ -176,13 +183,15 @@ func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept
 	return kept, err
 }
 
-// hasStatement tells whether the server's connection that conn has now knows a prepared statement.
+// hasStatement reports whether the server's connection that conn has now knows a prepared
+// statement.
 func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, error) {
 	got, err := rowsOf(ctx, conn, fmt.Sprintf("SELECT 1 FROM pg_prepared_statements WHERE name = '%s'", name))
 	return len(got) > 0, err
 }
 
-// explain adds to an error of the server what it comes from, if it is one that it does not give without a proxy that mixes statements up.
+// explain adds to an error of the server what it comes from, if it is one that it does not give
+// without a proxy that mixes statements up.
 func explain(err error) error {
 	switch stateOf(err) {
 	case stateUndefinedStatement, stateDuplicateStatement:

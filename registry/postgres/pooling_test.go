@@ -16,8 +16,9 @@ import (
 	"moorage/registry"
 )
 
-// TestNothingOutlivesItsTransaction holds the modes that are for a proxy that pools transactions against what such a proxy
-// does: the next transaction is on another connection of the server, which knows no statement of the last one.
+// TestNothingOutlivesItsTransaction holds the modes that are for a proxy that pools transactions
+// against what such a proxy does: the next transaction is on another connection of the server,
+// which knows no statement of the last one.
 func TestNothingOutlivesItsTransaction(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "cache_describe"} {
@@ -96,7 +97,8 @@ func serveAnswers(conn net.Conn, answer func(sql string) []pgproto3.BackendMessa
 	}
 }
 
-// What answers like no PostgreSQL is refused. It must not end the process, in which the pool makes its connections by itself.
+// What answers like no PostgreSQL is refused. It must not end the process, in which the pool makes
+// its connections by itself.
 func TestServerWithoutResults(t *testing.T) {
 	t.Parallel()
 	off := []pgproto3.BackendMessage{oneColumn(), &pgproto3.DataRow{Values: [][]byte{[]byte("off")}}, &pgproto3.CommandComplete{CommandTag: []byte("SHOW")}}
@@ -141,7 +143,8 @@ func TestServerWithoutResults(t *testing.T) {
 	}
 }
 
-// TestWhatUndoes holds the answers of servers, and of proxies before them, against what they say of the transaction.
+// TestWhatUndoes holds the answers of servers, and of proxies before them, against what they say of
+// the transaction.
 func TestWhatUndoes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -20,21 +20,22 @@ import (
 
 // Defaults of connections, for connection strings that do not say otherwise.
 const (
-	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others write, so there
-	// are more than a server of this size could use at once.
+	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others
+	// write, so there are more than a server of this size could use at once.
 	connsMax = 24
-	// readConnsMax is how many of them only read, at most; else it is one of readConnsShare, but at least one. They are few, because calls
-	// of Get share statements.
+	// readConnsMax is how many of them only read, at most; else it is one of readConnsShare, but at
+	// least one. They are few, because calls of Get share statements.
 	readConnsMax   = 8
 	readConnsShare = 3
-	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time for the next.
+	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time
+	// for the next.
 	connectTimeout = 2 * time.Second
 	// pingTimeout bounds the question whether a connection that was idle for a second is alive.
 	pingTimeout = 2 * time.Second
 )
 
-// Waits between two sends of what the server undid: none at first, then at random up to a limit that doubles
-// from pauseMin to pauseMax.
+// Waits between two sends of what the server undid: none at first, then at random up to a limit
+// that doubles from pauseMin to pauseMax.
 const (
 	pauseMin = time.Millisecond
 	pauseMax = 64 * time.Millisecond
@@ -76,10 +77,11 @@ var (
 	_ registry.Numberer      = (*Store)(nil)
 )
 
-// Open connects to the database that dsn names, a connection string of libpq (URL or key=value).
-// It may list several hosts, which are tried in turn; only one that accepts writes is used, whatever its
-// target_session_attrs says. The tables must be there (Migrate makes them): ErrSchema if they are not, or are older or
-// newer than this package. ErrPooling if a proxy before the server was found to mix up prepared statements.
+// Open connects to the database that dsn names, a connection string of libpq (URL or key=value). It
+// may list several hosts, which are tried in turn; only one that accepts writes is used, whatever
+// its target_session_attrs says. The tables must be there (Migrate makes them): ErrSchema if they
+// are not, or are older or newer than this package. ErrPooling if a proxy before the server was
+// found to mix up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -165,7 +167,8 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// splitConfig takes from config, which keeps the rest, what is for connections that only read. Both have at least one.
+// splitConfig takes from config, which keeps the rest, what is for connections that only read. Both
+// have at least one.
 func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 	reads = config.Copy()
 	reads.MaxConns = max(1, min(readConnsMax, config.MaxConns/readConnsShare))
@@ -190,7 +193,8 @@ func errConnectionString(err error) error {
 // closePatience is how long Close waits for a server that may stand still.
 const closePatience = 2 * time.Second
 
-// Close implements registry.Store. Calls that have no answer after closePatience are cut off: an Apply among them is ErrUnknown.
+// Close implements registry.Store. Calls that have no answer after closePatience are cut off: an
+// Apply among them is ErrUnknown.
 func (s *Store) Close() error {
 	s.enter.Lock()
 	if !s.closed.Swap(true) {
@@ -219,8 +223,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
-// with calls do with a connection that may write. Nothing was sent if it returns ErrClosed or ErrUnavailable
-// without having called do.
+// with calls do with a connection that may write. Nothing was sent if it returns ErrClosed or
+// ErrUnavailable without having called do.
 func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	conn, release, err := s.acquire(ctx, s.pool)
 	if err != nil {
@@ -230,7 +234,8 @@ func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return do(conn)
 }
 
-// acquire returns a connection of pool, and a function that gives it back. Until then Close waits. Errors are those of ctx, ErrClosed and ErrUnavailable.
+// acquire returns a connection of pool, and a function that gives it back. Until then Close waits.
+// Errors are those of ctx, ErrClosed and ErrUnavailable.
 func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -255,8 +260,8 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.
 	}, nil
 }
 
-// unconnectedError is the error of a call that got no connection in time. It is not wrapped: that the wait for a connection has ended must
-// not look as if ctx had.
+// unconnectedError is the error of a call that got no connection in time. It is not wrapped: that
+// the wait for a connection has ended must not look as if ctx had.
 func unconnectedError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -264,8 +269,9 @@ func unconnectedError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 }
 
-// pause waits before what was sent already, a number of times, is sent again: not at all the first two times, because what
-// was in the way is likely to be gone. It returns the error of ctx when that ends.
+// pause waits before what was sent already, a number of times, is sent again: not at all the first
+// two times, because what was in the way is likely to be gone. It returns the error of ctx when
+// that ends.
 func (s *Store) pause(ctx context.Context, sends int) error {
 	if sends < 2 {
 		return ctx.Err()

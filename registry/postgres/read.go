@@ -19,18 +19,21 @@ import (
 // readsMax bounds how often one read is sent.
 const readsMax = 10
 
-// readTimeout bounds one read, far above what the largest page takes: a server that has not answered by then is away, and
-// whoever asks hears that, even if the connection stands still without an error. healthTimeout is for a read that is
-// a few bytes, on which others decide whom to ask.
+// readTimeout bounds one read, far above what the largest page takes: a server that has not
+// answered by then is away, and whoever asks hears that, even if the connection stands still
+// without an error. healthTimeout is for a read that is a few bytes, on which others decide whom to
+// ask.
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
-	// serverGrace is how much longer than the node that asked for it the server itself lets a read go on.
+	// serverGrace is how much longer than the node that asked for it the server itself lets a read
+	// go on.
 	serverGrace = time.Second
 )
 
-// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is no fault of the server. The
-// end of the bound must not look as if ctx had ended, so it is not wrapped.
+// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is
+// no fault of the server. The end of the bound must not look as if ctx had ended, so it is not
+// wrapped.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
@@ -46,7 +49,8 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Get implements registry.Store: one statement, so that all records are as of one moment. It may answer other calls too.
+// Get implements registry.Store: one statement, so that all records are as of one moment. It may
+// answer other calls too.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
@@ -84,8 +88,9 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 	return lateError(ctx, s.read(bounded, func(conn *pgxpool.Conn) error { return do(bounded, conn) }))
 }
 
-// read calls do, which only reads, with a connection, and again, a bounded number of times, if the server
-// undid its transaction or the connection broke. When ctx ends the server is told to end what it does. Errors are those of Store.Get.
+// read calls do, which only reads, with a connection, and again, a bounded number of times, if the
+// server undid its transaction or the connection broke. When ctx ends the server is told to end
+// what it does. Errors are those of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
@@ -97,7 +102,8 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	})
 }
 
-// again calls try, which reports whether it had a connection, until it succeeds, fails for good, or failed readsMax times.
+// again calls try, which reports whether it had a connection, until it succeeds, fails for good, or
+// failed readsMax times.
 func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readsMax {
@@ -120,7 +126,8 @@ func (s *Store) again(ctx context.Context, try func() (connected bool, err error
 	return err
 }
 
-// limitSQL makes the server end the statements behind it in the same transaction that take longer than a number of milliseconds.
+// limitSQL makes the server end the statements behind it in the same transaction that take longer
+// than a number of milliseconds.
 const limitSQL = "SELECT set_config('statement_timeout', $1::text, true)"
 
 // limit returns the parameter of limitSQL: when the node has given a read up for sure.
@@ -128,8 +135,9 @@ func (s *Store) limit() string {
 	return strconv.FormatInt((s.readTimeout + serverGrace).Milliseconds(), 10)
 }
 
-// limitOnServer puts limitSQL before what follows in batch, which only reads. Behind a proxy nothing else ends it: there the driver cannot cancel, and no
-// session has a limit. It costs no round trip.
+// limitOnServer puts limitSQL before what follows in batch, which only reads. Behind a proxy
+// nothing else ends it: there the driver cannot cancel, and no session has a limit. It costs no
+// round trip.
 func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	if behindProxy(conn.Conn()) {
 		batch.Queue(limitSQL, s.limit())
@@ -151,8 +159,8 @@ func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue fu
 	return results[1:], nil
 }
 
-// mayReadAgain tells whether a read that failed with err may succeed at once: the server undid its
-// transaction, or was not there to answer.
+// mayReadAgain reports whether a read that failed with err may succeed at once: the server undid
+// its transaction, or was not there to answer.
 func mayReadAgain(err error) bool {
 	switch stateOf(err) {
 	case "", stateSerializationFailure, stateDeadlockDetected:
@@ -162,8 +170,8 @@ func mayReadAgain(err error) bool {
 	return errors.As(err, &answered) && (severityOf(answered) == "FATAL" || strings.HasPrefix(answered.Code, classConnection))
 }
 
-// getSQL returns the statement that reads keys. Its text depends on their tables alone, so that there are
-// few texts.
+// getSQL returns the statement that reads keys. Its text depends on their tables alone, so that
+// there are few texts.
 func getSQL(keys []registry.Key) (sql string, args []any) {
 	byTable := map[registry.Table][][]byte{}
 	for _, key := range keys {
@@ -182,8 +190,8 @@ func getSQL(keys []registry.Key) (sql string, args []any) {
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// List implements registry.Store. The server adds up the lengths of the values, which it need not read for that, and sends no
-// more of them than a page holds.
+// List implements registry.Store. The server adds up the lengths of the values, which it need not
+// read for that, and sends no more of them than a page holds.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
 	page, args, err := pageSQL(table, "value", prefix, after, limit)
 	if err != nil {
@@ -192,7 +200,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	return s.records(ctx, withinBytes(page, len(args)+1), append(args, registry.ListBytesMax))
 }
 
-// withinBytes returns the statement that reads as much of page as a page of List holds, with the bound as parameter n.
+// withinBytes returns the statement that reads as much of page as a page of List holds, with the
+// bound as parameter n.
 func withinBytes(page string, n int) string {
 	return fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
 		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS bytes_before FROM (%s) page) counted "+

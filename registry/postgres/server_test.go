@@ -15,7 +15,8 @@ import (
 	"moorage/registry"
 )
 
-// TestServer runs on a server of its own, one after the other: a standby that never comes, and a crash.
+// TestServer runs on a server of its own, one after the other: a standby that never comes, and a
+// crash.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	own, err := pgtest.Start("synchronous_standby_names=nobody", "synchronous_commit=local", "fsync=off")
@@ -67,7 +68,8 @@ func TestServer(t *testing.T) {
 	numbered := []int{0, 1, 2, 3}
 	t.Run("numbering waits for its standby", func(t *testing.T) {
 		waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name=numbering", Options{})
-		// It also reads, for which a slow machine may need longer: then it gets more time, for another change.
+		// It also reads, for which a slow machine may need longer: then it gets more time, for
+		// another change.
 		var err error
 		for waiting.readTimeout = 500 * time.Millisecond; waiting.readTimeout < readTimeout; waiting.readTimeout *= 2 {
 			numbered = append(numbered, 10+len(numbered))
@@ -105,8 +107,9 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// numberWithoutStandby lets waiting number changes for longer than it may read, and then without the standby. It fails the test if waiting gives
-// up amid that, or finds another number of changes than want; an error is that of a look before or afterwards.
+// numberWithoutStandby lets waiting number changes for longer than it may read, and then without
+// the standby. It fails the test if waiting gives up amid that, or finds another number of changes
+// than want; an error is that of a look before or afterwards.
 func numberWithoutStandby(t *testing.T, own *pgtest.Server, store, waiting *Store, want int) error {
 	t.Helper()
 	var changes []registry.PositionedChange
@@ -130,7 +133,8 @@ func numberWithoutStandby(t *testing.T, own *pgtest.Server, store, waiting *Stor
 	return changesErr
 }
 
-// endWait sends a signal to the process of an application that waits for a standby, unless ended is closed before it waits.
+// endWait sends a signal to the process of an application that waits for a standby, unless ended is
+// closed before it waits.
 func endWait(t *testing.T, own *pgtest.Server, signal, application string, ended <-chan struct{}) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), own.DSN())

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// slotPatience is how long calls that write wait while none of the slots comes free. A commit takes milliseconds, so that by then all that
-// are under way are likely to be held up by the same cause.
+// slotPatience is how long calls that write wait while none of the slots comes free. A commit takes
+// milliseconds, so that by then all that are under way are likely to be held up by the same cause.
 const slotPatience = 2 * time.Second
 
 // errNoSlot says that commits stand still.
 var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in pg_stat_activity, " +
 	"for a synchronous standby or a lock")
 
-// slots are the places of calls that write, one for each connection that may. A call waits for one in turn as long as some come free. When none has
-// come free for a while, those that wait are turned away, and so is each new call at once until one does. It is safe for concurrent use.
+// slots are the places of calls that write, one for each connection that may. A call waits for one
+// in turn as long as some come free. When none has come free for a while, those that wait are
+// turned away, and so is each new call at once until one does. It is safe for concurrent use.
 type slots struct {
 	patience time.Duration
 
@@ -33,7 +34,8 @@ func newSlots(count int, patience time.Duration) *slots {
 	return &slots{free: count, patience: patience}
 }
 
-// take takes a slot, which the caller gives back. It returns errNoSlot, or the error of ctx when that ends first.
+// take takes a slot, which the caller gives back. It returns errNoSlot, or the error of ctx when
+// that ends first.
 func (s *slots) take(ctx context.Context) error {
 	s.mu.Lock()
 	if s.free > 0 {

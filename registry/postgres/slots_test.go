@@ -27,7 +27,8 @@ func pending(t *testing.T, result <-chan error) {
 	}
 }
 
-// TestSlotsQueueWhileSomeComeFree: calls wait in turn for longer than slotPatience, as long as a slot comes free within that.
+// TestSlotsQueueWhileSomeComeFree: calls wait in turn for longer than slotPatience, as long as a
+// slot comes free within that.
 func TestSlotsQueueWhileSomeComeFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestSlotsQueueWhileSomeComeFree(t *testing.T) {
 	})
 }
 
-// TestSlotsTurnAwayAtOnce: when no slot has come free for slotPatience, those that wait and all who come are turned away until one does.
+// TestSlotsTurnAwayAtOnce: when no slot has come free for slotPatience, those that wait and all who
+// come are turned away until one does.
 func TestSlotsTurnAwayAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +87,8 @@ func TestSlotsTurnAwayAtOnce(t *testing.T) {
 	})
 }
 
-// TestSlotsOfThoseWhoLeave: a call whose context ends leaves no slot behind, whether or not it was its turn at that moment.
+// TestSlotsOfThoseWhoLeave: a call whose context ends leaves no slot behind, whether or not it was
+// its turn at that moment.
 func TestSlotsOfThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -17,7 +17,8 @@ import (
 	"moorage/registry"
 )
 
-// processesOf returns how many processes of own work for an application, and how many of those wait for the standby.
+// processesOf returns how many processes of own work for an application, and how many of those wait
+// for the standby.
 func processesOf(t *testing.T, conn *pgx.Conn, application string) (all, wait int) {
 	t.Helper()
 	const sql = "SELECT count(*), count(*) FILTER (WHERE wait_event = 'SyncRep') FROM pg_stat_activity WHERE application_name = $1"
@@ -38,7 +39,8 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-// readsP99 reads in each way a number of times, and returns the time that one in a hundred exceeds. A read that fails fails the test.
+// readsP99 reads in each way a number of times, and returns the time that one in a hundred exceeds.
+// A read that fails fails the test.
 func readsP99(t *testing.T, store *Store) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -62,8 +64,9 @@ func readsP99(t *testing.T, store *Store) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// applyAll sends count Applies at once, of faultID(from) and on, and waits until each has ended; meanwhile is told of each. It returns those that are
-// unknown, and fails the test unless each other is ErrUnavailable.
+// applyAll sends count Applies at once, of faultID(from) and on, and waits until each has ended;
+// meanwhile is told of each. It returns those that are unknown, and fails the test unless each
+// other is ErrUnavailable.
 func applyAll(t *testing.T, ctx context.Context, store *Store, from, count int, meanwhile func(ended <-chan struct{})) (unknown []int) {
 	t.Helper()
 	var mu sync.Mutex // guards unknown
@@ -88,8 +91,9 @@ func applyAll(t *testing.T, ctx context.Context, store *Store, from, count int, 
 	return unknown
 }
 
-// TestReadsBesideStalledCommits sends a thousand commits while the synchronous standby is away, and a thousand more when the first have
-// been given up. Reads and readiness go on as before, and the server has no more processes than the node has connections.
+// TestReadsBesideStalledCommits sends a thousand commits while the synchronous standby is away, and
+// a thousand more when the first have been given up. Reads and readiness go on as before, and the
+// server has no more processes than the node has connections.
 func TestReadsBesideStalledCommits(t *testing.T) {
 	t.Parallel()
 	const commits, application = 1000, "stalled"
@@ -191,7 +195,8 @@ func awaitProcesses(t *testing.T, conn *pgx.Conn, application string, want int) 
 	}
 }
 
-// TestGivenUpStatements: what only reads ends on the server when its caller gives up; what writes goes on, and has its slot until then.
+// TestGivenUpStatements: what only reads ends on the server when its caller gives up; what writes
+// goes on, and has its slot until then.
 func TestGivenUpStatements(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
@@ -242,7 +247,8 @@ func TestGivenUpStatements(t *testing.T) {
 	}
 }
 
-// TestReadsBehindBouncerEnd: behind a proxy nothing is cancelled, because that could meet others; there the server ends what takes too long.
+// TestReadsBehindBouncerEnd: behind a proxy nothing is cancelled, because that could meet others;
+// there the server ends what takes too long.
 func TestReadsBehindBouncerEnd(t *testing.T) {
 	t.Parallel()
 	dsn, schema := migratedBehind(t, newBouncer(t, server.DSN()))
@@ -261,7 +267,8 @@ func TestReadsBehindBouncerEnd(t *testing.T) {
 	awaitProcesses(t, direct, role, 0)
 }
 
-// Sessions that only read have a limit of their own, so that the server ends what a node asked for that is gone. Others have none.
+// Sessions that only read have a limit of their own, so that the server ends what a node asked for
+// that is gone. Others have none.
 func TestLimitsOfSessions(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "&pool_max_conns=9")
@@ -280,7 +287,8 @@ func TestLimitsOfSessions(t *testing.T) {
 	}
 }
 
-// TestSplitOfConnections: what the connection string says is the sum, as long as both kinds have one.
+// TestSplitOfConnections: what the connection string says is the sum, as long as both kinds have
+// one.
 func TestSplitOfConnections(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string][4]int32{ // reads, writes, and the least of each
@@ -301,8 +309,8 @@ func TestSplitOfConnections(t *testing.T) {
 	}
 }
 
-// TestSlotOfAServerThatIsGone: a server stands still amid an Apply and another takes its place. The Apply stays unknown, and its slot comes free
-// though the connection never ends by itself.
+// TestSlotOfAServerThatIsGone: a server stands still amid an Apply and another takes its place. The
+// Apply stays unknown, and its slot comes free though the connection never ends by itself.
 func TestSlotOfAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	old, err := pgtest.Start("fsync=off")

@@ -12,7 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// newReplicated starts a server whose commits wait for a standby, and returns its store and the proxy between the two.
+// newReplicated starts a server whose commits wait for a standby, and returns its store and the
+// proxy between the two.
 func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
 	t.Helper()
 	dsn, proxy := startReplicated(t)
@@ -48,7 +49,8 @@ func startReplicated(t *testing.T) (dsn string, proxy *tcptest.Proxy) {
 	return primary.DSN(), proxy
 }
 
-// awaitStandbyWait waits until a commit waits for the standby, or ended is closed. It tells whether one waits.
+// awaitStandbyWait waits until a commit waits for the standby, or ended is closed. It reports
+// whether one waits.
 func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) (waiting bool) {
 	t.Helper()
 	for !waiting {
@@ -65,8 +67,8 @@ func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) (waitin
 	return true
 }
 
-// An Apply that gives up while the server waits for its standby is unknown, and nobody sees it until the standby has it: were the
-// standby promoted instead, it would be gone.
+// An Apply that gives up while the server waits for its standby is unknown, and nobody sees it
+// until the standby has it: were the standby promoted instead, it would be gone.
 func TestUnseenUntilReplicated(t *testing.T) {
 	t.Parallel()
 	store, proxy := newReplicated(t)
@@ -109,8 +111,9 @@ func TestUnseenUntilReplicated(t *testing.T) {
 	}
 }
 
-// A server that is told to stop waiting for its standby shows everybody what that does not have, and the store does not know what became
-// of the Apply. Who finds that it happened learns by an Apply that asks for it, and writes nothing, whether the standby has it.
+// A server that is told to stop waiting for its standby shows everybody what that does not have,
+// and the store does not know what became of the Apply. Who finds that it happened learns by an
+// Apply that asks for it, and writes nothing, whether the standby has it.
 func TestAskingWaitsForReplication(t *testing.T) {
 	t.Parallel()
 	store, proxy := newReplicated(t)

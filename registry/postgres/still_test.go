@@ -11,8 +11,9 @@ import (
 	"moorage/registry"
 )
 
-// TestReadsOfAServerThatStandsStill reads from a server that takes everything and answers nothing, for callers whose contexts do not
-// end: each hears that it is away, and not that its context has ended.
+// TestReadsOfAServerThatStandsStill reads from a server that takes everything and answers nothing,
+// for callers whose contexts do not end: each hears that it is away, and not that its context has
+// ended.
 func TestReadsOfAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(server.DSN() + migrated(t))

@@ -14,7 +14,8 @@ import (
 // waitingRows is how many changes wait in TestPageWithManyWaiting.
 var waitingRows = flag.Int("waiting", 150_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
 
-// insertTables writes n changes that wait, of a thousand tables, each of which found the version before.
+// insertTables writes n changes that wait, of a thousand tables, each of which found the version
+// before.
 func insertTables(t *testing.T, schema string, n int) {
 	t.Helper()
 	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
@@ -37,8 +38,9 @@ func lastPlace(t *testing.T, schema string) (last registry.Position) {
 	return last
 }
 
-// TestPageWithManyWaiting reads pages while many changes wait for their places, with and without statistics of them, by turns
-// with pages of a store in which few do. What it takes may not depend on how many wait.
+// TestPageWithManyWaiting reads pages while many changes wait for their places, with and without
+// statistics of them, by turns with pages of a store in which few do. What it takes may not depend
+// on how many wait.
 func TestPageWithManyWaiting(t *testing.T) {
 	const pages, limit, few, longLimit, pageTimeMax, manyMin = 20, 64, 4000, 1000, 100 * time.Millisecond, 1_000_000
 	var schemas [2]string

@@ -13,16 +13,18 @@ import (
 // warned is the key in a connection's custom data under which a warning of the server is noted.
 const warned = "moorage warned"
 
-// noteWarning notes a warning of the server. The driver calls it when it comes to the warning among the server's messages.
+// noteWarning notes a warning of the server. The driver calls it when it comes to the warning among
+// the server's messages.
 func noteWarning(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if cmp.Or(notice.SeverityUnlocalized, notice.Severity) == "WARNING" {
 		conn.CustomData()[warned] = notice
 	}
 }
 
-// forgetWarnings adds to batch that the warnings are forgotten that come up to its last statement's end. They say nothing of its commit: a server
-// whose transaction ids run out warns with each that it gives, and commits. What it says when it stops waiting for a standby comes behind the end of the last
-// statement. Neither its text nor its code tells it from others.
+// forgetWarnings adds to batch that the warnings are forgotten that come up to its last statement's
+// end. They say nothing of its commit: a server whose transaction ids run out warns with each that
+// it gives, and commits. What it says when it stops waiting for a standby comes behind the end of
+// the last statement. Neither its text nor its code tells it from others.
 func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	delete(conn.CustomData(), warned)
 	if len(batch.QueuedQueries) == 0 {
@@ -43,7 +45,8 @@ func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	}
 }
 
-// commitWarning returns ErrUnknown if the server warned since forgetWarnings, which is when it committed.
+// commitWarning returns ErrUnknown if the server warned since forgetWarnings, which is when it
+// committed.
 func commitWarning(conn *pgconn.PgConn) error {
 	notice, ok := conn.CustomData()[warned].(*pgconn.Notice)
 	if !ok {

@@ -12,8 +12,9 @@ import (
 	"moorage/registry"
 )
 
-// TestWarnings lets the server warn in statements, whose commit is known, and while it commits, as it does when a wait for a standby was ended.
-// What the warning says does not matter, only where it comes.
+// TestWarnings lets the server warn in statements, whose commit is known, and while it commits, as
+// it does when a wait for a standby was ended. What the warning says does not matter, only where it
+// comes.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	const warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'same text' USING ERRCODE = '01000'; RETURN NULL; END $$"

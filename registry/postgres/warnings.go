@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings tells of it: more than any that is kept
-// in step, and little beside the times in records.
+// clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings
+// tells of it: more than any that is kept in step, and little beside the times in records.
 const clockDifferenceMax = 10 * time.Second
 
-// Warnings returns what an operator should know of the server's settings, and of the clock of this machine beside the server's, a
-// sentence each; none if it keeps what it acknowledges, stays fast, and both tell the same time.
+// Warnings returns what an operator should know of the server's settings, and of the clock of this
+// machine beside the server's, a sentence each; none if it keeps what it acknowledges, stays fast,
+// and both tell the same time.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	var settings map[string]string
 	var clocks []string
@@ -54,7 +55,8 @@ func readSettings(ctx context.Context, conn *pgxpool.Conn) (map[string]string, e
 	return settings, err
 }
 
-// warnings returns a sentence for each of settings that lets the server lose what it acknowledged, or become slow.
+// warnings returns a sentence for each of settings that lets the server lose what it acknowledged,
+// or become slow.
 func warnings(settings map[string]string) []string {
 	var found []string
 	if settings["fsync"] == "off" {
@@ -76,7 +78,8 @@ func warnings(settings map[string]string) []string {
 	return found
 }
 
-// clockWarnings returns a sentence if the server's clock, which was read between began and ended by this machine's, tells another time.
+// clockWarnings returns a sentence if the server's clock, which was read between began and ended by
+// this machine's, tells another time.
 func clockWarnings(began, server, ended time.Time) []string {
 	// Without monotonic readings, of which the server's has none.
 	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)

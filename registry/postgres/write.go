@@ -16,10 +16,13 @@ import (
 // errGivenUp says that the caller of a write has gone, while the server has not answered.
 var errGivenUp = errors.New("the caller gave up before the server answered")
 
-// write calls do, once, with a connection that may write. It returns when do does, or when ctx ends: then with ErrUnknown, while do goes on with a
-// context that does not end. Its connection and its slot stay taken until the server has answered or its process has ended. So the slots bound not only
-// the connections of this node, but also the processes of the server that work for it, or wait for a standby, with nobody waiting for them. Nothing was sent
-// if it returns ErrClosed, ErrUnavailable or the error of ctx alone without having called do. Who calls it must not look at what do sets after an error.
+// write calls do, once, with a connection that may write. It returns when do does, or when ctx
+// ends: then with ErrUnknown, while do goes on with a context that does not end. Its connection and
+// its slot stay taken until the server has answered or its process has ended. So the slots bound
+// not only the connections of this node, but also the processes of the server that work for it, or
+// wait for a standby, with nobody waiting for them. Nothing was sent if it returns ErrClosed,
+// ErrUnavailable or the error of ctx alone without having called do. Who calls it must not look at
+// what do sets after an error.
 func (s *Store) write(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	conn, release, err := s.acquireToWrite(ctx)
 	if err != nil {
@@ -28,7 +31,8 @@ func (s *Store) write(ctx context.Context, do func(detached context.Context, con
 	return s.writeOn(ctx, conn, release, do)
 }
 
-// writeAgain is write of what may happen twice, and again, as read does it. It returns the error of ctx when that ends.
+// writeAgain is write of what may happen twice, and again, as read does it. It returns the error of
+// ctx when that ends.
 func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquireToWrite(ctx)
@@ -81,9 +85,11 @@ func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release
 const (
 	// keptInterval is the time between two looks at whether the server still works on them.
 	keptInterval = 5 * time.Second
-	// missesMax is how many looks in a row must miss a process before its connection is cut: its answer may be on the way.
+	// missesMax is how many looks in a row must miss a process before its connection is cut: its
+	// answer may be on the way.
 	missesMax = 2
-	// looksMax is how many looks a connection is kept whose process cannot be told, because a proxy is before it: 5 minutes.
+	// looksMax is how many looks a connection is kept whose process cannot be told, because a proxy
+	// is before it: 5 minutes.
 	looksMax = 60
 )
 
@@ -93,7 +99,8 @@ type process struct {
 	began string // as processBegan
 }
 
-// processKey is the key in a connection's custom data for the process that serves it; there is none behind a proxy.
+// processKey is the key in a connection's custom data for the process that serves it; there is none
+// behind a proxy.
 const processKey = "moorage process"
 
 // processBegan is the SQL that says when a process a of pg_stat_activity began.
@@ -141,8 +148,9 @@ func (s *Store) keep(w *sending) {
 	s.calls.Go(s.watchKept)
 }
 
-// watchKept cuts the connections of writes whose callers have gone when the server no longer works on them, until there are none. It may have been
-// ended, or stand still for good while another has taken its place: no answer comes then, and no error.
+// watchKept cuts the connections of writes whose callers have gone when the server no longer works
+// on them, until there are none. It may have been ended, or stand still for good while another has
+// taken its place: no answer comes then, and no error.
 func (s *Store) watchKept() {
 	ticker := time.NewTicker(s.kept.interval)
 	defer ticker.Stop()

@@ -101,20 +101,35 @@ func applyConditions(h *harness) {
 	there, missing := key("there"), key("missing")
 	tests := []struct {
 		name      string
-		condition func(etag registry.ETag) registry.Condition // etag is that of there
+		condition func(etag registry.ETag) registry.Condition // etag is the ETag of there
 		met       bool
 	}{
 		{"absent, there", func(registry.ETag) registry.Condition { return registry.Absent(there) }, false},
 		{"absent, missing", func(registry.ETag) registry.Condition { return registry.Absent(missing) }, true},
 		{"etag is", func(etag registry.ETag) registry.Condition { return registry.ETagIs(there, etag) }, true},
-		{"etag of another record", func(registry.ETag) registry.Condition { return registry.ETagIs(there, other) }, false},
-		{"zero etag, there", func(registry.ETag) registry.Condition { return registry.ETagIs(there, registry.ETag{}) }, false},
+		{"etag of another record", func(registry.ETag) registry.Condition { return registry.ETagIs(there, other) },
+			false},
+		{"zero etag, there", func(registry.ETag) registry.Condition { return registry.ETagIs(there, registry.ETag{}) },
+			false},
 		{"etag, missing", func(etag registry.ETag) registry.Condition { return registry.ETagIs(missing, etag) }, false},
-		{"zero etag, missing", func(registry.ETag) registry.Condition { return registry.ETagIs(missing, registry.ETag{}) }, false},
-		{"state is", func(registry.ETag) registry.Condition { return registry.StateIs(there, registry.StateOwner) }, true},
-		{"another state", func(registry.ETag) registry.Condition { return registry.StateIs(there, registry.StateBelow) }, false},
-		{"state, missing", func(registry.ETag) registry.Condition { return registry.StateIs(missing, registry.StateOwner) }, false},
-		{"zero state, missing", func(registry.ETag) registry.Condition { return registry.StateIs(missing, registry.StateNone) }, false},
+		{"zero etag, missing", func(registry.ETag) registry.Condition {
+			return registry.ETagIs(missing,
+				registry.ETag{})
+		}, false},
+		{"state is", func(registry.ETag) registry.Condition { return registry.StateIs(there, registry.StateOwner) },
+			true},
+		{"another state", func(registry.ETag) registry.Condition {
+			return registry.StateIs(there,
+				registry.StateBelow)
+		}, false},
+		{"state, missing", func(registry.ETag) registry.Condition {
+			return registry.StateIs(missing,
+				registry.StateOwner)
+		}, false},
+		{"zero state, missing", func(registry.ETag) registry.Condition {
+			return registry.StateIs(missing,
+				registry.StateNone)
+		}, false},
 	}
 	for _, tt := range tests {
 		for _, written := range []bool{true, false} {
@@ -151,14 +166,15 @@ func applyFirstFailed(h *harness) {
 	h.put(key("b"), registry.StateOwner, "1")
 	h.apply(registry.Batch{Change: change(1)})
 	holds := []registry.Condition{registry.ETagIs(key("a"), etag), registry.StateIs(key("b"), registry.StateOwner)}
-	fails := []registry.Condition{registry.Absent(key("a")), registry.StateIs(key("b"), registry.StateBelow), registry.ETagIs(key("c"), etag)}
+	fails := []registry.Condition{registry.Absent(key("a")), registry.StateIs(key("b"), registry.StateBelow),
+		registry.ETagIs(key("c"), etag)}
 	writes := []registry.Write{registry.Put(key("a"), registry.StateOwner, []byte("2"))}
 	for i := range fails {
 		conditions := append(append([]registry.Condition{}, holds...), fails[i:]...)
 		h.refuse(registry.Batch{Conditions: conditions, Writes: writes}, len(holds))
 		h.refuse(registry.Batch{Conditions: conditions, Writes: writes, Change: change(1)}, len(holds))
 	}
-	// The order is that of the batch, and that of the change stands behind it.
+	// The order is that of the batch, and the change's condition stands behind it.
 	h.refuse(registry.Batch{Conditions: []registry.Condition{fails[2], fails[0], fails[1]}, Writes: writes}, 0)
 	h.refuse(registry.Batch{Conditions: holds, Writes: writes, Change: change(1)}, len(holds))
 	h.wantRecord(h.get(key("a")), key("a"), etag, registry.StateOwner, "1")
@@ -173,12 +189,14 @@ func applyAllOrNothing(h *harness) {
 			},
 			Writes: []registry.Write{
 				registry.Put(key("a"), registry.StateBelow, []byte("2")), registry.Delete(key("b")),
-				registry.Put(key("c"), registry.StateOwner, []byte("2")), registry.Put(key("d"), registry.StateOwner, []byte("2")),
+				registry.Put(key("c"), registry.StateOwner, []byte("2")),
+				registry.Put(key("d"), registry.StateOwner, []byte("2")),
 			},
 			Change: change(1),
 		}
 		broken := []registry.Condition{
-			registry.StateIs(key("a"), registry.StateBelow), registry.ETagIs(key("b"), a), registry.StateIs(key("c"), registry.StateOwner),
+			registry.StateIs(key("a"), registry.StateBelow), registry.ETagIs(key("b"), a),
+			registry.StateIs(key("c"), registry.StateOwner),
 		}
 		batch.Conditions[failing] = broken[failing]
 		h.refuse(batch, failing)
@@ -226,21 +244,27 @@ func applyMalformed(h *harness) {
 	h.put(key("there"), registry.StateOwner, "1")
 	put := func(id string) registry.Write { return registry.Put(key(id), registry.StateOwner, nil) }
 	tests := map[string]registry.Batch{
-		"absent on a key that is not written": {Conditions: []registry.Condition{registry.Absent(key("a"))}, Writes: []registry.Write{put("b")}},
-		"absent on a key that is deleted":     {Conditions: []registry.Condition{registry.Absent(key("a"))}, Writes: []registry.Write{registry.Delete(key("a"))}},
-		"absent alone":                        {Conditions: []registry.Condition{registry.Absent(key("a"))}},
-		"put twice":                           {Writes: []registry.Write{put("a"), put("a")}},
-		"put and deleted":                     {Writes: []registry.Write{put("a"), registry.Delete(key("a"))}},
-		"change written twice":                {Writes: []registry.Write{registry.Put(registry.ChangeKey(id(1)), registry.StateVoid, nil)}, Change: change(1)},
-		"change without an id":                {Change: &registry.Change{Operation: "x"}},
-		"format written":                      {Writes: []registry.Write{registry.Put(registry.FormatKey(), registry.StateNone, nil)}},
-		"entry that is not UTF-8":             {Writes: []registry.Write{registry.Put(registry.EntryKey(id(1), "\xff"), registry.StateTable, nil)}},
-		"format deleted":                      {Writes: []registry.Write{registry.Delete(registry.FormatKey())}},
-		"no condition kind":                   {Conditions: []registry.Condition{{Key: key("there")}}},
-		"unknown condition kind":              {Conditions: []registry.Condition{{Kind: 99, Key: key("there")}}},
-		"too many writes":                     {Writes: make([]registry.Write, registry.BatchItemsMax+1)},
-		"too many conditions":                 {Conditions: make([]registry.Condition, registry.BatchItemsMax+1)},
-		"value too long":                      {Writes: []registry.Write{registry.Put(key("a"), registry.StateNone, make([]byte, registry.ValueBytesMax+1))}},
+		"absent on a key that is not written": {Conditions: []registry.Condition{registry.Absent(key("a"))},
+			Writes: []registry.Write{put("b")}},
+		"absent on a key that is deleted": {Conditions: []registry.Condition{registry.Absent(key("a"))},
+			Writes: []registry.Write{registry.Delete(key("a"))}},
+		"absent alone":    {Conditions: []registry.Condition{registry.Absent(key("a"))}},
+		"put twice":       {Writes: []registry.Write{put("a"), put("a")}},
+		"put and deleted": {Writes: []registry.Write{put("a"), registry.Delete(key("a"))}},
+		"change written twice": {Writes: []registry.Write{registry.Put(registry.ChangeKey(id(1)),
+			registry.StateVoid, nil)}, Change: change(1)},
+		"change without an id": {Change: &registry.Change{Operation: "x"}},
+		"format written": {Writes: []registry.Write{registry.Put(registry.FormatKey(),
+			registry.StateNone, nil)}},
+		"entry that is not UTF-8": {Writes: []registry.Write{registry.Put(registry.EntryKey(id(1), "\xff"),
+			registry.StateTable, nil)}},
+		"format deleted":         {Writes: []registry.Write{registry.Delete(registry.FormatKey())}},
+		"no condition kind":      {Conditions: []registry.Condition{{Key: key("there")}}},
+		"unknown condition kind": {Conditions: []registry.Condition{{Kind: 99, Key: key("there")}}},
+		"too many writes":        {Writes: make([]registry.Write, registry.BatchItemsMax+1)},
+		"too many conditions":    {Conditions: make([]registry.Condition, registry.BatchItemsMax+1)},
+		"value too long": {Writes: []registry.Write{registry.Put(key("a"), registry.StateNone,
+			make([]byte, registry.ValueBytesMax+1))}},
 	}
 	var large registry.Batch
 	for n := range registry.BatchBytesMax/registry.ValueBytesMax + 1 {
@@ -252,9 +276,11 @@ func applyMalformed(h *harness) {
 	}
 	tests["values too long together"] = large
 	for name, bad := range badKeys() {
-		tests["write: "+name] = registry.Batch{Writes: []registry.Write{put("a"), registry.Put(bad, registry.StateNone, nil)}}
+		tests["write: "+name] = registry.Batch{Writes: []registry.Write{put("a"),
+			registry.Put(bad, registry.StateNone, nil)}}
 		tests["delete: "+name] = registry.Batch{Writes: []registry.Write{put("a"), registry.Delete(bad)}}
-		tests["condition: "+name] = registry.Batch{Writes: []registry.Write{put("a")}, Conditions: []registry.Condition{registry.StateIs(bad, registry.StateNone)}}
+		tests["condition: "+name] = registry.Batch{Writes: []registry.Write{put("a")},
+			Conditions: []registry.Condition{registry.StateIs(bad, registry.StateNone)}}
 	}
 	for name, batch := range tests {
 		if _, err := h.store.Apply(h.ctx, batch); !errors.Is(err, registry.ErrBadBatch) {

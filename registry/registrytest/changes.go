@@ -55,7 +55,8 @@ func changesOrder(h *harness) {
 			h.Errorf("change %d came back as %+v, want %+v", n, got[i].Change, want)
 		}
 		record := h.get(registry.ChangeKey(id(n)))
-		if stored, err := registry.Decode[registry.Change](record); err != nil || !reflect.DeepEqual(stored, got[i].Change) {
+		if stored, err := registry.Decode[registry.Change](record); err != nil ||
+			!reflect.DeepEqual(stored, got[i].Change) {
 			h.Errorf("the record of change %d holds %+v, %v; want %+v", n, stored, err, got[i].Change)
 		}
 		if record.State != registry.StateNone {
@@ -85,7 +86,8 @@ func changesPages(h *harness) {
 }
 
 func changesVersions(h *harness) {
-	pointer, entry, namespace, warehouse := registry.PointerKey(id(1)), registry.EntryKey(id(2), "t"), registry.NamespaceKey(id(3), id(3), "n"), registry.WarehouseKey("w")
+	pointer, entry, namespace, warehouse := registry.PointerKey(id(1)), registry.EntryKey(id(2), "t"),
+		registry.NamespaceKey(id(3), id(3), "n"), registry.WarehouseKey("w")
 	old := h.put(pointer, registry.StateLive, "1")
 	oldEntry := h.put(entry, registry.StateTable, "1")
 	h.put(namespace, registry.StateLive, "1")
@@ -95,9 +97,12 @@ func changesVersions(h *harness) {
 			registry.ETagIs(pointer, old), registry.Absent(warehouse),
 		},
 		Writes: []registry.Write{
-			registry.Put(pointer, registry.StateLive, []byte("2")), registry.Put(key("file:/x"), registry.StateOwner, nil),
-			registry.Put(namespace, registry.StateLive, []byte("2")), registry.Put(registry.UUIDKey("u"), registry.StateNone, nil),
-			registry.Put(warehouse, registry.StateLive, nil), registry.Put(registry.TaskKey(id(9)), registry.StateNone, nil), registry.Delete(entry),
+			registry.Put(pointer, registry.StateLive, []byte("2")),
+			registry.Put(key("file:/x"), registry.StateOwner, nil),
+			registry.Put(namespace, registry.StateLive, []byte("2")),
+			registry.Put(registry.UUIDKey("u"), registry.StateNone, nil),
+			registry.Put(warehouse, registry.StateLive, nil),
+			registry.Put(registry.TaskKey(id(9)), registry.StateNone, nil), registry.Delete(entry),
 		},
 		Change: change(1),
 	})
@@ -114,7 +119,8 @@ func changesVersions(h *harness) {
 
 func changesTwice(h *harness) {
 	etag := h.applyChange(1)
-	batch := registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateDropped, nil)}, Change: change(1)}
+	batch := registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateDropped,
+		nil)}, Change: change(1)}
 	h.refuse(batch, 0)
 	h.wantRecord(h.get(registry.PointerKey(id(1))), registry.PointerKey(id(1)), etag, registry.StateLive, "")
 	h.wantChanges(h.changes(0), 1)
@@ -153,7 +159,8 @@ func changesVoid(h *harness) {
 
 func changesFence(h *harness) {
 	h.apply(fence(1))
-	h.refuse(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateLive, nil)}, Change: change(1)}, 0)
+	h.refuse(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateLive,
+		nil)}, Change: change(1)}, 0)
 	h.wantMissing(registry.PointerKey(id(1)))
 	h.applyChange(2)
 	h.refuse(fence(2), 0)
@@ -166,7 +173,8 @@ func changesFence(h *harness) {
 		h.together(2, func(i int) error {
 			batch := fence(n)
 			if i == 0 {
-				batch = registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)}, Change: change(n)}
+				batch = registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)),
+					registry.StateLive, nil)}, Change: change(n)}
 			}
 			_, err := h.store.Apply(h.ctx, batch)
 			won[i] = err == nil
@@ -186,7 +194,8 @@ func changesDeleted(h *harness) {
 		h.applyChange(n)
 	}
 	last := h.changes(0)[4].Position
-	h.apply(registry.Batch{Writes: []registry.Write{registry.Delete(registry.ChangeKey(id(1))), registry.Delete(registry.ChangeKey(id(4))), registry.Delete(registry.ChangeKey(id(77)))}})
+	h.apply(registry.Batch{Writes: []registry.Write{registry.Delete(registry.ChangeKey(id(1))),
+		registry.Delete(registry.ChangeKey(id(4))), registry.Delete(registry.ChangeKey(id(77)))}})
 	h.wantChanges(h.changes(0), 0, 2, 3)
 	h.wantMissing(registry.ChangeKey(id(4)))
 	// The id is free again; its change takes a place that nobody had.
@@ -246,8 +255,8 @@ func changesKeyOrder(h *harness) {
 	}
 }
 
-// changesCausalOrder lets each goroutine note in its change which version of its neighbour's
-// record it has seen: the change that wrote that version must stand before it.
+// changesCausalOrder lets each goroutine note in its change which version of its neighbour's record
+// it has seen. The change that wrote that version must stand before it.
 func changesCausalOrder(h *harness) {
 	h.together(contenders, func(i int) error {
 		for round := range contentionRounds {
@@ -289,7 +298,9 @@ func changesFollow(h *harness) {
 		if i < contenders {
 			for round := range contentionRounds {
 				n := i*contentionRounds + round
-				if _, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)}, Change: change(n)}); err != nil {
+				put := registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)
+				_, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{put}, Change: change(n)})
+				if err != nil {
 					return fmt.Errorf("apply: %w", err)
 				}
 			}
@@ -316,8 +327,8 @@ func changesFollow(h *harness) {
 	}
 }
 
-// changesClocksSetBack applies changes whose writers' clocks are set back between one and the next, each of which has seen the one
-// before it.
+// changesClocksSetBack applies changes whose writers' clocks are set back between one and the next.
+// Each has seen the one before it.
 func changesClocksSetBack(h *harness) {
 	const count = 20
 	var want []int
@@ -327,13 +338,15 @@ func changesClocksSetBack(h *harness) {
 		}
 		c := change(n)
 		c.Time = c.Time.Add(-time.Duration(n) * time.Hour)
-		h.apply(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)}, Change: c})
+		h.apply(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive,
+			nil)}, Change: c})
 		want = append(want, n)
 	}
 	h.wantChanges(h.changes(0), want...)
 }
 
-// changesHorizon deletes the first changes together with the record that says so, as a reader sees both.
+// changesHorizon deletes the first changes together with the record that says so, as a reader sees
+// both.
 func changesHorizon(h *harness) {
 	for n := range 4 {
 		h.applyChange(n)

@@ -35,8 +35,8 @@ func applyCreateOnce(h *harness) {
 	}
 }
 
-// createOrRead makes the record at k unless it is there, and tells whether it did. Who was refused by a record can read it. It may be called
-// from any goroutine.
+// createOrRead makes the record at k unless it is there, and reports whether it did. If a record is
+// in the way, createOrRead must be able to read it. It may be called from any goroutine.
 func (h *harness) createOrRead(k registry.Key, i int) (created bool, err error) {
 	_, err = h.store.Apply(h.ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.Absent(k)},
@@ -75,8 +75,9 @@ func (h *harness) increment(k registry.Key, change *registry.Change) error {
 		}
 		_, err = h.store.Apply(h.ctx, registry.Batch{
 			Conditions: []registry.Condition{condition},
-			Writes:     []registry.Write{registry.Put(k, registry.StateLive, strconv.AppendInt(nil, int64(number)+1, 10))},
-			Change:     change,
+			Writes: []registry.Write{registry.Put(k, registry.StateLive,
+				strconv.AppendInt(nil, int64(number)+1, 10))},
+			Change: change,
 		})
 		if !isRefused(err) {
 			return err
@@ -142,8 +143,8 @@ func applyWriteSkewState(h *harness) {
 
 func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
 
-// applyWriteSkewMadeAgain is writeSkew by state with doors that are deleted and made again, open, as long as nobody has
-// closed them.
+// applyWriteSkewMadeAgain is writeSkew by state with doors that are deleted and made again, open,
+// as long as nobody has closed them.
 func applyWriteSkewMadeAgain(h *harness) {
 	const lives, tries = 4, 8
 	for round := range contentionRounds {
@@ -175,7 +176,8 @@ func applyWriteSkewMadeAgain(h *harness) {
 	}
 }
 
-// liveAgain deletes the record at k and makes it again, live, several times, unless somebody else changes it.
+// liveAgain deletes the record at k and makes it again, live, several times, unless somebody else
+// changes it.
 func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error {
 	for range times {
 		_, err := h.store.Apply(h.ctx, registry.Batch{
@@ -184,7 +186,8 @@ func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error
 		if err == nil {
 			var etags []registry.ETag
 			etags, err = h.store.Apply(h.ctx, registry.Batch{
-				Conditions: []registry.Condition{registry.Absent(k)}, Writes: []registry.Write{registry.Put(k, registry.StateLive, nil)},
+				Conditions: []registry.Condition{registry.Absent(k)},
+				Writes:     []registry.Write{registry.Put(k, registry.StateLive, nil)},
 			})
 			if err == nil {
 				etag = etags[0]
@@ -200,9 +203,10 @@ func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error
 	return nil
 }
 
-// applyStateOfNewLife deletes a record and makes it again, several times, while batches require its state and write records of
-// their own, and then closes it. Who saw it closed must have seen all that was written on condition that it is open:
-// also a batch that met the record between two of its lives must hold it.
+// applyStateOfNewLife deletes a record and makes it again, several times, while batches require its
+// state and write records of their own. Then it closes the record. A reader that saw it closed must
+// have seen all that was written on condition that it is open. So a batch that met the record
+// between two of its lives must hold it too.
 func applyStateOfNewLife(h *harness) {
 	const lives = 4
 	for round := range contentionRounds {
@@ -226,13 +230,15 @@ func applyStateOfNewLife(h *harness) {
 				return err
 			}
 			for range lives {
-				for _, write := range []registry.Write{registry.Delete(door), registry.Put(door, registry.StateLive, nil)} {
+				for _, write := range []registry.Write{registry.Delete(door),
+					registry.Put(door, registry.StateLive, nil)} {
 					if _, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{write}}); err != nil {
 						return err
 					}
 				}
 			}
-			_, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(door, registry.StateDropping, nil)}})
+			_, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(door,
+				registry.StateDropping, nil)}})
 			if err == nil {
 				seen, err = h.store.Get(h.ctx, keys...)
 			}
@@ -257,8 +263,8 @@ func applyVisible(h *harness) {
 	})
 }
 
-// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both are there when Apply has returned. It may be
-// called from any goroutine.
+// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both are
+// there when Apply has returned. It may be called from any goroutine.
 func (h *harness) applyAndRead(i, round int) error {
 	k, c := registry.EntryKey(id(i), "name"), change(i*contentionRounds+round)
 	etags, err := h.store.Apply(h.ctx, registry.Batch{
@@ -306,7 +312,8 @@ func (h *harness) callAll() map[string]error {
 	_, errs["ListKeys"] = h.store.ListKeys(h.ctx, registry.TableLocation, "", "", 1)
 	_, errs["Changes"] = h.store.Changes(h.ctx, 0, 1)
 	_, errs["Time"] = h.store.Time(h.ctx)
-	_, errs["Apply"] = h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key("a"), registry.StateOwner, nil)}})
+	_, errs["Apply"] = h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key("a"),
+		registry.StateOwner, nil)}})
 	return errs
 }
 

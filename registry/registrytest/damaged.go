@@ -7,8 +7,9 @@ import (
 	"moorage/registry"
 )
 
-// ReadsBehindDamage holds a store against what Changes says of records that cannot be read. damage must put value in the place
-// of what the record at key holds, behind the back of the store, which need not see that before its next Apply.
+// ReadsBehindDamage compares a store with what Changes promises for records that cannot be read.
+// damage must replace the content of the record at key by value, without the store's knowledge. The
+// store need not see that before its next Apply.
 func ReadsBehindDamage(t *testing.T, store registry.Store, damage func(key registry.Key, value []byte)) {
 	h := newHarness(t, store)
 	other, err := change(1).Encode()

@@ -10,8 +10,9 @@ import (
 	"moorage/registry"
 )
 
-// EncodesAsJSON fails t unless a T writes itself as package encoding/json would write it: with all of its members, with
-// each of them zero or empty in turn, those of structs and lists in it included, and with none.
+// EncodesAsJSON fails t unless a T writes itself as package encoding/json would write it. It tries
+// a T with all of its members, with none, and with each of them zero or empty in turn, also members
+// of structs and lists in it.
 func EncodesAsJSON[T registry.Appender](t *testing.T) {
 	t.Helper()
 	var none T
@@ -43,7 +44,7 @@ func checkEncoding(t *testing.T, value registry.Appender) {
 	}
 }
 
-// filler gives values to all that a value is made of, but for one slot.
+// filler gives values to all parts of a value, except one slot.
 type filler struct {
 	zeroed int // the slot that gets none; beyond the last: all do
 	slots  int // that were met

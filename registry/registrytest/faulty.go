@@ -94,8 +94,8 @@ func (f *FaultyStore) Calls() int {
 	return f.calls
 }
 
-// Dead tells whether the process died. A test that simulates its death lets other
-// ports refuse their calls too from then on.
+// Dead reports whether the process died. A test that simulates its death lets other ports refuse
+// their calls too from then on.
 func (f *FaultyStore) Dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,21 +130,24 @@ func (f *FaultyStore) Get(ctx context.Context, keys ...registry.Key) ([]registry
 }
 
 // List implements registry.Store.
-func (f *FaultyStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (f *FaultyStore) List(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
 	return read(f, MethodList, func() ([]registry.Record, error) {
 		return f.store.List(ctx, table, prefix, after, limit)
 	})
 }
 
 // ListKeys implements registry.Store.
-func (f *FaultyStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (f *FaultyStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
 	return read(f, MethodList, func() ([]registry.Record, error) {
 		return f.store.ListKeys(ctx, table, prefix, after, limit)
 	})
 }
 
 // Changes implements registry.Store.
-func (f *FaultyStore) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+func (f *FaultyStore) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange,
+	error) {
 	return read(f, MethodChanges, func() ([]registry.PositionedChange, error) {
 		return f.store.Changes(ctx, after, limit)
 	})
@@ -162,8 +165,8 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 	return times[0], nil
 }
 
-// Apply implements registry.Store. A lost answer is lost whatever it was: the caller
-// learns nothing of a failed condition either.
+// Apply implements registry.Store. A lost answer is lost whatever it was: the caller does not learn
+// of a failed condition either.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
@@ -173,7 +176,7 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	case Pass:
 		return f.store.Apply(ctx, batch)
 	case Lose, DieAfter:
-		// What the store answers is what is lost.
+		// The store's answer is lost.
 		_, _ = f.store.Apply(ctx, batch)
 		return nil, fault(registry.ErrUnknown, call, MethodApply)
 	case Delay:

@@ -12,13 +12,16 @@ import (
 	"moorage/registry"
 )
 
-// EncodesFuzzedAsJSON runs f, which fails where a T that is made of the input writes itself otherwise than package
-// encoding/json writes it, or is refused by one of the two only. Beside EncodesAsJSON, which meets every member for
-// certain, it meets contents that nobody thought of: texts that are no UTF-8, and times that have no form.
+// EncodesFuzzedAsJSON runs f, which makes a T of the input. It fails if the T does not write itself
+// as package encoding/json writes it, or if only one of the two refuses it. EncodesAsJSON meets
+// every member for certain. This one meets contents that nobody thought of: texts that are not
+// UTF-8, and times that have no form.
 func EncodesFuzzedAsJSON[T registry.Appender](f *testing.F) {
 	f.Helper()
-	for _, text := range []string{"", "plain", "\"\\/<>&'`", "\x00\x1f\x7f\b\f\n\r\t", "\xff\xc3\xed\xa0\x80", "ä\u2028\u2029\ufffd😀", "a\xf0\x9f\x98"} {
-		// Each slot of a value begins with a byte that says whether, or of what length, it is: one seed for each length.
+	for _, text := range []string{"", "plain", "\"\\/<>&'`", "\x00\x1f\x7f\b\f\n\r\t", "\xff\xc3\xed\xa0\x80",
+		"ä\u2028\u2029\ufffd😀", "a\xf0\x9f\x98"} {
+		// Each slot of a value begins with a byte that says whether it is there, and how long.
+		// There is one seed for each length.
 		for length := range byte(8) {
 			f.Add(bytes.Repeat(append([]byte{length, byte(len(text))}, text...), 16))
 		}
@@ -57,7 +60,8 @@ func (d *drawer) below(n int) int { return int(d.take(1)[0]) % n }
 // text returns bytes of any kind, not UTF-8 only.
 func (d *drawer) text() string { return string(d.take(d.below(32))) }
 
-// time returns a time of any year, most of which have no form, in a zone that is up to three weeks away from UTC.
+// time returns a time of any year, in a zone that is up to three weeks away from UTC. In most years
+// times have no form.
 func (d *drawer) time() time.Time {
 	year, seconds, nanos := d.int16(), binary.BigEndian.Uint32(d.take(4)), binary.BigEndian.Uint32(d.take(4))
 	return time.Date(year, 1, 1, 0, 0, int(seconds), int(nanos%1e9), time.FixedZone("", 60*d.int16()))

@@ -135,10 +135,12 @@ func (h *harness) changes(after registry.Position) []registry.PositionedChange {
 }
 
 // wantRecord fails unless got is this record.
-func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registry.ETag, state registry.State, value string) {
+func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registry.ETag, state registry.State,
+	value string) {
 	h.Helper()
 	if got.Key != key || got.ETag != etag || got.State != state || string(got.Value) != value {
-		h.Fatalf("got %s, want %s", describe(got), describe(registry.Record{Key: key, ETag: etag, State: state, Value: []byte(value)}))
+		h.Fatalf("got %s, want %s", describe(got), describe(registry.Record{Key: key, ETag: etag, State: state,
+			Value: []byte(value)}))
 	}
 }
 
@@ -215,7 +217,7 @@ func id(n int) registry.ID {
 // key returns a key of a table whose IDs are free.
 func key(id string) registry.Key { return registry.LocationKey(id) }
 
-// change returns a change record to apply, told apart by n.
+// change returns a change record to apply; n distinguishes it from others.
 func change(n int) *registry.Change {
 	return &registry.Change{
 		ID:        id(n),
@@ -227,7 +229,7 @@ func change(n int) *registry.Change {
 	}
 }
 
-// isRefused tells whether err says that a condition did not hold.
+// isRefused reports whether err says that a condition did not hold.
 func isRefused(err error) bool {
 	_, refused := registry.FailedCondition(err)
 	return refused

@@ -46,7 +46,7 @@ func historyKey(n int) registry.Key { return key(fmt.Sprintf("history/%d", n)) }
 
 func historyIndex(k registry.Key) int { return int(k.ID[len(k.ID)-1] - '0') }
 
-// historyModel says what a store is in one thread.
+// historyModel describes a store in one thread.
 func historyModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return historyState{} },
@@ -57,7 +57,8 @@ func historyModel() porcupine.Model {
 			}
 			failed := -1
 			for i, c := range in.batch.Conditions {
-				if v := before[historyIndex(c.Key)]; failed < 0 && !c.Met(registry.Record{ETag: v.etag, State: v.state}) {
+				if v := before[historyIndex(c.Key)]; failed < 0 &&
+					!c.Met(registry.Record{ETag: v.etag, State: v.state}) {
 					failed = i
 				}
 			}
@@ -82,14 +83,15 @@ func historyModel() porcupine.Model {
 			for _, c := range in.batch.Conditions {
 				parts = append(parts, c.String())
 			}
-			return fmt.Sprintf("if %s write %v: failed %d, %v", strings.Join(parts, ", "), in.batch.Writes, out.failed, out.etags)
+			return fmt.Sprintf("if %s write %v: failed %d, %v", strings.Join(parts, ", "), in.batch.Writes, out.failed,
+				out.etags)
 		},
 	}
 }
 
-// applyLinearizable lets clients read and write a few keys at random, conditions on what
-// they saw last included, and has the history checked: there is an order of all
-// calls, each at a moment between its begin and its end, that one thread could have made.
+// applyLinearizable lets clients read and write a few keys at random, also on conditions on what
+// they saw last, and has the history checked. There must be an order of all calls, each at a moment
+// between its begin and its end, that one thread could have made.
 func applyLinearizable(h *harness) {
 	random := h.random()
 	seeds := make([]uint64, historyClients)
@@ -109,7 +111,8 @@ func applyLinearizable(h *harness) {
 				return err
 			}
 			operation := porcupine.Operation{
-				ClientId: client, Input: input, Call: call.Nanoseconds(), Output: output, Return: time.Since(began).Nanoseconds(),
+				ClientId: client, Input: input, Call: call.Nanoseconds(), Output: output,
+				Return: time.Since(began).Nanoseconds(),
 			}
 			mu.Lock()
 			operations = append(operations, operation)
@@ -120,7 +123,8 @@ func applyLinearizable(h *harness) {
 	result := porcupine.CheckOperationsTimeout(historyModel(), operations, historyTimeout)
 	if result != porcupine.Ok {
 		for _, o := range operations {
-			h.Logf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return, historyModel().DescribeOperation(o.Input, o.Output))
+			h.Logf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return,
+				historyModel().DescribeOperation(o.Input, o.Output))
 		}
 		h.Fatalf("history check: %s", result)
 	}

@@ -50,7 +50,7 @@ func (c *historyClient) next() historyInput {
 
 func (c *historyClient) state() registry.State { return registry.State(1 + c.random.IntN(2)) }
 
-// call makes a call and returns what it answered.
+// call makes a call and returns its answer.
 func (c *historyClient) call(input historyInput) (historyOutput, error) {
 	if input.read {
 		seen, err := c.read(input.list)

@@ -14,10 +14,13 @@ import (
 // compared in another way than byte by byte.
 func oddIDs() []string {
 	return []string{
-		"\x00", "\x00\x00", "\x00\xff", "\x01", " ", "%", "%00", "/", "A", "Z", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00b",
-		"a\x01", "a ", "a/", "a/b", "aa", "a\xff", "a\xff\x00", "a\xff\xff", "ab", "a\u0308", "b", "z", "\u00e4", "\u00e9", "\U0001f600",
+		"\x00", "\x00\x00", "\x00\xff", "\x01", " ", "%", "%00", "/", "A", "Z", "a", "a\x00", "a\x00\x00", "a\x00\x01",
+		"a\x00b",
+		"a\x01", "a ", "a/", "a/b", "aa", "a\xff", "a\xff\x00", "a\xff\xff", "ab", "a\u0308", "b", "z", "\u00e4",
+		"\u00e9", "\U0001f600",
 		"\x7f", "\x80", "\xc3", "\xfe", "\xff", "\xff\x00", "\xff\xff", "\xff\xff\xff", "\\", "\\000", "_", "a_", "a%",
-		strings.Repeat("k", registry.KeyBytesMax), strings.Repeat("\xff", registry.KeyBytesMax), denseID(registry.KeyBytesMax),
+		strings.Repeat("k", registry.KeyBytesMax), strings.Repeat("\xff", registry.KeyBytesMax),
+		denseID(registry.KeyBytesMax),
 	}
 }
 
@@ -30,8 +33,8 @@ func denseID(bytes int) string {
 	return string(dense[:bytes])
 }
 
-// putOddIDs writes a record for each odd ID, in two tables beside one another, and
-// returns the IDs in byte order.
+// putOddIDs writes a record for each odd ID, in two neighbouring tables, and returns the IDs in
+// byte order.
 func (h *harness) putOddIDs() []string {
 	h.Helper()
 	var batch registry.Batch
@@ -41,7 +44,10 @@ func (h *harness) putOddIDs() []string {
 			registry.Put(registry.Key{Table: registry.TableUUID, ID: id}, registry.StateNone, nil))
 	}
 	random := h.random()
-	random.Shuffle(len(batch.Writes), func(i, j int) { batch.Writes[i], batch.Writes[j] = batch.Writes[j], batch.Writes[i] })
+	random.Shuffle(len(batch.Writes), func(i, j int) {
+		batch.Writes[i], batch.Writes[j] = batch.Writes[j],
+			batch.Writes[i]
+	})
 	h.apply(batch)
 	return slices.Sorted(slices.Values(oddIDs()))
 }
@@ -97,10 +103,12 @@ func listPages(h *harness) {
 	h.wantIDs(h.list(registry.TableLocation, "p", "p24", limit))
 }
 
-// listLongValues reads values that are too long for one page together, and one that is too long by itself.
+// listLongValues reads values that are too long for one page together, and one that is too long by
+// itself.
 func listLongValues(h *harness) {
 	var want []string
-	for n, bytes := range []int{registry.ListBytesMax / 2, registry.ListBytesMax / 2, 1, registry.ListBytesMax - 1, 2 * registry.ListBytesMax, registry.ListBytesMax} {
+	for n, bytes := range []int{registry.ListBytesMax / 2, registry.ListBytesMax / 2, 1, registry.ListBytesMax - 1,
+		2 * registry.ListBytesMax, registry.ListBytesMax} {
 		k := key(fmt.Sprintf("long%d", n))
 		h.put(k, registry.StateOwner, strings.Repeat("v", bytes))
 		want = append(want, k.ID)

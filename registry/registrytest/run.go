@@ -90,9 +90,9 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// RunDurable holds a store that outlives its process against what that means. place is
-// called once for each test and returns a function that opens the store kept at
-// one place, again and again, each time after the one before was closed.
+// RunDurable checks a store that outlives its process. It calls place once for each test. place
+// returns a function that opens the store kept at one place, again and again, each time after the
+// one before was closed.
 func RunDurable(t *testing.T, place func(t *testing.T) Open) {
 	tests := []struct {
 		name string
