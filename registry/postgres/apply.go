@@ -19,10 +19,12 @@ import (
 // failure or a deadlock, which certainly changed nothing.
 const sendsMax = 20
 
-// What send returns beside the errors of Store.Apply; the transaction was undone.
+// What send returns in addition to the errors of Store.Apply. The transaction was undone.
 var (
-	errSendAgain = errors.New("postgres: send again")                                   // for a reason that may not come again
-	errUnnamed   = errors.New("postgres: a condition failed that the rows do not name") // because of rows that were not found
+	// errSendAgain is for a reason that may not come again.
+	errSendAgain = errors.New("postgres: send again")
+	// errUnnamed is because of rows that were not found.
+	errUnnamed = errors.New("postgres: a condition failed that the rows do not name")
 )
 
 // Apply implements registry.Store.
@@ -59,8 +61,8 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendsMax, err)
 }
 
-// nameFailed returns the first of conditions that does not hold as of one moment as a
-// *registry.FailedError, and errSendAgain if all hold by now.
+// nameFailed returns the first of conditions that does not hold as of one moment, as a
+// *registry.FailedError. It returns errSendAgain if all hold by then.
 func (s *Store) nameFailed(ctx context.Context, conditions []registry.Condition) error {
 	keys := make([]registry.Key, len(conditions))
 	for i, c := range conditions {
@@ -127,8 +129,8 @@ func compareKeys(a, b registry.Key) int {
 func (s *Store) send(ctx context.Context, p *plan) error {
 	return s.write(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
-		// What the driver says of errors that are safe to send again after is not asked: it says so
-		// of some that come when everything was sent and committed.
+		// The driver also calls some errors safe to send again that come when everything was sent
+		// and committed. So this code does not ask it.
 		if raw.IsClosed() {
 			return errSendAgain
 		}
@@ -157,8 +159,11 @@ func (p *plan) statements(visit func(registry.Record)) *pgx.Batch {
 			mode = "UPDATE"
 		}
 		table := run[0].key.Table
-		batch.Queue(fmt.Sprintf("SELECT %d::smallint, key, etag, state, ''::bytea FROM %s WHERE key = ANY($1::bytea[]) ORDER BY key FOR %s",
-			table, tableName(table), mode), touchedIDs(run)).Query(func(rows pgx.Rows) error { return collect(rows, visit) })
+		batch.Queue(fmt.Sprintf("SELECT %d::smallint, key, etag, state, ''::bytea FROM %s "+
+			"WHERE key = ANY($1::bytea[]) ORDER BY key FOR %s",
+			table, tableName(table), mode), touchedIDs(run)).Query(func(rows pgx.Rows) error {
+			return collect(rows, visit)
+		})
 	}
 	p.guard(batch)
 	writes := p.writes()
@@ -184,7 +189,8 @@ func runs(touched []touch) func(yield func([]touch) bool) {
 	return func(yield func([]touch) bool) {
 		for len(touched) > 0 {
 			n := 1
-			for n < len(touched) && touched[n].key.Table == touched[0].key.Table && touched[n].writes == touched[0].writes {
+			for n < len(touched) && touched[n].key.Table == touched[0].key.Table &&
+				touched[n].writes == touched[0].writes {
 				n++
 			}
 			if !yield(touched[:n]) {
@@ -205,7 +211,8 @@ func touchedIDs(run []touch) [][]byte {
 
 // guard queues statements that fail with a division by zero unless all conditions hold. A row may
 // have come since the rows were locked. It cannot have the version that a condition asks for,
-// because none is given twice, but it may have the state: those rows are locked here as well.
+// because no version is given twice, but it may have the state. So those rows are locked here as
+// well.
 func (p *plan) guard(batch *pgx.Batch) {
 	for _, table := range registry.Tables() {
 		name := tableName(table)
@@ -216,18 +223,23 @@ func (p *plan) guard(batch *pgx.Batch) {
 			var query *pgx.QueuedQuery
 			switch guardKind(kind) {
 			case guardAbsent:
-				query = batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM "+name+" WHERE key = ANY($1::bytea[])) THEN 0 ELSE 1 END)", g.keys)
+				query = batch.Queue("SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM "+name+
+					" WHERE key = ANY($1::bytea[])) THEN 0 ELSE 1 END)", g.keys)
 			case guardETag:
-				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM unnest($1::bytea[], $2::uuid[]) AS want (key, etag) JOIN "+name+
-					" AS t ON t.key = want.key AND t.etag = want.etag WHERE t.key = ANY($1::bytea[])) = $3::bigint THEN 1 ELSE 0 END)",
+				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM unnest($1::bytea[], $2::uuid[]) "+
+					"AS want (key, etag) JOIN "+name+
+					" AS t ON t.key = want.key AND t.etag = want.etag "+
+					"WHERE t.key = ANY($1::bytea[])) = $3::bigint THEN 1 ELSE 0 END)",
 					g.keys, g.etags, len(g.keys))
 			case guardState, guardWrittenState:
 				mode := "SHARE"
 				if guardKind(kind) == guardWrittenState {
 					mode = "UPDATE"
 				}
-				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM (SELECT t.key FROM unnest($1::bytea[], $2::smallint[]) AS want (key, state) JOIN "+name+
-					" AS t ON t.key = want.key AND t.state = want.state WHERE t.key = ANY($1::bytea[]) FOR "+mode+" OF t) AS held) = $3::bigint THEN 1 ELSE 0 END)",
+				query = batch.Queue("SELECT 1 / (CASE WHEN (SELECT count(*) FROM (SELECT t.key FROM "+
+					"unnest($1::bytea[], $2::smallint[]) AS want (key, state) JOIN "+name+
+					" AS t ON t.key = want.key AND t.state = want.state "+
+					"WHERE t.key = ANY($1::bytea[]) FOR "+mode+" OF t) AS held) = $3::bigint THEN 1 ELSE 0 END)",
 					g.keys, g.states, len(g.keys))
 			}
 			keepPrepared(batch, query)
@@ -235,7 +247,7 @@ func (p *plan) guard(batch *pgx.Batch) {
 	}
 }
 
-// guardKind tells apart what one statement of the guard asks for.
+// guardKind distinguishes what one statement of the guard asks for.
 type guardKind int
 
 const (
@@ -279,7 +291,7 @@ func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 }
 
 // keepPrepared lets the statements of batch stay prepared when query, one of them, is a guard that
-// fails: the driver forgets the statements of a batch that met an error, because one of them could
+// fails. The driver forgets the statements of a batch that met an error, because one of them could
 // be to blame.
 func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	query.Fn = func(results pgx.BatchResults) error {
@@ -292,7 +304,7 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 }
 
 // writeChange queues the insert of the change record, with the versions of all rows that the batch
-// found. It comes when every row of the batch is held, which its time must tell: behind the
+// found. It comes when the batch holds every row, because its time must show that: behind the
 // inserts, before the versions are overwritten.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
@@ -308,7 +320,8 @@ func (p *plan) writeChange(batch *pgx.Batch) {
 	for _, table := range registry.Tables() {
 		if ids, ok := byTable[table]; ok {
 			args = append(args, ids)
-			parts = append(parts, fmt.Sprintf("SELECT etag FROM %s WHERE key = ANY($%d::bytea[])", tableName(table), len(args)))
+			parts = append(parts, fmt.Sprintf("SELECT etag FROM %s WHERE key = ANY($%d::bytea[])", tableName(table),
+				len(args)))
 		}
 	}
 	reads := "'{}'::uuid[]"
@@ -316,7 +329,8 @@ func (p *plan) writeChange(batch *pgx.Batch) {
 		reads = "ARRAY(" + strings.Join(parts, " UNION ALL ") + ")"
 	}
 	batch.Queue("INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) "+
-		"VALUES ($1::bytea, $2::uuid, $3::smallint, $4::bytea, $5::uuid[], true, "+reads+", clock_timestamp())", args...)
+		"VALUES ($1::bytea, $2::uuid, $3::smallint, $4::bytea, $5::uuid[], true, "+reads+", clock_timestamp())",
+		args...)
 }
 
 // uuid is an ETag as pgx sends it, also to a server that was not asked for the parameter's type.
@@ -357,9 +371,9 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 }
 
 // tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of
-// a key that must be there an update, any other one both. So is a delete of a key that may be
-// missing: a row that is not there cannot be held, and a batch that makes it would otherwise be
-// both before this one and after it.
+// a key that must be there an update, any other one both. A delete of a key that may be missing is
+// both too: a missing row cannot be held, and a batch that makes it would otherwise be both before
+// this one and after it.
 type tableWrites struct{ inserts, updates, deletes columns }
 
 // writes returns the batch's writes by table, each in the order of keys, without the change that
@@ -405,10 +419,10 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 
 const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 
-// insert queues the statement that inserts those rows of c into table that are not there. ON
-// CONFLICT is not used: a row that must be absent and is not is a unique violation. A row that is
-// there is locked, because it may have come since the rows were locked, and could be gone again
-// when update comes to it.
+// insert queues the statement that inserts those rows of c into table that are not there. It does
+// not use ON CONFLICT: if a row that must be absent is there, that is a unique violation. It locks
+// a row that is there, because the row may have come since the rows were locked, and could be gone
+// again when update comes to it.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -419,13 +433,15 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 		expires, expiresTo, expiresFrom = ", expires", ", new.expires", ", $6::timestamptz[]"
 		args = append(args, c.expires)
 	}
-	batch.Queue("INSERT INTO "+name+" (key, etag, state, value"+expires+") SELECT new.key, new.etag, new.state, new.value"+expiresTo+" FROM "+newRows+
-		", $5::boolean[]"+expiresFrom+") AS new (key, etag, state, value, absent"+expires+") WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
+	batch.Queue("INSERT INTO "+name+" (key, etag, state, value"+expires+") "+
+		"SELECT new.key, new.etag, new.state, new.value"+expiresTo+" FROM "+newRows+
+		", $5::boolean[]"+expiresFrom+") AS new (key, etag, state, value, absent"+expires+") "+
+		"WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
 		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", args...)
 }
 
-// update queues the statement that puts c where there are rows, but for those just inserted, and
-// remove the one that deletes c's keys.
+// update queues the statement that puts c where there are rows, except for those just inserted.
+// remove queues the one that deletes c's keys.
 func update(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -437,8 +453,10 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 	case registry.TableIdempotency: // none is overwritten; if one is, the sweep reads when it expires
 		place = ", expires = NULL"
 	}
-	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, value = new.value"+place+" FROM "+newRows+
-		") AS new (key, etag, state, value) WHERE t.key = new.key AND t.key = ANY($1::bytea[]) AND t.etag <> new.etag", c.keys, c.etags, c.states, c.values)
+	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, "+
+		"value = new.value"+place+" FROM "+newRows+
+		") AS new (key, etag, state, value) WHERE t.key = new.key AND t.key = ANY($1::bytea[]) AND t.etag <> new.etag",
+		c.keys, c.etags, c.states, c.values)
 }
 
 func remove(batch *pgx.Batch, table registry.Table, c columns) {

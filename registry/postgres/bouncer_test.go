@@ -328,7 +328,7 @@ func TestBouncerLosesServer(t *testing.T) {
 			proxy.Settled()
 			got.judge(t, direct, id, fmt.Sprintf("%s %d", fault.name, n), etags, err)
 		}
-		// A server that has got the sync commits, whoever reads its answers.
+		// A server that has got the sync commits, even if nobody reads its answers.
 		if n < 20 || got.done != 1 || fault.fromServer && got.unknownDone == 0 || !fault.fromServer && got.unknownUndone == 0 {
 			t.Errorf("%s: %d steps, outcomes %+v", fault.name, n, got)
 		}

@@ -38,22 +38,26 @@ const waitingOrder = "seq NULLS FIRST, at"
 // 50,000 it read all of them for the first one, and took 15 s for a step. Without sorts it goes by
 // the index of waitingOrder, and without these joins by the keys of the changes. It passes over
 // settings that a server does not have.
-const planSQL = "SELECT set_config(name, 'off', true) FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin')"
+const planSQL = "SELECT set_config(name, 'off', true) FROM pg_settings WHERE name IN ('enable_sort', " +
+	"'enable_hashjoin', 'enable_mergejoin')"
 
 // numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
-// server from the index of those that wait, where it would look for each of them among all.
+// server from the index of waiting changes. There it would look for each of them among all.
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, wrote = NULL, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
-	"(SELECT key, seq, at FROM moorage_change WHERE awaits ORDER BY " + waitingOrder + " LIMIT %[1]d) AS first) AS batch " +
+	"(SELECT key, seq, at FROM moorage_change WHERE awaits ORDER BY " + waitingOrder +
+	" LIMIT %[1]d) AS first) AS batch " +
 	"WHERE c.key = batch.key AND c.awaits IS NOT FALSE"
 
 // headSQL moves the head behind the last place that was given away.
 const headSQL = "UPDATE moorage_change_head SET last = top.position " +
-	"FROM (SELECT position FROM moorage_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1) AS top WHERE one AND last < top.position"
+	"FROM (SELECT position FROM moorage_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1) AS top " +
+	"WHERE one AND last < top.position"
 
 // firstWaits returns whether the first change that waits has waited for so long.
-const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM moorage_change " +
+const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM " +
+	"moorage_change " +
 	"WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
 
 // Changes implements registry.Store. Its page is read when every change that was there at its begin
@@ -101,7 +105,8 @@ func stepFor(limit int) int {
 const (
 	drawnSQL   = "SELECT last_value FROM moorage_change_seq"
 	firstSQL   = "SELECT coalesce(seq, 0) FROM moorage_change WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
-	changesSQL = "SELECT position, key, etag, state, value FROM moorage_change WHERE position > $1::bigint ORDER BY position LIMIT $2::bigint"
+	changesSQL = "SELECT position, key, etag, state, value FROM moorage_change WHERE position > $1::bigint ORDER " +
+		"BY position LIMIT $2::bigint"
 )
 
 // look looks for changes that wait, and then reads a page: in this order, so that nothing is missed
@@ -120,7 +125,8 @@ func (s *Store) look(ctx context.Context, after registry.Position, limit int) (f
 			return err
 		}
 		results = results[1:] // behind that of planSQL
-		found = looked{drawn: bigintOf(results[0].Rows[0][0]), page: make([]registry.PositionedChange, len(results[2].Rows))}
+		found = looked{drawn: bigintOf(results[0].Rows[0][0]),
+			page: make([]registry.PositionedChange, len(results[2].Rows))}
 		for _, columns := range results[1].Rows {
 			found.waiting, found.first = true, bigintOf(columns[0])
 		}
@@ -137,12 +143,13 @@ func bigintOf(sent []byte) int64 { return int64(binary.BigEndian.Uint64(sent)) }
 
 // changeOf returns a row of changesSQL as the server sends it.
 func changeOf(columns [][]byte) registry.PositionedChange {
-	r := row{key: columns[1], etag: [16]byte(columns[2]), state: int16(binary.BigEndian.Uint16(columns[3])), value: columns[4]}
+	r := row{key: columns[1], etag: [16]byte(columns[2]), state: int16(binary.BigEndian.Uint16(columns[3])),
+		value: columns[4]}
 	return registry.PlacedChange(registry.Position(bigintOf(columns[0])), r.record(registry.TableChange))
 }
 
 // sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The
-// server plans each when it comes. It would keep the plan of one that is prepared, also one that it
+// server plans each when it comes. It would keep the plan of a prepared statement, even one that it
 // made when the table was empty: to read it from end to end.
 func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
 	batch := &pgconn.Batch{}
@@ -152,9 +159,9 @@ func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.
 
 // step numbers the first changes that wait, at most size, and reports whether there may be more.
 //
-// The row of the head is locked first, in a statement of its own: who waited for another step must
-// see what that did. No bound is put on it beside ctx: a step that waits for a standby would go on
-// to wait on the server, and the next one beside it.
+// It locks the row of the head first, in a statement of its own: a step that waited for another
+// must see what that did. Only ctx bounds a step. If a step gave up while it waits for a standby,
+// it would go on waiting on the server, and so would the next one.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
@@ -175,15 +182,16 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	return more, nil
 }
 
-// Number implements registry.Numberer. A change waits from its time by the server's clock on. One
-// whose time is yet to come was written before that clock was set back, so nobody can say for how
-// long it has waited, and it counts as late.
+// Number implements registry.Numberer. A change waits from its time on, by the server's clock. A
+// change whose time is yet to come was written before that clock was set back. Nobody can say how
+// long it has waited, so it counts as late.
 func (s *Store) Number(ctx context.Context, waited time.Duration) (more bool, err error) {
 	due := false
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		results, err := s.readUnprepared(ctx, conn, func(batch *pgconn.Batch) {
 			batch.ExecParams(planSQL, nil, nil, nil, nil)
-			batch.ExecParams(firstWaits, [][]byte{[]byte(strconv.FormatInt(waited.Microseconds(), 10) + " microseconds")}, nil, nil, nil)
+			batch.ExecParams(firstWaits, [][]byte{[]byte(strconv.FormatInt(waited.Microseconds(), 10) +
+				" microseconds")}, nil, nil, nil)
 		})
 		if err != nil {
 			return err

@@ -119,8 +119,8 @@ func TestChangeOfALateCommit(t *testing.T) {
 	wantChanges(t, store, 0, 2, 3, 4, 1, 5)
 }
 
-// insertWaiting writes changes 1 to n that wait, each of which found what the one before made, with
-// times that at, an expression of i, says.
+// insertWaiting writes changes 1 to n that wait. Each found what the one before made. Their times
+// are at, an expression of i.
 func insertWaiting(t *testing.T, schema string, n int, at string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)

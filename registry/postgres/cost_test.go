@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// roundTrips lets proxy count what makes the server answer, but for the question whether a
-// connection is alive, which is asked only when this machine left it idle for a second.
+// roundTrips lets proxy count the messages that make the server answer. It leaves out the question
+// whether a connection is alive, which is asked only when this machine left it idle for a second.
 func roundTrips(proxy *pgtest.Proxy) (taken func() int) {
 	var mu sync.Mutex // guards count
 	count := 0

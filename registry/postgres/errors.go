@@ -12,9 +12,10 @@ import (
 	"moorage/registry"
 )
 
-// ErrConnectionString says that a connection string is not one. What it says is not quoted, because
-// a password may stand in it.
-var ErrConnectionString = errors.New("it is neither postgres://USER@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE nor NAME=VALUE pairs, or a value is not allowed")
+// ErrConnectionString says that a connection string is not valid. It does not quote the string,
+// because a password may stand in it.
+var ErrConnectionString = errors.New("it is neither postgres://USER@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE nor " +
+	"NAME=VALUE pairs, or a value is not allowed")
 
 // SQLSTATEs that mean something to this package. Source: PostgreSQL, appendix "Error Codes".
 const (
@@ -52,7 +53,8 @@ func severityOf(answered *pgconn.PgError) string {
 
 // undone reports whether the server's answer says for certain that the transaction was undone.
 func undone(answered *pgconn.PgError) bool {
-	return severityOf(answered) == "ERROR" && answered.Code != stateCompletionUnknown && !strings.HasPrefix(answered.Code, classConnection)
+	return severityOf(answered) == "ERROR" && answered.Code != stateCompletionUnknown &&
+		!strings.HasPrefix(answered.Code, classConnection)
 }
 
 // failure gives the failure of a pipeline its kind; found are the rows that it locked.
@@ -74,9 +76,8 @@ func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]re
 }
 
 // failedCondition returns the first condition that did not hold as a *registry.FailedError, or
-// errUnnamed if the rows do not tell which that is. Those that were found are held, so that they
-// stood side by side when the last of them was locked; but one that was not found may have come in
-// between.
+// errUnnamed if the rows do not show which that is. The rows that were found are held, so all of
+// them were so when the last was locked. But a row that was not found may have come in between.
 func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	for i, c := range p.batch.Conditions {
 		record := found[c.Key]

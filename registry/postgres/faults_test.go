@@ -378,7 +378,7 @@ func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// TestHostsAreTriedInTurn opens a store of which the first host refuses and the second accepts no
+// TestHostsAreTriedInTurn opens a store with two hosts. The first refuses and the second accepts no
 // writes.
 func TestHostsAreTriedInTurn(t *testing.T) {
 	t.Parallel()

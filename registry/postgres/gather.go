@@ -13,7 +13,7 @@ import (
 // Bounds of reads that are joined.
 const (
 	// statementsMax is how many statements of Get are under way before calls are joined. The fewer,
-	// the more calls one statement answers and the longer they wait for it; with two, the server
+	// the more calls one statement answers and the longer they wait for it. With two, the server
 	// has work while this node reads an answer.
 	statementsMax = 2
 	// slowStatement is after how long a statement does not count any more: one that hangs must not
@@ -32,7 +32,7 @@ const (
 // A statement is sent after all calls that it answers began, so that each sees what was committed
 // before it, and it reads all keys as of one moment. It is safe for concurrent use.
 type gatherer struct {
-	// read returns the records that there are at keys, which may be repeated, with one statement.
+	// read returns the records that there are at keys with one statement. Keys may be repeated.
 	// Errors are those of Store.Get.
 	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 

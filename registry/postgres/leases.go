@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// leaseConnectionsMax bounds the connections for leases. They are few, because calls are short,
-	// and not those of the store, because a heartbeat must not wait for them.
+	// leaseConnectionsMax bounds the connections for leases. Few are enough, because calls are
+	// short. They are not the store's connections, because a heartbeat must not wait for those.
 	leaseConnectionsMax = 4
 	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another
 	// is made while one that does not answer is being closed, which takes seconds.
@@ -33,16 +33,16 @@ const (
 	stripes = 1024
 )
 
-// Leases keeps the leases of a cluster's locks in a database, beside the records and independently
+// Leases keeps the leases of a cluster's locks in a database, next to the records and independently
 // of them. It has the methods of the port locks.Leases, which says what they promise. It is safe
 // for concurrent use.
 //
-// A Try takes the stripes of its paths in order, so that no two look at one path at the same time,
-// and decides and writes while it has them. What only takes leases away needs no stripe. Who is
-// silent is for each statement to judge, by the server's clock. Transactions are committed without
-// waiting for the disk, or for standbys.
+// A Try takes the stripes of its paths in order, so that no two look at one path at the same time.
+// It decides and writes while it has them. A call that only takes leases away needs no stripe. Each
+// statement judges by the server's clock which sessions are silent. Transactions are committed
+// without waiting for the disk, or for standbys.
 type Leases struct {
-	connections *Store // of which only the connections are used
+	connections *Store // only its connections are used
 	heartbeats  *Store // the same, for Renew alone: calls that wait for each other must not make a node silent
 }
 
@@ -109,9 +109,9 @@ func (l *Leases) Close() error {
 	return errors.Join(err, beating)
 }
 
-// dontSync makes the transaction's end wait neither for the disk nor for standbys. It is part of
-// the statements that begin one, so that it needs none of its own: where it is not evaluated
-// nothing is written.
+// dontSync lets the transaction end without waiting for the disk or for standbys. It is part of the
+// statements that begin a transaction, so that it needs no statement of its own. If it is not
+// evaluated, nothing is written.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
 // call makes a call over the connections of all but heartbeats.
@@ -120,15 +120,15 @@ func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 }
 
 // callLeases sends statements as one transaction in one pipeline, at most leaseSendsMax times.
-// queue adds them to a batch, and must forget what it got from the one before.
+// queue adds them to a batch, and must forget the results of the batch before.
 func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch)) error {
 	var err error
 	for range leaseSendsMax {
 		var failed error
 		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
-			// Each statement has to see what was committed before it began, whatever the server's
-			// default is.
+			// Each statement has to see what was committed before it began, regardless of the
+			// server's default.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 			queue(&batch)
 			batch.Queue("COMMIT")
@@ -168,8 +168,10 @@ func (l *Leases) Announce(ctx context.Context, session, address, host string) (e
 		batch.Queue(`UPDATE moorage_lease_session SET address = nullif($2::text, ''), host = nullif($3::text, '')
 			WHERE session = $1::text AND `+dontSync+" IS NOT NULL", session, address, host).
 			Exec(affected(func(rows int64) { alive = rows > 0 }))
-		batch.Queue(`DELETE FROM moorage_lease_session WHERE address = $2::text AND host = $3::text AND $2::text <> '' AND $3::text <> ''
-			AND session <> $1::text AND EXISTS (SELECT 1 FROM moorage_lease_session AS mine WHERE mine.session = $1::text)`,
+		batch.Queue(`DELETE FROM moorage_lease_session WHERE address = $2::text AND host = $3::text
+			AND $2::text <> '' AND $3::text <> ''
+			AND session <> $1::text
+			AND EXISTS (SELECT 1 FROM moorage_lease_session AS mine WHERE mine.session = $1::text)`,
 			session, address, host).Exec(affected(func(rows int64) { ended = int(rows) }))
 		queueSweep(batch)
 	})
@@ -181,24 +183,31 @@ func (l *Leases) Announce(ctx context.Context, session, address, host string) (e
 
 // queueSweep adds the statements that delete what sessions left that are gone.
 func queueSweep(batch *pgx.Batch) {
-	batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = l.session)")
-	batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s WHERE s.session = w.session)")
+	batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s " +
+		"WHERE s.session = l.session)")
+	batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s " +
+		"WHERE s.session = w.session)")
 }
 
-// Renew says that a session is not silent and what it knows, takes from it what it does not, and
-// returns what it lost.
-func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+// Renew says that a session is not silent and what it knows. It takes from the session what that
+// does not know, and returns what the session lost.
+func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (
+	lost []int64, alive bool, err error,
+) {
 	var has []int64
 	known = slices.Clone(known)
 	if known == nil {
 		known = []int64{}
 	}
 	err = callLeases(ctx, l.heartbeats, func(batch *pgx.Batch) {
-		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text AND "+dontSync+" IS NOT NULL", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
+		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = $1::text AND "+
+			dontSync+" IS NOT NULL", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
 		batch.Queue(`DELETE FROM moorage_lease WHERE session = $1::text AND id <> ALL($2::bigint[])
-			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
+			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`,
+			session, known, orphaned.Microseconds())
 		batch.Queue(`DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket <> ALL($2::bigint[])
-			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`, session, known, orphaned.Microseconds())
+			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`,
+			session, known, orphaned.Microseconds())
 		batch.Queue(`SELECT id FROM moorage_lease WHERE session = $1::text
 			UNION SELECT ticket FROM moorage_lease_want WHERE session = $1::text`, session).Query(ids(&has))
 	})
@@ -219,8 +228,10 @@ func (l *Leases) Release(ctx context.Context, session string, ids []int64) error
 		return ctx.Err()
 	}
 	return l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("DELETE FROM moorage_lease WHERE session = $1::text AND id = ANY($2::bigint[]) AND "+dontSync+" IS NOT NULL", session, ids)
-		batch.Queue("DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = ANY($2::bigint[]) AND "+dontSync+" IS NOT NULL", session, ids)
+		batch.Queue("DELETE FROM moorage_lease WHERE session = $1::text AND id = ANY($2::bigint[]) AND "+
+			dontSync+" IS NOT NULL", session, ids)
+		batch.Queue("DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = ANY($2::bigint[]) AND "+
+			dontSync+" IS NOT NULL", session, ids)
 	})
 }
 
@@ -230,18 +241,21 @@ func (l *Leases) Wanted(ctx context.Context, session string, silence time.Durati
 		batch.Queue(`SELECT DISTINCT l.id FROM moorage_lease AS l JOIN moorage_lease_want AS w ON w.place = l.place
 			JOIN moorage_lease_session AS s ON s.session = w.session
 			WHERE l.session = $1::text AND w.session <> $1::text AND (l.mode | w.mode) = 7
-			AND s.renewed >= clock_timestamp() - coalesce(s.silence, $2::bigint * interval '1 microsecond') ORDER BY l.id`,
+			AND s.renewed >= clock_timestamp() - coalesce(s.silence, $2::bigint * interval '1 microsecond')
+			ORDER BY l.id`,
 			session, silence.Microseconds()).Query(ids(&wanted))
 	})
 	return wanted, err
 }
 
 // Reap ends silent sessions, and deletes what sessions left that are gone. The clock may have been
-// set back, or be that of another server.
+// set back, or be another server's.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE renewed > clock_timestamp() AND " + dontSync + " IS NOT NULL")
-		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - $1::bigint * interval '1 microsecond' AND "+dontSync+" IS NOT NULL", ttl.Microseconds()).
+		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() " +
+			"WHERE renewed > clock_timestamp() AND " + dontSync + " IS NOT NULL")
+		batch.Queue("DELETE FROM moorage_lease_session WHERE renewed < clock_timestamp() - "+
+			"$1::bigint * interval '1 microsecond' AND "+dontSync+" IS NOT NULL", ttl.Microseconds()).
 			Exec(affected(func(rows int64) { ended = int(rows) }))
 		queueSweep(batch)
 	})

@@ -261,8 +261,9 @@ func TestLeasesContextEndsDuringCall(t *testing.T) {
 	}
 }
 
-// A session that was silent renews itself, or the taker's own ends, amid a Try: what it answers is
-// of one moment, so it names no lease that was free, and none of a session that is no more.
+// A session that was silent renews itself, or the taker's own ends, during a Try. The answer of the
+// Try holds for one moment, so it names no lease that was free, and no lease of a session that is
+// gone.
 func TestLeasesChangeDuringTry(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -293,7 +294,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 			}
 			leases.pass(t, time.Hour)
 
-			// Whoever writes leases waits for this, whoever only reads them does not.
+			// Calls that write leases wait for this lock; calls that only read them do not.
 			if _, err := gate.Exec(t.Context(), "LOCK TABLE moorage_lease IN SHARE MODE"); err != nil {
 				t.Fatal(err)
 			}

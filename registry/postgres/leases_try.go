@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// asked is what a Try asks for, as a table of SQL. $1 is the session of every statement, $7 the
+// asked is what a Try asks for, as a table of SQL. In every statement $1 is the session and $7 the
 // ticket.
-const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[]) AS asked (id, place, path, mode, n)`
+const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[])
+	AS asked (id, place, path, mode, n)`
 
-// unavailableLeases selects those of asked that are not to be had. What is in the way is in the
-// same place, excludes the mode, and belongs to another session, which is not silent for longer
+// unavailableLeases selects those of asked that cannot be had. A lease in the way is in the same
+// place, excludes the mode, and belongs to another session. That session is not silent for longer
 // than it may be: $8 microseconds if it does not say. Wants count if their ticket is older.
 const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 	WHERE EXISTS (
@@ -28,19 +29,21 @@ const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 		AND (w.since, w.session, w.ticket) < (` + ticketSince + `, $1::text, $7::bigint)
 	)`
 
-// ticketSince is the age of the ticket, or that of all those still to come.
+// ticketSince is the age of the ticket, or the age of all tickets still to come.
 const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS mine
 	WHERE mine.session = $1::text AND mine.ticket = $7::bigint), 'infinity'::timestamptz)`
 
-// granted tells, behind insertLeases, whether it inserted.
-const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
+// granted is true, behind insertLeases, if that inserted.
+const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got 
+	WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
 
 const (
-	lockStripes = "SELECT " + dontSync + " FROM (SELECT stripe FROM moorage_lease_stripe WHERE stripe = ANY($1::smallint[]) ORDER BY stripe FOR UPDATE) AS locked"
+	lockStripes = "SELECT " + dontSync + " FROM (SELECT stripe FROM moorage_lease_stripe WHERE stripe = " +
+		"ANY($1::smallint[]) ORDER BY stripe FOR UPDATE) AS locked"
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	// judge tells what is the case before insertLeases.
+	// judge looks at the state before insertLeases.
 	judge = `SELECT EXISTS (` + selectSession + `),
 		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
 		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
@@ -56,17 +59,20 @@ const (
 		WHERE has.session = $1::text AND has.ticket = $7::bigint AND has.place = asked.place AND has.mode = asked.mode`
 
 	insertWants = `INSERT INTO moorage_lease_want (session, ticket, place, mode, path, since)
-		SELECT $1::text, $7::bigint, asked.place, asked.mode, asked.path, least(` + ticketSince + `, (SELECT clock_timestamp())) FROM ` + asked + `
+		SELECT $1::text, $7::bigint, asked.place, asked.mode, asked.path,
+			least(` + ticketSince + `, (SELECT clock_timestamp())) FROM ` + asked + `
 		WHERE EXISTS (` + selectSession + `) AND NOT EXISTS (` + itsWant + `)`
 
-	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync + " IS NOT NULL"
+	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync +
+		" IS NOT NULL"
 
-	// What was in the way of leases that were granted belongs to sessions that were silent.
+	// Leases that were in the way of granted ones belong to sessions that were silent.
 	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
-		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text AND ` + granted + " AND " + dontSync + " IS NOT NULL"
+		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
+		AND ` + granted + " AND " + dontSync + " IS NOT NULL"
 )
 
-// verdict is what judge tells.
+// verdict is the result of judge.
 type verdict struct {
 	alive    bool
 	blocked  *int32 // the first of asked that is not to be had
@@ -75,9 +81,10 @@ type verdict struct {
 	lacks    bool   // some of asked are not among them
 }
 
-// Try takes all of leases or none. Where nobody is in the way that is one round trip; another
+// Try takes all of leases or none. If nobody is in the way that is one round trip. Another one
 // leaves the wants of a ticket that is blocked for the first time, or ends what a grant ends.
-func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease, silence time.Duration) (blocked int, alive bool, err error) {
+func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease,
+	silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
 	those := []any{session, r.ids, r.places, r.paths, r.modes, r.numbers}
 	for {
@@ -90,13 +97,14 @@ func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases [
 		case found.blocked != nil:
 			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
 		}
-		// What was free when it was looked at was not when it was to be taken: a silent session has
-		// renewed itself in between, or the taker's own has ended. Another look shows which; no
-		// session does that twice.
+		// Leases that were free at the look were not free when they were to be taken: a silent
+		// session has renewed itself in between, or the taker's own has ended. Another look shows
+		// which; no session does that twice.
 	}
 }
 
-// tryOnce looks at what is asked for, and takes it if it can be had a moment later.
+// tryOnce looks at the leases that are asked for, and takes them if they are still free a moment
+// later.
 func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (inserted int, found verdict, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		inserted, found = 0, verdict{}

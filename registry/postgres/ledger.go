@@ -18,17 +18,18 @@ type taken struct {
 }
 
 // makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0,
-// which nodes that migrate at once take turns to lock. moorage_step is not read by binaries that
-// know no more than migrations.Former.
+// which nodes that migrate at once lock in turn. Binaries that know no more than migrations.Former
+// do not read moorage_step.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_migration", `
-		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL, applied timestamptz NOT NULL DEFAULT now());
+		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL,
+			applied timestamptz NOT NULL DEFAULT now());
 		INSERT INTO moorage_migration (version, checksum) VALUES (0, '')`); err != nil {
 		return err
 	}
 	return makeLedger(ctx, conn, "moorage_step", `
-		CREATE TABLE moorage_step (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, oldest integer NOT NULL,
-			applied timestamptz NOT NULL DEFAULT now())`)
+		CREATE TABLE moorage_step (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
+			oldest integer NOT NULL, applied timestamptz NOT NULL DEFAULT now())`)
 }
 
 // makeLedger makes the table that name names by sql, unless it is there. Two that make it at the
@@ -36,7 +37,8 @@ func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	for {
 		var there bool
-		if err := conn.QueryRow(ctx, "SELECT to_regclass($1::text) IS NOT NULL", name).Scan(&there); err != nil || there {
+		if err := conn.QueryRow(ctx, "SELECT to_regclass($1::text) IS NOT NULL", name).Scan(&there); err != nil ||
+			there {
 			return err
 		}
 		_, err := conn.Exec(ctx, sql)
@@ -52,7 +54,8 @@ func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 // they find it in their ledger.
 func record(ctx context.Context, tx pgx.Tx, step migrations.Step) error {
 	if step.Version <= migrations.Former || step.Oldest > migrations.Former {
-		if _, err := tx.Exec(ctx, "INSERT INTO moorage_migration (version, checksum) VALUES ($1, $2)", step.Version, step.Checksum); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO moorage_migration (version, checksum) VALUES ($1, $2)", step.Version,
+			step.Checksum); err != nil {
 			return err
 		}
 	}
@@ -85,7 +88,8 @@ func readTaken(ctx context.Context, conn querier) ([]taken, error) {
 	if err != nil || !there {
 		return all, err
 	}
-	return readLedger(ctx, conn, all, "SELECT version, checksum, oldest FROM moorage_step WHERE version > $1::integer ORDER BY version")
+	return readLedger(ctx, conn, all, "SELECT version, checksum, oldest FROM moorage_step WHERE version > "+
+		"$1::integer ORDER BY version")
 }
 
 // readLedger appends to all what sql reads; its parameter is the last step of the first ledger.

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lines are the network connections of a store. A pool waits for the server when it closes one, and
-// a call for its answer: a server that stands still would make them wait for longer than a process
-// has that was told to end. It is safe for concurrent use.
+// lines are the network connections of a store. A pool waits for the server when it closes a
+// connection, and a call waits for its answer. A server that stands still would make them wait for
+// longer than a process has that must end. It is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex // guards the fields below; leaf
 	open map[*line]bool
@@ -45,8 +45,8 @@ func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// cutAll closes all connections without a word, and lets no new ones be made. What was sent and not
-// answered may yet happen.
+// cutAll closes all connections without a word, and lets no new ones be made. Requests that were
+// sent and not answered may yet happen.
 func (l *lines) cutAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ var ErrSchema = errors.New("the database does not have the tables of this versio
 
 // Migrate brings the tables in the database that dsn names to the version of this package, and
 // returns how many steps that took. Any number of nodes may call it at once. A database that is
-// newer stays as it is. ErrSchema if a step of it needs a newer binary, or if it was made by other
-// files than those of package migrations.
+// newer stays as it is. Migrate returns ErrSchema if a step of the database needs a newer binary,
+// or if other files than those of package migrations made it.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -52,7 +52,8 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 
 // migrateOnce takes the next step, in one transaction, and reports whether there was none.
 func migrateOnce(ctx context.Context, conn *pgx.Conn, all []migrations.Step) (done bool, err error) {
-	// Who waited for the lock must see what its owner did, whatever the server's default is.
+	// A node that waited for the lock must see what its owner did, regardless of the server's
+	// default.
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT version FROM moorage_migration WHERE version = 0 FOR UPDATE"); err != nil {
 			return err
@@ -114,7 +115,8 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", err)
 	case format.Version > registry.FormatVersion:
-		return fmt.Errorf("%w: %w: its records have format %d, this one reads up to %d", ErrSchema, registry.ErrNewer, format.Version, registry.FormatVersion)
+		return fmt.Errorf("%w: %w: its records have format %d, this one reads up to %d", ErrSchema, registry.ErrNewer,
+			format.Version, registry.FormatVersion)
 	case format.Version < 1:
 		return fmt.Errorf("%w: its format is %d", ErrSchema, format.Version)
 	}
@@ -123,7 +125,7 @@ func (s *Store) checkFormat(ctx context.Context) error {
 
 // CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was
 // opened: by a step of a migration that shuts this one out, or by the format of its records. Other
-// errors say that it cannot be told.
+// errors say that CheckFit could not find out.
 func (s *Store) CheckFit(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {

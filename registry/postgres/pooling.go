@@ -13,31 +13,33 @@ import (
 )
 
 // ErrPooling says that a proxy between here and the server hands out the server's connections
-// transaction by transaction, and does not keep the statements that are prepared on them; so none
-// may be.
-var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add default_query_exec_mode=exec " +
+// transaction by transaction, and does not keep the statements that are prepared on them. So no
+// statement may be prepared.
+var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add " +
+	"default_query_exec_mode=exec " +
 	"to the connection string, or have them kept (max_prepared_statements of PgBouncer from 1.21 on)")
 
 // errSilent says that warnings would not come.
-var errSilent = errors.New("the server does not tell its warnings, and behind a proxy it cannot be told to: ALTER ROLE … SET client_min_messages = notice")
+var errSilent = errors.New("the server does not send its warnings, and settings do not last behind a proxy; " +
+	"make it one of the role: ALTER ROLE … SET client_min_messages = notice")
 
-// errNoResult says that what answers is no PostgreSQL.
+// errNoResult says that the answering server is not PostgreSQL.
 var errNoResult = errors.New("the server, or a proxy before it, does not answer a statement with its result")
 
-// pooled is the key in a connection's custom data under which it is noted that a proxy stands
-// before the server, so that settings and prepared statements may be those of others.
+// pooled is the key in a connection's custom data that marks a proxy before the server. Then
+// settings and prepared statements may belong to others.
 const pooled = "moorage pooled"
 
-// prepareSession sets what the statements of this package count on. The server must tell of a
-// standby that it did not wait for. A statement that was planned when a table was small must not go
-// on to read all of it when it has grown. Behind a proxy nothing is set, because it would hold for
-// others, and not for the next transaction; there Warnings tells what is missing.
+// prepareSession sets what the statements of this package need. The server must report a standby
+// that it did not wait for. A statement that was planned when a table was small must not go on to
+// read all of it when it has grown. Behind a proxy nothing is set, because it would hold for
+// others, and not for the next transaction. There Warnings reports what is missing.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return prepareWith(ctx, conn, "")
 }
 
 // prepareCancelled is prepareSession for connections whose statements end on the server when nobody
-// waits for them any more: the driver cancels them, or, if the node is gone, the server does by
+// waits for them any more. The driver cancels them, or, if the node is gone, the server does by
 // itself. They must not commit anything that waits for a standby (see uncancelled).
 func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
@@ -48,12 +50,13 @@ func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// prepareWith is prepareSession with more columns that set something where there is no proxy.
+// prepareWith is prepareSession with more columns that set something if there is no proxy.
 func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
 	// A proxy hands out process ids of its own.
 	set, err := rowsOf(ctx, raw, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false), "+
-		"(SELECT "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())%s WHERE pg_backend_pid() = %d", more, raw.PID()))
+		"(SELECT "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())%s WHERE "+
+		"pg_backend_pid() = %d", more, raw.PID()))
 	if err != nil {
 		return err
 	}
@@ -92,7 +95,7 @@ func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 }
 
 // rowsOf returns the rows of one statement. It runs where connections are made, in goroutines of
-// the pool, whose panic would end the process.
+// the pool. A panic there would end the process.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -110,8 +113,8 @@ func (s *Store) preparesStatements() bool {
 }
 
 // checkPooling reports ErrPooling if statements are to be prepared behind a proxy that was seen to
-// mix them up. Whether it does shows only when the server's connections change hands, so what is
-// not reported here may be by a later call.
+// mix them up. That shows only when the server's connections change hands. So a later call may
+// report what this one does not.
 func (s *Store) checkPooling(ctx context.Context) error {
 	if !s.preparesStatements() {
 		return nil
@@ -190,8 +193,8 @@ func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, 
 	return len(got) > 0, err
 }
 
-// explain adds to an error of the server what it comes from, if it is one that it does not give
-// without a proxy that mixes statements up.
+// explain adds the cause to an error of the server that only a proxy brings about which mixes
+// statements up.
 func explain(err error) error {
 	switch stateOf(err) {
 	case stateUndefinedStatement, stateDuplicateStatement:

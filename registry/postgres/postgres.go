@@ -41,7 +41,7 @@ const (
 	pauseMax = 64 * time.Millisecond
 )
 
-// Options are what a store is made of. The zero value is usable.
+// Options are what a store is made from. The zero value is usable.
 type Options struct {
 	Random io.Reader // source of ETags and of random waits; default crypto/rand.Reader
 	// AcquireTimeout bounds how long a call waits for a connection, free or new; then it is
@@ -78,10 +78,10 @@ var (
 )
 
 // Open connects to the database that dsn names, a connection string of libpq (URL or key=value). It
-// may list several hosts, which are tried in turn; only one that accepts writes is used, whatever
-// its target_session_attrs says. The tables must be there (Migrate makes them): ErrSchema if they
-// are not, or are older or newer than this package. ErrPooling if a proxy before the server was
-// found to mix up prepared statements.
+// may list several hosts, which are tried in turn. Open uses only one that accepts writes, whatever
+// its target_session_attrs says. The tables must be there (Migrate makes them). Open returns
+// ErrSchema if they are not, or are older or newer than this package. It returns ErrPooling if it
+// found that a proxy before the server mixes up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -119,7 +119,8 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 // storeOver returns a store that reads and writes over pool, whose options are all set.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
 	s := &Store{
-		pool: pool, reads: pool, lines: lines, slots: newSlots(int(pool.Config().MaxConns), slotPatience), closing: make(chan struct{}),
+		pool: pool, reads: pool, lines: lines, slots: newSlots(int(pool.Config().MaxConns), slotPatience),
+		closing:        make(chan struct{}),
 		acquireTimeout: options.AcquireTimeout, readTimeout: readTimeout, now: options.Now, random: options.Random,
 	}
 	s.kept.interval = keptInterval
@@ -167,13 +168,14 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// splitConfig takes from config, which keeps the rest, what is for connections that only read. Both
-// have at least one.
+// splitConfig takes from config, which keeps the rest, the part for connections that only read.
+// Both have at least one connection.
 func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 	reads = config.Copy()
 	reads.MaxConns = max(1, min(readConnsMax, config.MaxConns/readConnsShare))
 	config.MaxConns = max(1, config.MaxConns-reads.MaxConns)
-	for _, least := range []struct{ of, ofReads *int32 }{{&config.MinConns, &reads.MinConns}, {&config.MinIdleConns, &reads.MinIdleConns}} {
+	for _, least := range []struct{ of, ofReads *int32 }{{&config.MinConns, &reads.MinConns},
+		{&config.MinIdleConns, &reads.MinIdleConns}} {
 		*least.ofReads = min(*least.of/readConnsShare, reads.MaxConns)
 		*least.of = min(*least.of-*least.ofReads, config.MaxConns)
 	}
@@ -235,7 +237,7 @@ func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 }
 
 // acquire returns a connection of pool, and a function that gives it back. Until then Close waits.
-// Errors are those of ctx, ErrClosed and ErrUnavailable.
+// Errors are ErrClosed, ErrUnavailable and the error of ctx.
 func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -269,8 +271,8 @@ func unconnectedError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 }
 
-// pause waits before what was sent already, a number of times, is sent again: not at all the first
-// two times, because what was in the way is likely to be gone. It returns the error of ctx when
+// pause waits before a call is sent again that was sent that many times already. It does not wait
+// the first two times, because the obstacle is likely to be gone. It returns the error of ctx when
 // that ends.
 func (s *Store) pause(ctx context.Context, sends int) error {
 	if sends < 2 {
@@ -321,7 +323,7 @@ func (r row) record(table registry.Table) registry.Record {
 	}
 }
 
-// collect reads all rows of a result of five columns, the first of which is the table.
+// collect reads all rows of a result of five columns. The first column is the table.
 func collect(rows pgx.Rows, visit func(registry.Record)) error {
 	defer rows.Close()
 	for rows.Next() {

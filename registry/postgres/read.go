@@ -19,10 +19,9 @@ import (
 // readsMax bounds how often one read is sent.
 const readsMax = 10
 
-// readTimeout bounds one read, far above what the largest page takes: a server that has not
-// answered by then is away, and whoever asks hears that, even if the connection stands still
-// without an error. healthTimeout is for a read that is a few bytes, on which others decide whom to
-// ask.
+// readTimeout bounds one read, far above what the largest page takes. A server that has not
+// answered by then is away, and the caller must learn that, even if the connection stands still
+// without an error. healthTimeout is for a read of a few bytes, by which others decide whom to ask.
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
@@ -31,9 +30,9 @@ const (
 	serverGrace = time.Second
 )
 
-// lateError returns what a read returns that was bounded beside ctx: its caller's context ending is
-// no fault of the server. The end of the bound must not look as if ctx had ended, so it is not
-// wrapped.
+// lateError returns the error of a read that had a bound in addition to ctx. The end of its
+// caller's context is not a fault of the server. The end of the bound must not look as if ctx had
+// ended, so it is not wrapped.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
@@ -88,9 +87,9 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 	return lateError(ctx, s.read(bounded, func(conn *pgxpool.Conn) error { return do(bounded, conn) }))
 }
 
-// read calls do, which only reads, with a connection, and again, a bounded number of times, if the
-// server undid its transaction or the connection broke. When ctx ends the server is told to end
-// what it does. Errors are those of Store.Get.
+// read calls do, which only reads, with a connection. It calls do again, a bounded number of times,
+// if the server undid its transaction or the connection broke. When ctx ends, the server learns to
+// end its work. Errors are those of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
@@ -144,8 +143,9 @@ func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	}
 }
 
-// readUnprepared is sendUnprepared of what only reads, with limitOnServer.
-func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
+// readUnprepared is sendUnprepared for statements that only read, with limitOnServer.
+func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result,
+	error) {
 	if !behindProxy(conn.Conn()) {
 		return sendUnprepared(ctx, conn, queue)
 	}
@@ -167,7 +167,8 @@ func mayReadAgain(err error) bool {
 		return true
 	}
 	var answered *pgconn.PgError
-	return errors.As(err, &answered) && (severityOf(answered) == "FATAL" || strings.HasPrefix(answered.Code, classConnection))
+	return errors.As(err, &answered) && (severityOf(answered) == "FATAL" ||
+		strings.HasPrefix(answered.Code, classConnection))
 }
 
 // getSQL returns the statement that reads keys. Its text depends on their tables alone, so that
@@ -184,15 +185,17 @@ func getSQL(keys []registry.Key) (sql string, args []any) {
 			continue
 		}
 		args = append(args, ids)
-		parts = append(parts, fmt.Sprintf("SELECT %d::smallint, key, etag, state, value FROM %s WHERE key = ANY($%d::bytea[])",
+		parts = append(parts, fmt.Sprintf("SELECT %d::smallint, key, etag, state, value FROM %s WHERE key = "+
+			"ANY($%d::bytea[])",
 			table, tableName(table), len(args)))
 	}
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// List implements registry.Store. The server adds up the lengths of the values, which it need not
-// read for that, and sends no more of them than a page holds.
-func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+// List implements registry.Store. The server adds up the lengths of the values without reading
+// them, and sends no more values than a page holds.
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
+	error) {
 	page, args, err := pageSQL(table, "value", prefix, after, limit)
 	if err != nil {
 		return nil, err
@@ -204,12 +207,14 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 // bound as parameter n.
 func withinBytes(page string, n int) string {
 	return fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
-		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS bytes_before FROM (%s) page) counted "+
+		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - "+
+		"octet_length(value) AS bytes_before FROM (%s) page) counted "+
 		"WHERE bytes_before < $%d::bigint ORDER BY key", page, n)
 }
 
 // ListKeys implements registry.Store.
-func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
 	page, args, err := pageSQL(table, "NULL::bytea AS value", prefix, after, limit)
 	if err != nil {
 		return nil, err
@@ -227,7 +232,8 @@ func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql 
 	if after != "" && after >= prefix {
 		from = append([]byte(after), 0)
 	}
-	sql = fmt.Sprintf("SELECT %d::smallint AS source, key, etag, state, %s FROM %s WHERE key >= $1::bytea", table, value, tableName(table))
+	sql = fmt.Sprintf("SELECT %d::smallint AS source, key, etag, state, %s FROM %s WHERE key >= $1::bytea", table,
+		value, tableName(table))
 	args = []any{from}
 	if end := afterPrefix([]byte(prefix)); end != nil {
 		args = append(args, end)

@@ -108,8 +108,8 @@ func TestServer(t *testing.T) {
 }
 
 // numberWithoutStandby lets waiting number changes for longer than it may read, and then without
-// the standby. It fails the test if waiting gives up amid that, or finds another number of changes
-// than want; an error is that of a look before or afterwards.
+// the standby. It fails the test if waiting gives up during that, or finds another number of
+// changes than want. An error is the error of a look before or afterwards.
 func numberWithoutStandby(t *testing.T, own *pgtest.Server, store, waiting *Store, want int) error {
 	t.Helper()
 	var changes []registry.PositionedChange

@@ -13,7 +13,8 @@ import (
 const slotPatience = 2 * time.Second
 
 // errNoSlot says that commits stand still.
-var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in pg_stat_activity, " +
+var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in " +
+	"pg_stat_activity, " +
 	"for a synchronous standby or a lock")
 
 // slots are the places of calls that write, one for each connection that may. A call waits for one

@@ -309,8 +309,8 @@ func TestSplitOfConnections(t *testing.T) {
 	}
 }
 
-// TestSlotOfAServerThatIsGone: a server stands still amid an Apply and another takes its place. The
-// Apply stays unknown, and its slot comes free though the connection never ends by itself.
+// TestSlotOfAServerThatIsGone: a server stands still during an Apply and another takes its place.
+// The Apply stays unknown, and its slot comes free though the connection never ends by itself.
 func TestSlotOfAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	old, err := pgtest.Start("fsync=off")

@@ -11,11 +11,12 @@ import (
 
 // uncancelled is a connection whose statements cannot be cancelled, unless allowCancel was called.
 //
-// The driver asks the server to cancel what a connection does when it gives the connection up. A
-// commit that waits for a synchronous standby then stops waiting, and is seen by everybody, though
-// the standby does not have it: if that is promoted, what was seen, or acknowledged after a look,
-// is gone. Without being cancelled the commit stays unseen until the standby has it. So only
-// connections that do not write may be cancelled, and those for leases, which wait for no standby.
+// The driver asks the server to cancel a connection's work when it gives the connection up. A
+// commit that waits for a synchronous standby then stops waiting, and everybody sees it, though the
+// standby does not have it. If that standby is promoted, what was seen, or acknowledged after a
+// look, is gone. A commit that is not cancelled stays unseen until the standby has it. So only
+// connections that do not write may be cancelled, and connections for leases, which wait for no
+// standby.
 //
 // A request to cancel goes to the address of the connection, and this one has none.
 type uncancelled struct {
@@ -23,8 +24,8 @@ type uncancelled struct {
 	allowed atomic.Bool
 }
 
-// RemoteAddr returns an address to which dialUncancelled does not connect, or that of the server
-// after allowCancel.
+// RemoteAddr returns an address to which dialUncancelled does not connect. After allowCancel it
+// returns the address of the server.
 func (u *uncancelled) RemoteAddr() net.Addr {
 	if u.allowed.Load() {
 		return u.Conn.RemoteAddr()
@@ -32,9 +33,9 @@ func (u *uncancelled) RemoteAddr() net.Addr {
 	return nowhere{}
 }
 
-// allowCancel lets the driver cancel the statements of a connection that dialUncancelled made.
-// Behind a proxy it must not be called: a request that comes late could meet the statement of
-// another client, because connections of the server change hands.
+// allowCancel lets the driver cancel the statements of a connection that dialUncancelled made. Do
+// not call it behind a proxy: connections of the server change hands there, so a late request could
+// meet the statement of another client.
 func allowCancel(conn net.Conn) {
 	if made := lineOf(conn); made != nil {
 		conn = made.Conn

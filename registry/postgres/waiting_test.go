@@ -14,8 +14,7 @@ import (
 // waitingRows is how many changes wait in TestPageWithManyWaiting.
 var waitingRows = flag.Int("waiting", 150_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
 
-// insertTables writes n changes that wait, of a thousand tables, each of which found the version
-// before.
+// insertTables writes n changes that wait, of a thousand tables. Each found the version before.
 func insertTables(t *testing.T, schema string, n int) {
 	t.Helper()
 	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to(md5(i::text), 'UTF8'), "+

@@ -21,10 +21,10 @@ func noteWarning(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	}
 }
 
-// forgetWarnings adds to batch that the warnings are forgotten that come up to its last statement's
-// end. They say nothing of its commit: a server whose transaction ids run out warns with each that
-// it gives, and commits. What it says when it stops waiting for a standby comes behind the end of
-// the last statement. Neither its text nor its code tells it from others.
+// forgetWarnings makes batch forget the warnings that come up to the end of its last statement.
+// They say nothing about its commit: a server whose transaction ids run out warns with each that it
+// gives, and commits. The warning about a standby that the server did not wait for comes behind the
+// end of the last statement. Its text and its code do not distinguish it from others.
 func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	delete(conn.CustomData(), warned)
 	if len(batch.QueuedQueries) == 0 {

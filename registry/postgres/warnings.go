@@ -10,12 +10,13 @@ import (
 )
 
 // clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings
-// tells of it: more than any that is kept in step, and little beside the times in records.
+// reports it. Clocks that are kept in step differ by less, and times in records do not suffer from
+// so little.
 const clockDifferenceMax = 10 * time.Second
 
-// Warnings returns what an operator should know of the server's settings, and of the clock of this
-// machine beside the server's, a sentence each; none if it keeps what it acknowledges, stays fast,
-// and both tell the same time.
+// Warnings returns what an operator should know about the server's settings, and about the clock of
+// this machine compared with the server's, a sentence each. It returns no sentence if the server
+// keeps what it acknowledges and stays fast, and both clocks agree.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	var settings map[string]string
 	var clocks []string
@@ -34,7 +35,7 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.preparesStatements() { // each is planned anew
+	if !s.preparesStatements() { // each is planned each time
 		delete(settings, "enable_seqscan")
 	}
 	return append(warnings(settings), clocks...), nil
@@ -69,19 +70,21 @@ func warnings(settings map[string]string) []string {
 	case commit == "off":
 		found = append(found, "PostgreSQL runs with synchronous_commit = off: a crash can lose acknowledged commits")
 	case commit == "local" && settings["synchronous_standby_names"] != "":
-		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged commits")
+		found = append(found, "PostgreSQL runs with synchronous_commit = local: a failover can lose acknowledged "+
+			"commits")
 	}
 	if settings["enable_seqscan"] == "on" {
 		found = append(found, "PostgreSQL runs behind a proxy, where enable_seqscan = off is not set by connections: "+
-			"prepared statements can go on to read whole tables when these have grown; ALTER ROLE … SET enable_seqscan = off")
+			"prepared statements can go on to read whole tables when these have grown; ALTER ROLE … SET "+
+			"enable_seqscan = off")
 	}
 	return found
 }
 
-// clockWarnings returns a sentence if the server's clock, which was read between began and ended by
-// this machine's, tells another time.
+// clockWarnings returns a sentence if the server's clock shows another time. It was read between
+// began and ended, times of this machine's clock.
 func clockWarnings(began, server, ended time.Time) []string {
-	// Without monotonic readings, of which the server's has none.
+	// Without monotonic readings, because the server's time has none.
 	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)
 	what, by := "behind", behind
 	if ahead > behind {
@@ -90,6 +93,8 @@ func clockWarnings(began, server, ended time.Time) []string {
 	if by <= clockDifferenceMax {
 		return nil
 	}
-	return []string{fmt.Sprintf("the clock of this machine is %s %s that of PostgreSQL: other nodes end this one's transactions, undrop windows and "+
-		"idempotency keys by it, too early or too late; keep the clocks of all nodes in step", by.Round(time.Second), what)}
+	return []string{fmt.Sprintf("the clock of this machine is %s %s that of PostgreSQL: other nodes end this one's "+
+		"transactions, undrop windows and idempotency keys by it, too early or too late; "+
+		"keep the clocks of all nodes in step",
+		by.Round(time.Second), what)}
 }

@@ -17,12 +17,14 @@ import (
 var errGivenUp = errors.New("the caller gave up before the server answered")
 
 // write calls do, once, with a connection that may write. It returns when do does, or when ctx
-// ends: then with ErrUnknown, while do goes on with a context that does not end. Its connection and
-// its slot stay taken until the server has answered or its process has ended. So the slots bound
-// not only the connections of this node, but also the processes of the server that work for it, or
-// wait for a standby, with nobody waiting for them. Nothing was sent if it returns ErrClosed,
-// ErrUnavailable or the error of ctx alone without having called do. Who calls it must not look at
-// what do sets after an error.
+// ends: then with ErrUnknown, while do goes on with a context that does not end.
+//
+// The connection and the slot of do stay taken until the server has answered or its process has
+// ended. So the slots bound not only the connections of this node. They also bound the processes of
+// the server that work for it, or wait for a standby, with nobody waiting for them.
+//
+// If write returns ErrClosed, ErrUnavailable or the error of ctx alone without having called do,
+// nothing was sent. After an error the caller must not look at what do sets.
 func (s *Store) write(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	conn, release, err := s.acquireToWrite(ctx)
 	if err != nil {
@@ -44,10 +46,12 @@ func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context
 }
 
 // writeOn is write with a connection, which it releases.
-func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(), do func(context.Context, *pgxpool.Conn) error) error {
+func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
+	do func(context.Context, *pgxpool.Conn) error) error {
 	w := newSending(conn)
 	go func() { // s.calls waits for it
-		w.err = worker.Safely(context.WithoutCancel(ctx), func(detached context.Context) error { return do(detached, conn) })
+		w.err = worker.Safely(context.WithoutCancel(ctx),
+			func(detached context.Context) error { return do(detached, conn) })
 		release()
 		close(w.ended)
 	}()
@@ -81,14 +85,14 @@ func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release
 	}, nil
 }
 
-// Bounds of what is done for writes whose callers have gone.
+// Bounds of the work for writes whose callers have gone.
 const (
 	// keptInterval is the time between two looks at whether the server still works on them.
 	keptInterval = 5 * time.Second
 	// missesMax is how many looks in a row must miss a process before its connection is cut: its
 	// answer may be on the way.
 	missesMax = 2
-	// looksMax is how many looks a connection is kept whose process cannot be told, because a proxy
+	// looksMax is how many looks a connection is kept whose process is not known, because a proxy
 	// is before it: 5 minutes.
 	looksMax = 60
 )
@@ -184,7 +188,7 @@ func (k *kept) left() []*sending {
 	return slices.Clone(k.sendings)
 }
 
-// cutEnded cuts those of sendings on which no process of the server works any more.
+// cutEnded cuts those of sendings for which no process of the server works any more.
 func (s *Store) cutEnded(sendings []*sending) {
 	var pids []int32
 	for _, w := range sendings {
@@ -213,10 +217,11 @@ func (s *Store) cutEnded(sendings []*sending) {
 	}
 }
 
-// processes returns those of the server's processes that have one of pids.
+// processes returns the server's processes that have one of pids.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = ANY($1::integer[])", pids)
+		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+
+			"ANY($1::integer[])", pids)
 		if err != nil {
 			return err
 		}
