@@ -51,6 +51,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"moorage/storage"
 )
 
@@ -81,10 +83,19 @@ func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExistin
 
 // Opener opens Stores that bound together how many threads they hold inside the operating system:
 // beyond 2,048 each has at most 16. It is safe for concurrent use.
-type Opener struct{ calls *sharedCalls }
+type Opener struct {
+	calls    *sharedCalls
+	openings *semaphore.Weighted // roots that are being opened
+}
+
+// openingsMax bounds how many roots the operating system is asked to open at a time. Each takes a
+// thread for as long as it does not answer, and a store that failed to open is asked for again.
+const openingsMax = 256
 
 // NewOpener returns an Opener.
-func NewOpener() *Opener { return &Opener{&sharedCalls{max: openerCallsMax}} }
+func NewOpener() *Opener {
+	return &Opener{&sharedCalls{max: openerCallsMax}, semaphore.NewWeighted(openingsMax)}
+}
 
 // New is the function New.
 func (o *Opener) New(roots []string) (*Store, error) { return o.open(roots, openRoot) }
@@ -115,7 +126,7 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	defer cancel()
 	var attempts []*attempt
 	for _, location := range parsed {
-		root := &root{location: location, openIt: func() (fileSystem, error) { return openAsRoot(location.Path) }}
+		root := &root{location: location, openings: o.openings, openIt: func() (fileSystem, error) { return openAsRoot(location.Path) }}
 		store.roots = append(store.roots, root)
 		attempts = append(attempts, root.begin())
 	}
@@ -124,9 +135,8 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 		select {
 		case <-attempt.done:
 		case <-ctx.Done(): // what asks for it says so
-			continue
 		}
-		if attempt.err != nil {
+		if attempt.hasFailed() {
 			failures = append(failures, fmt.Errorf("open %s: %w", parsed[i], attempt.err))
 		}
 	}

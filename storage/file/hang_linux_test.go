@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"moorage/storage"
 )
 
@@ -254,7 +256,8 @@ func TestHangingCallsAreBounded(t *testing.T) {
 func TestHangingStoresAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
-	opener := &Opener{&sharedCalls{max: 2 * callsFew}}
+	opener := NewOpener()
+	opener.calls.max = 2 * callsFew
 	var stores []*Store
 	folder := t.TempDir()
 	for range 6 {
@@ -437,4 +440,47 @@ func TestRootThatHangs(t *testing.T) {
 		t.Errorf("probe, when nothing hangs any more: %v", err)
 	}
 	create(t, store, "file://"+stuck+"/f")
+}
+
+// A store that failed to open is asked for again, and each time the root that hangs takes a thread. So
+// there is a bound on roots that are being opened.
+func TestOpeningsAreBounded(t *testing.T) {
+	t.Parallel()
+	m := newMount(t)
+	m.hang(all)
+	opener := NewOpener()
+	const most = 3
+	opener.openings = semaphore.NewWeighted(most + 1) // one for the root that fails
+	missing := errors.New("not allowed")
+	stuck := t.TempDir()
+	open := func(folder string) (fileSystem, error) {
+		if folder == stuck {
+			return m.open(folder)
+		}
+		return nil, missing
+	}
+	for range most {
+		if _, err := opener.open([]string{"file://" + stuck, "file://" + t.TempDir()}, open); !errors.Is(err, missing) {
+			t.Fatalf("open beside a root that fails: %v", err)
+		}
+	}
+	if _, err := opener.open([]string{"file://" + stuck}, open); err != nil {
+		t.Errorf("as many as may be opened: %v", err)
+	}
+	if _, err := opener.open([]string{"file://" + stuck}, open); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("one more than may be opened: %v", err)
+	}
+	m.settle(most + 1)
+	m.release()
+	for {
+		store, err := opener.open([]string{"file://" + stuck}, openRoot)
+		if err == nil {
+			create(t, store, "file://"+stuck+"/f")
+			return
+		}
+		if !errors.Is(err, storage.ErrUnavailable) {
+			t.Fatalf("when nothing hangs any more: %v", err)
+		}
+		runtime.Gosched()
+	}
 }

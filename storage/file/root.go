@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"moorage/internal/worker"
 	"moorage/storage"
 )
@@ -21,6 +23,7 @@ const openMax = 2 * time.Second
 // root is an allowed folder and what is known about the folders in it.
 type root struct {
 	location storage.Location
+	openings *semaphore.Weighted // attempts of all stores that are under way
 	openIt   func() (fileSystem, error)
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
@@ -49,11 +52,30 @@ type attempt struct {
 	late atomic.Bool // somebody has waited for openMax
 }
 
+// errOpenings is the failure of an attempt that did not begin.
+var errOpenings = fmt.Errorf("%w: %d folders are being opened and do not answer; see whether a mount hangs",
+	storage.ErrUnavailable, openingsMax)
+
+// hasFailed reports whether a has ended without success.
+func (a *attempt) hasFailed() bool {
+	select {
+	case <-a.done:
+		return a.err != nil
+	default:
+		return false
+	}
+}
+
 // begin returns the attempt to open r that is under way, or has succeeded, or begins one.
 func (r *root) begin() *attempt {
 	r.openMu.Lock()
 	defer r.openMu.Unlock()
 	if r.now == nil {
+		if !r.openings.TryAcquire(1) {
+			refused := &attempt{done: make(chan struct{}), err: errOpenings}
+			close(refused.done)
+			return refused
+		}
 		r.now = &attempt{done: make(chan struct{}), err: errGone}
 		go r.carryOut(r.now) // one for each root: nobody can end the call, and others that ask join it
 	}
@@ -63,6 +85,7 @@ func (r *root) begin() *attempt {
 // carryOut brings an attempt to its end. After one that fails the next caller begins another.
 func (r *root) carryOut(now *attempt) {
 	defer close(now.done)
+	defer r.openings.Release(1)
 	var files fileSystem
 	err := worker.Safely(context.Background(), func(context.Context) (err error) {
 		files, err = r.openIt()
