@@ -80,8 +80,8 @@ func (s *share) take(ctx context.Context, bytes int64) error {
 	if !s.room.withdraw(w) {
 		return nil // it was granted just now
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := ctx.Err(); err != nil { // nothing was sent
+		return moorage.E("catalog.room", "", moorage.KindUnavailable, err)
 	}
 	return moorage.Errorf(moorage.KindTooManyRequests, "Too much metadata is being worked on; nothing was changed, try again later")
 }
