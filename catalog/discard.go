@@ -79,7 +79,7 @@ func (c *Catalog) isNamed(ctx context.Context, file unwanted) (bool, error) {
 	if err != nil || pointer.MetadataLocation == file.base {
 		return false, err
 	}
-	store, giveBack, err := c.storageOf(ctx, pointer)
+	store, giveBack, err := c.storageOf(ctx, pointer, holder.State)
 	if err != nil {
 		return false, err
 	}

@@ -409,7 +409,7 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 	if err != nil {
 		return nil, err
 	}
-	store, giveBack, err := c.storageOf(ctx, pointer)
+	store, giveBack, err := c.storageOf(ctx, pointer, records[0].State)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ type purging struct {
 // again from any point.
 func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error {
 	pointer := work.pointer
-	store, giveBack, err := c.storageOf(ctx, pointer)
+	store, giveBack, err := c.storageOf(ctx, pointer, registry.StatePurging)
 	if err != nil {
 		return err
 	}

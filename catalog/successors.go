@@ -163,7 +163,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 	if err != nil || editionOf(pointer.MetadataLocation, pointer.Registration) == to.version {
 		return err
 	}
-	store, giveBack, err := s.storageOf(ctx, pointer)
+	store, giveBack, err := s.storageOf(ctx, pointer, holder.State)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 	"moorage/storage"
 )
 
-// storageOf borrows the storage that reaches a table's files where they are, dropped or not. That is the storage of its warehouse.
-// But the warehouse may be gone, another one may have its name by now, or it may not allow the table's locations any more: then it
-// is one that reaches the table's own locations.
-func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (storage.Store, func(), error) {
+// storageOf borrows the storage that reaches a table's files where they are. pointer is the table's
+// record, and state that of the record. The storage is that of the table's warehouse. But the warehouse
+// may be gone, another one may have its name by now, or it may not allow the table's locations any
+// more: then it is one that reaches the table's own locations.
+func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (storage.Store, func(), error) {
 	own := storage.Place{Roots: ownRoots(pointer), Options: pointer.Storage}
 	records, err := c.get(ctx, registry.WarehouseKey(pointer.Warehouse))
 	if err != nil {
@@ -25,13 +26,13 @@ func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (stor
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case isOfWarehouse(pointer, warehouse) && reachesAll(c.roots(warehouse), own.Roots):
+		case isOfWarehouse(pointer, state, warehouse) && reachesAll(c.roots(warehouse), own.Roots):
 			ch, err := c.newChain(ctx, records[0], pointer.Warehouse)
 			if err != nil {
 				return nil, nil, err
 			}
 			return ch.storage, func() {}, nil
-		case isOfWarehouse(pointer, warehouse):
+		case isOfWarehouse(pointer, state, warehouse):
 			own.Options = warehouse.Storage
 		}
 	}
@@ -45,13 +46,15 @@ func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer) (stor
 	return store, giveBack, nil
 }
 
-// isOfWarehouse reports whether a table is, or was when it was dropped, of warehouse, which has the name of the table's warehouse. A live
-// table is: a warehouse with tables cannot be dropped. Older versions kept no id: there the way to the storage tells.
-func isOfWarehouse(pointer registry.Pointer, warehouse registry.Warehouse) bool {
+// isOfWarehouse reports whether a table belongs to warehouse, which has the name of the table's
+// warehouse. A live table does: nobody can drop a warehouse with tables. A dropped one may have belonged
+// to an earlier warehouse of that name. Older versions kept no id of it: then the way to the storage
+// must be the same, which for local disks and the default server is to have no options.
+func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse registry.Warehouse) bool {
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID
 	}
-	return pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)
+	return !isDropped(state) || maps.Equal(pointer.Storage, warehouse.Storage)
 }
 
 // ownRoots returns the locations that a table has claimed, and the folder of its metadata file, which may lie elsewhere.
