@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"moorage/internal/worker"
+	"moorage/registry"
 )
 
 // errGivenUp says that the caller of a write has gone, while the server has not answered.
@@ -52,6 +54,10 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 	go func() { // s.calls waits for it
 		w.err = worker.Safely(context.WithoutCancel(ctx),
 			func(detached context.Context) error { return do(detached, conn) })
+		if _, panicked := errors.AsType[*worker.PanicError](w.err); panicked {
+			// Some of it may have been sent: nobody may take this for a write that did not happen.
+			w.err = fmt.Errorf("%w: %w", registry.ErrUnknown, w.err)
+		}
 		release()
 		close(w.ended)
 	}()
@@ -217,11 +223,12 @@ func (s *Store) cutEnded(sendings []*sending) {
 	}
 }
 
-// processes returns the server's processes that have one of pids.
+// processes returns the server's processes that have one of pids and work, or wait for a standby. One
+// that is idle has answered, or never got what was sent: then the answer never comes.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+
-			"ANY($1::integer[])", pids)
+			"ANY($1::integer[]) AND a.state IS DISTINCT FROM 'idle'", pids)
 		if err != nil {
 			return err
 		}
