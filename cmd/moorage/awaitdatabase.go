@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +41,8 @@ func awaitDatabase(ctx context.Context, c config, logger *slog.Logger) error {
 		if err == nil || !postgres.IsAway(err) && bounded.Err() == nil {
 			return err
 		}
-		if bounded.Err() == nil {
+		// A timeout may be that of the wait itself. What was met before says more.
+		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
 			waiting.note(err)
 		}
 	}

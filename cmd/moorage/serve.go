@@ -114,7 +114,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
 	if err := shutdown(server, c.ShutdownTimeout); err != nil {
-		return err
+		return errors.Join(node.outgrown.cause(), err)
 	}
 	<-served
 	logger.Info("stopped")
