@@ -160,12 +160,12 @@ func TestPurgeFromADefaultServer(t *testing.T) {
 }
 
 // forgetWarehouses takes from each pointer the id of its warehouse, which older versions do not keep.
-func (t tampering) forgetWarehouses() {
-	for _, record := range t.list(registry.TablePointer) {
+func (f tampering) forgetWarehouses() {
+	for _, record := range f.list(registry.TablePointer) {
 		pointer, err := registry.Decode[registry.Pointer](record)
-		must(t.t, err)
+		must(f.t, err)
 		pointer.WarehouseID = registry.ID{}
-		t.put(record.Key, record.State, pointer)
+		f.put(record.Key, record.State, pointer)
 	}
 }
 
