@@ -223,8 +223,8 @@ func (s *Store) cutEnded(sendings []*sending) {
 	}
 }
 
-// processes returns the server's processes that have one of pids and work, or wait for a standby. One
-// that is idle has answered, or never got what was sent: then the answer never comes.
+// processes returns the server's processes that have one of pids and work, or wait for a standby.
+// One that is idle has answered, or never got what was sent: then the answer never comes.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+

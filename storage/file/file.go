@@ -126,7 +126,8 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	defer cancel()
 	var attempts []*attempt
 	for _, location := range parsed {
-		root := &root{location: location, openings: o.openings, openIt: func() (fileSystem, error) { return openAsRoot(location.Path) }}
+		root := &root{location: location, openings: o.openings}
+		root.openIt = func() (fileSystem, error) { return openAsRoot(location.Path) }
 		store.roots = append(store.roots, root)
 		attempts = append(attempts, root.begin())
 	}

@@ -442,8 +442,8 @@ func TestRootThatHangs(t *testing.T) {
 	create(t, store, "file://"+stuck+"/f")
 }
 
-// A store that failed to open is asked for again, and each time the root that hangs takes a thread. So
-// there is a bound on roots that are being opened.
+// A store that failed to open is asked for again, and each time the root that hangs takes a thread.
+// So there is a bound on roots that are being opened.
 func TestOpeningsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
