@@ -14,10 +14,9 @@ const (
 	// flatRatio is how much larger the maximum of the last third may be than that of the second
 	// third.
 	flatRatio = 1.2
-	// flatFrom is from which duration on the thirds are compared. The first must be longer than the
-	// retention of changes, which all other retentions are shorter than, or rows and files still
-	// grow.
-	flatFrom = 30 * time.Minute
+	// flatFrom is from which duration on the thirds are compared. Changes are kept for 20 minutes
+	// at least, longer than all else. So rows grow until then, which must be the first third.
+	flatFrom = time.Hour
 	// flatWindow is the length of a window. Only its minimum counts: what a collection left.
 	// The runtime collects every two minutes at least.
 	flatWindow = 150 * time.Second

@@ -22,8 +22,10 @@ const (
 	// calm is how long the load works alone, before the first fault and after the last.
 	calm = 5 * time.Second
 	// cycleMin is the shortest time from one round of all faults to the next in a long run. Each
-	// third of an hour sees two rounds.
-	cycleMin = 10 * time.Minute
+	// third of an hour sees two rounds. It does not divide the 20 minutes for which changes are
+	// kept: then chance would decide whether the changes of two or of three rounds are there at
+	// once.
+	cycleMin = 8 * time.Minute
 	// sampleEvery is the time between two samples of a short run, and sampleEveryLong of a long
 	// one.
 	sampleEvery     = time.Second
@@ -167,7 +169,7 @@ func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
 		t.Error("the load did nothing")
 	}
 	var table, problems []string
-	if duration >= flatFrom {
+	if *soakFlag >= flatFrom {
 		table, problems = judgeFlat(watched.between(0, duration), duration)
 	} else {
 		table, problems = judgeEnd(watched.between(0, duration), watched.between(0, calm), watched.between(duration-calm, duration))

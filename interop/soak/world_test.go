@@ -37,8 +37,8 @@ const (
 	startsMax  = 30
 	startPause = time.Second
 	// keyLifetime is as long as no request with a key is repeated. The short lifetimes let every
-	// sort of record come to its end several times in an hour: outcomes live 5 minutes longer, and
-	// so do changes.
+	// sort of record come to its end in an hour: outcomes live 5 minutes longer, and changes for 20
+	// minutes.
 	keyLifetime     = time.Minute
 	undropWindow    = 30 * time.Second
 	changeRetention = keyLifetime + 5*time.Minute
