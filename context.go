@@ -1,6 +1,9 @@
 package moorage
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 type contextKey uint8
 
@@ -31,4 +34,10 @@ func Principal(ctx context.Context) string {
 		return principal
 	}
 	return "anonymous"
+}
+
+// Detached returns a context for the part of an operation that must not end because its client went
+// away. It has the values of ctx and ends after timeout.
+func Detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }

@@ -24,7 +24,7 @@ func TestTransactionAbortsDead(t *testing.T) {
 			f := newFixture(t)
 			f.create("a")
 			b := f.create("b")
-			id, err := f.newID()
+			id, err := f.ledger.NewID()
 			if err != nil {
 				t.Fatal(err)
 			}

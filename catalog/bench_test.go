@@ -140,11 +140,11 @@ func BenchmarkApply(b *testing.B) {
 			f, _ := newDiskCatalog(b)
 			value := make([]byte, 400)
 			inParallel(b, clients, func(int64) error {
-				id, err := f.newID()
+				id, err := f.ledger.NewID()
 				if err != nil {
 					return err
 				}
-				change, err := f.newChange(f.ctx, "bench", ident("t"))
+				change, err := f.ledger.NewChange(f.ctx, "bench", ident("t"))
 				if err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -172,12 +173,12 @@ func TestBlockedPurgeIsLoggedOnce(t *testing.T) {
 	if err != nil || len(records) != 1 {
 		t.Fatalf("tasks: %v, %v", records, err)
 	}
-	task, err := decode[registry.Task](records[0])
+	task, err := ledger.Decode[registry.Task](records[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	task.Attempts = purgeAttemptsMax - 1
-	for i, want := range []error{nil, errAgain} {
+	for i, want := range []error{nil, ledger.ErrRetry} {
 		_, err := f.noteFailure(f.ctx, records[0], task, errors.New("the storage is away"))
 		if !errors.Is(err, want) {
 			t.Errorf("note %d: %v, want %v", i, err, want)

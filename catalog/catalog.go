@@ -1,20 +1,14 @@
 package catalog
 
 import (
-	"context"
 	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
-	"moorage"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -75,6 +69,7 @@ type Config struct {
 
 // Catalog is the service. It is safe for concurrent use.
 type Catalog struct {
+	ledger           *ledger.Ledger
 	store            registry.Store
 	locks            locks.Manager
 	now              func() time.Time
@@ -87,7 +82,6 @@ type Catalog struct {
 	purgeLife        time.Duration // purgeClaimLife, but for tests
 	changeRetention  time.Duration
 	keyLifetime      time.Duration
-	settleTimeout    time.Duration // settleTimeout, but for tests
 	transactionWait  time.Duration
 
 	transactionBytesMax int64 // transactionBytesMax, but for tests
@@ -115,10 +109,6 @@ type Catalog struct {
 
 	deadSought   atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
 	blockedTried atomic.Pointer[time.Time] // when purges that were given up were tried last; nil: never
-
-	// jitterMu guards jitter, which is not safe for concurrent use; a leaf.
-	jitterMu sync.Mutex
-	jitter   *rand.Rand
 }
 
 // ChangeRetentionMin returns the shortest Config.ChangeRetention for a Config.IdempotencyLifetime: an
@@ -135,15 +125,16 @@ func New(config Config) (*Catalog, error) {
 		return nil, fmt.Errorf("catalog: changes are kept for %s, which must not be less than the %s for which keys are honoured",
 			config.ChangeRetention, least)
 	}
-	jitter, err := newJitter(config.Random)
+	records, err := ledger.New(ledger.Config{Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("seed the jitter: %w", err)
+		return nil, err
 	}
 	owner, err := newOwner(config)
 	if err != nil {
 		return nil, fmt.Errorf("draw the owner of claims: %w", err)
 	}
 	c := &Catalog{
+		ledger:           records,
 		store:            config.Store,
 		locks:            config.Locks,
 		now:              config.Now,
@@ -156,7 +147,6 @@ func New(config Config) (*Catalog, error) {
 		purgeLife:        purgeClaimLife,
 		changeRetention:  config.ChangeRetention,
 		keyLifetime:      config.IdempotencyLifetime,
-		settleTimeout:    settleTimeout,
 		transactionWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
 
 		transactionBytesMax: transactionBytesMax,
@@ -168,14 +158,13 @@ func New(config Config) (*Catalog, error) {
 		chains:       newChains(),
 		turns:        newTurns(),
 		claims:       ledger.NewClaimer(config.Store, owner),
-		transactions: txlog.New(config.Store),
+		transactions: txlog.New(records),
 		made:         config.Now(),
 		abortPending: config.AbortPending,
 		twins:        newTwins(),
 		lockTimes:    locks.NewTimeouts(),
 		staged:       newStagedFolders(),
 		sweeps:       newSweeps(),
-		jitter:       jitter,
 	}
 	if c.recovery, err = newRecovery(c, config); err != nil {
 		return nil, fmt.Errorf("seed the recovery: %w", err)
@@ -219,61 +208,3 @@ func (c *Catalog) Start() { c.workers.start() }
 
 // Stop ends the workers and waits for them. It may be called again.
 func (c *Catalog) Stop() { c.workers.stop() }
-
-// detached returns a context for the part of an operation that a client which
-// went away must not tear: it keeps ctx's values, not its end.
-func detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
-}
-
-// newID draws an id. That the source of random bits fails is not survivable for a
-// mutation, but it is an error, not a panic.
-func (c *Catalog) newID() (registry.ID, error) {
-	id, err := registry.NewID(c.random)
-	if err != nil {
-		return registry.ID{}, moorage.E("catalog.newID", "", moorage.KindInternal, err)
-	}
-	return id, nil
-}
-
-func (c *Catalog) newUUID() (string, error) {
-	id, err := uuid.NewRandomFromReader(c.random)
-	if err != nil {
-		return "", moorage.E("catalog.newUUID", "", moorage.KindInternal, err)
-	}
-	return id.String(), nil
-}
-
-// pause waits between two attempts: up to 2 ms after the first, doubling to 100 ms.
-func (c *Catalog) pause(ctx context.Context, attempt int) error {
-	limit := min(2*time.Millisecond<<min(attempt, 10), 100*time.Millisecond)
-	c.jitterMu.Lock()
-	wait := time.Duration(c.jitter.Int64N(int64(limit)))
-	c.jitterMu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// errAgain is returned by one attempt of an operation that changed nothing
-// because something else changed meanwhile: it is to be tried again from its reads.
-var errAgain = errors.New("catalog: state changed meanwhile")
-
-// attempts calls try until it returns something else than errAgain, or ctx ends;
-// then it returns an error of kind exhausted, which must say that nothing was applied.
-func (c *Catalog) attempts(ctx context.Context, exhausted moorage.Kind, try func(attempt int) error) error {
-	for attempt := 0; ; attempt++ {
-		err := try(attempt)
-		if !errors.Is(err, errAgain) {
-			return err
-		}
-		if c.pause(ctx, attempt) != nil {
-			return moorage.Errorf(exhausted, "Gave up after %d attempts: other changes were always faster; nothing was changed", attempt+1)
-		}
-	}
-}

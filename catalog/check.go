@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/txlog"
@@ -103,7 +104,7 @@ func (p pointerAt) String() string {
 
 // awaits tells whether a dropped table is to be purged by task.
 func (p pointerAt) awaits(task registry.Key) bool {
-	return isDropped(p.state) && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
+	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
 
 func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
@@ -138,7 +139,7 @@ func (c *Catalog) checkOnce(ctx context.Context) (Report, error) {
 		{registry.TableTask, k.task},
 		{registry.TableIdempotency, k.outcome},
 	} {
-		err := c.scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
+		err := c.ledger.Scan(ctx, step.table, "", "", func(record registry.Record) (bool, error) {
 			step.visit(record)
 			return ctx.Err() == nil, nil
 		})
@@ -283,7 +284,7 @@ const recoveryGrace = recoverLockPatience + 10*time.Minute
 func (k *checker) transactions(ctx context.Context) error {
 	for entry, err := range k.catalog.transactions.All(ctx) {
 		if err != nil {
-			return logError("catalog.check", err)
+			return ledger.StepError("catalog.check", err)
 		}
 		k.unfinished[entry.ID] = true
 		k.transaction(entry)
@@ -406,7 +407,7 @@ func (k *checker) path(id registry.ID) moorage.Namespace {
 // live within each other.
 func (k *checker) locations(ctx context.Context) error {
 	held := map[string]registry.ID{}
-	err := k.catalog.scan(ctx, registry.TableLocation, "", "", func(record registry.Record) (bool, error) {
+	err := k.catalog.ledger.Scan(ctx, registry.TableLocation, "", "", func(record registry.Record) (bool, error) {
 		value, ok := readRecord[registry.LocationClaim](k, record, registry.StateOwner, registry.StateBelow, registry.StateDropping)
 		if record.State != registry.StateOwner {
 			return true, ctx.Err()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -63,7 +64,7 @@ func (f tampering) recordOf(name string) (registry.Record, registry.Pointer) {
 		f.t.Fatal(err)
 	}
 	for _, record := range records {
-		if value, err := decode[registry.Pointer](record); err != nil {
+		if value, err := ledger.Decode[registry.Pointer](record); err != nil {
 			f.t.Fatal(err)
 		} else if value.Name == name {
 			return record, value
@@ -76,7 +77,7 @@ func (f tampering) recordOf(name string) (registry.Record, registry.Pointer) {
 // get returns the record of key, which must be there.
 func (f tampering) get(key registry.Key) registry.Record {
 	f.t.Helper()
-	records, err := f.Catalog.get(f.ctx, key)
+	records, err := f.Catalog.ledger.Get(f.ctx, key)
 	if err != nil || !records[0].Exists() {
 		f.t.Fatalf("no record of %s (%v)", key, err)
 	}
@@ -89,7 +90,9 @@ var legible = []struct {
 	record func(f tampering, transaction registry.Key) registry.Record
 	says   string
 }{
-	{"warehouse", func(f tampering, _ registry.Key) registry.Record { return f.get(registry.WarehouseKey(testWarehouse)) }, "the warehouse w"},
+	{"warehouse", func(f tampering, _ registry.Key) registry.Record {
+		return f.get(registry.WarehouseKey(testWarehouse))
+	}, "the warehouse w"},
 	{"namespace", func(f tampering, _ registry.Key) registry.Record {
 		return f.record(registry.TableNamespace, "/ns", registry.StateLive)
 	}, "the namespace ns;"},

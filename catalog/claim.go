@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -19,7 +20,7 @@ import (
 type claim struct {
 	normalised string
 	conditions []registry.Condition
-	puts       []put
+	puts       []ledger.Write
 }
 
 // claimsMax bounds how many locations one table or view keeps. All of them are given up in the one Apply that ends it, of which
@@ -71,7 +72,7 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 	for _, folder := range folders {
 		keys = append(keys, registry.LocationKey(folder))
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return claim{}, err
 	}
@@ -84,12 +85,12 @@ func (c *Catalog) planClaim(ctx context.Context, roots []string, location string
 		switch {
 		case !record.Exists():
 			planned.conditions = append(planned.conditions, registry.Absent(key))
-			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{}})
+			planned.puts = append(planned.puts, ledger.Put(key, registry.StateBelow, registry.LocationClaim{}))
 		case record.State == registry.StateBelow:
-			planned.conditions = append(planned.conditions, unchangedSince(record))
+			planned.conditions = append(planned.conditions, ledger.Unchanged(record))
 		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
-			planned.conditions = append(planned.conditions, unchangedSince(record))
-			planned.puts = append(planned.puts, put{key, registry.StateBelow, registry.LocationClaim{Unknown: unknownOf[registry.LocationClaim](record)}})
+			planned.conditions = append(planned.conditions, ledger.Unchanged(record))
+			planned.puts = append(planned.puts, ledger.Put(key, registry.StateBelow, registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}))
 		default:
 			return claim{}, takenAbove(record, who)
 		}
@@ -102,13 +103,13 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	owner := registry.LocationClaim{Pointer: who.pointer}
 	if !record.Exists() {
 		planned.conditions = append(planned.conditions, registry.Absent(key))
-		planned.puts = append(planned.puts, put{key, registry.StateOwner, owner})
+		planned.puts = append(planned.puts, ledger.Put(key, registry.StateOwner, owner))
 		return nil
 	}
 	if record.State != registry.StateOwner {
 		return c.takenBeneath(ctx, key, who)
 	}
-	held, err := decode[registry.LocationClaim](record)
+	held, err := ledger.Decode[registry.LocationClaim](record)
 	if err != nil {
 		return err
 	}
@@ -117,27 +118,27 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 		return nil
 	}
 	holder := registry.PointerKey(held.Pointer)
-	records, err := c.get(ctx, holder)
+	records, err := c.ledger.Get(ctx, holder)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !records[0].Exists(), held.Pointer == who.replaces:
-	case isDropped(records[0].State):
+	case records[0].State.IsDropped():
 		planned.conditions = append(planned.conditions, registry.StateIs(holder, records[0].State))
 	default:
 		return &errTaken{at: key.ID}
 	}
 	owner.Unknown = held.Unknown
 	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
-	planned.puts = append(planned.puts, put{key, registry.StateOwner, owner})
+	planned.puts = append(planned.puts, ledger.Put(key, registry.StateOwner, owner))
 	return nil
 }
 
 // takenAbove says that somebody lives in a folder above the location.
 func takenAbove(folder registry.Record, who claimant) *errTaken {
 	taken := &errTaken{at: folder.Key.ID}
-	if held, err := decode[registry.LocationClaim](folder); err == nil && held.Pointer == who.pointer {
+	if held, err := ledger.Decode[registry.LocationClaim](folder); err == nil && held.Pointer == who.pointer {
 		taken.own = withinOwn
 	}
 	return taken
@@ -149,12 +150,12 @@ func (c *Catalog) takenBeneath(ctx context.Context, location registry.Key, who c
 	if who.fresh {
 		return taken
 	}
-	err := c.scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
+	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
 		if record.State != registry.StateOwner {
 			return true, ctx.Err()
 		}
 		taken.own = takenByAnother
-		if held, err := decode[registry.LocationClaim](record); err == nil && held.Pointer == who.pointer {
+		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.pointer {
 			taken.own = aroundOwn
 		}
 		return taken.own == aroundOwn, ctx.Err()
@@ -170,10 +171,10 @@ func (c *Catalog) planKept(ctx context.Context, planned *claim, roots, locations
 			continue
 		}
 		key := registry.LocationKey(location)
-		if slices.ContainsFunc(planned.puts, func(p put) bool { return p.key == key }) {
+		if slices.ContainsFunc(planned.puts, func(p ledger.Write) bool { return p.Key == key }) {
 			return &errTaken{location, withinOwn} // it was given up, and lies above the one that is planned
 		}
-		records, err := c.get(ctx, key)
+		records, err := c.ledger.Get(ctx, key)
 		switch {
 		case err != nil:
 		case records[0].Exists(): // and with it the folders above
@@ -201,11 +202,11 @@ func (c *Catalog) planAnew(ctx context.Context, planned *claim, roots []string, 
 		}
 	}
 	for _, p := range more.puts {
-		i := slices.IndexFunc(planned.puts, func(other put) bool { return other.key == p.key })
+		i := slices.IndexFunc(planned.puts, func(other ledger.Write) bool { return other.Key == p.Key })
 		switch {
 		case i < 0:
 			planned.puts = append(planned.puts, p)
-		case planned.puts[i].state != p.state: // the one that is planned is a folder above it
+		case planned.puts[i].State != p.State: // the one that is planned is a folder above it
 			return &errTaken{location, aroundOwn}
 		}
 	}
@@ -265,7 +266,7 @@ func (c *Catalog) release(ctx context.Context, pointer registry.Pointer) ([]regi
 	for _, location := range pointer.Claims {
 		keys = append(keys, registry.LocationKey(location))
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -275,7 +276,7 @@ func (c *Catalog) release(ctx context.Context, pointer registry.Pointer) ([]regi
 		if !record.Exists() || record.Key.Table == registry.TableLocation && record.State != registry.StateOwner {
 			continue
 		}
-		held, err := decode[registry.LocationClaim](record) // a table-uuid's claim has the same member
+		held, err := ledger.Decode[registry.LocationClaim](record) // a table-uuid's claim has the same member
 		if err != nil {
 			return nil, nil, err
 		}

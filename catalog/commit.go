@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -127,7 +128,7 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 	if err := work.edit.check(current.document); err != nil {
 		return nil, err
 	}
-	ctx, cancel := detached(ctx, requestTimeout)
+	ctx, cancel := moorage.Detached(ctx, requestTimeout)
 	defer cancel()
 	size := len(current.document.Raw())
 	if !begun {
@@ -148,7 +149,7 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 		}
 	}()
 	var committed *version
-	err = c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) (err error) {
 		switch {
 		case attempt == 0 && begun: // what was read is as it was when the turn began, or newer
 			committed, err = c.commitOn(ctx, work, found, current.document)
@@ -182,7 +183,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work *commit, found *reso
 	return c.tryCommit(ctx, work, found) // not the hold's context: to lose the lock is harmless
 }
 
-// tryCommit reads the pointer again and makes one attempt; errAgain if only its version changed meanwhile. known is
+// tryCommit reads the pointer again and makes one attempt; ledger.ErrRetry if only its version changed meanwhile. known is
 // the pointer as it was found first.
 func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *resolved) (*version, error) {
 	found, err := c.resolveForCommit(ctx, work, known)
@@ -197,7 +198,7 @@ func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *resolved) 
 	return c.commitOn(ctx, work, found, base)
 }
 
-// commitOn makes one attempt on the document base that found names; errAgain if only the pointer's version
+// commitOn makes one attempt on the document base that found names; ledger.ErrRetry if only the pointer's version
 // changed meanwhile.
 func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, base document) (*version, error) {
 	if work.replays(base) {
@@ -210,7 +211,7 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, b
 	if next.document == base {
 		return found.version(work.ident, base), nil
 	}
-	change, err := c.newChange(ctx, string(work.kind.commit), found.pointer.Identifier())
+	change, err := c.ledger.NewChange(ctx, string(work.kind.commit), found.pointer.Identifier())
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, b
 		work.unwanted = &unwanted{next, found.pointer.MetadataLocation}
 	}
 	if err != nil {
-		return nil, again(err)
+		return nil, ledger.RetryOnConflict(err)
 	}
 	if len(etags) > 0 {
 		c.moved(found, move.to, move.batch.Writes[0], etags[0])
@@ -268,8 +269,8 @@ func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, 
 	pointer := &to.pointer
 	pointer.MetadataLocation, pointer.Registration = next.location, registry.ID{}
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
-	conditions := []registry.Condition{unchangedSince(found.record)}
-	var puts []put
+	conditions := []registry.Condition{ledger.Unchanged(found.record)}
+	var puts []ledger.Write
 	if next.document.Location() != base.Location() {
 		moved, err := c.claimMove(ctx, found, next.document.Location())
 		if err != nil {
@@ -280,7 +281,7 @@ func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, 
 			return move{}, err
 		}
 	}
-	writes, err := encodePuts(append([]put{{found.record.Key, registry.StateLive, pointer}}, puts...)...)
+	writes, err := ledger.Encode(append([]ledger.Write{ledger.Put(found.record.Key, registry.StateLive, pointer)}, puts...)...)
 	return move{registry.Batch{Conditions: conditions, Writes: writes}, to}, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/txlog"
@@ -34,10 +35,10 @@ type coordinator struct {
 	foreign []string   // recorded files whose names turned out to be somebody else's
 }
 
-// tryTransaction makes one attempt with a commit id of its own; errAgain if that was fenced. stale says that what t has
+// tryTransaction makes one attempt with a commit id of its own; ledger.ErrRetry if that was fenced. stale says that what t has
 // read is to be read again.
 func (c *Catalog) tryTransaction(ctx context.Context, t *transaction, stale bool) error {
-	change, err := c.newChange(ctx, string(OpTransaction), moorage.Identifier{Warehouse: t.warehouse})
+	change, err := c.ledger.NewChange(ctx, string(OpTransaction), moorage.Identifier{Warehouse: t.warehouse})
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		if try == transactionTriesMax || o.pause(ctx, try) != nil {
+		if try == transactionTriesMax || o.ledger.Pause(ctx, try) != nil {
 			return moorage.Errorf(moorage.KindCommitFailed, "Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
 		}
 		stale = true
@@ -129,7 +130,7 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 }
 
 func movedIfAgain(err error) error {
-	if errors.Is(err, errAgain) {
+	if errors.Is(err, ledger.ErrRetry) {
 		return errMoved
 	}
 	return err
@@ -265,7 +266,7 @@ func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch
 	}
 	batch.Conditions = append([]registry.Condition{condition}, batch.Conditions...)
 	batch.Writes = append(batch.Writes, write)
-	etags, err := o.applyAnsweringTags(ctx, o.change, batch, Outcome{})
+	etags, err := o.apply(ctx, o.change, batch, Outcome{})
 	failed, isFailed := registry.FailedCondition(err)
 	switch {
 	case err == nil:
@@ -319,9 +320,9 @@ func (o *coordinator) abandon(ctx context.Context) {
 // end deletes the files that the record names and no pointer does, then the record, unless others have ended the transaction. What
 // fails of it is left to recovery.
 func (o *coordinator) end(ctx context.Context) {
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
-	records, err := o.get(ctx, registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID))
+	records, err := o.ledger.Get(ctx, registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID))
 	if err == nil && !records[0].Exists() {
 		o.endLate(ctx, records[1])
 		return

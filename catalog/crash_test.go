@@ -114,7 +114,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 		{OpEndWindow, func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, c.endWindows(ctx) },
 			func(ctx context.Context, c *Catalog) bool {
 				dropped := 0
-				err := c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+				err := c.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 					if record.State == registry.StateDropped {
 						dropped++
 					}
@@ -308,7 +308,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	})
 	before := len(files.there)
 	m := mutations(t, unregistered)[n]
-	f.settleTimeout = 20 * time.Millisecond
+	f.ledger.SettleTimeout = 20 * time.Millisecond
 	plan.arm(k, action)
 	_, err := m.run(f.ctx, f.Catalog)
 	plan.disarm()

@@ -87,7 +87,7 @@ func newKeyedCrash(t *testing.T, open func(testing.TB, *lockedRandom) registry.S
 			t.Fatal(err)
 		}
 	}
-	w.settleTimeout = 20 * time.Millisecond
+	w.ledger.SettleTimeout = 20 * time.Millisecond
 	w.node = w.config
 	w.node.Store, w.node.OpenStorage = raw, rawStorage
 	w.count = w.fixture.count(w.operation)

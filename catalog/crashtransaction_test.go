@@ -84,7 +84,7 @@ func newCrashWorld(t *testing.T, open func(testing.TB, *lockedRandom) registry.S
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.create(name)
 	}
-	w.settleTimeout = 20 * time.Millisecond
+	w.ledger.SettleTimeout = 20 * time.Millisecond
 	config := w.config
 	config.Store, config.OpenStorage = raw, rawStorage
 	w.node = &fixture{Catalog: w.newNode(config), t: t, ctx: w.ctx, clock: w.clock, config: config}

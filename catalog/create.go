@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -71,9 +72,9 @@ func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked cr
 		return nil, err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		made, err = c.tryCreate(ctx, ident, asked)
 		return err
 	})
@@ -89,7 +90,7 @@ func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identif
 	return k.mustBeFree(found, ident)
 }
 
-// tryCreate makes one attempt; errAgain if something changed meanwhile.
+// tryCreate makes one attempt; ledger.ErrRetry if something changed meanwhile.
 func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
 	ch, found, err := c.resolveLiveEntry(ctx, ident)
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked
 	if err := asked.kind.mustBeFree(found, ident); err != nil {
 		return nil, err
 	}
-	id, err := c.newID()
+	id, err := c.ledger.NewID()
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (c *Catalog) buildNew(asked creation, location string) (document, error) {
 
 // birthEnv returns what package metadata takes from outside for a first version.
 func (c *Catalog) birthEnv() (metadata.Env, error) {
-	uuid, err := c.newUUID()
+	uuid, err := c.ledger.NewUUID()
 	return metadata.Env{Now: c.now(), NewUUID: func() string { return uuid }}, err
 }
 
@@ -205,9 +206,9 @@ type birth struct {
 	replayableUntil time.Time // see registry.Pointer
 }
 
-// bear makes it; errAgain if something changed meanwhile.
+// bear makes it; ledger.ErrRetry if something changed meanwhile.
 func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b birth) (*version, error) {
-	change, err := c.newChange(ctx, string(operation), b.ident)
+	change, err := c.ledger.NewChange(ctx, string(operation), b.ident)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +228,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 		c.discard(ctx, unwanted{metadataFile: file})
 	}
 	if err != nil {
-		return nil, again(err)
+		return nil, ledger.RetryOnConflict(err)
 	}
 	return born, nil
 }
@@ -249,12 +250,12 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 		ReplayableUntil:  b.replayableUntil,
 	}
 	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.id(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
-	puts := append([]put{
-		{entryKey, b.kind.state, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}},
-		{pointerKey, registry.StateLive, pointer},
-		{uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}},
+	puts := append([]ledger.Write{
+		ledger.Put(entryKey, b.kind.state, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
+		ledger.Put(pointerKey, registry.StateLive, pointer),
+		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}),
 	}, b.claim.puts...)
-	writes, err := encodePuts(puts...)
+	writes, err := ledger.Encode(puts...)
 	return registry.Batch{
 		Conditions: append([]registry.Condition{
 			registry.ETagIs(parent.Key, parent.ETag),
@@ -278,9 +279,9 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, st
 		return nil, err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		made, err = c.tryCommitCreate(ctx, ident, steps)
 		return err
 	})
@@ -321,7 +322,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err != nil {
 		return nil, birth{}, err
 	}
-	id, err := c.newID()
+	id, err := c.ledger.NewID()
 	if err != nil {
 		return nil, birth{}, err
 	}
@@ -335,7 +336,7 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
 }
 
-// unlessBorn returns err, by which nothing can be made at ident, or errAgain if the name, which was free, is taken by now: what is in
+// unlessBorn returns err, by which nothing can be made at ident, or ledger.ErrRetry if the name, which was free, is taken by now: what is in
 // the way may be what was made there, and that the client is to be told.
 func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err error) error {
 	_, found, lookErr := c.resolveEntry(ctx, ident)
@@ -343,14 +344,14 @@ func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err 
 	case lookErr != nil:
 		return lookErr
 	case found.record.Exists():
-		return errAgain
+		return ledger.ErrRetry
 	}
 	return err
 }
 
 // mustBeFreeUUID reports KindAlreadyExists if a table or view, live or dropped, has the uuid.
 func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
-	records, err := c.get(ctx, registry.UUIDKey(uuid))
+	records, err := c.ledger.Get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {
 		err = moorage.Errorf(moorage.KindAlreadyExists, "Table or view with same UUID already exists: %s", uuid)
 	}

@@ -3,6 +3,9 @@ package catalog
 import (
 	"context"
 
+	"moorage"
+
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -37,7 +40,7 @@ const noteUnlooked = "could not look whether the metadata file of a commit that 
 // discard deletes a file unless the pointer that has its uuid by now names it, or has a version that does. If that cannot be told the file stays: an
 // orphan, and no more.
 func (c *Catalog) discard(ctx context.Context, file unwanted) {
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
 	named, err := c.isNamed(ctx, file)
 	switch {
@@ -50,7 +53,7 @@ func (c *Catalog) discard(ctx context.Context, file unwanted) {
 
 // delete deletes a file that nothing names. Failing to do so leaves an orphan and no more.
 func (c *Catalog) delete(ctx context.Context, file metadataFile) {
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
 	if err := file.storage.Delete(ctx, file.location); err != nil {
 		c.log.WarnContext(ctx, "could not delete the metadata file of a commit that did not happen", "location", file.location, "error", err)
@@ -60,22 +63,22 @@ func (c *Catalog) delete(ctx context.Context, file metadataFile) {
 // isNamed tells whether a file is that of a version of a table or view. Whoever registers it claims its uuid, for the pointer that had it
 // or another one.
 func (c *Catalog) isNamed(ctx context.Context, file unwanted) (bool, error) {
-	records, err := c.get(ctx, registry.UUIDKey(file.document.UUID()), registry.PointerKey(file.pointer))
+	records, err := c.ledger.Get(ctx, registry.UUIDKey(file.document.UUID()), registry.PointerKey(file.pointer))
 	if err != nil || !records[0].Exists() {
 		return false, err
 	}
-	claim, err := decode[registry.TableUUIDClaim](records[0])
+	claim, err := ledger.Decode[registry.TableUUIDClaim](records[0])
 	if err != nil {
 		return false, err
 	}
 	holder := records[1]
 	if claim.Pointer != file.pointer {
-		if records, err = c.get(ctx, registry.PointerKey(claim.Pointer)); err != nil || !records[0].Exists() {
+		if records, err = c.ledger.Get(ctx, registry.PointerKey(claim.Pointer)); err != nil || !records[0].Exists() {
 			return false, err
 		}
 		holder = records[0]
 	}
-	pointer, err := decode[registry.Pointer](holder)
+	pointer, err := ledger.Decode[registry.Pointer](holder)
 	if err != nil || pointer.MetadataLocation == file.base {
 		return false, err
 	}

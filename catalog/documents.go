@@ -92,7 +92,7 @@ type metadataFile struct {
 // by the property write.metadata.path and the ending says whether the file is compressed. A codec that is not known is
 // KindIllegalArgument, unless it is that of base: what was registered with one can be changed, and its files are not compressed.
 func (c *Catalog) nameFile(k *kind, pointer registry.ID, store storage.Store, document document, base metadataFile) (metadataFile, error) {
-	unique, err := c.newUUID()
+	unique, err := c.ledger.NewUUID()
 	if err != nil {
 		return metadataFile{}, err
 	}
@@ -180,7 +180,7 @@ func (c *Catalog) publish(ctx context.Context, file metadataFile, change registr
 	if err := file.write(ctx); err != nil {
 		return nil, moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists), err
 	}
-	etags, err = c.applyAnsweringTags(ctx, change, batch, answer)
+	etags, err = c.apply(ctx, change, batch, answer)
 	if err == nil {
 		c.documents.set(file.pointer, file.location, file.document)
 	}

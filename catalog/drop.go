@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -57,7 +58,7 @@ func (n named) conditions() []registry.Condition {
 }
 
 // withNamed calls try with the table or view called ident, with the locks that operation takes on its
-// shard and its pointer held, until it returns something else than errAgain.
+// shard and its pointer held, until it returns something else than ledger.ErrRetry.
 func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier, try func(context.Context, named) error) error {
 	if err := ident.Validate(); err != nil {
 		return err
@@ -75,9 +76,9 @@ func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, i
 		return err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		n, err := c.readNamed(ctx, k, ident)
 		if err != nil {
 			return err
@@ -92,49 +93,50 @@ func (c *Catalog) readNamed(ctx context.Context, k *kind, ident moorage.Identifi
 	if err != nil {
 		return named{}, err
 	}
-	records, err := c.get(ctx, registry.EntryKey(found.pointer.NamespaceID, ident.Name), found.record.Key)
+	records, err := c.ledger.Get(ctx, registry.EntryKey(found.pointer.NamespaceID, ident.Name), found.record.Key)
 	if err != nil {
 		return named{}, err
 	}
 	if !records[0].Exists() || records[1].ETag != found.record.ETag {
-		return named{}, errAgain
+		return named{}, ledger.ErrRetry
 	}
-	value, err := decode[registry.Entry](records[0])
+	value, err := ledger.Decode[registry.Entry](records[0])
 	if err != nil {
 		return named{}, err
 	}
 	if value.Pointer != found.pointer.ID {
-		return named{}, errAgain
+		return named{}, ledger.ErrRetry
 	}
 	return named{ident, entry{records[0], value}, found}, nil
 }
 
 func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOptions) error {
-	change, err := c.newChange(ctx, string(k.drop), n.ident)
+	change, err := c.ledger.NewChange(ctx, string(k.drop), n.ident)
 	if err != nil {
 		return err
 	}
 	dropped := n.pointer.pointer
-	if dropped.Since, err = c.storeTime(ctx); err != nil {
+	if dropped.Since, err = c.ledger.Time(ctx); err != nil {
 		return err
 	}
 	dropped.Storage, dropped.WarehouseID = n.pointer.place.Options, n.pointer.warehouse
-	puts := []put{{n.pointer.record.Key, registry.StateDropped, &dropped}}
+	puts := []ledger.Write{ledger.Put(n.pointer.record.Key, registry.StateDropped, &dropped)}
 	if options.Purge {
-		if dropped.Task, err = c.newID(); err != nil {
+		if dropped.Task, err = c.ledger.NewID(); err != nil {
 			return err
 		}
 		task := registry.Task{ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID, Created: c.now(), NotBefore: dropped.ReplayableUntil}
-		puts = append(puts, put{registry.TaskKey(task.ID), registry.StateNone, task})
+		puts = append(puts, ledger.Put(registry.TaskKey(task.ID), registry.StateNone, task))
 	}
-	writes, err := encodePuts(puts...)
+	writes, err := ledger.Encode(puts...)
 	if err != nil {
 		return err
 	}
-	return again(c.apply(ctx, change, registry.Batch{
+	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: n.conditions(),
 		Writes:     append(writes, registry.Delete(n.entry.record.Key)),
-	}))
+	}, Outcome{})
+	return ledger.RetryOnConflict(err)
 }
 
 func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) {
@@ -142,7 +144,7 @@ func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	change, err := c.newChange(ctx, string(OpUnregister), n.ident)
+	change, err := c.ledger.NewChange(ctx, string(OpUnregister), n.ident)
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +153,12 @@ func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) 
 		return nil, err
 	}
 	last := n.pointer.version(n.ident, document)
-	err = again(c.applyAnswering(ctx, change, registry.Batch{
+	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: slices.Concat(n.conditions(), conditions),
 		Writes:     append(deletes, registry.Delete(n.entry.record.Key), registry.Delete(n.pointer.record.Key)),
-	}, last.outcome()))
+	}, last.outcome())
 	if err != nil {
-		return nil, err
+		return nil, ledger.RetryOnConflict(err)
 	}
 	return last, nil
 }

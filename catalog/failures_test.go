@@ -185,7 +185,7 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 	if _, err := node.Retry(f.ctx, entry.ID.String()); err != nil {
 		t.Error(err)
 	}
-	records, err := f.get(f.ctx, registry.TaskKey(entry.ID))
+	records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID))
 	if err != nil || records[0].Exists() {
 		t.Errorf("the blocker stays (%v), so that no worker tries", err)
 	}

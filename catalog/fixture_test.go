@@ -168,7 +168,7 @@ func (f *fixture) wantClean() {
 	f.t.Helper()
 	wantClean(f.t, f.Catalog)
 	for _, table := range []registry.Table{registry.TableWarehouse, registry.TableNamespace} {
-		err := f.scan(f.ctx, table, "", "", func(record registry.Record) (bool, error) {
+		err := f.ledger.Scan(f.ctx, table, "", "", func(record registry.Record) (bool, error) {
 			if record.State == registry.StateDropping {
 				f.t.Errorf("%s was left in the middle of a drop", record.Key)
 			}

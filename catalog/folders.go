@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -21,11 +22,11 @@ func (c *Catalog) sweepFolders(ctx context.Context) error {
 		if record.State != registry.StateBelow && record.State != registry.StateDropping {
 			return nil
 		}
-		return ignoreAgain(c.sweepFolder(ctx, record))
+		return ledger.IgnoreRetry(c.sweepFolder(ctx, record))
 	})
 }
 
-// sweepFolder removes the record of a folder that is empty; errAgain if somebody wrote it meanwhile.
+// sweepFolder removes the record of a folder that is empty; ledger.ErrRetry if somebody wrote it meanwhile.
 func (c *Catalog) sweepFolder(ctx context.Context, record registry.Record) error {
 	marked := record.State == registry.StateDropping
 	empty, err := c.isEmptyFolder(ctx, record)
@@ -50,13 +51,13 @@ func (c *Catalog) sweepFolder(ctx context.Context, record registry.Record) error
 
 // isEmptyFolder tells whether nothing is claimed beneath a folder.
 func (c *Catalog) isEmptyFolder(ctx context.Context, folder registry.Record) (bool, error) {
-	beneath, err := c.store.List(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
-	return len(beneath) == 0, storeError("catalog.isEmptyFolder", err)
+	beneath, err := c.ledger.List(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
+	return len(beneath) == 0, ledger.StoreError("catalog.isEmptyFolder", err)
 }
 
 // writeFolder gives the record of a folder another state, and returns it as it is then.
 func (c *Catalog) writeFolder(ctx context.Context, folder registry.Record, state registry.State) (registry.Record, error) {
-	writes, err := encodePuts(put{folder.Key, state, registry.LocationClaim{Unknown: unknownOf[registry.LocationClaim](folder)}})
+	writes, err := ledger.Encode(ledger.Put(folder.Key, state, registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](folder)}))
 	if err != nil {
 		return folder, err
 	}
@@ -65,15 +66,15 @@ func (c *Catalog) writeFolder(ctx context.Context, folder registry.Record, state
 	return folder, err
 }
 
-// applyFolder writes the record of a folder if it is the version that was read, else errAgain. What becomes of a write
+// applyFolder writes the record of a folder if it is the version that was read, else ledger.ErrRetry. What becomes of a write
 // that is lost does not matter: a later round looks anew.
 func (c *Catalog) applyFolder(ctx context.Context, folder registry.Record, write registry.Write) (registry.ETag, error) {
-	etags, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(folder)}, Writes: []registry.Write{write}})
+	etags, err := c.ledger.Step(ctx, registry.Batch{Conditions: []registry.Condition{ledger.Unchanged(folder)}, Writes: []registry.Write{write}})
 	if _, failed := registry.FailedCondition(err); failed {
-		return registry.ETag{}, errAgain
+		return registry.ETag{}, ledger.ErrRetry
 	}
 	if err != nil {
-		return registry.ETag{}, storeError("catalog.sweepFolders", err)
+		return registry.ETag{}, ledger.StoreError("catalog.sweepFolders", err)
 	}
 	return etags[0], nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -172,8 +173,8 @@ func (h *keyHistory) judge() {
 	effects := map[string]int{}
 	count := func() {
 		clear(effects)
-		err := h.clean.scan(h.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
-			change, err := decode[registry.Change](record)
+		err := h.clean.ledger.Scan(h.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
+			change, err := ledger.Decode[registry.Change](record)
 			if err == nil && record.State != registry.StateVoid && !strings.HasSuffix(change.Operation, "-begin") && change.Operation != "put-back" {
 				effects[change.RequestID]++
 			}

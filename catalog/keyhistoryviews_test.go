@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -74,9 +75,9 @@ func (h *keyHistory) judgeViews() {
 		}
 	}
 	for key, location := range current {
-		records, err := h.clean.get(h.ctx, key)
+		records, err := h.clean.ledger.Get(h.ctx, key)
 		must(h.t, err)
-		pointer, err := decode[registry.Pointer](records[0])
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
 		must(h.t, err)
 		if pointer.MetadataLocation != location {
 			h.t.Errorf("%s names %s, want %s", key, pointer.MetadataLocation, location)

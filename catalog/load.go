@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/storage"
 )
 
@@ -27,7 +28,7 @@ func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) err
 
 // load returns the pointer called ident and the version that it names.
 func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (found *resolved, loaded *version, err error) {
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		if found, err = c.resolve(ctx, k, ident); err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (
 }
 
 // currentDocument returns the document that a pointer names. If its file is missing that is
-// an error only if the pointer, read again, still names it; else errAgain. That it cannot be read is no fault of who asks for it.
+// an error only if the pointer, read again, still names it; else ledger.ErrRetry. That it cannot be read is no fault of who asks for it.
 func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (document, error) {
 	document, err := c.document(ctx, placeOfDocument(found.pointer, found.storage))
 	switch moorage.KindOf(err) {
@@ -56,7 +57,7 @@ func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (documen
 		return nil, readErr
 	}
 	if now != found {
-		return nil, errAgain
+		return nil, ledger.ErrRetry
 	}
 	return nil, err
 }
@@ -97,7 +98,7 @@ func (c *Catalog) keptDocument(ctx context.Context, at documentPlace) document {
 // readDocumentOnce reads and parses a metadata document, once for all who ask at the same time, and keeps it.
 func (c *Catalog) readDocumentOnce(ctx context.Context, at documentPlace) (document, error) {
 	return c.documents.readOnce(ctx, at.pointer, at.edition, func() (document, error) {
-		ctx, cancel := detached(ctx, requestTimeout) // others may wait for this read
+		ctx, cancel := moorage.Detached(ctx, requestTimeout) // others may wait for this read
 		defer cancel()
 		return c.readDocument(ctx, at.kind, at.warehouse, at.storage, at.location)
 	})

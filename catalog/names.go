@@ -2,12 +2,12 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -119,7 +119,7 @@ func (c *Catalog) resolve(ctx context.Context, k *kind, ident moorage.Identifier
 // readPointer reads the pointer of known again: known itself if nothing changed, nil if
 // it is not live any more.
 func (c *Catalog) readPointer(ctx context.Context, known *resolved) (*resolved, error) {
-	records, err := c.get(ctx, known.record.Key)
+	records, err := c.ledger.Get(ctx, known.record.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (c *Catalog) readPointers(ctx context.Context, known []*resolved) ([]*resol
 	for i, k := range known {
 		keys[i] = k.record.Key
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (c *Catalog) asOf(ctx context.Context, known *resolved, record registry.Rec
 	case record.ETag == known.record.ETag:
 		return known, nil
 	}
-	pointer, err := decode[registry.Pointer](record)
+	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (c *Catalog) walk(ctx context.Context, k *kind, ident moorage.Identifier) (
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found *resolved
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		ch, entry, err := c.resolveEntry(ctx, ident)
 		if err != nil {
 			if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
@@ -191,19 +191,19 @@ func (c *Catalog) walk(ctx context.Context, k *kind, ident moorage.Identifier) (
 		if entry.record.State != k.state {
 			return k.noSuch(ident)
 		}
-		records, err := c.get(ctx, registry.PointerKey(entry.value.Pointer))
+		records, err := c.ledger.Get(ctx, registry.PointerKey(entry.value.Pointer))
 		if err != nil {
 			return err
 		}
 		if !records[0].Exists() || records[0].State != registry.StateLive {
-			return errAgain // dropped, or moved to another name, since the entry was read
+			return ledger.ErrRetry // dropped, or moved to another name, since the entry was read
 		}
-		pointer, err := decode[registry.Pointer](records[0])
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
 		if err != nil {
 			return err
 		}
 		if !pointer.Identifier().Equal(ident) || pointer.NamespaceID != ch.id() {
-			return errAgain
+			return ledger.ErrRetry
 		}
 		found = &resolved{record: records[0], pointer: pointer, storage: ch.storage, place: c.placeOf(ch.warehouse), warehouse: ch.warehouse.ID}
 		return nil
@@ -219,18 +219,10 @@ type entry struct {
 
 // readEntry reads the entry called name in the namespace that ch leads to.
 func (c *Catalog) readEntry(ctx context.Context, ch *chain, name string) (entry, error) {
-	records, err := c.get(ctx, registry.EntryKey(ch.id(), name))
+	records, err := c.ledger.Get(ctx, registry.EntryKey(ch.id(), name))
 	if err != nil || !records[0].Exists() {
 		return entry{}, err
 	}
-	value, err := decode[registry.Entry](records[0])
+	value, err := ledger.Decode[registry.Entry](records[0])
 	return entry{records[0], value}, err
-}
-
-// ignoreAgain turns errAgain into nil, for callers that look again anyway.
-func ignoreAgain(err error) error {
-	if errors.Is(err, errAgain) {
-		return nil
-	}
-	return err
 }

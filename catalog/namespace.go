@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -25,7 +26,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+		err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 			answered, err = c.tryCreateNamespace(ctx, warehouse, ns, properties)
 			return err
 		})
@@ -51,11 +52,11 @@ func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns m
 		return nil, err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
 	if ch, err = c.resolveLive(ctx, warehouse, existing); err != nil {
 		if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-			return nil, errAgain // a parent that was there is gone
+			return nil, ledger.ErrRetry // a parent that was there is gone
 		}
 		return nil, err
 	}
@@ -64,13 +65,13 @@ func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns m
 
 // insertNamespaces writes the records of all namespaces on ident that ch does not have, and returns the answered properties of the last.
 func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage.Identifier, properties map[string]string) (map[string]string, error) {
-	change, err := c.newChange(ctx, string(OpCreateNamespace), ident)
+	change, err := c.ledger.NewChange(ctx, string(OpCreateNamespace), ident)
 	if err != nil {
 		return nil, err
 	}
 	parent := ch.record()
 	conditions := []registry.Condition{registry.ETagIs(parent.Key, parent.ETag)}
-	var puts []put
+	var puts []ledger.Write
 	parentID := ch.id()
 	missing := ident.Namespace[len(ch.levels):]
 	for i, name := range missing {
@@ -78,20 +79,21 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 		if i == len(missing)-1 {
 			maps.Copy(value.Properties, properties)
 		}
-		if value.ID, err = c.newID(); err != nil {
+		if value.ID, err = c.ledger.NewID(); err != nil {
 			return nil, err
 		}
 		key := registry.NamespaceKey(ch.warehouse.ID, parentID, name)
 		conditions = append(conditions, registry.Absent(key))
-		puts = append(puts, put{key, registry.StateLive, value})
+		puts = append(puts, ledger.Put(key, registry.StateLive, value))
 		parentID = value.ID
 	}
-	writes, err := encodePuts(puts...)
+	writes, err := ledger.Encode(puts...)
 	if err != nil {
 		return nil, err
 	}
 	answered := answeredProperties(ch.warehouse, ident.Namespace, properties)
-	return answered, again(c.applyAnswering(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: answered}))
+	_, err = c.apply(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: answered})
+	return answered, ledger.RetryOnConflict(err)
 }
 
 // LoadNamespace returns a namespace's properties: those that are stored and, if it is not among them, `location`, which
@@ -103,7 +105,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
-	value, err := decode[registry.Namespace](ch.record())
+	value, err := ledger.Decode[registry.Namespace](ch.record())
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
@@ -192,11 +194,11 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	if page.After != "" {
 		after = prefix + page.After
 	}
-	records := scanPage
+	records := ledger.ScanPage
 	if page.Limit > 0 {
 		records = min(records, page.Limit+1) // one more says whether there is a next page
 	}
-	err = c.scanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
+	err = c.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
 			return true, nil
 		}
@@ -243,10 +245,10 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 	if err := cmp.Or(ns.Validate(), asked.check()); err != nil {
 		return PropertiesResult{}, moorage.Annotate(op, ns.String(), err)
 	}
-	ctx, cancel := detached(ctx, requestTimeout)
+	ctx, cancel := moorage.Detached(ctx, requestTimeout)
 	defer cancel()
 	var result PropertiesResult
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		result, err = c.tryUpdateProperties(ctx, warehouse, ns, asked)
 		return err
 	})
@@ -259,7 +261,7 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 		return PropertiesResult{}, err
 	}
 	record := ch.record()
-	value, err := decode[registry.Namespace](record)
+	value, err := ledger.Decode[registry.Namespace](record)
 	if err != nil {
 		return PropertiesResult{}, err
 	}
@@ -276,18 +278,19 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 			return PropertiesResult{}, err
 		}
 	}
-	change, err := c.newChange(ctx, string(OpUpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns})
+	change, err := c.ledger.NewChange(ctx, string(OpUpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	writes, err := encodePuts(put{record.Key, registry.StateLive, value})
+	writes, err := ledger.Encode(ledger.Put(record.Key, registry.StateLive, value))
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	return result, again(c.applyAnswering(ctx, change, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+	_, err = c.apply(ctx, change, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record)},
 		Writes:     writes,
-	}, Outcome{Changed: &result}))
+	}, Outcome{Changed: &result})
+	return result, ledger.RetryOnConflict(err)
 }
 
 // PropertiesBytesMax is how long the names and values of the properties of a namespace or a warehouse may be together, and those of one

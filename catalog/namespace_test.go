@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -279,11 +280,11 @@ func (f *fixture) putLong(bytes int) {
 	f.t.Helper()
 	ch, err := f.resolveChain(f.ctx, testWarehouse, moorage.Namespace{"ns"})
 	must(f.t, err)
-	value, err := decode[registry.Namespace](ch.record())
+	value, err := ledger.Decode[registry.Namespace](ch.record())
 	must(f.t, err)
 	long := strings.Repeat("x", bytes)
 	value.Properties = map[string]string{"a": long, "b": long, "c": long}
-	writes, err := encodePuts(put{ch.record().Key, registry.StateLive, value})
+	writes, err := ledger.Encode(ledger.Put(ch.record().Key, registry.StateLive, value))
 	must(f.t, err)
 	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: writes})
 	must(f.t, err)

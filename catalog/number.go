@@ -81,7 +81,7 @@ func (n *numbering) number(ctx context.Context, waited time.Duration) error {
 	for more := true; more; {
 		var err error
 		if more, err = n.store.Number(ctx, waited); err != nil {
-			return storeError("catalog.number", err)
+			return ledger.StoreError("catalog.number", err)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -61,7 +62,7 @@ func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Con
 	const op = "catalog.Once"
 	work := c.newKeyed(ctx, key)
 	for {
-		end, twin := c.twins.begin(work.key)
+		end, twin := c.twins.begin(work.Record)
 		if twin == nil {
 			defer end()
 			break
@@ -118,10 +119,9 @@ func (o Outcome) record() registry.Outcome {
 // keyed is one attempt of a mutation that was sent with a key. It travels to the Apply in the context, because all
 // verbs would have to pass it on otherwise, through locks and attempts, and most mutations have none.
 type keyed struct {
-	key     registry.Key
-	value   registry.Idempotency // but for the outcome
-	silent  bool                 // what the mutation returns is not answered
-	applied bool                 // the mutation happened, and the outcome is stored
+	ledger.Key
+	silent  bool // what the mutation returns is not answered
+	applied bool // the mutation happened, and the outcome is stored
 }
 
 // keyedContext is the context's key for a *keyed.
@@ -135,16 +135,16 @@ func keyedOf(ctx context.Context) *keyed {
 
 func (c *Catalog) newKeyed(ctx context.Context, key Key) *keyed {
 	now := c.now()
-	return &keyed{
-		key: registry.IdempotencyKey(hashOf(moorage.Principal(ctx), key.Warehouse, key.ID)),
-		value: registry.Idempotency{
+	return &keyed{Key: ledger.Key{
+		Record: registry.IdempotencyKey(hashOf(moorage.Principal(ctx), key.Warehouse, key.ID)),
+		Request: registry.Idempotency{
 			Method:  key.Method,
 			Path:    cut(key.Path, keyPathBytesMax),
 			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
 			Created: now,
 			Expires: now.Add(c.keyLifetime + keyGrace),
 		},
-	}
+	}}
 }
 
 // hashOf tells lists of texts apart; the length before each keeps "a","bc" from "ab","c".
@@ -162,50 +162,20 @@ func cut(text string, bytesMax int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
 }
 
-// put returns the condition and the write that make outcome that of work.
-func (k *keyed) put(outcome registry.Outcome) (registry.Condition, registry.Write, error) {
-	value := k.value
-	value.Outcome = outcome
-	writes, err := encodePuts(put{k.key, registry.StateNone, value})
-	if err != nil {
-		return registry.Condition{}, registry.Write{}, err
-	}
-	writes[0].Expires = value.Expires
-	return registry.Absent(k.key), writes[0], nil
-}
-
-// errAnswered says that the mutation had an outcome before. It is neither errAgain nor a *registry.FailedError, so what was
-// prepared is undone and Once gets to see it.
-var errAnswered = errors.New("catalog: the key of the mutation has an outcome")
-
-// applyAnswering is apply of a mutation that answers something.
-func (c *Catalog) applyAnswering(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) error {
-	_, err := c.applyAnsweringTags(ctx, change, batch, answer)
-	return err
-}
-
-// applyAnsweringTags is applyAnswering that returns ETags as applyStepTags does, those of batch.Writes first.
-func (c *Catalog) applyAnsweringTags(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
+// apply makes a mutation true, which answers answer. If it was sent with a key, the key gets its
+// outcome in the same Apply (see Once). Steps on the way to the effect, and work of the catalog's own,
+// go to the ledger. The results are those of Ledger.Apply.
+func (c *Catalog) apply(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
+	mutation := ledger.Mutation{Change: change, Conditions: batch.Conditions, Writes: batch.Writes}
 	work := keyedOf(ctx)
 	if work == nil {
-		return c.applyStepTags(ctx, change, batch)
+		return c.ledger.Apply(ctx, mutation)
 	}
-	if !c.now().Before(work.value.Expires) { // it slept for so long that a retry may have been refused, and that be forgotten
-		return nil, moorage.Errorf(moorage.KindUnavailable, "The request took longer than its Idempotency-Key is kept; nothing was changed")
+	mutation.Key = &work.Key
+	if !work.silent {
+		mutation.Answer = answer.record()
 	}
-	if work.silent {
-		answer = Outcome{}
-	}
-	unanswered, write, err := work.put(answer.record())
-	if err != nil {
-		return nil, err
-	}
-	batch.Conditions = append([]registry.Condition{unanswered}, batch.Conditions...)
-	batch.Writes = append(batch.Writes[:len(batch.Writes):len(batch.Writes)], write)
-	etags, err := c.applyStepTags(ctx, change, batch)
-	if failed, ok := registry.FailedCondition(err); ok && failed == unanswered {
-		return nil, errAnswered
-	}
+	etags, err := c.ledger.Apply(ctx, mutation)
 	work.applied = work.applied || err == nil
 	return etags, err
 }
@@ -213,8 +183,8 @@ func (c *Catalog) applyAnsweringTags(ctx context.Context, change registry.Change
 // replayableUntil returns until when a version of a table may have to be answered again that the mutation of ctx makes;
 // kept is until when another one may.
 func replayableUntil(ctx context.Context, kept time.Time) time.Time {
-	if work := keyedOf(ctx); work != nil && !work.silent && work.value.Expires.After(kept) {
-		return work.value.Expires
+	if work := keyedOf(ctx); work != nil && !work.silent && work.Request.Expires.After(kept) {
+		return work.Request.Expires
 	}
 	return kept
 }
@@ -237,19 +207,15 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 	if refusal != nil {
 		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
 	}
-	unanswered, write, err := work.put(answer)
-	switch {
-	case refusal == nil && moorage.KindOf(err) == moorage.KindTooLarge: // the success had no effect, so it can be refused
-		return c.conclude(ctx, work, Outcome{}, err)
-	case err != nil:
-		return Outcome{}, err
-	}
 	ctx, looking, cancel := c.detachedLook(ctx)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		_, err := c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unanswered}, Writes: []registry.Write{write}})
-		if err == nil {
+		err := c.ledger.Answer(ctx, &work.Key, answer)
+		switch {
+		case err == nil:
 			return outcome, refusal
+		case refusal == nil && moorage.KindOf(err) == moorage.KindTooLarge: // the success had no effect, so it can be refused
+			return c.conclude(ctx, work, Outcome{}, err)
 		}
 		earlier, found, lookErr := c.lookUp(ctx, work)
 		_, failed := registry.FailedCondition(err)
@@ -257,11 +223,11 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 		case found:
 			return earlier, lookErr
 		case lookErr == nil && !failed && !errors.Is(err, registry.ErrUnknown):
-			return Outcome{}, storeError(op, err)
-		case lookErr != nil && c.stopsLooking(looking, attempt, lookErr):
+			return Outcome{}, ledger.StoreError(op, err)
+		case lookErr != nil && c.ledger.StopsLooking(looking, attempt, lookErr):
 			return Outcome{}, c.untold(ctx, work, errors.Join(err, lookErr))
-		case lookErr == nil && c.pause(looking, attempt) != nil:
-			return Outcome{}, moorage.E(op, work.key.ID, moorage.KindUnavailable, err)
+		case lookErr == nil && c.ledger.Pause(looking, attempt) != nil:
+			return Outcome{}, moorage.E(op, work.Record.ID, moorage.KindUnavailable, err)
 		}
 	}
 }
@@ -275,9 +241,9 @@ func (c *Catalog) afterFailure(ctx context.Context, work *keyed, failure error) 
 		switch {
 		case found:
 			return outcome, err
-		case err == nil && !errors.Is(failure, errAnswered):
+		case err == nil && !errors.Is(failure, ledger.ErrAnswered):
 			return Outcome{}, failure
-		case err == nil || c.stopsLooking(looking, attempt, err): // without an error it has expired just now
+		case err == nil || c.ledger.StopsLooking(looking, attempt, err): // without an error it has expired just now
 			return Outcome{}, c.untold(ctx, work, errors.Join(failure, err))
 		}
 	}
@@ -286,39 +252,34 @@ func (c *Catalog) afterFailure(ctx context.Context, work *keyed, failure error) 
 // detachedLook returns a context in which to ask the store what became of a mutation, and one that ends when it is not to be asked
 // again.
 func (c *Catalog) detachedLook(ctx context.Context) (asking, looking context.Context, cancel func()) {
-	asking, endAsking := detached(ctx, settleTimeout)
-	looking, endLooking := context.WithTimeout(asking, c.settleTimeout)
+	asking, endAsking := moorage.Detached(ctx, settleTimeout)
+	looking, endLooking := context.WithTimeout(asking, c.ledger.SettleTimeout)
 	return asking, looking, func() { endLooking(); endAsking() }
-}
-
-// stopsLooking tells, after a pause, whether there is no use in looking for an outcome again that could not be read.
-func (c *Catalog) stopsLooking(ctx context.Context, attempt int, err error) bool {
-	return errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || c.pause(ctx, attempt) != nil
 }
 
 // untold is the answer to an attempt that changed nothing, when an earlier one may have, or has. It is no refusal and does not ask
 // for the attempt to be repeated: a client that takes it for the end would delete the files of a commit that happened.
 func (c *Catalog) untold(ctx context.Context, work *keyed, cause error) error {
-	c.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told", "key", work.key.ID, "method", work.value.Method, "path", work.value.Path, "error", cause)
-	return &moorage.Error{Op: "catalog.Once", Ident: work.key.ID, Kind: moorage.KindCommitUnknown,
+	c.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told", "key", work.Record.ID, "method", work.Request.Method, "path", work.Request.Path, "error", cause)
+	return &moorage.Error{Op: "catalog.Once", Ident: work.Record.ID, Kind: moorage.KindCommitUnknown,
 		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
 }
 
 // lookUp returns how an attempt of work ended; found tells whether one has. An error that was not found says that it could
 // not be looked.
 func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, found bool, err error) {
-	records, err := c.get(ctx, work.key)
+	records, err := c.ledger.Get(ctx, work.Record)
 	if err != nil || !records[0].Exists() {
 		return Outcome{}, false, err
 	}
-	if err := c.confirm(ctx, records[0]); err != nil {
-		return Outcome{}, false, storeError("catalog.Once", err)
+	if err := c.ledger.Confirm(ctx, records[0]); err != nil {
+		return Outcome{}, false, ledger.StoreError("catalog.Once", err)
 	}
-	value, err := decode[registry.Idempotency](records[0])
+	value, err := ledger.Decode[registry.Idempotency](records[0])
 	switch {
 	case err != nil:
 		return Outcome{}, true, c.untold(ctx, work, err)
-	case value.Request != work.value.Request:
+	case value.Request != work.Request.Request:
 		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
 	}
 	outcome, err = c.answerAgain(ctx, value.Outcome)
@@ -369,7 +330,7 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		present, err = c.presentVersion(ctx, k, answered)
 		return err
 	})
@@ -398,14 +359,14 @@ func isElsewhere(err error) bool {
 // presentVersion returns the version that answered is, if it is in the storage that reaches the table now, or else the present
 // version of the table, whatever that is called now.
 func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry.TableVersion) (*version, error) {
-	records, err := c.get(ctx, registry.PointerKey(answered.Pointer))
+	records, err := c.ledger.Get(ctx, registry.PointerKey(answered.Pointer))
 	if err != nil {
 		return nil, err
 	}
 	if !records[0].Exists() {
 		return nil, k.noSuch(answered.Ident)
 	}
-	pointer, err := decode[registry.Pointer](records[0])
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
 	if err != nil {
 		return nil, err
 	}
@@ -419,8 +380,8 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 	}
 	document, err := c.document(ctx, placeOfDocument(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
-		if now, readErr := c.get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
-			return nil, cmp.Or(readErr, errAgain) // trimmed since the pointer was read
+		if now, readErr := c.ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
+			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read
 		}
 		if records[0].State == registry.StatePurging {
 			return nil, k.noSuch(answered.Ident)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -38,8 +39,8 @@ func answerText(outcome Outcome, err error) string {
 // count returns how many times operation has happened.
 func (f *fixture) count(operation Operation) (n int) {
 	f.t.Helper()
-	err := f.scan(f.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
-		change, err := decode[registry.Change](record)
+	err := f.ledger.Scan(f.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
+		change, err := ledger.Decode[registry.Change](record)
 		if err == nil && record.State != registry.StateVoid && change.Operation == string(operation) {
 			n++
 		}
@@ -54,8 +55,8 @@ func (f *fixture) count(operation Operation) (n int) {
 // outcomes returns the outcomes that are stored.
 func (f *fixture) outcomes() (stored []registry.Idempotency) {
 	f.t.Helper()
-	err := f.scan(f.ctx, registry.TableIdempotency, "", "", func(record registry.Record) (bool, error) {
-		value, err := decode[registry.Idempotency](record)
+	err := f.ledger.Scan(f.ctx, registry.TableIdempotency, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Idempotency](record)
 		stored = append(stored, value)
 		return true, err
 	})
@@ -310,13 +311,14 @@ func TestOnceWinsOverOtherConditions(t *testing.T) {
 	work := f.newKeyed(f.ctx, key)
 	_, err := f.conclude(f.ctx, work, Outcome{}, nil)
 	must(t, err)
-	change, err := f.newChange(f.ctx, "test", ident("t"))
+	change, err := f.ledger.NewChange(f.ctx, "test", ident("t"))
 	must(t, err)
-	err = f.apply(context.WithValue(f.ctx, keyedContext{}, work), change, registry.Batch{
+	_, err = f.ledger.Apply(f.ctx, ledger.Mutation{
+		Change: change, Key: &work.Key,
 		Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(registry.ID{1}), registry.ETag{1})},
 	})
-	if !errors.Is(err, errAnswered) {
-		t.Errorf("told %v, want %v", err, errAnswered)
+	if !errors.Is(err, ledger.ErrAnswered) {
+		t.Errorf("told %v, want %v", err, ledger.ErrAnswered)
 	}
 }
 
@@ -324,7 +326,7 @@ func TestOnceWinsOverOtherConditions(t *testing.T) {
 // part if it does not.
 func TestSweepOfKeysKeepsUp(t *testing.T) {
 	t.Parallel()
-	const total = (sweepPages + 3) * scanPage
+	const total = (sweepPages + 3) * ledger.ScanPage
 	var store *countingStore
 	f := newFixture(t, func(c *Config) {
 		store = &countingStore{Store: c.Store}
@@ -333,9 +335,9 @@ func TestSweepOfKeysKeepsUp(t *testing.T) {
 	var batch registry.Batch
 	for n := range total {
 		work := f.newKeyed(f.ctx, Key{ID: fmt.Sprint(n)})
-		_, write, err := work.put(registry.Outcome{})
+		_, write, err := work.Put(registry.Outcome{})
 		must(t, err)
-		if batch.Writes = append(batch.Writes, write); len(batch.Writes) == scanPage {
+		if batch.Writes = append(batch.Writes, write); len(batch.Writes) == ledger.ScanPage {
 			_, err := f.store.Apply(f.ctx, batch)
 			must(t, err)
 			batch.Writes = nil

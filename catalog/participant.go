@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/internal/worker"
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -276,7 +277,7 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 		return err
 	}
 	if !p.writes() {
-		p.batch = registry.Batch{Conditions: []registry.Condition{unchangedSince(p.found.record)}}
+		p.batch = registry.Batch{Conditions: []registry.Condition{ledger.Unchanged(p.found.record)}}
 		return nil
 	}
 	moved, err := c.planMove(ctx, p.found, p.base, p.next)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage/internal/pgtest"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -229,11 +230,11 @@ func (f *fixture) putEntries(b *testing.B, namespace registry.ID, count int) {
 	var writes []registry.Write
 	for i := range count {
 		name := fmt.Sprintf("t%06d", i)
-		id, err := f.newID()
+		id, err := f.ledger.NewID()
 		if err != nil {
 			b.Fatal(err)
 		}
-		puts, err := encodePuts(put{registry.EntryKey(namespace, name), registry.StateTable, registry.Entry{Pointer: id, Shard: registry.Shard(name)}})
+		puts, err := ledger.Encode(ledger.Put(registry.EntryKey(namespace, name), registry.StateTable, registry.Entry{Pointer: id, Shard: registry.Shard(name)}))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -17,7 +18,7 @@ var errTaskGone = errors.New("catalog: the task is gone")
 // purgeAttemptsMax is after how many failures a purge is given up: Check tells of it, and it is tried rarely.
 const purgeAttemptsMax = 50
 
-// noteFailure writes down in the task why it did not finish, and returns its new state; errAgain if it has changed meanwhile.
+// noteFailure writes down in the task why it did not finish, and returns its new state; ledger.ErrRetry if it has changed meanwhile.
 func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task registry.Task, cause error) (registry.State, error) {
 	task.Attempts++
 	task.LastError = moorage.OneLine(cause.Error())
@@ -25,15 +26,15 @@ func (c *Catalog) noteFailure(ctx context.Context, record registry.Record, task 
 	if task.Attempts >= purgeAttemptsMax {
 		state = registry.StateBlocked
 	}
-	writes, err := encodePuts(put{record.Key, state, task})
+	writes, err := ledger.Encode(ledger.Put(record.Key, state, task))
 	if err != nil {
 		return state, err
 	}
-	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{unchangedSince(record)}, Writes: writes})
+	_, err = c.ledger.Step(ctx, registry.Batch{Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes})
 	if err == nil && state == registry.StateBlocked {
 		c.log.ErrorContext(ctx, "purge is given up until an operator mends its storage", "task", task.ID, "error", task.LastError)
 	}
-	return state, again(err)
+	return state, ledger.RetryOnConflict(err)
 }
 
 // purging is a purge whose pointer is marked.
@@ -83,8 +84,8 @@ func (c *Catalog) endPurge(ctx context.Context, task registry.Task) error {
 
 // beginPurge reads the task and its pointer, and marks that as being purged, unless it is already. After an error it returns what it has read.
 func (c *Catalog) beginPurge(ctx context.Context, d *duePurge) (work purging, err error) {
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := c.get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (c *Catalog) beginPurge(ctx context.Context, d *duePurge) (work purging, er
 			return errTaskGone // the next look tells
 		}
 		work.record = records[0]
-		if work.pointer, err = decode[registry.Pointer](records[1]); err != nil {
+		if work.pointer, err = ledger.Decode[registry.Pointer](records[1]); err != nil {
 			return err
 		}
 		switch {
@@ -106,19 +107,21 @@ func (c *Catalog) beginPurge(ctx context.Context, d *duePurge) (work purging, er
 		case records[1].State != registry.StateDropped:
 			return errTaskGone
 		}
-		change, err := c.newChange(ctx, string(OpPurge)+"-begin", work.pointer.Identifier())
+		change, err := c.ledger.NewChange(ctx, string(OpPurge)+"-begin", work.pointer.Identifier())
 		if err != nil {
 			return err
 		}
 		work.pointer.Since = c.now()
-		writes, err := encodePuts(put{records[1].Key, registry.StatePurging, work.pointer})
+		writes, err := ledger.Encode(ledger.Put(records[1].Key, registry.StatePurging, work.pointer))
 		if err != nil {
 			return err
 		}
-		return again(c.applyStep(ctx, change, registry.Batch{
-			Conditions: []registry.Condition{unchangedSince(records[0]), unchangedSince(records[1])},
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: []registry.Condition{ledger.Unchanged(records[0]), ledger.Unchanged(records[1])},
 			Writes:     writes,
-		}))
+		})
+		return ledger.RetryOnConflict(err)
 	})
 	return work, err
 }
@@ -131,7 +134,7 @@ func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, docume
 		return err
 	}
 	err = purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
-		if err := c.attempts(ctx, moorage.KindUnavailable, func(int) error { return others.look(ctx) }); err != nil {
+		if err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return others.look(ctx) }); err != nil {
 			return err
 		}
 		if batch = others.without(batch); len(batch) == 0 {
@@ -148,12 +151,12 @@ func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, docume
 // endPointer removes, in one Apply, a pointer that is over, the claims that it still holds, and
 // its task. That somebody else did it, or has made something else of it, is not an error.
 func (c *Catalog) endPointer(ctx context.Context, operation Operation, id registry.ID, over func(registry.State, registry.Pointer) bool) error {
-	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := c.get(ctx, registry.PointerKey(id))
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
 		if err != nil || !records[0].Exists() {
 			return err
 		}
-		pointer, err := decode[registry.Pointer](records[0])
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
 		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
@@ -164,18 +167,15 @@ func (c *Catalog) endPointer(ctx context.Context, operation Operation, id regist
 		if !pointer.Task.IsZero() {
 			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 		}
-		change, err := c.newChange(ctx, string(operation), pointer.Identifier())
+		change, err := c.ledger.NewChange(ctx, string(operation), pointer.Identifier())
 		if err != nil {
 			return err
 		}
-		return again(c.applyStep(ctx, change, registry.Batch{
-			Conditions: slices.Concat([]registry.Condition{unchangedSince(records[0])}, conditions),
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: slices.Concat([]registry.Condition{ledger.Unchanged(records[0])}, conditions),
 			Writes:     append(deletes, registry.Delete(records[0].Key)),
-		}))
+		})
+		return ledger.RetryOnConflict(err)
 	})
-}
-
-// unchangedSince returns the condition that record has not changed.
-func unchangedSince(record registry.Record) registry.Condition {
-	return registry.ETagIs(record.Key, record.ETag)
 }

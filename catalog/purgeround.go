@@ -156,11 +156,11 @@ func (r *purgeRound) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	storeNow, err := r.storeTime(ctx)
+	storeNow, err := r.ledger.Time(ctx)
 	if err != nil {
 		return err
 	}
-	err = r.scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+	err = r.ledger.Scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
 		task, err := readTask(record)
 		switch {
 		case err != nil:
@@ -203,19 +203,19 @@ func (r *purgeRound) look(ctx context.Context) error {
 func (c *Catalog) claimedPurges(ctx context.Context) (map[string]bool, error) {
 	claimed, err := c.claims.Claimed(ctx, purgeClaims, c.purgeLife)
 	if err != nil {
-		return nil, storeError("catalog.claimedPurges", err)
+		return nil, ledger.StoreError("catalog.claimedPurges", err)
 	}
 	return claimed, nil
 }
 
 // findWarehouses reads which warehouses the tables of due are of.
 func (r *purgeRound) findWarehouses(ctx context.Context, due []*duePurge) error {
-	for some := range slices.Chunk(due, scanPage) {
+	for some := range slices.Chunk(due, ledger.ScanPage) {
 		var keys []registry.Key
 		for _, d := range some {
 			keys = append(keys, registry.PointerKey(d.pointer))
 		}
-		records, err := r.get(ctx, keys...)
+		records, err := r.ledger.Get(ctx, keys...)
 		if err != nil {
 			return err
 		}
@@ -283,5 +283,5 @@ func (c *Catalog) attemptPurge(ctx, watched context.Context, d *duePurge, dog *w
 	d.left = work.record
 	var err error
 	d.left.State, err = c.noteFailure(ctx, work.record, work.task, cause)
-	return ignoreAgain(err) // another node noted one
+	return ledger.IgnoreRetry(err) // another node noted one
 }

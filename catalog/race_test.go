@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
@@ -300,8 +301,8 @@ func filesIn(files map[string]bool, claims []string) []string {
 func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
 	f.t.Helper()
 	unnamed := maps.Clone(files.there)
-	err := f.scan(f.ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-		pointer, err := decode[registry.Pointer](record)
+	err := f.ledger.Scan(f.ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		pointer, err := ledger.Decode[registry.Pointer](record)
 		if err != nil {
 			return false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
@@ -22,7 +23,7 @@ const (
 
 // newRecovery returns the worker that ends transactions whose coordinators did not.
 func newRecovery(c *Catalog, config Config) (*txlog.Recovery, error) {
-	jitter, err := newJitter(config.Random)
+	jitter, err := ledger.NewJitter(config.Random)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // transactionOver returns a transaction over tables that began two minutes ago and had one; two files for each table.
 func (f *fixture) transactionOver(names ...string) txlog.Transaction {
 	f.t.Helper()
-	id, err := f.newID()
+	id, err := f.ledger.NewID()
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestRecoverBlocked(t *testing.T) {
 		if err := f.recovery.RunOnce(f.ctx); err != nil {
 			t.Fatal(err)
 		}
-		records, err := f.get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
+		records, err := f.ledger.Get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
 		if err != nil {
 			t.Fatal(err)
 		}

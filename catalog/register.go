@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -46,9 +47,9 @@ func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifie
 		return nil, err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		registered, err = c.tryRegister(ctx, k, operation, ident, request)
 		return err
 	})
@@ -82,14 +83,14 @@ func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation,
 		return nil, err
 	}
 	if !r.holder.Exists() {
-		id, err := c.newID()
+		id, err := c.ledger.NewID()
 		if err != nil {
 			return nil, err
 		}
 		return c.registerPointer(ctx, operation, r, registry.Pointer{ID: id, View: k == aView}, registry.Absent(registry.PointerKey(id)))
 	}
-	taken := unchangedSince(r.holder)
-	pointer, err := decode[registry.Pointer](r.holder)
+	taken := ledger.Unchanged(r.holder)
+	pointer, err := ledger.Decode[registry.Pointer](r.holder)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (r *registration) holderID() (registry.ID, error) {
 	if !r.claim.Exists() {
 		return registry.ID{}, nil
 	}
-	value, err := decode[registry.TableUUIDClaim](r.claim)
+	value, err := ledger.Decode[registry.TableUUIDClaim](r.claim)
 	return value.Pointer, err
 }
 
@@ -174,7 +175,7 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 	for entry, err := range c.transactions.All(ctx) {
 		switch {
 		case err != nil:
-			return logError("catalog.register", err)
+			return ledger.StepError("catalog.register", err)
 		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
 			unreadable = unreadableTransaction(entry, location)
@@ -199,7 +200,7 @@ func (r *registration) holderNamesIt() (bool, error) {
 	if !r.holder.Exists() {
 		return false, nil
 	}
-	holder, err := decode[registry.Pointer](r.holder)
+	holder, err := ledger.Decode[registry.Pointer](r.holder)
 	return holder.MetadataLocation == r.location, err
 }
 
@@ -209,21 +210,21 @@ func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	if r.entry.record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.value.Pointer))
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
 	r.claim = records[0]
 	if r.entry.record.Exists() {
 		if r.occupant = records[1]; !r.occupant.Exists() {
-			return errAgain
+			return ledger.ErrRetry
 		}
 	}
 	holderID, err := r.holderID()
 	if err != nil || holderID.IsZero() {
 		return err
 	}
-	records, err = c.get(ctx, registry.PointerKey(holderID))
+	records, err = c.ledger.Get(ctx, registry.PointerKey(holderID))
 	if err == nil {
 		r.holder = records[0]
 	}
@@ -233,7 +234,7 @@ func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 // registerPointer makes pointer, which is new or was dropped or is the one that the name has, live under
 // the name and with the file of r; unchanged is the condition that it is as it was read.
 func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration, pointer registry.Pointer, unchanged registry.Condition) (*version, error) {
-	change, err := c.newChange(ctx, string(operation), r.ident)
+	change, err := c.ledger.NewChange(ctx, string(operation), r.ident)
 	if err != nil {
 		return nil, err
 	}
@@ -253,10 +254,10 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage, change.ID}
-	err = again(c.applyAnswering(ctx, change, batch, registered.outcome()))
+	_, err = c.apply(ctx, change, batch, registered.outcome())
 	c.documents.forget(pointer.ID, before) // also if it failed: it may have happened
 	if err != nil {
-		return nil, err
+		return nil, ledger.RetryOnConflict(err)
 	}
 	c.documents.set(pointer.ID, editionOf(r.location, change.ID), r.document)
 	return registered, nil
@@ -283,30 +284,30 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
 	parent := r.chain.record()
 	entryKey, uuidKey := registry.EntryKey(r.chain.id(), r.ident.Name), registry.UUIDKey(r.document.UUID())
-	conditions := append([]registry.Condition{unchangedSince(parent), unchanged}, claimed.conditions...)
+	conditions := append([]registry.Condition{ledger.Unchanged(parent), unchanged}, claimed.conditions...)
 	puts := claimed.puts
 	if r.entry.record.Exists() {
-		conditions = append(conditions, unchangedSince(r.entry.record))
+		conditions = append(conditions, ledger.Unchanged(r.entry.record))
 	} else {
 		conditions = append(conditions, registry.Absent(entryKey))
 	}
 	if r.claim.Exists() {
-		conditions = append(conditions, unchangedSince(r.claim))
+		conditions = append(conditions, ledger.Unchanged(r.claim))
 	} else {
 		conditions = append(conditions, registry.Absent(uuidKey))
 	}
-	puts = append(puts, put{uuidKey, registry.StateNone, registry.TableUUIDClaim{Unknown: unknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID}})
+	puts = append(puts, ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID}))
 	if !who.replaces.IsZero() {
-		replaced, err := decode[registry.Pointer](r.occupant)
+		replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 		if err != nil {
 			return registry.Batch{}, err
 		}
-		if replaced.Since, err = c.storeTime(ctx); err != nil {
+		if replaced.Since, err = c.ledger.Time(ctx); err != nil {
 			return registry.Batch{}, err
 		}
 		replaced.Storage, replaced.WarehouseID = r.chain.warehouse.Storage, r.chain.warehouse.ID
-		conditions = append(conditions, unchangedSince(r.occupant))
-		puts = append(puts, put{r.occupant.Key, registry.StateDropped, replaced})
+		conditions = append(conditions, ledger.Unchanged(r.occupant))
+		puts = append(puts, ledger.Put(r.occupant.Key, registry.StateDropped, replaced))
 	}
 	var deletes []registry.Write
 	if !pointer.Task.IsZero() { // a purge that the drop asked for and that is now not to be
@@ -321,9 +322,9 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 		return registry.Batch{}, err
 	}
 	puts = append(puts,
-		put{registry.PointerKey(pointer.ID), registry.StateLive, pointer},
-		put{entryKey, r.kind.state, registry.Entry{Unknown: r.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}},
+		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
+		ledger.Put(entryKey, r.kind.state, registry.Entry{Unknown: r.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}),
 	)
-	writes, err := encodePuts(puts...)
+	writes, err := ledger.Encode(puts...)
 	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err
 }

@@ -191,7 +191,7 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
 		t.Fatal(err)
 	}
-	id, err := f.newID()
+	id, err := f.ledger.NewID()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -40,9 +41,9 @@ func (c *Catalog) rename(ctx context.Context, k *kind, from, to moorage.Identifi
 		return err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	return c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, k, from, to) })
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, k, from, to) })
 }
 
 func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Identifier) error {
@@ -66,9 +67,9 @@ func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Ident
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
 	}
 	if from.Equal(to) {
-		return errAgain // it was dropped since it was read
+		return ledger.ErrRetry // it was dropped since it was read
 	}
-	change, err := c.newChange(ctx, string(k.rename), from)
+	change, err := c.ledger.NewChange(ctx, string(k.rename), from)
 	if err != nil {
 		return err
 	}
@@ -76,15 +77,16 @@ func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Ident
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.id()
 	targetKey, parent := registry.EntryKey(target.id(), to.Name), target.record()
 	renamed := registry.Entry{Unknown: source.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(to.Name)}
-	writes, err := encodePuts(
-		put{targetKey, k.state, renamed},
-		put{source.pointer.record.Key, registry.StateLive, pointer},
+	writes, err := ledger.Encode(
+		ledger.Put(targetKey, k.state, renamed),
+		ledger.Put(source.pointer.record.Key, registry.StateLive, pointer),
 	)
 	if err != nil {
 		return err
 	}
-	return again(c.apply(ctx, change, registry.Batch{
+	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: append(source.conditions(), registry.ETagIs(parent.Key, parent.ETag), registry.Absent(targetKey)),
 		Writes:     append(writes, registry.Delete(source.entry.record.Key)),
-	}))
+	}, Outcome{})
+	return ledger.RetryOnConflict(err)
 }

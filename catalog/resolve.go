@@ -10,6 +10,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -120,7 +121,7 @@ func (c *Catalog) resolveEntry(ctx context.Context, ident moorage.Identifier) (*
 	if err != nil || !record.Exists() {
 		return ch, entry{}, err
 	}
-	value, err := decode[registry.Entry](record)
+	value, err := ledger.Decode[registry.Entry](record)
 	return ch, entry{record, value}, err
 }
 
@@ -145,20 +146,20 @@ func (c *Catalog) resolveChainAnd(ctx context.Context, name string, ns moorage.N
 	if extra == nil {
 		return ch, registry.Record{}, nil
 	}
-	records, err := c.get(ctx, extra(ch.id()))
+	records, err := c.ledger.Get(ctx, extra(ch.id()))
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
 	return ch, records[0], nil
 }
 
-// followWay reads all of a way at once; errAgain or an error of newChain if it leads nowhere any more.
+// followWay reads all of a way at once; ledger.ErrRetry or an error of newChain if it leads nowhere any more.
 func (c *Catalog) followWay(ctx context.Context, name string, known way, extra func(registry.ID) registry.Key) (*chain, registry.Record, error) {
 	keys := known.keys
 	if extra != nil {
 		keys = append(keys[:len(keys):len(keys)], extra(known.id))
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
@@ -171,7 +172,7 @@ func (c *Catalog) followWay(ctx context.Context, name string, known way, extra f
 		return nil, registry.Record{}, err
 	}
 	if ch.id() != known.id {
-		return nil, registry.Record{}, errAgain // made anew under the same name
+		return nil, registry.Record{}, ledger.ErrRetry // made anew under the same name
 	}
 	if extra == nil {
 		return ch, registry.Record{}, nil
@@ -182,7 +183,7 @@ func (c *Catalog) followWay(ctx context.Context, name string, known way, extra f
 // walkChain reads one level after the other, and returns the keys that it read.
 func (c *Catalog) walkChain(ctx context.Context, name string, ns moorage.Namespace) (*chain, []registry.Key, error) {
 	keys := []registry.Key{registry.WarehouseKey(name)}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +193,7 @@ func (c *Catalog) walkChain(ctx context.Context, name string, ns moorage.Namespa
 	}
 	for _, levelName := range ns {
 		key := registry.NamespaceKey(ch.warehouse.ID, ch.id(), levelName)
-		records, err := c.get(ctx, key)
+		records, err := c.ledger.Get(ctx, key)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -212,7 +213,7 @@ func (c *Catalog) newChain(ctx context.Context, record registry.Record, name str
 	if !record.Exists() {
 		return nil, moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
 	}
-	warehouse, err := decode[registry.Warehouse](record)
+	warehouse, err := ledger.Decode[registry.Warehouse](record)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +233,11 @@ func (ch *chain) isAsIn(known way) bool {
 }
 
 // follow appends the namespaces of records, which were found at keys, as long as each is the
-// child of the one before; errAgain if one is not. Those that known has in the same version are not decoded.
+// child of the one before; ledger.ErrRetry if one is not. Those that known has in the same version are not decoded.
 func (ch *chain) follow(keys []registry.Key, records []registry.Record, known []level) error {
 	for i, record := range records {
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(ch.warehouse.ID, ch.id())) {
-			return errAgain
+			return ledger.ErrRetry
 		}
 		if i < len(known) && known[i].record.ETag == record.ETag {
 			ch.levels = append(ch.levels, level{record, known[i].head})
@@ -244,7 +245,7 @@ func (ch *chain) follow(keys []registry.Key, records []registry.Record, known []
 		}
 		head, err := registry.DecodePart[namespaceHead](record)
 		if err != nil {
-			return undecoded(record, err)
+			return ledger.Undecoded(record, err)
 		}
 		ch.levels = append(ch.levels, level{record, head})
 	}
@@ -275,7 +276,7 @@ func (c *Catalog) resolveLive(ctx context.Context, name string, ns moorage.Names
 			}
 			continue
 		}
-		if c.pause(ctx, attempt+4) != nil {
+		if c.ledger.Pause(ctx, attempt+4) != nil {
 			return nil, moorage.Errorf(moorage.KindUnavailable, "Namespace is being dropped: %s", ns)
 		}
 	}
@@ -301,7 +302,7 @@ const liveWait = 5 * time.Second
 // the store's clock. Older versions marked by the clock of the node. A mark from the future, of which nobody can tell how old it is, is
 // stale: a drop that is under way and is put back marks again.
 func (c *Catalog) isStale(ctx context.Context, ch *chain) (bool, error) {
-	now, err := c.storeTime(ctx)
+	now, err := c.ledger.Time(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -311,7 +312,7 @@ func (c *Catalog) isStale(ctx context.Context, ch *chain) (bool, error) {
 // putBack makes a namespace or warehouse live again that a drop left in state dropping. Its condition is
 // the version that was seen, so it also fences that drop, should it still be under way.
 func (c *Catalog) putBack(ctx context.Context, name string, ns moorage.Namespace, ch *chain) error {
-	change, err := c.newChange(ctx, "put-back", moorage.Identifier{Warehouse: name, Namespace: ns})
+	change, err := c.ledger.NewChange(ctx, "put-back", moorage.Identifier{Warehouse: name, Namespace: ns})
 	if err != nil {
 		return err
 	}
@@ -319,7 +320,7 @@ func (c *Catalog) putBack(ctx context.Context, name string, ns moorage.Namespace
 	if _, failed := registry.FailedCondition(err); failed {
 		return nil // somebody else was here first; the caller looks again
 	}
-	return ignoreAgain(err)
+	return ledger.IgnoreRetry(err)
 }
 
 // setContainerState writes the last record of ch again with another state, and returns ch as it is then; nil without an
@@ -328,7 +329,7 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 	now := c.now()
 	if state == registry.StateDropping { // whose age others judge
 		var err error
-		if now, err = c.storeTime(ctx); err != nil {
+		if now, err = c.ledger.Time(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -339,7 +340,7 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 		next.warehouse.Since = now
 	} else {
 		last := &next.levels[len(next.levels)-1]
-		namespace, err := decode[registry.Namespace](last.record)
+		namespace, err := ledger.Decode[registry.Namespace](last.record)
 		if err != nil {
 			return nil, err
 		}
@@ -347,11 +348,12 @@ func (c *Catalog) setContainerState(ctx context.Context, change registry.Change,
 		last.head.Since = namespace.Since
 		record, value = &last.record, &namespace
 	}
-	writes, err := encodePuts(put{record.Key, state, value})
+	writes, err := ledger.Encode(ledger.Put(record.Key, state, value))
 	if err != nil {
 		return nil, err
 	}
-	etags, err := c.applyStepTags(ctx, change, registry.Batch{
+	etags, err := c.ledger.Apply(ctx, ledger.Mutation{
+		Change:     change,
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
 		Writes:     writes,
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -52,14 +53,14 @@ func CallOffDeletions(ctx context.Context, store registry.Store, now time.Time) 
 // withoutPurge returns the pointer that record is without the purge that it awaits, and false if it awaits none. One that cannot be read
 // stays: no purge goes by it.
 func withoutPurge(record registry.Record, now time.Time) (registry.Write, bool, error) {
-	if !isDropped(record.State) {
+	if !record.State.IsDropped() {
 		return registry.Write{}, false, nil
 	}
-	pointer, err := decode[registry.Pointer](record)
+	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil || pointer.Task.IsZero() {
 		return registry.Write{}, false, nil
 	}
-	writes, err := encodePuts(put{record.Key, record.State, calledOff(pointer, record.State, now)})
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, calledOff(pointer, record.State, now)))
 	if err != nil {
 		return registry.Write{}, false, err
 	}
@@ -72,9 +73,9 @@ type replacement func(registry.Record) (write registry.Write, replaced bool, err
 // replaceAll replaces the records of a table, page by page, and returns how many those were.
 func replaceAll(ctx context.Context, store registry.Store, table registry.Table, replace replacement) (replaced int, err error) {
 	for after := ""; ; {
-		records, err := store.List(ctx, table, "", after, scanPage)
+		records, err := store.List(ctx, table, "", after, ledger.ScanPage)
 		if err != nil {
-			return replaced, storeError("catalog.replaceAll", err)
+			return replaced, ledger.StoreError("catalog.replaceAll", err)
 		}
 		var batch registry.Batch
 		for _, record := range records {
@@ -83,7 +84,7 @@ func replaceAll(ctx context.Context, store registry.Store, table registry.Table,
 				return replaced, err
 			}
 			if ok {
-				batch.Conditions = append(batch.Conditions, unchangedSince(record))
+				batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
 				batch.Writes = append(batch.Writes, write)
 			}
 		}
@@ -91,7 +92,7 @@ func replaceAll(ctx context.Context, store registry.Store, table registry.Table,
 			return replaced, err
 		}
 		replaced += len(batch.Writes)
-		if registry.IsLastPage(records, scanPage) {
+		if registry.IsLastPage(records, ledger.ScanPage) {
 			return replaced, nil
 		}
 		after = records[len(records)-1].Key.ID
@@ -103,12 +104,12 @@ func replaceUnchanged(ctx context.Context, store registry.Store, batch registry.
 	if len(batch.Writes) == 0 {
 		return nil
 	}
-	_, err := store.Apply(ctx, batch)
+	_, err := ledger.Over(store).Step(ctx, batch)
 	if failed, ok := registry.FailedCondition(err); ok {
 		return moorage.Errorf(moorage.KindUnavailable, "Somebody else uses the store, and has just written %s: stop all servers, and do it again", failed.Key)
 	}
 	if err != nil {
-		return logError("catalog.replaceAll", err)
+		return ledger.StepError("catalog.replaceAll", err)
 	}
 	return nil
 }

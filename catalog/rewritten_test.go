@@ -51,7 +51,7 @@ func (f *ownedFile) rewriteAndRegister(n int) {
 // misplace writes the content of another table into the file.
 func (f *ownedFile) misplace() {
 	f.t.Helper()
-	uuid, err := f.newUUID()
+	uuid, err := f.ledger.NewUUID()
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/internal/worker"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -218,8 +219,8 @@ func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, 
 	var mu sync.Mutex // one call of unreachable at a time
 	var probes errgroup.Group
 	probes.SetLimit(probesAtOnce)
-	err := c.scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
-		value, err := decode[registry.Warehouse](record)
+	err := c.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Warehouse](record)
 		if err != nil {
 			return true, err
 		}

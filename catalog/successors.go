@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
@@ -70,7 +71,7 @@ func (s *successors) look(ctx context.Context) error {
 		ids = append(ids, id)
 		keys = append(keys, registry.PointerKey(id))
 	}
-	records, err := s.get(ctx, keys...)
+	records, err := s.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *successors) mustBePurging(record registry.Record) error {
 	if record.State != registry.StatePurging {
 		return errTaskGone
 	}
-	now, err := decode[registry.Pointer](record)
+	now, err := ledger.Decode[registry.Pointer](record)
 	if err == nil && now.Task != s.pointer.Task {
 		err = errTaskGone // an operator called it off
 	}
@@ -107,13 +108,13 @@ func (s *successors) lookAt(ctx context.Context, claim storage.Location, record 
 	if record.State != registry.StateOwner {
 		return s.near(ctx, claim)
 	}
-	owner, err := decode[registry.LocationClaim](record)
+	owner, err := ledger.Decode[registry.LocationClaim](record)
 	if err != nil || owner.Pointer == s.pointer.ID {
 		return passed{}, err
 	}
 	holder, read := pointers[owner.Pointer]
 	if !read {
-		records, err := s.get(ctx, registry.PointerKey(owner.Pointer))
+		records, err := s.ledger.Get(ctx, registry.PointerKey(owner.Pointer))
 		if err != nil {
 			return passed{}, err
 		}
@@ -130,15 +131,15 @@ func (s *successors) near(ctx context.Context, claim storage.Location) (passed, 
 	for _, folder := range claim.Ancestors() {
 		keys = append(keys, registry.LocationKey(folder.String()))
 	}
-	above, err := s.get(ctx, keys...)
+	above, err := s.ledger.Get(ctx, keys...)
 	if err != nil {
 		return passed{}, err
 	}
-	beneath, err := s.store.List(ctx, registry.TableLocation, claim.String()+"/", "", scanPage)
+	beneath, err := s.store.List(ctx, registry.TableLocation, claim.String()+"/", "", ledger.ScanPage)
 	if err != nil {
-		return passed{}, storeError("catalog.successors", err)
+		return passed{}, ledger.StoreError("catalog.successors", err)
 	}
-	found := passed{around: slices.ContainsFunc(above, isOwned) || !registry.IsLastPage(beneath, scanPage)} // with so many in it none is looked at
+	found := passed{around: slices.ContainsFunc(above, isOwned) || !registry.IsLastPage(beneath, ledger.ScanPage)} // with so many in it none is looked at
 	for _, record := range beneath {
 		if isOwned(record) {
 			other, err := storage.Parse(record.Key.ID)
@@ -159,7 +160,7 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 	if to.over = !holder.Exists() || holder.State == registry.StatePurging; to.over {
 		return nil
 	}
-	pointer, err := decode[registry.Pointer](holder)
+	pointer, err := ledger.Decode[registry.Pointer](holder)
 	if err != nil || editionOf(pointer.MetadataLocation, pointer.Registration) == to.version {
 		return err
 	}
@@ -178,8 +179,8 @@ func (s *successors) learn(ctx context.Context, to *successor, holder registry.R
 	}
 	untold := isUntold(err)
 	if untold { // perhaps only because it has another version by now, or is being purged, and its files go
-		if records, readErr := s.get(ctx, holder.Key); readErr != nil || records[0].ETag != holder.ETag {
-			return cmp.Or(readErr, errAgain)
+		if records, readErr := s.ledger.Get(ctx, holder.Key); readErr != nil || records[0].ETag != holder.ETag {
+			return cmp.Or(readErr, ledger.ErrRetry)
 		}
 	}
 	if to.all = untold; untold {

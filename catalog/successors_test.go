@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/memory"
@@ -227,7 +228,7 @@ func TestPurgeBesidePurgeOfSuccessor(t *testing.T) {
 		must(t, in.DropTable(in.ctx, ident("copy"), DropOptions{Purge: true}))
 		records, err := in.store.Get(in.ctx, copied.record.Key)
 		must(t, err)
-		dropped, err := decode[registry.Pointer](records[0])
+		dropped, err := ledger.Decode[registry.Pointer](records[0])
 		must(t, err)
 		must(t, in.other(in.store).tryPurge(in.ctx, &duePurge{task: dropped.Task, pointer: dropped.ID}))
 	}

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
-// sweepPages bounds how much of a table one round reads, in pages of scanPage records. What a round looks for is days
+// sweepPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. What a round looks for is days
 // old and can wait for another one; reading all pointers and a week of changes every minute would cost more than
 // the commits that made them.
 const sweepPages = 10
@@ -52,13 +53,13 @@ func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moor
 
 // page returns the records that come next.
 func (s *slowScan) page(ctx context.Context, c *Catalog) ([]registry.Record, error) {
-	records, err := c.store.List(ctx, s.table, "", s.after, scanPage)
-	return records, storeError("catalog.slowScan", err)
+	records, err := c.ledger.List(ctx, s.table, "", s.after, ledger.ScanPage)
+	return records, ledger.StoreError("catalog.slowScan", err)
 }
 
 // advance goes on behind page, and tells whether that was the last; then the next begins again.
 func (s *slowScan) advance(page []registry.Record) (last bool) {
-	if registry.IsLastPage(page, scanPage) {
+	if registry.IsLastPage(page, ledger.ScanPage) {
 		s.after = ""
 		return true
 	}
@@ -89,27 +90,22 @@ func newSweeps() *sweeps {
 // to wait for: the table or view can no longer come back, its claims are free. Its files stay. So it does with those whose purge had begun
 // and was called off longer ago.
 func (c *Catalog) endWindows(ctx context.Context) error {
-	now, err := c.storeTime(ctx)
+	now, err := c.ledger.Time(ctx)
 	if err != nil {
 		return err
 	}
 	limit := now.Add(-c.undropWindow)
 	over := func(state registry.State, pointer registry.Pointer) bool {
-		return isDropped(state) && pointer.Since.Before(limit) && pointer.Task.IsZero()
+		return state.IsDropped() && pointer.Since.Before(limit) && pointer.Task.IsZero()
 	}
 	return c.sweeps.windows.next(ctx, c, func(record registry.Record) error {
-		if !isDropped(record.State) {
+		if !record.State.IsDropped() {
 			return nil
 		}
-		pointer, err := decode[registry.Pointer](record)
+		pointer, err := ledger.Decode[registry.Pointer](record)
 		if err == nil && over(record.State, pointer) {
 			err = c.endPointer(ctx, OpEndWindow, pointer.ID, over)
 		}
 		return err
 	})
-}
-
-// isDropped tells whether a pointer in state is that of a dropped table or view, or of one that is being purged.
-func isDropped(state registry.State) bool {
-	return state == registry.StateDropped || state == registry.StatePurging
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -54,7 +55,7 @@ func TestSweepReadsAPart(t *testing.T) {
 		endless.Store = c.Store
 		c.Store = endless
 	})
-	const records = sweepPages * scanPage
+	const records = sweepPages * ledger.ScanPage
 	for round := 1; round <= 2; round++ {
 		if err := f.sweepAll(f.ctx); err != nil {
 			t.Fatal(err)
@@ -142,11 +143,11 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 		return slices.DeleteFunc(records, func(r registry.Record) bool { return !slices.Contains(states, r.State) })
 	}
 	dropped := list(registry.TablePointer, registry.StateDropped)
-	second, err := decode[registry.Pointer](dropped[1])
+	second, err := ledger.Decode[registry.Pointer](dropped[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := f.get(f.ctx, registry.LocationKey(second.Claims[0]))
+	claims, err := f.ledger.Get(f.ctx, registry.LocationKey(second.Claims[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var writes []registry.Write
-	for i := range scanPage {
+	for i := range ledger.ScanPage {
 		writes = append(writes, registry.Put(registry.IdempotencyKey(registry.Hash{0: byte(i >> 8), 1: byte(i)}), registry.StateNone, []byte("{")))
 	}
 	for part := range slices.Chunk(writes, 500) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -27,7 +28,7 @@ const (
 func (c *Catalog) forgetChanges(ctx context.Context) error {
 	now, err := c.store.Time(ctx)
 	if err != nil {
-		return storeError("catalog.forgetChanges", err)
+		return ledger.StoreError("catalog.forgetChanges", err)
 	}
 	return errors.Join(c.forgetOrdered(ctx), c.forgetFences(ctx, now))
 }
@@ -43,7 +44,7 @@ func (c *Catalog) forgetChanges(ctx context.Context) error {
 // A mark says how far the order reached at such a time. What lies before it is at least as old.
 func (c *Catalog) forgetOrdered(ctx context.Context) error {
 	const op = "catalog.forgetChanges"
-	records, err := c.get(ctx, registry.RetentionKey(), registry.HorizonKey())
+	records, err := c.ledger.Get(ctx, registry.RetentionKey(), registry.HorizonKey())
 	if err != nil {
 		return err
 	}
@@ -61,11 +62,11 @@ func (c *Catalog) forgetOrdered(ctx context.Context) error {
 	}
 	head, err := registry.Head(ctx, c.store, reached)
 	if err != nil {
-		return storeError(op, err)
+		return ledger.StoreError(op, err)
 	}
 	now, err := c.store.Time(ctx) // behind the head, so that the mark is not older than what it marks
 	if err != nil {
-		return storeError(op, err)
+		return ledger.StoreError(op, err)
 	}
 	due := mark(&retention, head, now, c.sinceMarked(), max(c.changeRetention, keptMin))
 	if ours, err := c.replace(ctx, records[0], retention); err != nil || !ours {
@@ -107,15 +108,15 @@ func mark(r *registry.Retention, head registry.Position, now time.Time, measured
 
 // replace puts value in place of record, and reports whether it did: not if another node was faster.
 func (c *Catalog) replace(ctx context.Context, record registry.Record, value registry.Retention) (bool, error) {
-	writes, err := encodePuts(put{registry.RetentionKey(), registry.StateNone, value})
+	writes, err := ledger.Encode(ledger.Put(registry.RetentionKey(), registry.StateNone, value))
 	if err != nil {
 		return false, err
 	}
-	_, err = c.store.Apply(ctx, registry.Batch{Conditions: []registry.Condition{asRead(registry.RetentionKey(), record)}, Writes: writes})
+	_, err = c.ledger.Step(ctx, registry.Batch{Conditions: []registry.Condition{asRead(registry.RetentionKey(), record)}, Writes: writes})
 	if _, failed := registry.FailedCondition(err); failed {
 		return false, nil
 	}
-	return err == nil, storeError("catalog.forgetChanges", err)
+	return err == nil, ledger.StoreError("catalog.forgetChanges", err)
 }
 
 // forgetUpTo deletes the changes up to position due, in parts, each with the horizon behind it. record holds horizon. What another node
@@ -125,7 +126,7 @@ func (c *Catalog) forgetUpTo(ctx context.Context, due registry.Position, record 
 	for horizon.Position < due {
 		page, err := c.store.Changes(ctx, horizon.Position, forgetPage)
 		if err != nil {
-			return storeError(op, err)
+			return ledger.StoreError(op, err)
 		}
 		var deletes []registry.Write
 		for _, change := range page {
@@ -140,11 +141,11 @@ func (c *Catalog) forgetUpTo(ctx context.Context, due registry.Position, record 
 		if len(deletes) == 0 {
 			return nil
 		}
-		writes, err := encodePuts(put{registry.HorizonKey(), registry.StateNone, horizon})
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, horizon))
 		if err != nil {
 			return err
 		}
-		etags, err := c.store.Apply(ctx, registry.Batch{
+		etags, err := c.ledger.Step(ctx, registry.Batch{
 			Conditions: []registry.Condition{asRead(registry.HorizonKey(), record)},
 			Writes:     append(writes, deletes...),
 		})
@@ -152,7 +153,7 @@ func (c *Catalog) forgetUpTo(ctx context.Context, due registry.Position, record 
 			return nil
 		}
 		if err != nil {
-			return storeError(op, err)
+			return ledger.StoreError(op, err)
 		}
 		record.ETag = etags[0]
 	}
@@ -172,7 +173,7 @@ func decodeIfThere[T registry.Value](record registry.Record) (value T, err error
 	if !record.Exists() {
 		return value, nil
 	}
-	return decode[T](record)
+	return ledger.Decode[T](record)
 }
 
 // seenFence is a fence that looked old when it was seen.
@@ -193,9 +194,9 @@ func (c *Catalog) forgetFences(ctx context.Context, now time.Time) error {
 	scan, seen := &c.sweeps.fences, c.sweeps.oldFences
 	var unread error
 	for range sweepPages {
-		page, err := c.store.ListKeys(ctx, registry.TableChange, "", scan.after, scanPage)
+		page, err := c.ledger.ListKeys(ctx, registry.TableChange, "", scan.after, ledger.ScanPage)
 		if err != nil {
-			return storeError("catalog.forgetFences", err)
+			return ledger.StoreError("catalog.forgetFences", err)
 		}
 		var found []registry.Key
 		for _, record := range page {
@@ -223,7 +224,7 @@ func (c *Catalog) seeFences(ctx context.Context, keys []registry.Key, now, limit
 	if len(keys) == 0 {
 		return nil
 	}
-	records, err := c.get(ctx, keys...)
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (c *Catalog) seeFences(ctx context.Context, keys []registry.Key, now, limit
 		if record.State != registry.StateVoid || len(seen) == forgetPage {
 			continue
 		}
-		change, err := decode[registry.Change](record)
+		change, err := ledger.Decode[registry.Change](record)
 		switch {
 		case err != nil:
 			unread = errors.Join(unread, err)
@@ -259,7 +260,7 @@ func (c *Catalog) forgetSeenFences(ctx context.Context, limit time.Time) error {
 	if len(due) == 0 {
 		return nil
 	}
-	records, err := c.get(ctx, due...)
+	records, err := c.ledger.Get(ctx, due...)
 	if err != nil {
 		return err
 	}
@@ -269,13 +270,13 @@ func (c *Catalog) forgetSeenFences(ctx context.Context, limit time.Time) error {
 			delete(seen, due[i])
 			continue
 		}
-		batch.Conditions = append(batch.Conditions, unchangedSince(record))
+		batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
 		batch.Writes = append(batch.Writes, registry.Delete(record.Key))
 	}
 	if len(batch.Writes) == 0 {
 		return nil
 	}
-	_, err = c.store.Apply(ctx, batch)
+	_, err = c.ledger.Step(ctx, batch)
 	if _, failed := registry.FailedCondition(err); failed {
 		return nil // another node deletes them too: the rest stays for the next round
 	}
@@ -284,5 +285,5 @@ func (c *Catalog) forgetSeenFences(ctx context.Context, limit time.Time) error {
 			delete(seen, write.Key)
 		}
 	}
-	return storeError("catalog.forgetFences", err)
+	return ledger.StoreError("catalog.forgetFences", err)
 }

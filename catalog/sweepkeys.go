@@ -5,12 +5,13 @@ import (
 	"context"
 	"time"
 
+	"moorage/ledger"
 	"moorage/registry"
 )
 
 // expiredKeysMin is how many expired ones among the keys of a page make it worth to go on with the next at once. Were there a
 // bound on the pages of a round in any case, keys could come faster than they go.
-const expiredKeysMin = scanPage / 10
+const expiredKeysMin = ledger.ScanPage / 10
 
 // keySweep is how far the sweep has come through the outcomes of mutations that were sent with keys.
 //
@@ -50,7 +51,7 @@ func (s *keySweep) end(now time.Time, lifetime time.Duration) {
 func (c *Catalog) forgetKeys(ctx context.Context) error {
 	now, err := c.store.Time(ctx)
 	if err != nil {
-		return storeError("catalog.forgetKeys", err)
+		return ledger.StoreError("catalog.forgetKeys", err)
 	}
 	expirer, _ := registry.Find[registry.Expirer](c.store)
 	if expirer != nil {
@@ -64,12 +65,12 @@ func (c *Catalog) forgetKeys(ctx context.Context) error {
 // forgetDated deletes the outcomes that the store says have expired.
 func (c *Catalog) forgetDated(ctx context.Context, expirer registry.Expirer, now time.Time) error {
 	for {
-		page, err := expirer.Expired(ctx, now, scanPage)
+		page, err := expirer.Expired(ctx, now, ledger.ScanPage)
 		if err != nil {
-			return storeError("catalog.forgetKeys", err)
+			return ledger.StoreError("catalog.forgetKeys", err)
 		}
 		deleted, err := c.deleteAsRead(ctx, page)
-		if err != nil || deleted < scanPage {
+		if err != nil || deleted < ledger.ScanPage {
 			return err
 		}
 	}
@@ -110,8 +111,8 @@ func (c *Catalog) keyPage(ctx context.Context, expirer registry.Expirer) ([]regi
 	if expirer == nil {
 		return c.sweeps.keys.scan.page(ctx, c)
 	}
-	page, err := expirer.Undated(ctx, c.sweeps.keys.scan.after, scanPage)
-	return page, storeError("catalog.forgetKeys", err)
+	page, err := expirer.Undated(ctx, c.sweeps.keys.scan.after, ledger.ScanPage)
+	return page, ledger.StoreError("catalog.forgetKeys", err)
 }
 
 // forgetExpired deletes those of page, which are outcomes of mutations, that have expired, and returns how many those are. If
@@ -122,7 +123,7 @@ func (c *Catalog) forgetExpired(ctx context.Context, page []registry.Record, now
 	var unread error
 	s := &c.sweeps.keys
 	for _, record := range page {
-		value, err := decode[registry.Idempotency](record)
+		value, err := ledger.Decode[registry.Idempotency](record)
 		switch {
 		case err != nil:
 			unread, s.unread = cmp.Or(unread, err), true
@@ -143,15 +144,15 @@ func (c *Catalog) deleteAsRead(ctx context.Context, records []registry.Record) (
 	}
 	var batch registry.Batch
 	for _, record := range records {
-		batch.Conditions = append(batch.Conditions, unchangedSince(record))
+		batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
 		batch.Writes = append(batch.Writes, registry.Delete(record.Key))
 	}
-	_, err = c.store.Apply(ctx, batch)
+	_, err = c.ledger.Step(ctx, batch)
 	switch _, failed := registry.FailedCondition(err); {
 	case failed:
 		return 0, nil
 	case err != nil:
-		return 0, storeError("catalog.forgetKeys", err)
+		return 0, ledger.StoreError("catalog.forgetKeys", err)
 	}
 	return len(records), nil
 }

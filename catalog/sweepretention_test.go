@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -282,13 +283,13 @@ func TestSweepOfDatedKeys(t *testing.T) {
 		dated.Store = c.Store
 		c.Store = dated
 	})
-	const count = scanPage + 100
+	const count = ledger.ScanPage + 100
 	for n := range count {
 		work := f.newKeyed(f.ctx, Key{ID: fmt.Sprint(n)})
-		_, write, err := work.put(registry.Outcome{})
+		_, write, err := work.Put(registry.Outcome{})
 		must(t, err)
-		if !write.Expires.Equal(work.value.Expires) {
-			t.Fatalf("the write expires at %v, the outcome at %v", write.Expires, work.value.Expires)
+		if !write.Expires.Equal(work.Request.Expires) {
+			t.Fatalf("the write expires at %v, the outcome at %v", write.Expires, work.Request.Expires)
 		}
 		dated.dates[write.Key], dated.undated[write.Key] = write.Expires, n%100 == 0
 		_, err = f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{write}})
@@ -338,7 +339,7 @@ func TestSweepReadsOutcomesSeldom(t *testing.T) {
 		var batch registry.Batch
 		for n := range perRound {
 			work := f.newKeyed(f.ctx, Key{ID: fmt.Sprint(round, "/", n)})
-			_, write, err := work.put(registry.Outcome{})
+			_, write, err := work.Put(registry.Outcome{})
 			must(t, err)
 			batch.Writes = append(batch.Writes, write)
 		}

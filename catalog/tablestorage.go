@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -17,12 +18,12 @@ import (
 // more: then it is one that reaches the table's own locations.
 func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (storage.Store, func(), error) {
 	own := storage.Place{Roots: ownRoots(pointer), Options: pointer.Storage}
-	records, err := c.get(ctx, registry.WarehouseKey(pointer.Warehouse))
+	records, err := c.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))
 	if err != nil {
 		return nil, nil, err
 	}
 	if records[0].Exists() {
-		warehouse, err := decode[registry.Warehouse](records[0])
+		warehouse, err := ledger.Decode[registry.Warehouse](records[0])
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -54,7 +55,7 @@ func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse reg
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID
 	}
-	return !isDropped(state) || maps.Equal(pointer.Storage, warehouse.Storage)
+	return !state.IsDropped() || maps.Equal(pointer.Storage, warehouse.Storage)
 }
 
 // ownRoots returns the locations that a table has claimed, and the folder of its metadata file, which may lie elsewhere.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -31,19 +32,19 @@ func (c *Catalog) dropEnded(ctx context.Context, blocker registry.Record, transa
 	const op = "catalog.dropEnded"
 	_, found, err := c.transactions.Get(ctx, transaction)
 	if err != nil {
-		return false, logError(op, err)
+		return false, ledger.StepError(op, err)
 	}
 	if found {
 		return false, nil
 	}
-	_, err = c.store.Apply(ctx, registry.Batch{
-		Conditions: []registry.Condition{unchangedSince(blocker)}, Writes: []registry.Write{registry.Delete(blocker.Key)},
+	_, err = c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(blocker)}, Writes: []registry.Write{registry.Delete(blocker.Key)},
 	})
 	if _, failed := registry.FailedCondition(err); failed { // somebody else removed it
 		return true, nil
 	}
 	if err != nil {
-		return true, logError(op, err)
+		return true, ledger.StepError(op, err)
 	}
 	c.log.InfoContext(ctx, "a transaction that was given up has come to its end since; its blocker is removed", "commit", transaction)
 	return true, nil
@@ -51,7 +52,7 @@ func (c *Catalog) dropEnded(ctx context.Context, blocker registry.Record, transa
 
 // blocksTransaction tells whether a task that cannot be read is the blocker of a transaction: then it is seen, and ended, with that.
 func (c *Catalog) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
-	records, err := c.get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
+	records, err := c.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
 	return err == nil && records[0].Exists(), err
 }
 
@@ -67,12 +68,12 @@ func (c *Catalog) abortTask(ctx context.Context, id registry.ID, record registry
 	return Aborted{}, moorage.Errorf(moorage.KindUnprocessable, "%s is a purge; it can be tried again, not aborted", id)
 }
 
-// forgetTask removes a task that cannot be read, and calls the purge off that a dropped table awaits of it; errAgain if either has
+// forgetTask removes a task that cannot be read, and calls the purge off that a dropped table awaits of it; ledger.ErrRetry if either has
 // changed meanwhile. The pointer is looked for in all of them: the task alone knew whose it is.
 func (c *Catalog) forgetTask(ctx context.Context, id registry.ID, record registry.Record) (Aborted, error) {
 	aborted := Aborted{Kind: UnfinishedKindPurge, Was: registry.StateNone.String(), Forgotten: true, Left: []string{}, Unreadable: true}
 	batch := registry.Batch{
-		Conditions: []registry.Condition{unchangedSince(record)}, Writes: []registry.Write{registry.Delete(record.Key)},
+		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: []registry.Write{registry.Delete(record.Key)},
 	}
 	waiting, pointer, err := c.awaiting(ctx, id)
 	if err != nil {
@@ -82,23 +83,23 @@ func (c *Catalog) forgetTask(ctx context.Context, id registry.ID, record registr
 		ident := pointer.Identifier()
 		aborted.Was, aborted.Table, aborted.Left = waiting.State.String(), &ident, append(aborted.Left, pointer.Claims...)
 		err = c.callOff(ctx, waiting, pointer, batch)
-	} else if _, err = c.store.Apply(ctx, batch); err != nil {
+	} else if _, err = c.ledger.Step(ctx, batch); err != nil {
 		if _, failed := registry.FailedCondition(err); !failed {
-			err = logError("catalog.forgetTask", err)
+			err = ledger.StepError("catalog.forgetTask", err)
 		}
 	}
-	return aborted, again(err)
+	return aborted, ledger.RetryOnConflict(err)
 }
 
 // awaiting returns the dropped table that the task was to purge, or the zero record. If it may be one whose record cannot be read, which no
 // purge could be called off of, that is KindUnprocessable.
 func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registry.Record, pointer registry.Pointer, err error) {
 	var unread error
-	err = c.scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-		if !isDropped(record.State) {
+	err = c.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		if !record.State.IsDropped() {
 			return true, ctx.Err()
 		}
-		value, err := decode[registry.Pointer](record)
+		value, err := ledger.Decode[registry.Pointer](record)
 		switch {
 		case err != nil:
 			unread = moorage.Errorf(moorage.KindUnprocessable, "The task may belong to a dropped table whose record cannot be read, and stays until that is mended: %s", record.Key)
@@ -115,21 +116,22 @@ func (c *Catalog) awaiting(ctx context.Context, task registry.ID) (found registr
 
 // callOff applies batch, and calls the purge of a dropped table off.
 func (c *Catalog) callOff(ctx context.Context, record registry.Record, pointer registry.Pointer, batch registry.Batch) error {
-	change, err := c.newChange(ctx, string(OpPurge)+"-abort", pointer.Identifier())
+	change, err := c.ledger.NewChange(ctx, string(OpPurge)+"-abort", pointer.Identifier())
 	if err != nil {
 		return err
 	}
-	now, err := c.storeTime(ctx)
+	now, err := c.ledger.Time(ctx)
 	if err != nil {
 		return err
 	}
-	writes, err := encodePuts(put{record.Key, record.State, calledOff(pointer, record.State, now)})
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, calledOff(pointer, record.State, now)))
 	if err != nil {
 		return err
 	}
-	batch.Conditions = append(batch.Conditions, unchangedSince(record))
+	batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
 	batch.Writes = append(batch.Writes, writes...)
-	return c.applyStep(ctx, change, batch)
+	_, err = c.ledger.Apply(ctx, ledger.Mutation{Change: change, Conditions: batch.Conditions, Writes: batch.Writes})
+	return err
 }
 
 // calledOff returns a dropped table, in state, as it goes on when its purge is called off: as one that was dropped without, which can come

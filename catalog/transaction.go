@@ -126,7 +126,7 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 	t.held = c.room.enter(t.warehouse)
 	defer t.held.giveBack()
 	// What names no table, or fails against the present versions, is refused before anything is locked.
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.readParticipants(ctx, t) })
+	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.readParticipants(ctx, t) })
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
 		return err
 	}
 	defer hold.Release()
-	ctx, cancel := detached(ctx, transactionTimeout) // not the hold's: to lose a lock is harmless
+	ctx, cancel := moorage.Detached(ctx, transactionTimeout) // not the hold's: to lose a lock is harmless
 	defer cancel()
-	return c.attempts(ctx, moorage.KindCommitFailed, func(attempt int) error {
+	return c.ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
 		return c.tryTransaction(ctx, t, attempt > 0)
 	})
 }
@@ -169,7 +169,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 	twin := ctx         // of the wait for them
 	work := keyedOf(ctx)
 	if work != nil {
-		mine = locks.Warehouse(t.warehouse).Attempt(work.key.ID)
+		mine = locks.Warehouse(t.warehouse).Attempt(work.Record.ID)
 		request.Writes = append(request.Writes, mine)
 		var cancel context.CancelFunc
 		twin, cancel = context.WithTimeout(ctx, twinWaitMax)
@@ -194,8 +194,8 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 			}
 		}
 		switch {
-		case (own || recovering && work != nil) && c.pause(twin, attempt+4) == nil:
-		case !own && c.now().Before(until) && c.pause(ctx, attempt+4) == nil:
+		case (own || recovering && work != nil) && c.ledger.Pause(twin, attempt+4) == nil:
+		case !own && c.now().Before(until) && c.ledger.Pause(ctx, attempt+4) == nil:
 		case work != nil && ctx.Err() != nil: // nobody waits for a refusal, which would end the other attempt
 			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
 		case own:

@@ -69,7 +69,7 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 		f, store, _, _ := newHeldFixture(t, isAbort)
 		f.create("u")
 		retrying := f.other(store.Store)
-		meeting := locks.Warehouse(testWarehouse).Attempt(retrying.newKeyed(f.ctx, keyOf("a")).key.ID)
+		meeting := locks.Warehouse(testWarehouse).Attempt(retrying.newKeyed(f.ctx, keyOf("a")).Record.ID)
 		own, err := f.locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{meeting}}, locks.Options{})
 		must(t, err)
 		retried := make(chan error, 1)

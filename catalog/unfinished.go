@@ -2,11 +2,10 @@ package catalog
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -59,14 +58,14 @@ func (c *Catalog) UnfinishedTransactions(ctx context.Context, page Page) (transa
 		}
 	}
 	transactions = []UnfinishedTransaction{}
-	limit := scanPage
+	limit := ledger.ScanPage
 	if page.Limit > 0 {
 		limit = min(limit, page.Limit+1) // one more says whether there is a next page
 	}
 	for {
 		entries, err := c.transactions.Unfinished(ctx, after, limit)
 		if err != nil {
-			return nil, "", logError(op, err)
+			return nil, "", ledger.StepError(op, err)
 		}
 		tasks, err := c.taskRecords(ctx, entries)
 		if err != nil {
@@ -94,7 +93,7 @@ func (c *Catalog) taskRecords(ctx context.Context, entries []txlog.Entry) ([]reg
 	for i, entry := range entries {
 		keys[i] = registry.TaskKey(entry.ID)
 	}
-	return c.get(ctx, keys...)
+	return c.ledger.Get(ctx, keys...)
 }
 
 func unfinishedOf(entry txlog.Entry, blocker registry.Record) UnfinishedTransaction {
@@ -128,7 +127,7 @@ func blockerOf(record registry.Record) *Blocker {
 func (c *Catalog) BlockedPurges(ctx context.Context, page Page) (purges []BlockedPurge, next string, err error) {
 	const op = "catalog.BlockedPurges"
 	purges = []BlockedPurge{}
-	err = c.scan(ctx, registry.TableTask, "", page.After, func(record registry.Record) (bool, error) {
+	err = c.ledger.Scan(ctx, registry.TableTask, "", page.After, func(record registry.Record) (bool, error) {
 		purge, found, err := c.blockedPurge(ctx, record)
 		switch {
 		case err != nil || !found:
@@ -158,12 +157,12 @@ func (c *Catalog) blockedPurge(ctx context.Context, record registry.Record) (Blo
 	if record.State != registry.StateBlocked {
 		return BlockedPurge{}, false, nil
 	}
-	pointers, err := c.get(ctx, registry.PointerKey(task.Pointer))
+	pointers, err := c.ledger.Get(ctx, registry.PointerKey(task.Pointer))
 	if err != nil || !pointers[0].Exists() {
 		return BlockedPurge{}, false, err
 	}
 	blocked := BlockedPurge{ID: task.ID.String(), Table: moorage.Identifier{Namespace: moorage.Namespace{}}, Blocker: *blockerOf(record)}
-	if pointer, err := decode[registry.Pointer](pointers[0]); err == nil { // else that is why it was given up
+	if pointer, err := ledger.Decode[registry.Pointer](pointers[0]); err == nil { // else that is why it was given up
 		blocked.Table = pointer.Identifier()
 	}
 	return blocked, true, nil
@@ -198,9 +197,9 @@ func (c *Catalog) Retry(ctx context.Context, id string) (Retried, error) {
 		return Retried{}, moorage.Annotate(op, id, err)
 	}
 	var entry txlog.Entry
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		entry, err = c.unblock(ctx, parsed)
-		return again(err)
+		return ledger.RetryOnConflict(err)
 	})
 	switch {
 	case err != nil:
@@ -226,9 +225,9 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 	const op = "catalog.unblock"
 	entry, found, err := c.transactions.Get(ctx, id)
 	if err != nil {
-		return entry, logError(op, err)
+		return entry, ledger.StepError(op, err)
 	}
-	records, err := c.get(ctx, registry.TaskKey(id))
+	records, err := c.ledger.Get(ctx, registry.TaskKey(id))
 	if err != nil {
 		return entry, err
 	}
@@ -251,26 +250,26 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 			return entry, c.dropBlocker(ctx, id)
 		}
 		task.Attempts, task.LastError = 0, ""
-		writes, err := encodePuts(put{blocker.Key, registry.StateNone, task})
+		writes, err := ledger.Encode(ledger.Put(blocker.Key, registry.StateNone, task))
 		if err != nil {
 			return entry, err
 		}
 		write = writes[0]
 	}
-	_, err = c.store.Apply(ctx, registry.Batch{
-		Conditions: []registry.Condition{unchangedSince(blocker)}, Writes: []registry.Write{write},
+	_, err = c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(blocker)}, Writes: []registry.Write{write},
 	})
 	if _, failed := registry.FailedCondition(err); failed || err == nil {
 		return entry, err
 	}
-	return entry, logError(op, err)
+	return entry, ledger.StepError(op, err)
 }
 
 // dropBlocker deletes the blocker of a transaction that has come to its end since it was given up, and reports that there is
 // nothing unfinished.
 func (c *Catalog) dropBlocker(ctx context.Context, id registry.ID) error {
 	if err := c.transactions.Finish(ctx, txlog.Entry{Transaction: txlog.Transaction{ID: id}}); err != nil {
-		return logError("catalog.dropBlocker", err)
+		return ledger.StepError("catalog.dropBlocker", err)
 	}
 	return errNothingUnfinished(id)
 }
@@ -305,7 +304,7 @@ type Aborted struct {
 func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "catalog.Abort"
 	var aborted Aborted
-	err := c.attempts(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		aborted, err = c.abort(ctx, id)
 		return err
 	})
@@ -322,7 +321,7 @@ func (c *Catalog) Abort(ctx context.Context, id string) (Aborted, error) {
 	return aborted, nil
 }
 
-// abort is one attempt of Abort; errAgain if what it was about to forget has changed.
+// abort is one attempt of Abort; ledger.ErrRetry if what it was about to forget has changed.
 func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "catalog.abort"
 	parsed, err := parseID(id)
@@ -331,9 +330,9 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	}
 	entry, found, err := c.transactions.Get(ctx, parsed)
 	if err != nil {
-		return Aborted{}, logError(op, err)
+		return Aborted{}, ledger.StepError(op, err)
 	}
-	records, err := c.get(ctx, registry.TaskKey(parsed))
+	records, err := c.ledger.Get(ctx, registry.TaskKey(parsed))
 	if err != nil {
 		return Aborted{}, err
 	}
@@ -349,7 +348,7 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 	aborted := Aborted{Kind: UnfinishedKindTransaction, Was: entry.State.String(), Forgotten: blocked, Left: []string{}}
 	fenced, err := c.transactions.Abort(ctx, entry)
 	if err != nil {
-		return Aborted{}, logError(op, err)
+		return Aborted{}, ledger.StepError(op, err)
 	}
 	if !fenced.Exists() { // its coordinator came to the end: what it published is no longer anybody's to delete
 		return Aborted{}, errNothingUnfinished(parsed)
@@ -365,37 +364,37 @@ func (c *Catalog) abort(ctx context.Context, id string) (Aborted, error) {
 		return Aborted{}, err
 	}
 	if err := c.transactions.Finish(ctx, fenced); err != nil {
-		return Aborted{}, logError(op, err)
+		return Aborted{}, ledger.StepError(op, err)
 	}
 	aborted.Left = append(aborted.Left, fenced.Surplus()...)
 	return aborted, nil
 }
 
-// forgetUnreadable removes the record of a transaction that cannot be read; errAgain if it has changed meanwhile.
+// forgetUnreadable removes the record of a transaction that cannot be read; ledger.ErrRetry if it has changed meanwhile.
 func (c *Catalog) forgetUnreadable(ctx context.Context, entry txlog.Entry) (Aborted, error) {
 	if err := c.disown(ctx, entry); err != nil {
 		return Aborted{}, err
 	}
 	err := c.transactions.Forget(ctx, entry)
 	if _, failed := registry.FailedCondition(err); failed {
-		return Aborted{}, errAgain
+		return Aborted{}, ledger.ErrRetry
 	}
 	if err != nil {
-		return Aborted{}, logError("catalog.forgetUnreadable", err)
+		return Aborted{}, ledger.StepError("catalog.forgetUnreadable", err)
 	}
 	return Aborted{Kind: UnfinishedKindTransaction, Was: entry.State.String(), Forgotten: true, Left: []string{}, Unreadable: true}, nil
 }
 
 // disown sees to it that a coordinator which wakes up after entry is forgotten leaves the files alone, which are left to the operator: the change
-// of the transaction, if it has not come true, is written as VOID. errAgain if it comes true just then.
+// of the transaction, if it has not come true, is written as VOID. ledger.ErrRetry if it comes true just then.
 func (c *Catalog) disown(ctx context.Context, entry txlog.Entry) error {
 	ident := moorage.Identifier{Warehouse: entry.Warehouse}
-	_, _, err := c.lookOrFence(ctx, registry.Change{ID: entry.ID, Operation: string(OpTransaction), Ident: ident})
+	_, _, err := c.ledger.LookOrFence(ctx, registry.Change{ID: entry.ID, Operation: string(OpTransaction), Ident: ident})
 	if _, failed := registry.FailedCondition(err); failed {
-		return errAgain
+		return ledger.ErrRetry
 	}
 	if err != nil {
-		return logError("catalog.disown", err)
+		return ledger.StepError("catalog.disown", err)
 	}
 	return nil
 }
@@ -413,12 +412,4 @@ func parseID(text string) (registry.ID, error) {
 		return id, moorage.Errorf(moorage.KindBadRequest, "%q is no id: want 32 hexadecimal digits", text)
 	}
 	return id, nil
-}
-
-// logError gives an error of the log of transactions its kind. The steps that return it may be taken again.
-func logError(op string, err error) error {
-	if errors.Is(err, registry.ErrUnknown) {
-		return moorage.E(op, "", moorage.KindCommitUnknown, fmt.Errorf("the store did not answer: %w", err))
-	}
-	return storeError(op, err)
 }

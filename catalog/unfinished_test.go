@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -108,7 +109,7 @@ func TestRetryTransaction(t *testing.T) {
 	if err != nil || got.Kind != UnfinishedKindTransaction || got.Ended || got.Reason == "" {
 		t.Errorf("in vain: got %+v (%v)", got, err)
 	}
-	if records, err := f.get(f.ctx, registry.TaskKey(entry.ID)); err != nil || records[0].Exists() {
+	if records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID)); err != nil || records[0].Exists() {
 		t.Errorf("the blocker stays (%v), so that no worker tries", err)
 	}
 	mend()
@@ -347,11 +348,11 @@ func TestBlockerWithoutTransaction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			id, err := f.newID()
+			id, err := f.ledger.NewID()
 			if err != nil {
 				t.Fatal(err)
 			}
-			writes, err := encodePuts(put{registry.TaskKey(id), registry.StateBlocked, registry.Task{ID: id, Kind: registry.TaskRecovery}})
+			writes, err := ledger.Encode(ledger.Put(registry.TaskKey(id), registry.StateBlocked, registry.Task{ID: id, Kind: registry.TaskRecovery}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,7 +394,7 @@ func TestBlockerOfATransactionThatEnded(t *testing.T) {
 			f.giveUp(stays)
 			tampering{f}.write(registry.Delete(registry.TransactionKey(entry.ID))) // as its coordinator does
 			must(t, look(f))
-			records, err := f.get(f.ctx, registry.TaskKey(entry.ID), registry.TaskKey(stays.ID))
+			records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID), registry.TaskKey(stays.ID))
 			must(t, err)
 			if records[0].Exists() || !records[1].Exists() {
 				t.Errorf("the blocker is there: %t, that of another transaction: %t", records[0].Exists(), records[1].Exists())

@@ -291,7 +291,7 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 				store.Store = c.Store
 				c.Store = store
 			})
-			f.settleTimeout = 20 * time.Millisecond
+			f.ledger.SettleTimeout = 20 * time.Millisecond
 			f.create("t")
 			commit := func(ctx context.Context) (Outcome, error) {
 				table, err := f.Commit(ctx, ident("t"), setProperty(t, "a", "1"))

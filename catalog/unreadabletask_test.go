@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -25,7 +26,7 @@ func (f *fixture) dropPurged(name string, state registry.State) (task registry.R
 		f.t.Fatal(err)
 	}
 	for _, record := range records {
-		value, err := decode[registry.Pointer](record)
+		value, err := ledger.Decode[registry.Pointer](record)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func (f *fixture) dropPurged(name string, state registry.State) (task registry.R
 			tampering{f}.put(record.Key, state, value)
 		}
 	}
-	tasks, err := f.get(f.ctx, registry.TaskKey(pointer.Task))
+	tasks, err := f.ledger.Get(f.ctx, registry.TaskKey(pointer.Task))
 	if err != nil || !tasks[0].Exists() {
 		f.t.Fatalf("no task for %s (%v)", name, err)
 	}
@@ -45,10 +46,10 @@ func (f *fixture) dropPurged(name string, state registry.State) (task registry.R
 func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
 	t.Helper()
 	key := registry.TaskKey(id)
-	writes, err := encodePuts(
-		put{key, registry.StateNone, registry.Task{ID: registry.ID{7}, Kind: registry.TaskPurge}},
-		put{key, registry.StateNone, registry.Task{ID: id, Kind: "compaction"}},
-		put{key, registry.StateLive, registry.Task{ID: id, Kind: registry.TaskPurge}},
+	writes, err := ledger.Encode(
+		ledger.Put(key, registry.StateNone, registry.Task{ID: registry.ID{7}, Kind: registry.TaskPurge}),
+		ledger.Put(key, registry.StateNone, registry.Task{ID: id, Kind: "compaction"}),
+		ledger.Put(key, registry.StateLive, registry.Task{ID: id, Kind: registry.TaskPurge}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if records, err := f.get(f.ctx, registry.PointerKey(pointer.ID), registry.LocationKey(pointer.Claims[0])); err != nil || records[0].Exists() || records[1].Exists() {
+	if records, err := f.ledger.Get(f.ctx, registry.PointerKey(pointer.ID), registry.LocationKey(pointer.Claims[0])); err != nil || records[0].Exists() || records[1].Exists() {
 		t.Errorf("the pointer or its claim outlives the window (%v)", err)
 	}
 	if len(f.present([]string{table.MetadataLocation})) != 1 {
@@ -244,7 +245,7 @@ func TestCallOffAmidPurge(t *testing.T) {
 			if err := f.endWindows(f.ctx); err != nil {
 				t.Fatal(err)
 			}
-			if records, err := f.get(f.ctx, registry.PointerKey(pointer.ID)); err != nil || records[0].Exists() {
+			if records, err := f.ledger.Get(f.ctx, registry.PointerKey(pointer.ID)); err != nil || records[0].Exists() {
 				t.Errorf("the pointer outlives the window (%v)", err)
 			}
 			f.wantClean()
@@ -400,7 +401,7 @@ func forgetTaskOnce(t *testing.T, state registry.State, k int, action registryte
 		store = registrytest.Faulty(raw, plan.plan)
 		c.Store = store
 	})
-	f.settleTimeout = 20 * time.Millisecond
+	f.ledger.SettleTimeout = 20 * time.Millisecond
 	f.create("t")
 	key := registry.TaskKey(registry.ID{9})
 	if state != registry.StateLive {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -119,7 +120,7 @@ func TestOnceLooksAgain(t *testing.T) {
 		_, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
 			store.blind.Store(true)
 			go func() {
-				_ = f.pause(f.ctx, 10)
+				_ = f.ledger.Pause(f.ctx, 10)
 				store.blind.Store(false)
 			}()
 			return Outcome{}, moorage.E("test", "", moorage.KindUnavailable, errors.New("no"))
@@ -193,10 +194,10 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 		_, err := node.Once(f.ctx, keyOf("a"), commit(node))
 		must(t, err)
 		outcome, err := commit(f.Catalog)(ctx)
-		if !errors.Is(err, errAnswered) {
-			t.Errorf("the attempt ended with %v, want %v", err, errAnswered)
+		if !errors.Is(err, ledger.ErrAnswered) {
+			t.Errorf("the attempt ended with %v, want %v", err, ledger.ErrAnswered)
 		}
-		key := f.newKeyed(f.ctx, keyOf("a")).key
+		key := f.newKeyed(f.ctx, keyOf("a")).Record
 		_, forgetErr := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
 		must(t, forgetErr)
 		return outcome, err

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -47,9 +48,9 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
 	defer hold.Release()
-	ctx, cancel := detached(hold.Context(), requestTimeout)
+	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	err = c.attempts(ctx, moorage.KindUnavailable, func(int) error { return c.insertWarehouse(ctx, spec.Name, value) })
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.insertWarehouse(ctx, spec.Name, value) })
 	if err != nil {
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
@@ -70,19 +71,19 @@ func checkOwn(properties map[string]string) error {
 }
 
 func (c *Catalog) insertWarehouse(ctx context.Context, name string, value registry.Warehouse) error {
-	change, err := c.newChange(ctx, string(OpCreateWarehouse), moorage.Identifier{Warehouse: name})
+	change, err := c.ledger.NewChange(ctx, string(OpCreateWarehouse), moorage.Identifier{Warehouse: name})
 	if err != nil {
 		return err
 	}
-	if value.ID, err = c.newID(); err != nil {
+	if value.ID, err = c.ledger.NewID(); err != nil {
 		return err
 	}
 	key := registry.WarehouseKey(name)
-	writes, err := encodePuts(put{key, registry.StateLive, value})
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateLive, value))
 	if err != nil {
 		return err
 	}
-	err = c.applyStep(ctx, change, registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
+	_, err = c.ledger.Apply(ctx, ledger.Mutation{Change: change, Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
 	if _, failed := registry.FailedCondition(err); failed {
 		return moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", name)
 	}
@@ -130,8 +131,8 @@ func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]str
 func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	const op = "catalog.Warehouses"
 	var found []Warehouse
-	err := c.scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
-		value, err := decode[registry.Warehouse](record)
+	err := c.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Warehouse](record)
 		if err == nil {
 			found = append(found, newWarehouse(record.Key.ID, value))
 		}
@@ -160,9 +161,9 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 // live → dropping, a look for children, then gone or back to live. Who makes a child requires the
 // very version that was live when it looked, so from the first step on none can appear.
 func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name string, ns moorage.Namespace) error {
-	ctx, cancel := detached(ctx, requestTimeout)
+	ctx, cancel := moorage.Detached(ctx, requestTimeout)
 	defer cancel()
-	return c.attempts(ctx, moorage.KindUnavailable, func(int) error {
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		ch, err := c.resolveLive(ctx, name, ns)
 		if err != nil {
 			return err
@@ -185,14 +186,14 @@ const putBackAttempts = 5
 // putBackDetached is putBack for a drop that has failed, perhaps because its time ran out. What stays in state
 // dropping all the same is put back by whoever meets it once it is stale.
 func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *chain) {
-	ctx, cancel := detached(ctx, settleTimeout)
+	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		err := c.putBack(ctx, ident.Warehouse, ident.Namespace, ch)
 		if err == nil {
 			return
 		}
-		if attempt+1 == putBackAttempts || c.pause(ctx, attempt+3) != nil {
+		if attempt+1 == putBackAttempts || c.ledger.Pause(ctx, attempt+3) != nil {
 			c.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
 			return
 		}
@@ -220,85 +221,42 @@ func notEmpty(name string, ns moorage.Namespace) error {
 
 // markDropping puts the last record of ch in state dropping, and returns ch as it is then.
 func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) (*chain, error) {
-	change, err := c.newChange(ctx, string(operation)+"-begin", ident)
+	change, err := c.ledger.NewChange(ctx, string(operation)+"-begin", ident)
 	if err != nil {
 		return nil, err
 	}
 	marked, err := c.setContainerState(ctx, change, ch, registry.StateDropping)
 	if err != nil || marked != nil {
-		return marked, again(err)
+		return marked, ledger.RetryOnConflict(err)
 	}
 	if marked, err = c.resolveChain(ctx, ident.Warehouse, ident.Namespace); err != nil {
 		return nil, err
 	}
 	if marked.record().State != registry.StateDropping {
-		return nil, errAgain // put back by somebody who took us for dead
+		return nil, ledger.ErrRetry // put back by somebody who took us for dead
 	}
 	return marked, nil
 }
 
 func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
-	change, err := c.newChange(ctx, string(operation), ident)
+	change, err := c.ledger.NewChange(ctx, string(operation), ident)
 	if err != nil {
 		return err
 	}
 	record := ch.record()
-	return again(c.apply(ctx, change, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+	_, err = c.apply(ctx, change, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record)},
 		Writes:     []registry.Write{registry.Delete(record.Key)},
-	}))
-}
-
-// again turns a failed condition, whichever, into errAgain.
-func again(err error) error {
-	if _, failed := registry.FailedCondition(err); failed {
-		return errAgain
-	}
-	return err
+	}, Outcome{})
+	return ledger.RetryOnConflict(err)
 }
 
 // isEmpty tells whether there is neither a namespace nor an entry directly below ch.
 func (c *Catalog) isEmpty(ctx context.Context, ch *chain) (bool, error) {
-	children, err := c.store.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
+	children, err := c.ledger.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
 	if err != nil || len(children) > 0 {
-		return false, storeError("catalog.isEmpty", err)
+		return false, ledger.StoreError("catalog.isEmpty", err)
 	}
-	entries, err := c.store.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
-	return len(entries) == 0, storeError("catalog.isEmpty", err)
-}
-
-// scanPage is how many records a scan reads at once.
-const scanPage = 1000
-
-// scan calls visit for the records of table whose ID starts with prefix, after the ID after, in byte
-// order, until visit answers false or an error.
-func (c *Catalog) scan(ctx context.Context, table registry.Table, prefix, after string, visit func(registry.Record) (bool, error)) error {
-	return scanPages(ctx, c.store.List, table, prefix, after, scanPage, visit)
-}
-
-// scanKeys is scan of records without their values that reads so many of them first: one that goes on after those has met many that it
-// does not want.
-func (c *Catalog) scanKeys(ctx context.Context, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
-	return scanPages(ctx, c.store.ListKeys, table, prefix, after, first, visit)
-}
-
-// lister is one of the two lists of a registry.Store.
-type lister func(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error)
-
-func scanPages(ctx context.Context, list lister, table registry.Table, prefix, after string, first int, visit func(registry.Record) (bool, error)) error {
-	for page := first; ; page = scanPage {
-		records, err := list(ctx, table, prefix, after, page)
-		if err != nil {
-			return storeError("catalog.scan", err)
-		}
-		for _, record := range records {
-			if more, err := visit(record); err != nil || !more {
-				return err
-			}
-		}
-		if registry.IsLastPage(records, page) {
-			return nil
-		}
-		after = records[len(records)-1].Key.ID
-	}
+	entries, err := c.ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
+	return len(entries) == 0, ledger.StoreError("catalog.isEmpty", err)
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"moorage/internal/worker"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -23,15 +23,15 @@ type workers struct {
 }
 
 func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers, error) {
-	purgeJitter, err := newJitter(random)
+	purgeJitter, err := ledger.NewJitter(random)
 	if err != nil {
 		return nil, err
 	}
-	sweepJitter, err := newJitter(random)
+	sweepJitter, err := ledger.NewJitter(random)
 	if err != nil {
 		return nil, err
 	}
-	stagedJitter, err := newJitter(random)
+	stagedJitter, err := ledger.NewJitter(random)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 		recovery: c.recovery,
 	}
 	if store, ok := registry.Find[registry.Numberer](c.store); ok {
-		numberJitter, err := newJitter(random)
+		numberJitter, err := ledger.NewJitter(random)
 		if err != nil {
 			return nil, err
 		}
@@ -50,15 +50,6 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 		w.number = worker.New(worker.Config{Name: "number", Run: n.run, Interval: numberInterval, Jitter: numberJitter, Logger: c.log})
 	}
 	return w, nil
-}
-
-// newJitter seeds a generator of pauses from random.
-func newJitter(random io.Reader) (*rand.Rand, error) {
-	var seed [32]byte
-	if _, err := io.ReadFull(random, seed[:]); err != nil {
-		return nil, err
-	}
-	return rand.New(rand.NewChaCha8(seed)), nil
 }
 
 func (w *workers) start() {

@@ -1,5 +1,14 @@
-// Package ledger lets the nodes that share a store agree, by records of the store, on which of them
-// does a piece of work.
+// Package ledger is the one way in which the server writes records: nobody else calls
+// registry.Store.Apply.
+//
+// # Mutations
+//
+// A mutation is one Apply with a change record: conditions, writes and, if the request has an
+// idempotency key, the outcome of the key. Ledger.Apply settles an answer of the store that was
+// lost: it finds the change record, or writes it as VOID so that the batch never happens. A caller
+// gets one of three results: it happened, it never will, or nobody can say (KindCommitUnknown).
+//
+// Ledger.Step writes without a change record. It is for steps that may be taken twice.
 //
 // # Claims
 //
@@ -18,5 +27,5 @@
 //
 // # What a ledger must not know
 //
-// It does not know what the work is, and nothing of tables or files.
+// It does not know what the work or a mutation is about, and nothing of files.
 package ledger

@@ -60,6 +60,10 @@ var stateNames = map[State]string{
 	StatePending: "pending", StateCommitted: "committed", StateAborted: "aborted", StateBlocked: "blocked",
 }
 
+// IsDropped reports whether a pointer in state s is that of a dropped table or view, or of one that
+// is being purged.
+func (s State) IsDropped() bool { return s == StateDropped || s == StatePurging }
+
 // String returns the state's name.
 func (s State) String() string {
 	if name, ok := stateNames[s]; ok {

@@ -16,14 +16,14 @@ func (l *Log) blockers(ctx context.Context, entries []Entry) ([]registry.Record,
 	for i, e := range entries {
 		keys[i] = registry.TaskKey(e.ID)
 	}
-	return l.store.Get(ctx, keys...)
+	return l.ledger.Get(ctx, keys...)
 }
 
 // block gives a transaction its blocker, unless the transaction or the blocker changes just then.
 // It replaces a blocker that is there already.
 func (l *Log) block(ctx context.Context, id registry.ID, task registry.Task) (bool, error) {
 	key := registry.TaskKey(id)
-	records, err := l.store.Get(ctx, registry.TransactionKey(id), key)
+	records, err := l.ledger.Get(ctx, registry.TransactionKey(id), key)
 	if err != nil || !records[0].Exists() {
 		return false, err
 	}
@@ -38,7 +38,7 @@ func (l *Log) block(ctx context.Context, id registry.ID, task registry.Task) (bo
 	if err != nil {
 		return false, err
 	}
-	_, err = l.store.Apply(ctx, registry.Batch{
+	_, err = l.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(id), records[0].ETag), unchanged},
 		Writes:     []registry.Write{registry.Put(key, registry.StateBlocked, value)},
 	})

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -14,10 +15,10 @@ import (
 // Its methods return errors of the store as they are. A *registry.FailedError means that the
 // transaction is not as the caller believes. registry.ErrUnknown means that the step may have been
 // taken, or may yet be.
-type Log struct{ store registry.Store }
+type Log struct{ ledger *ledger.Ledger }
 
-// New returns the log that store holds.
-func New(store registry.Store) *Log { return &Log{store} }
+// New returns the log that the store of l holds.
+func New(l *ledger.Ledger) *Log { return &Log{l} }
 
 // Begin records t as PENDING; it is durable when this returns. No file of t may be written before.
 // Call it once for each id: after registry.ErrUnknown the id and the names of the files may not be
@@ -47,7 +48,7 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 	if err != nil {
 		return Entry{}, err
 	}
-	etags, err := l.store.Apply(ctx, registry.Batch{
+	etags, err := l.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{condition},
 		Writes:     []registry.Write{registry.Put(condition.Key, e.State, value)},
 	})
@@ -139,7 +140,7 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 		}
 		writes = append(writes, deletes(e.ID)...)
 	}
-	_, err := l.store.Apply(ctx, registry.Batch{Writes: writes})
+	_, err := l.ledger.Step(ctx, registry.Batch{Writes: writes})
 	return err
 }
 
@@ -147,7 +148,7 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 // e says. It fences like Abort. Of the files that the record named none is deleted, and nobody
 // will: they are not known.
 func (l *Log) Forget(ctx context.Context, e Entry) error {
-	_, err := l.store.Apply(ctx, registry.Batch{
+	_, err := l.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)},
 		Writes:     deletes(e.ID),
 	})
@@ -161,7 +162,7 @@ func deletes(id registry.ID) []registry.Write {
 
 // Get returns a transaction, which may be Unreadable, and false if it is not in the log.
 func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
-	records, err := l.store.Get(ctx, registry.TransactionKey(id))
+	records, err := l.ledger.Get(ctx, registry.TransactionKey(id))
 	if err != nil || !records[0].Exists() {
 		return Entry{}, false, err
 	}
@@ -194,7 +195,7 @@ func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]E
 // page returns the transactions of at most limit records behind a key, and the key of the last
 // record. The key is "" if no more follow.
 func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Entry, last string, err error) {
-	records, err := l.store.List(ctx, registry.TableTransaction, "", behind, limit)
+	records, err := l.ledger.List(ctx, registry.TableTransaction, "", behind, limit)
 	if err != nil {
 		return nil, "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
@@ -30,7 +31,7 @@ type resolver struct {
 }
 
 func newResolver(store registry.Store) *resolver {
-	return &resolver{log: txlog.New(store), asked: make(map[registry.ID][]time.Time)}
+	return &resolver{log: txlog.New(ledger.Over(store)), asked: make(map[registry.ID][]time.Time)}
 }
 
 func (r *resolver) resolve(ctx context.Context, e txlog.Entry) error {

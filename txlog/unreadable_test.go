@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/txlog"
@@ -97,7 +98,7 @@ func TestUnreadable(t *testing.T) {
 func TestKeysThatAreNoIDs(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
-		log := txlog.New(store)
+		log := txlog.New(ledger.Over(store))
 		var want []registry.ID
 		for range 5 {
 			_, e := begun(t, store)
@@ -166,7 +167,7 @@ func TestAll(t *testing.T) {
 		apply(t, store, batch...)
 	}
 	n := 0
-	for e, err := range txlog.New(store).All(t.Context()) {
+	for e, err := range txlog.New(ledger.Over(store)).All(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestAll(t *testing.T) {
 	if n != len(writes) {
 		t.Errorf("%d entries, want %d", n, len(writes))
 	}
-	for range txlog.New(store).All(t.Context()) {
+	for range txlog.New(ledger.Over(store)).All(t.Context()) {
 		n--
 		break
 	}
@@ -189,7 +190,7 @@ func TestAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []error
-	for _, err := range txlog.New(store).All(t.Context()) {
+	for _, err := range txlog.New(ledger.Over(store)).All(t.Context()) {
 		told = append(told, err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], registry.ErrClosed) {

@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/txlog"
@@ -44,7 +45,7 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
 	defer closeStore()
-	log := txlog.New(store)
+	log := txlog.New(ledger.Over(store))
 	warehouse := filepath.Join(data, "warehouse")
 	begin := func(givenUp bool) leftover {
 		id, err := registry.NewID(rand.Reader)

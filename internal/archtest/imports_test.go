@@ -44,7 +44,7 @@ func importTable() map[string][]string {
 		"registry/postgres":     {"registry", "migrations"},
 		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
-		"txlog":                 {"registry"},
+		"txlog":                 {"ledger", "registry"},
 		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata", "manifest"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext"},
 		"cmd/moorage":           {everything},

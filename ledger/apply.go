@@ -1,0 +1,186 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// errFenced says that the outcome of an Apply was unknown for a while, and that its batch has since
+// been kept from ever happening.
+var errFenced = fmt.Errorf("%w: a write was lost and fenced", ErrRetry)
+
+// ErrAnswered says that the key of a mutation had an outcome before. The mutation did not and never
+// will happen. It is neither ErrRetry nor a failed condition, so what was prepared is undone.
+var ErrAnswered = errors.New("ledger: the key of the mutation has an outcome")
+
+// Mutation is one change of the catalog: all of its writes happen in one Apply, or none.
+type Mutation struct {
+	Change     registry.Change
+	Conditions []registry.Condition
+	Writes     []registry.Write
+	// Key is the idempotency key of the request; nil if it has none. The outcome of the key is
+	// written in the same Apply, which requires first of all that there is none.
+	Key *Key
+	// Answer is the outcome of the key.
+	Answer registry.Outcome
+}
+
+// Key is an idempotency key in a store, and the request that it stands for.
+type Key struct {
+	Record  registry.Key
+	Request registry.Idempotency // without the outcome
+}
+
+// Put returns the condition that the key has no outcome, and the write that makes outcome its own.
+func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write, error) {
+	value := k.Request
+	value.Outcome = outcome
+	writes, err := Encode(Put(k.Record, registry.StateNone, value))
+	if err != nil {
+		return registry.Condition{}, registry.Write{}, err
+	}
+	writes[0].Expires = value.Expires
+	return registry.Absent(k.Record), writes[0], nil
+}
+
+// Apply makes a mutation true. Without a change record go to the store only steps that recovery,
+// sweeps and fences take (see Step). Apply returns the ETags of the writes, in their order; none if
+// the mutation happened and the store's answer was lost. The error is
+//
+//   - nil: it happened;
+//   - a *registry.FailedError: it did not, because of this condition;
+//   - ErrAnswered: it did not and never will, because the key has an outcome;
+//   - ErrRetry: it did not and never will, but may be tried again;
+//   - an error of KindUnavailable: it did not and never will, and trying again now is no use;
+//   - an error of KindCommitUnknown: it may have happened, or may yet.
+//
+// The change record alone settles an unknown outcome. If it is there, the batch happened. If it is
+// not, the same key is written as VOID. After that the batch, which requires the key to be absent,
+// can no longer happen. Both hold only once they are confirmed. The pointer is never asked: others
+// may have committed on top since.
+func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error) {
+	batch := registry.Batch{Change: &m.Change, Conditions: m.Conditions, Writes: m.Writes}
+	if m.Key == nil {
+		return l.applyOrSettle(ctx, batch)
+	}
+	// A process that slept for so long may have missed that a retry was refused, and forgotten.
+	if !l.now().Before(m.Key.Request.Expires) {
+		return nil, moorage.Errorf(moorage.KindUnavailable,
+			"The request took longer than its Idempotency-Key is kept; nothing was changed")
+	}
+	unanswered, write, err := m.Key.Put(m.Answer)
+	if err != nil {
+		return nil, err
+	}
+	batch.Conditions = append([]registry.Condition{unanswered}, batch.Conditions...)
+	batch.Writes = append(batch.Writes[:len(batch.Writes):len(batch.Writes)], write)
+	etags, err := l.applyOrSettle(ctx, batch)
+	if failed, ok := registry.FailedCondition(err); ok && failed == unanswered {
+		return nil, ErrAnswered
+	}
+	return etags, err
+}
+
+func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	etags, err := l.store.Apply(ctx, batch)
+	switch {
+	case err == nil:
+		return etags, nil
+	case errors.Is(err, registry.ErrUnknown):
+		return nil, l.settle(ctx, *batch.Change)
+	}
+	if _, failed := registry.FailedCondition(err); failed {
+		return nil, err
+	}
+	return nil, StoreError("ledger.Apply", err)
+}
+
+// Step writes without a change record: fences, notes in tasks, marks of sweeps, outcomes without an
+// effect, states of transactions, claims on work, and the removal of what is old. Who takes
+// such a step may take it again. The errors are those of registry.Store.Apply.
+func (l *Ledger) Step(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	return l.store.Apply(ctx, batch)
+}
+
+// Answer stores outcome as that of a key, unless it has one: then a condition fails. The errors are
+// those of registry.Store.Apply, and KindTooLarge.
+func (l *Ledger) Answer(ctx context.Context, key *Key, outcome registry.Outcome) error {
+	unanswered, write, err := key.Put(outcome)
+	if err != nil {
+		return err
+	}
+	_, err = l.Step(ctx, registry.Batch{Conditions: []registry.Condition{unanswered}, Writes: []registry.Write{write}})
+	return err
+}
+
+// settle finds out whether the batch of change happened.
+func (l *Ledger) settle(ctx context.Context, change registry.Change) error {
+	const op = "ledger.settle"
+	ctx, cancel := moorage.Detached(ctx, l.SettleTimeout)
+	defer cancel()
+	var lastErr error
+	for attempt := 0; ; attempt++ {
+		happened, settled, err := l.LookOrFence(ctx, change)
+		if settled {
+			l.log.WarnContext(ctx, "outcome of a write was unknown",
+				"commit", change.ID, "operation", change.Operation, "happened", happened)
+			if happened {
+				return nil
+			}
+			return errFenced
+		}
+		if err != nil {
+			lastErr = err
+		}
+		if l.StopsLooking(ctx, attempt, err) {
+			l.log.ErrorContext(ctx, "outcome of a write stays unknown",
+				"commit", change.ID, "operation", change.Operation, "error", lastErr)
+			err := moorage.Errorf(moorage.KindCommitUnknown,
+				"It is not known whether the %s happened: the store did not answer", change.Operation)
+			return moorage.E(op, change.Ident.String(), moorage.KindCommitUnknown, err)
+		}
+	}
+}
+
+// StopsLooking pauses after a failed look for an outcome. It reports whether another look is no
+// use.
+func (l *Ledger) StopsLooking(ctx context.Context, attempt int, err error) bool {
+	return errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || l.Pause(ctx, attempt) != nil
+}
+
+// LookOrFence reports whether a change happened, or writes it as VOID so that it never will.
+// settled says that one of both is certain. An error means that nothing was learnt.
+func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happened, settled bool, err error) {
+	key := registry.ChangeKey(change.ID)
+	records, err := l.store.Get(ctx, key)
+	if err != nil {
+		return false, false, err
+	}
+	if records[0].Exists() {
+		err := l.Confirm(ctx, records[0])
+		return err == nil && records[0].State != registry.StateVoid, err == nil, err
+	}
+	fence := registry.Change{ID: change.ID, Operation: change.Operation, Ident: change.Ident, Time: l.now()}
+	void, err := fence.Encode()
+	if err != nil {
+		return false, false, err
+	}
+	_, err = l.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(key)},
+		Writes:     []registry.Write{registry.Put(key, registry.StateVoid, void)},
+	})
+	return false, err == nil, err
+}
+
+// Confirm returns nil if record, which says how a write ended whose answer was lost, is there to
+// stay. A primary can show a commit that its synchronous standby does not have yet: the wait was
+// cancelled, or the primary was restarted. A successful Apply waits for the standby. So an Apply
+// that only checks the record proves that it is replicated.
+func (l *Ledger) Confirm(ctx context.Context, record registry.Record) error {
+	_, err := l.Step(ctx, registry.Batch{Conditions: []registry.Condition{Unchanged(record)}})
+	return err
+}

@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// ScanPage is how many records a scan reads at once.
+const ScanPage = 1000
+
+// Get reads records as of one moment. An error of the store is KindUnavailable.
+func (l *Ledger) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	records, err := l.store.Get(ctx, keys...)
+	if err != nil {
+		return nil, StoreError("ledger.Get", err)
+	}
+	return records, nil
+}
+
+// Time returns the time by the clock of the store, which all nodes share. What one node writes and
+// another judges by its age goes by this clock: their own may differ.
+func (l *Ledger) Time(ctx context.Context) (time.Time, error) {
+	now, err := l.store.Time(ctx)
+	if err != nil {
+		return time.Time{}, StoreError("ledger.Time", err)
+	}
+	return now, nil
+}
+
+// List returns a page of at most limit records of table whose ID starts with prefix, after the ID
+// after, in byte order.
+func (l *Ledger) List(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
+	records, err := l.store.List(ctx, table, prefix, after, limit)
+	return records, StoreError("ledger.List", err)
+}
+
+// ListKeys is List of records without their values.
+func (l *Ledger) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+	limit int) ([]registry.Record, error) {
+	records, err := l.store.ListKeys(ctx, table, prefix, after, limit)
+	return records, StoreError("ledger.ListKeys", err)
+}
+
+// Visit is called for each record of a scan. The scan ends when it returns false or an error.
+type Visit func(registry.Record) (more bool, err error)
+
+// Scan calls visit for the records of table whose ID starts with prefix, after the ID after, in
+// byte order, until visit returns false or an error.
+func (l *Ledger) Scan(ctx context.Context, table registry.Table, prefix, after string,
+	visit Visit) error {
+	return scanPages(ctx, l.List, table, prefix, after, ScanPage, visit)
+}
+
+// ScanKeys is Scan of records without their values. Its first page has first records; a caller that
+// goes on after those has met many that it does not want.
+func (l *Ledger) ScanKeys(ctx context.Context, table registry.Table, prefix, after string,
+	first int, visit Visit) error {
+	return scanPages(ctx, l.ListKeys, table, prefix, after, first, visit)
+}
+
+// lister is one of the two lists of a registry.Store.
+type lister func(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error)
+
+func scanPages(ctx context.Context, list lister, table registry.Table, prefix, after string,
+	first int, visit Visit) error {
+	for page := first; ; page = ScanPage {
+		records, err := list(ctx, table, prefix, after, page)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if more, err := visit(record); err != nil || !more {
+				return err
+			}
+		}
+		if registry.IsLastPage(records, page) {
+			return nil
+		}
+		after = records[len(records)-1].Key.ID
+	}
+}
+
+// Decode reads the value of a record that exists. A value that cannot be read is a fault of the
+// store: KindInternal.
+func Decode[T registry.Value](record registry.Record) (T, error) {
+	value, err := registry.Decode[T](record)
+	return value, Undecoded(record, err)
+}
+
+// Undecoded gives the failure to read the value of record its kind; nil stays nil.
+func Undecoded(record registry.Record, err error) error {
+	return moorage.E("ledger.Decode", record.Key.String(), moorage.KindInternal, err)
+}
+
+// UnknownOf returns the members of record, which holds a T, that this version does not know. A new
+// value in its place carries them on. A record that is missing, or cannot be read, has none.
+func UnknownOf[T registry.Value](record registry.Record) registry.Unknown {
+	value, err := registry.Decode[T](record)
+	if err != nil {
+		return registry.Unknown{}
+	}
+	return value.Later()
+}
+
+// Unchanged returns the condition that record has not changed.
+func Unchanged(record registry.Record) registry.Condition {
+	return registry.ETagIs(record.Key, record.ETag)
+}
+
+// Write is a write whose value is still a struct of package registry.
+type Write struct {
+	Key   registry.Key
+	State registry.State
+	Value registry.Value
+}
+
+// Put returns the write that gives the record at key a state and a value.
+func Put(key registry.Key, state registry.State, value registry.Value) Write {
+	return Write{key, state, value}
+}
+
+// Encode returns the writes of puts. A value that no store takes is KindTooLarge: only a client can
+// make one so long.
+func Encode(puts ...Write) ([]registry.Write, error) {
+	writes := make([]registry.Write, 0, len(puts))
+	for _, p := range puts {
+		value, err := registry.Encode(p.Value)
+		if err != nil {
+			return nil, moorage.E("ledger.Encode", p.Key.String(), moorage.KindInternal, err)
+		}
+		if len(value) > registry.ValueBytesMax {
+			return nil, moorage.Errorf(moorage.KindTooLarge,
+				"The %s record would have %d bytes, at most %d can be stored", p.Key.Table, len(value), registry.ValueBytesMax)
+		}
+		writes = append(writes, registry.Put(p.Key, p.State, value))
+	}
+	return writes, nil
+}
+
+// StoreError gives the failure of a read, or of a batch that certainly was not applied, its kind;
+// nil stays nil.
+func StoreError(op string, err error) error {
+	if errors.Is(err, registry.ErrBadBatch) {
+		return moorage.E(op, "", moorage.KindInternal, err)
+	}
+	return moorage.E(op, "", moorage.KindUnavailable, err)
+}
+
+// StepError gives the failure of a step that may be taken again its kind; nil stays nil.
+func StepError(op string, err error) error {
+	if errors.Is(err, registry.ErrUnknown) {
+		return moorage.E(op, "", moorage.KindCommitUnknown, fmt.Errorf("the store did not answer: %w", err))
+	}
+	return StoreError(op, err)
+}
