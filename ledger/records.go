@@ -136,7 +136,8 @@ func Encode(puts ...Write) ([]registry.Write, error) {
 		}
 		if len(value) > registry.ValueBytesMax {
 			return nil, moorage.Errorf(moorage.KindTooLarge,
-				"The %s record would have %d bytes, at most %d can be stored", p.Key.Table, len(value), registry.ValueBytesMax)
+				"The %s record would have %d bytes, at most %d can be stored",
+				p.Key.Table, len(value), registry.ValueBytesMax)
 		}
 		writes = append(writes, registry.Put(p.Key, p.State, value))
 	}
