@@ -95,7 +95,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	uuid, view := w.fill(), w.viewUUID()
-	limited := rest.New(rest.Config{Catalog: w.catalog, BodyBytesMax: limitedBytes})
+	limited := rest.NewServer(rest.TestConfig{Catalog: w.catalog, BodyBytesMax: limitedBytes})
 	categories := []badCategory{
 		{"malformed JSON", malformedRows()},
 		{"duplicate keys", duplicateRows()},

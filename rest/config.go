@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 // configAnswer tells a client how to talk to the server. Both maps are always there:
@@ -22,11 +23,11 @@ type configAnswer struct {
 // that names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only operations of the route table are
 // answered, because clients use what is.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
-	q, err := queryOf(r)
+	q, err := web.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	name, _, err := q.text("warehouse")
+	name, _, err := q.Text("warehouse")
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if name != "" {
 		answer.Overrides["prefix"] = escapePrefix(name)
 	}
-	return s.answerJSON(w, r, answer)
+	return s.AnswerJSON(w, r, answer)
 }
 
 // warehouseProperties returns the properties of a warehouse, which clients take for defaults: their own settings win. Without a name

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 func TestDecodeChanges(t *testing.T) {
@@ -30,7 +31,7 @@ func TestDecodeChanges(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := parseFields([]byte(`{"table-changes":[`+row.changes+`]}`), "request")
+			f, err := web.ParseFields([]byte(`{"table-changes":[`+row.changes+`]}`), "request")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +69,7 @@ func BenchmarkDecodeChanges(b *testing.B) {
 			body := []byte(`{"table-changes":[` + strings.Join(changes, ",") + `]}`)
 			b.ReportAllocs()
 			for b.Loop() {
-				f, err := parseFields(body, "transaction request")
+				f, err := web.ParseFields(body, "transaction request")
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -10,7 +10,7 @@ import (
 
 func TestDeflatedBetweenHeadAndTail(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	long := strings.Repeat("0123456789", 20_000) // more than two stored blocks
 	for _, text := range []string{"", "x", "the text", long, long + long} {
 		d, err := s.deflate([]byte(text))
@@ -52,7 +52,7 @@ func TestCRCShift(t *testing.T) {
 
 func TestCompressedDocumentsAreKept(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	table := sampleTable(t, 1)
 	key := keyOf(table, loadAnswer)
 	first, err := s.deflatedText(t.Context(), key, []byte("one"))
@@ -70,7 +70,7 @@ func TestCompressedDocumentsAreKept(t *testing.T) {
 func TestCompressedDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 100_000
-	s := New(Config{Catalog: &fakeCatalog{}, CompressedBytesMax: bytesMax}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}, CompressedBytesMax: bytesMax})
 	for range 1000 {
 		if _, err := s.deflatedText(t.Context(), keyOf(sampleTable(t, 0), loadAnswer), []byte("text")); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestCompressedDocumentsAreBounded(t *testing.T) {
 func TestLocationWithAnotherDocument(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 3)}
-	h := New(Config{Catalog: fake})
+	h := NewServer(TestConfig{Catalog: fake})
 	first := send(h, "GET", tablePath, "", "Accept-Encoding", "gzip")
 	location := fake.table.MetadataLocation
 	fake.table = sampleTable(t, 4)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/internal/web"
 )
 
 func TestSamplesAreAllOperations(t *testing.T) {
@@ -32,33 +33,12 @@ func TestSamplesAreAllOperations(t *testing.T) {
 	}
 }
 
-func TestEveryKindHasItsAnswer(t *testing.T) {
+// The message that a client gets is cut too.
+func TestLongMessage(t *testing.T) {
 	t.Parallel()
-	for _, kind := range moorage.Kinds() {
-		if _, ok := wires[kind]; !ok {
-			t.Errorf("kind %s has no answer", kind)
-		}
-	}
-	if len(wires) != len(moorage.Kinds()) {
-		t.Errorf("%d answers for %d kinds", len(wires), len(moorage.Kinds()))
-	}
-}
-
-// A message that quotes what a client sent is cut, between characters.
-func TestLongMessages(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct{ message, want string }{
-		{strings.Repeat("x", messageBytesMax), strings.Repeat("x", messageBytesMax)},
-		{strings.Repeat("x", messageBytesMax+1), strings.Repeat("x", messageBytesMax) + "…"},
-		{"x" + strings.Repeat("é", messageBytesMax), "x" + strings.Repeat("é", messageBytesMax/2-1) + "…"},
-		{strings.Repeat("\x80", messageBytesMax+1), "…"},
-	} {
-		if got := shortened(row.message); got != row.want {
-			t.Errorf("%.20q… becomes %d bytes, want %d", row.message, len(got), len(row.want))
-		}
-	}
+	const messageBytesMax = 2 << 10
 	fake := &fakeCatalog{fail: moorage.Errorf(moorage.KindBadRequest, "%s", strings.Repeat("x", 1<<20))}
-	if got := wantFailure(t, send(New(Config{Catalog: fake}), "GET", "/v1/namespaces", ""), 400, "BadRequestException"); len(got) > messageBytesMax+len("…") {
+	if got := wantFailure(t, send(NewServer(TestConfig{Catalog: fake}), "GET", "/v1/namespaces", ""), 400, "BadRequestException"); len(got) > messageBytesMax+len("…") {
 		t.Errorf("a message of %d bytes", len(got))
 	}
 }
@@ -75,24 +55,24 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 				}
 				var logged bytes.Buffer
 				fake := &fakeCatalog{fail: moorage.Annotate("catalog.Op", "secret ident", moorage.Errorf(kind, "the words"))}
-				h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+				h := NewServer(TestConfig{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 				w := send(h, s.method, s.path, s.body, "X-Request-Id", "asked-7")
-				want := wires[kind]
+				want := web.FailureOf(kind)
 				if got := w.Header().Get("Retry-After"); (got != "") != (kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests) {
 					t.Errorf("Retry-After is %q", got)
 				}
-				if got := strings.Count(logged.String(), "asked-7"); (got == 1) != (want.status >= 500) || got > 1 {
+				if got := strings.Count(logged.String(), "asked-7"); (got == 1) != (want.Status >= 500) || got > 1 {
 					t.Errorf("logged %d times: %s", got, logged.String())
 				}
 				if s.method == http.MethodHead {
-					if w.Code != want.status || w.Body.Len() != 0 {
-						t.Errorf("status is %d, want %d; body %q", w.Code, want.status, w.Body)
+					if w.Code != want.Status || w.Body.Len() != 0 {
+						t.Errorf("status is %d, want %d; body %q", w.Code, want.Status, w.Body)
 					}
 					return
 				}
-				message := wantFailure(t, w, want.status, want.kind)
+				message := wantFailure(t, w, want.Status, want.Type)
 				if kind == moorage.KindInternal {
-					if message != want.fallback {
+					if message != want.Fallback {
 						t.Errorf("an internal error shows %q", message)
 					}
 				} else if message != "the words" {
@@ -110,13 +90,13 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 func TestCausesAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, kind := range moorage.Kinds() {
-		h := New(Config{Catalog: &fakeCatalog{fail: moorage.E("catalog.LoadTable", "a.t", kind, errors.New("open /secret: denied"))}})
+		h := NewServer(TestConfig{Catalog: &fakeCatalog{fail: moorage.E("catalog.LoadTable", "a.t", kind, errors.New("open /secret: denied"))}})
 		w := send(h, "GET", "/v1/namespaces/a/tables/t", "")
-		if message := wantFailure(t, w, wires[kind].status, wires[kind].kind); message != wires[kind].fallback {
+		if message := wantFailure(t, w, web.FailureOf(kind).Status, web.FailureOf(kind).Type); message != web.FailureOf(kind).Fallback {
 			t.Errorf("%s: message is %q", kind, message)
 		}
 	}
-	h := New(Config{Catalog: &fakeCatalog{fail: errors.New("no kind at all")}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{fail: errors.New("no kind at all")}})
 	wantFailure(t, send(h, "GET", "/v1/namespaces/a/tables/t", ""), 500, "InternalServerError")
 }
 
@@ -124,7 +104,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	fake := &fakeCatalog{do: func(string) error { panic("boom") }}
-	h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	h := NewServer(TestConfig{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	for _, s := range samples() {
 		if s.operation == "reportMetrics" || s.method == http.MethodHead {
 			continue
@@ -140,32 +120,6 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// A panic behind the first byte of an answer cuts the connection.
-func TestPanicBehindAnswer(t *testing.T) {
-	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
-	s.router.Get("/torn", s.adapt("torn", func(w http.ResponseWriter, _ *http.Request) error {
-		_, _ = w.Write([]byte("half"))
-		panic("boom")
-	}))
-	s.router.Get("/late", s.adapt("late", func(w http.ResponseWriter, _ *http.Request) error {
-		_, _ = w.Write([]byte("half"))
-		return errors.New("too late")
-	}))
-	for _, path := range []string{"/torn", "/late"} {
-		func() {
-			defer func() {
-				if reason := recover(); reason != http.ErrAbortHandler {
-					t.Errorf("%s: panicked with %v", path, reason)
-				}
-			}()
-			send(s, "GET", path, "")
-			t.Errorf("%s: the answer looks whole", path)
-		}()
-	}
-	wantInFlight(t, s, 0)
-}
-
 // A client that hung up gets no answer, above all none that looks like a success, and is no failure of the server.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
@@ -175,7 +129,7 @@ func TestClientGone(t *testing.T) {
 		cancel()
 		return moorage.E("catalog.LoadTable", "a.t", moorage.KindInternal, ctx.Err())
 	}}
-	h := New(Config{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	h := NewServer(TestConfig{Catalog: fake, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	w := httptest.NewRecorder()
 	func() {
 		defer func() {
@@ -188,7 +142,9 @@ func TestClientGone(t *testing.T) {
 	if w.Body.Len() != 0 || strings.Contains(logged.String(), "level=ERROR") || !strings.Contains(logged.String(), "status=499") {
 		t.Errorf("answered %q, logged %q", w.Body, logged.String())
 	}
-	wantInFlight(t, h.(*server), 0)
+	if metrics := send(h, "GET", "/metrics", "").Body.String(); !strings.Contains(metrics, "\nmoorage_http_requests_in_flight 1\n") {
+		t.Errorf("more is in flight than the request for\n%s", metrics)
+	}
 }
 
 // A page from elsewhere may make a browser send a POST; no such request gets to the catalog.
@@ -197,7 +153,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 	for _, foreign := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://elsewhere.example"}, {"Origin", "null"}} {
 		for _, sample := range samples() {
 			fake := &fakeCatalog{}
-			w := send(New(Config{Catalog: fake}), sample.method, sample.path, sample.body, append(foreign, "Content-Type", "text/plain")...)
+			w := send(NewServer(TestConfig{Catalog: fake}), sample.method, sample.path, sample.body, append(foreign, "Content-Type", "text/plain")...)
 			if sample.method == "GET" || sample.method == "HEAD" {
 				continue // the browser keeps the answer from the page
 			}
@@ -208,7 +164,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 		}
 	}
 	for _, own := range [][]string{{"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "none"}, {"Origin", "http://example.com"}, {}} {
-		if w := send(New(Config{Catalog: &fakeCatalog{}}), "DELETE", "/v1/w/namespaces/a", "", own...); w.Code != 204 {
+		if w := send(NewServer(TestConfig{Catalog: &fakeCatalog{}}), "DELETE", "/v1/w/namespaces/a", "", own...); w.Code != 204 {
 			t.Errorf("with %v: %d %s", own, w.Code, w.Body)
 		}
 	}
@@ -216,7 +172,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
-	h := New(Config{Catalog: &fakeCatalog{}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth/tokens", "/v1/namespaces/", "/v1/w/namespaces/a/", "/v1/w/namespaces/a/functions", "/v1/w/namespaces/a/views/", "/v1/w/views",
 		"/v1/w/namespaces/a/tables/t/plan", "/v1/w/namespaces/a/tables/t/credentials", "/v1/w/namespaces/a/tables/t/u/v",
@@ -232,7 +188,7 @@ func TestUnknownRoutes(t *testing.T) {
 
 func TestMethodNotAllowed(t *testing.T) {
 	t.Parallel()
-	h := New(Config{Catalog: &fakeCatalog{}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	for _, row := range []struct{ method, path, allow string }{
 		{"POST", "/v1/config", "GET"},
 		{"DELETE", "/v1/w/namespaces", "GET, POST"},
@@ -247,7 +203,6 @@ func TestMethodNotAllowed(t *testing.T) {
 		{"GET", "/v1/w/namespaces/a/register-view", "POST"},
 		{"DELETE", "/v1/views/rename", "POST"},
 		{"PUT", "/healthz", "GET, HEAD"},
-		{"PUT", "/management/v1/check", "GET, POST"},
 		{"FETCH", "/v1/config", "GET"},
 	} {
 		t.Run(row.method+" "+row.path, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 const someKey = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"
@@ -31,7 +32,7 @@ func TestOperationsThatTakeKeys(t *testing.T) {
 			t.Parallel()
 			keyed := slices.Contains(keyedOperations(), s.operation)
 			fake := &fakeCatalog{fail: moorage.Errorf(moorage.KindNoSuchTable, "no")}
-			h := New(Config{Catalog: fake})
+			h := NewServer(TestConfig{Catalog: fake})
 			plain := send(h, s.method, s.path, s.body)
 			if len(fake.keys) > 0 {
 				t.Fatal("a request without a key has one")
@@ -111,7 +112,7 @@ func TestKeyHeader(t *testing.T) {
 		if row.values != nil {
 			r.Header["Idempotency-Key"] = row.values
 		}
-		got, err := idempotencyKey(r)
+		got, err := web.IdempotencyKey(r)
 		if refused := row.want == "" && row.values != nil; got != row.want || (moorage.KindOf(err) == moorage.KindBadRequest) != refused {
 			t.Errorf("%s: %q, %v; want %q", row.name, got, err, row.want)
 		}
@@ -134,7 +135,7 @@ func TestWhatAKeyIsBoundTo(t *testing.T) {
 		request := base
 		change(&request)
 		fake := &fakeCatalog{}
-		send(New(Config{Catalog: fake}), request.method, request.path, request.body, "Idempotency-Key", someKey)
+		send(NewServer(TestConfig{Catalog: fake}), request.method, request.path, request.body, "Idempotency-Key", someKey)
 		if len(fake.keys) != 1 {
 			t.Fatalf("%s: keys are %v", name, fake.keys)
 		}
@@ -145,29 +146,18 @@ func TestWhatAKeyIsBoundTo(t *testing.T) {
 	}
 }
 
-// Whether a failure is final is decided by its status: 4xx, but for those that say who may ask, and when.
-func TestFinalKinds(t *testing.T) {
-	t.Parallel()
-	for kind, wire := range wires {
-		final := wire.status >= 400 && wire.status < 500 && !slices.Contains([]int{401, 403, 419, 429}, wire.status)
-		if kind.Final() != final {
-			t.Errorf("%s is answered with %d and is final: %t", kind, wire.status, kind.Final())
-		}
-	}
-}
-
 func TestLifetimeIsTold(t *testing.T) {
 	t.Parallel()
 	for lifetime, want := range map[time.Duration]string{
 		30 * time.Minute: "PT30M", time.Hour: "PT1H", 24 * time.Hour: "PT24H", 90 * time.Minute: "PT1H30M", time.Second: "PT1S",
 		10 * time.Second: "PT10S", time.Hour + 5*time.Second: "PT1H0M5S", 61 * time.Second: "PT1M1S",
 	} {
-		body := send(New(Config{Catalog: &fakeCatalog{}, IdempotencyLifetime: lifetime}), "GET", "/v1/config", "").Body.String()
+		body := send(NewServer(TestConfig{Catalog: &fakeCatalog{}, IdempotencyLifetime: lifetime}), "GET", "/v1/config", "").Body.String()
 		if !strings.Contains(body, `"idempotency-key-lifetime":"`+want+`"`) {
 			t.Errorf("%s: %s", lifetime, body)
 		}
 	}
-	if body := send(New(Config{Catalog: &fakeCatalog{}}), "GET", "/v1/config", "").Body.String(); strings.Contains(body, "idempotency") {
+	if body := send(NewServer(TestConfig{Catalog: &fakeCatalog{}}), "GET", "/v1/config", "").Body.String(); strings.Contains(body, "idempotency") {
 		t.Errorf("told without being asked to: %s", body)
 	}
 }

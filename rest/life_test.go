@@ -220,7 +220,7 @@ func TestPagesUnderChanges(t *testing.T) {
 func TestBodyBoundOverTheWire(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 1 << 20
-	w := newWorld(t, func(c *rest.Config) { c.BodyBytesMax = bytesMax })
+	w := newWorld(t, func(c *rest.TestConfig) { c.BodyBytesMax = bytesMax })
 	server := httptest.NewServer(w)
 	defer server.Close()
 	for _, row := range []struct{ name, head, body string }{

@@ -10,7 +10,11 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
+
+// headerVaryLoad is the Vary of answers that depend on the access that a client asks for too.
+var headerVaryLoad = []string{"Accept-Encoding, X-Iceberg-Access-Delegation"}
 
 // answerForm says what stands around a table's metadata in an answer, and which load the
 // answer's tag stands for.
@@ -33,12 +37,12 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := queryOf(r)
+	q, err := web.QueryOf(r)
 	if err != nil {
 		return err
 	}
 	form := loadAnswer
-	switch mode, given, err := q.text("snapshots"); {
+	switch mode, given, err := q.Text("snapshots"); {
 	case err != nil:
 		return err
 	case given && mode == "refs":
@@ -61,7 +65,7 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 		return err
 	}
 	header := w.Header()
-	header["Vary"] = varyLoadValues
+	header["Vary"] = headerVaryLoad
 	if form.tag && table.MetadataLocation != "" {
 		tag := loadTag(r, table, config, form)
 		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
@@ -96,14 +100,14 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 		return err
 	}
 	header := w.Header()
-	header["Content-Type"] = contentTypeJSON
+	header["Content-Type"] = web.HeaderJSON
 	text := d.text
-	if len(text) >= compressBytesMin && acceptsGzip(r) {
+	if len(text) >= web.CompressBytesMin && web.AcceptsGzip(r) {
 		compressed, err := s.deflatedText(r.Context(), d.key, text)
 		if err != nil {
 			return moorage.E("rest.answerDocument", d.location, moorage.KindInternal, err)
 		}
-		header["Content-Encoding"] = contentEncodingGzip
+		header["Content-Encoding"] = web.HeaderGzip
 		head, tail = compressed.gzip(head, tail)
 		text = compressed.blocks
 	}

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 type namespaceAnswer struct {
@@ -30,11 +31,11 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := queryOf(r)
+	q, err := web.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	joined, _, err := q.text("parent")
+	joined, _, err := q.Text("parent")
 	if err != nil {
 		return err
 	}
@@ -45,15 +46,15 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	pages, err := pagerOf(q, "namespaces", warehouse, joined)
+	pages, err := web.PagerOf(q, pageSizes, "namespaces", warehouse, joined)
 	if err != nil {
 		return err
 	}
-	children, next, err := s.catalog.ListNamespaces(r.Context(), warehouse, parent, pages.page)
+	children, next, err := s.catalog.ListNamespaces(r.Context(), warehouse, parent, pageOf(pages))
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(w, r, namespacesAnswer{append([]moorage.Namespace{}, children...), pages.seal(next)})
+	return s.AnswerJSON(w, r, namespacesAnswer{append([]moorage.Namespace{}, children...), pages.Seal(next)})
 }
 
 func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
@@ -61,20 +62,20 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "create namespace request")
+	f, err := web.ParseFields(body, "create namespace request")
 	if err != nil {
 		return change{}, err
 	}
-	ns, properties := f.namespace(), f.textMap("properties")
+	ns, properties := namespaceIn(f), f.TextMap("properties")
 	return change{
 		func(ctx context.Context) (catalog.Outcome, error) {
 			stored, err := s.catalog.CreateNamespace(ctx, warehouse, ns, properties)
 			return catalog.Outcome{Properties: stored}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
-			return s.answerJSON(w, r, namespaceAnswer{ns, orEmpty(outcome.Properties)})
+			return s.AnswerJSON(w, r, namespaceAnswer{ns, orEmpty(outcome.Properties)})
 		},
-	}, f.failure
+	}, f.Failure
 }
 
 func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
@@ -86,7 +87,7 @@ func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(w, r, namespaceAnswer{ns, orEmpty(properties)})
+	return s.AnswerJSON(w, r, namespaceAnswer{ns, orEmpty(properties)})
 }
 
 func (s *server) namespaceExists(w http.ResponseWriter, r *http.Request) error {
@@ -97,7 +98,7 @@ func (s *server) namespaceExists(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.catalog.LoadNamespace(r.Context(), warehouse, ns); err != nil {
 		return err
 	}
-	return answerNothing(w)
+	return web.AnswerNothing(w)
 }
 
 func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {
@@ -110,24 +111,24 @@ func (s *server) updateProperties(r *http.Request, body []byte) (change, error) 
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "update properties request")
+	f, err := web.ParseFields(body, "update properties request")
 	if err != nil {
 		return change{}, err
 	}
-	asked := catalog.PropertiesChange{Removals: f.texts("removals"), Updates: f.textMap("updates")}
+	asked := catalog.PropertiesChange{Removals: f.Texts("removals"), Updates: f.TextMap("updates")}
 	return change{
 		func(ctx context.Context) (catalog.Outcome, error) {
 			result, err := s.catalog.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
 			return catalog.Outcome{Changed: &result}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
-			return s.answerJSON(w, r, propertiesAnswer{
+			return s.AnswerJSON(w, r, propertiesAnswer{
 				Updated: append([]string{}, outcome.Changed.Updated...),
 				Removed: append([]string{}, outcome.Changed.Removed...),
 				Missing: append([]string{}, outcome.Changed.Missing...),
 			})
 		},
-	}, f.failure
+	}, f.Failure
 }
 
 // orEmpty returns properties, or an empty map for nil: null would tell clients that the

@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
-	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 // mutation reads a request that changes something, of which body is the whole body. It asks the catalog nothing.
@@ -27,7 +25,7 @@ type change struct {
 func silently(apply func(ctx context.Context) error) change {
 	return change{
 		func(ctx context.Context) (catalog.Outcome, error) { return catalog.Outcome{}, apply(ctx) },
-		func(w http.ResponseWriter, _ *http.Request, _ catalog.Outcome) error { return answerNothing(w) },
+		func(w http.ResponseWriter, _ *http.Request, _ catalog.Outcome) error { return web.AnswerNothing(w) },
 	}
 }
 
@@ -46,13 +44,13 @@ func (s *server) answeringTable(form answerForm, apply func(ctx context.Context)
 
 // mutate returns the handler of a mutation. With an Idempotency-Key it happens once, and a request that is
 // sent again is answered as it was before, also if it could not even be read.
-func (s *server) mutate(read mutation) handler {
+func (s *server) mutate(read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		id, err := idempotencyKey(r)
+		id, err := web.IdempotencyKey(r)
 		if err != nil {
 			return err
 		}
-		body, err := s.readBody(w, r)
+		body, err := s.ReadBody(w, r)
 		if err != nil {
 			return err
 		}
@@ -76,31 +74,10 @@ func (s *server) mutate(read mutation) handler {
 	}
 }
 
-// uuidBytes is the length of a UUID in its usual form, which package uuid reads among others.
-const uuidBytes = 36
-
-// idempotencyKey returns the key that a request was sent with, in lower case, and "" if there is none.
-// Source: REST specification, Idempotency-Key; of which version the UUID is does not matter here.
-func idempotencyKey(r *http.Request) (string, error) {
-	given := r.Header["Idempotency-Key"]
-	switch len(given) {
-	case 0:
-		return "", nil
-	case 1:
-	default:
-		return "", moorage.Errorf(moorage.KindBadRequest, "There are %d Idempotency-Key headers", len(given))
-	}
-	id, err := uuid.Parse(given[0])
-	if err != nil || len(given[0]) != uuidBytes {
-		return "", moorage.Errorf(moorage.KindBadRequest, "Invalid Idempotency-Key: %q, want a UUID", given[0])
-	}
-	return id.String(), nil
-}
-
 // bindKey returns the key id with what tells the request r from others that are sent with it.
 func bindKey(r *http.Request, id string, body []byte) catalog.Key {
 	warehouse, _ := pathWarehouse(r) // that it is malformed is part of the outcome, and the path tells which it was
-	path := escapedPath(r.URL)
+	path := web.EscapedPath(r.URL)
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}

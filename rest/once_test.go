@@ -121,7 +121,7 @@ func TestEveryChangeTwice(t *testing.T) {
 		if (strings.HasSuffix(step.path, "unregister") || strings.HasSuffix(step.path, "/views/w")) && first.Code == 200 {
 			location = metadataLocationOf(t, first)
 		}
-		again := w.sendKeyed(rest.New(rest.Config{Catalog: w.restarted()}), n, step.method, step.path, body)
+		again := w.sendKeyed(rest.NewServer(rest.TestConfig{Catalog: w.restarted()}), n, step.method, step.path, body)
 		if answerOf(again) != answerOf(first) {
 			t.Errorf("%s %s %s:\n%s\nand then\n%s", step.method, step.path, body, answerOf(first), answerOf(again))
 		}
@@ -167,7 +167,7 @@ func TestReplayOfAnEarlierViewVersion(t *testing.T) {
 	w.must("POST", pathView, `{"updates":[{"action":"set-properties","updates":{"later":"yes"}}]}`)
 	again := func(when string) {
 		t.Helper()
-		for _, server := range []http.Handler{w, rest.New(rest.Config{Catalog: w.restarted()})} {
+		for _, server := range []http.Handler{w, rest.NewServer(rest.TestConfig{Catalog: w.restarted()})} {
 			if got := answerOf(w.sendKeyed(server, 1, "POST", pathView, body)); got != answerOf(first) {
 				t.Errorf("%s:\n%s\nand then\n%s", when, answerOf(first), got)
 			}
@@ -182,7 +182,7 @@ func TestReplayOfAnEarlierViewVersion(t *testing.T) {
 // What is no request, or whose body was not read, leaves nothing behind, and the key may be used.
 func TestNothingIsStored(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *rest.Config) { c.BodyBytesMax = 1000 })
+	w := newWorld(t, func(c *rest.TestConfig) { c.BodyBytesMax = 1000 })
 	before := w.outcomes()
 	for name, row := range map[string]struct {
 		change func(*http.Request)

@@ -60,7 +60,7 @@ const operationCount = 26
 // The routes, and what the configuration advertises, are spelled as in the specification.
 func TestRoutesAreTheSpecifications(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	var want []string
 	for _, op := range s.operations() {
 		f := factOf(t, op.id)
@@ -85,7 +85,7 @@ func TestRoutesAreTheSpecifications(t *testing.T) {
 // Operations of the specification that are not served do not answer by accident.
 func TestOtherOperationsAreNotRouted(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	served := map[string]bool{}
 	for _, op := range s.operations() {
 		served[op.id] = true
@@ -276,7 +276,7 @@ func TestAnswersAreTheSpecifications(t *testing.T) {
 		schemas = newSchemas(t, file)
 	}
 	fake := &fakeCatalog{table: sampleTable(t, 3), view: sampleView(t, 3), names: []string{"x", "y"}}
-	h := New(Config{Catalog: fake})
+	h := NewServer(TestConfig{Catalog: fake})
 	for _, s := range samples() {
 		f := factOf(t, s.operation)
 		path := s.path

@@ -5,29 +5,18 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"moorage"
+	"moorage/catalog"
+	"moorage/internal/jsontext"
+	"moorage/internal/web"
 )
 
 // namespaceSeparator is what GET /v1/config tells clients to join namespace levels with.
 const namespaceSeparator = "%1F"
 
-// pathParam returns a name that stands in the path, decoded once. The router works on the
-// escaped path, so a slash inside a name arrives here as %2F. A plus is a space, because
-// Java clients form-encode names; a client that means a plus sends %2B.
-func pathParam(r *http.Request, name string) (string, error) {
-	escaped := chi.URLParam(r, name)
-	decoded, err := url.QueryUnescape(escaped)
-	if err != nil {
-		return "", moorage.Errorf(moorage.KindBadRequest, "Malformed %s in the path: %q", name, escaped)
-	}
-	return decoded, nil
-}
-
 // pathWarehouse returns the warehouse that the path names as its prefix.
 func pathWarehouse(r *http.Request) (string, error) {
-	prefix, err := pathParam(r, "prefix")
+	prefix, err := web.PathParam(r, "prefix")
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +31,7 @@ func pathNamespace(r *http.Request) (warehouse string, ns moorage.Namespace, err
 	if warehouse, err = pathWarehouse(r); err != nil {
 		return "", nil, err
 	}
-	joined, err := pathParam(r, "namespace")
+	joined, err := web.PathParam(r, "namespace")
 	if err != nil {
 		return "", nil, err
 	}
@@ -60,7 +49,7 @@ const (
 // Java clients that look for a table ns.files, and are told that it is not there, ask for a table ns, of which that would be a metadata table.
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
-	name, err := pathParam(r, param)
+	name, err := web.PathParam(r, param)
 	if err == nil {
 		err = moorage.ValidateName("name", name)
 	}
@@ -83,46 +72,60 @@ func splitNamespace(joined string) moorage.Namespace {
 	return strings.Split(joined, moorage.LevelSeparator)
 }
 
-// query is a decoded query string.
-type query url.Values
-
-// queryOf decodes the query string of r; a malformed one is a KindBadRequest.
-func queryOf(r *http.Request) (query, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil // the usual load; spares a map
+// namespaceIn returns the namespace in the member of that name, which must be there.
+func namespaceIn(f *web.Fields) moorage.Namespace {
+	f.Require("namespace")
+	ns := moorage.Namespace(f.Texts("namespace"))
+	if err := ns.Validate(); err != nil {
+		f.Refuse(err)
 	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Malformed query string: %q", r.URL.RawQuery)
-	}
-	return query(values), nil
+	return ns
 }
 
-// text returns the parameter called name, and whether it was given. A parameter that is
-// given twice is a KindBadRequest: which of the two is meant cannot be told.
-func (q query) text(name string) (value string, given bool, err error) {
-	values := q[name]
-	switch len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
-		return values[0], true, nil
+// nameIn returns the member called name, which must be there and be one.
+func nameIn(f *web.Fields) string {
+	f.Require("name")
+	name := f.Text("name")
+	if err := moorage.ValidateName("name", name); err != nil {
+		f.Refuse(err)
 	}
-	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))
+	return name
 }
 
-// boolean returns the parameter called name; false if it is not given.
-func (q query) boolean(name string) (bool, error) {
-	value, given, err := q.text(name)
-	switch {
-	case err != nil || !given:
-		return false, err
-	case strings.EqualFold(value, "true"):
-		return true, nil
-	case strings.EqualFold(value, "false"):
-		return false, nil
+// identifierIn returns the table or view that a member with namespace and name means.
+func identifierIn(f *web.Fields, member, warehouse string) moorage.Identifier {
+	f.Require(member)
+	value := f.Typed(member, jsontext.Object)
+	if value.IsZero() {
+		return moorage.Identifier{}
 	}
-	return false, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %q, want true or false", name, value)
+	inner := f.Within(value, "member", member)
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: namespaceIn(inner), Name: nameIn(inner)}
+	f.Keep(inner.Failure)
+	return ident
+}
+
+// checkNamed makes it a failure that there is a member "identifier" which is not ident, the table or
+// view that the path names.
+func checkNamed(f *web.Fields, kind string, ident moorage.Identifier) {
+	if f.Get("identifier").IsZero() {
+		return
+	}
+	named := identifierIn(f, "identifier", ident.Warehouse)
+	if f.Failure == nil && !named.Equal(ident) {
+		f.Fail("it names %s %s, but the path names %s", kind, named, ident)
+	}
+}
+
+// metadataLocationIn returns the member of that name, which must be there and not be empty.
+func metadataLocationIn(f *web.Fields) string {
+	const name = "metadata-location"
+	f.Require(name)
+	location := f.Text(name)
+	if f.Failure == nil && location == "" {
+		f.Fail("member %q must not be empty", name)
+	}
+	return location
 }
 
 // escapePrefix returns a warehouse's name as clients put it into paths: they use the prefix of
@@ -136,4 +139,12 @@ func escapePrefix(warehouse string) string {
 		return strings.ReplaceAll(warehouse, ".", "%2E")
 	}
 	return strings.ReplaceAll(url.QueryEscape(warehouse), "+", "%20")
+}
+
+// pageSizes are the bounds of pages. Java clients always page, and follow the tokens.
+var pageSizes = web.PageSizes{Default: 1000, Max: 10_000}
+
+// pageOf returns the page of the catalog's list that pages is at.
+func pageOf(pages web.Pager) catalog.Page {
+	return catalog.Page{After: pages.After, Limit: pages.Limit}
 }

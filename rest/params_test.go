@@ -61,7 +61,7 @@ func TestNamesInPaths(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.URL = parsed
-				New(Config{Catalog: fake}).ServeHTTP(w, r)
+				NewServer(TestConfig{Catalog: fake}).ServeHTTP(w, r)
 				want := moorage.Identifier{Warehouse: row.warehouse, Namespace: row.ns, Name: row.name}
 				call := map[string]string{"tables": "LoadTable", "views": "LoadView"}[kind]
 				if w.Code != 200 || !slices.Equal(fake.calls, []string{call}) || !fake.idents[0].Equal(want) {
@@ -76,7 +76,7 @@ func TestNamesInPaths(t *testing.T) {
 func TestNamesOverTheWire(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{}
-	server := httptest.NewServer(New(Config{Catalog: fake}))
+	server := httptest.NewServer(NewServer(TestConfig{Catalog: fake}))
 	defer server.Close()
 	for _, name := range []string{"a/b", "a b", "a+b", "100%", "%2F", ".", "..", "é😀", `"<>\`, "a?b#c", "a;b&c=d"} {
 		fake.idents = nil
@@ -106,7 +106,7 @@ func TestPrefixLeadsToWarehouse(t *testing.T) {
 	t.Parallel()
 	for _, warehouse := range []string{"w", "default", "namespaces", "tables", "config", "a/b", "a b", "a+b", "100%", "%6Eamespaces", "é", ".."} {
 		fake := &fakeCatalog{}
-		h := New(Config{Catalog: fake})
+		h := NewServer(TestConfig{Catalog: fake})
 		var answer configAnswer
 		w := send(h, "GET", "/v1/config?warehouse="+url.QueryEscape(warehouse), "")
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
@@ -119,10 +119,10 @@ func TestPrefixLeadsToWarehouse(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+func TestConfigAnswer(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{}
-	h := New(Config{Catalog: fake})
+	h := NewServer(TestConfig{Catalog: fake})
 	for _, path := range []string{"/v1/config", "/v1/config?warehouse=", "/v1/config?warehouse=w", "/v1/config?other=x&warehouse=w"} {
 		w := send(h, "GET", path, "")
 		var answer map[string]json.RawMessage
@@ -159,7 +159,7 @@ func TestParentParameter(t *testing.T) {
 		{"?parent=a.b", moorage.Namespace{"a.b"}}, {"?parent=a+b", moorage.Namespace{"a b"}}, {"?parent=a%2Fb%1F%2B", moorage.Namespace{"a/b", "+"}},
 	} {
 		fake := &fakeCatalog{}
-		w := send(New(Config{Catalog: fake}), "GET", "/v1/namespaces"+row.query, "")
+		w := send(NewServer(TestConfig{Catalog: fake}), "GET", "/v1/namespaces"+row.query, "")
 		if w.Code != 200 || len(fake.spaces) != 1 || !fake.spaces[0].Equal(row.want) {
 			t.Errorf("%q: %d, parent %q, want %q", row.query, w.Code, fake.spaces, row.want)
 		}
@@ -172,7 +172,7 @@ func TestPurgeRequested(t *testing.T) {
 		"": 204, "?purgeRequested=true": 204, "?purgeRequested=False": 204, "?purgeRequested=TRUE": 204, "?purgeRequested": 400,
 		"?purgeRequested=": 400, "?purgeRequested=1": 400, "?purgeRequested=yes": 400, "?purgeRequested=true&purgeRequested=true": 400,
 	} {
-		if w := send(New(Config{Catalog: &fakeCatalog{}}), "DELETE", tablePath+query, ""); w.Code != want {
+		if w := send(NewServer(TestConfig{Catalog: &fakeCatalog{}}), "DELETE", tablePath+query, ""); w.Code != want {
 			t.Errorf("%q: %d, want %d", query, w.Code, want)
 		}
 	}
@@ -197,7 +197,7 @@ func FuzzPath(f *testing.F) {
 			r.URL.Path = decoded
 		}
 		w := httptest.NewRecorder()
-		New(Config{Catalog: fake}).ServeHTTP(w, r)
+		NewServer(TestConfig{Catalog: fake}).ServeHTTP(w, r)
 		if w.Code >= 500 {
 			t.Fatalf("%q answers %d", path, w.Code)
 		}
@@ -208,7 +208,7 @@ func FuzzPath(f *testing.F) {
 			again := &fakeCatalog{}
 			list := map[string]string{"TableExists": "/tables/", "ViewExists": "/views/"}[fake.calls[0]]
 			joined := url.QueryEscape(strings.Join(ident.Namespace, moorage.LevelSeparator))
-			send(New(Config{Catalog: again}), "HEAD", "/v1/"+escapePrefix(ident.Warehouse)+"/namespaces/"+joined+list+url.QueryEscape(ident.Name), "")
+			send(NewServer(TestConfig{Catalog: again}), "HEAD", "/v1/"+escapePrefix(ident.Warehouse)+"/namespaces/"+joined+list+url.QueryEscape(ident.Name), "")
 			if len(again.idents) != 1 || !again.idents[0].Equal(ident) {
 				t.Fatalf("%q: %+v leads to %+v", path, ident, again.idents)
 			}
@@ -232,12 +232,12 @@ func FuzzQuery(f *testing.F) {
 			r := httptest.NewRequest(s.method, s.path, strings.NewReader(s.body))
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()
-			New(Config{Catalog: fake}).ServeHTTP(w, r)
+			NewServer(TestConfig{Catalog: fake}).ServeHTTP(w, r)
 			if w.Code != 200 && w.Code != 204 && w.Code != 400 {
 				t.Errorf("%s?%q answers %d %s", s.operation, query, w.Code, w.Body)
 			}
 			for _, page := range fake.pages {
-				if page.Limit < 0 || page.Limit > pageSizeMax || page.After != "" && moorage.ValidateName("name", page.After) != nil {
+				if page.Limit < 0 || page.Limit > pageSizes.Max || page.After != "" && moorage.ValidateName("name", page.After) != nil {
 					t.Errorf("%s?%q asks for %+v", s.operation, query, page)
 				}
 			}

@@ -8,13 +8,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"moorage/internal/web"
 )
 
 // Probes may ask with HEAD, which is answered as GET is, without a body.
 func TestProbesByHead(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []error{nil, errors.New("the store is away")} {
-		server := httptest.NewServer(New(Config{Catalog: &fakeCatalog{}, Ready: func(context.Context) error { return ready }}))
+		server := httptest.NewServer(NewServer(TestConfig{Catalog: &fakeCatalog{}, Ready: func(context.Context) error { return ready }}))
 		defer server.Close()
 		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 			got := map[string]*http.Response{}
@@ -44,8 +46,8 @@ func TestProbesByHead(t *testing.T) {
 // On a connection that there is no room for, only probes are answered.
 func TestProbesOnly(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(New(Config{Catalog: &fakeCatalog{}}))
-	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return WithProbesOnly(ctx) }
+	server := httptest.NewUnstartedServer(NewServer(TestConfig{Catalog: &fakeCatalog{}}))
+	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return web.WithProbesOnly(ctx) }
 	server.Start()
 	defer server.Close()
 	for path, status := range map[string]int{

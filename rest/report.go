@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"moorage/internal/jsontext"
+	"moorage/internal/web"
 )
 
 // Types of reports that clients send.
@@ -21,119 +22,119 @@ func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	if _, err := pathIdentifier(r, paramTable); err != nil {
 		return err
 	}
-	f, err := s.readFields(w, r, "metrics report")
+	f, err := s.ReadFields(w, r, "metrics report")
 	if err != nil {
 		return err
 	}
-	f.require("report-type")
-	kind := f.text("report-type")
+	f.Require("report-type")
+	kind := f.Text("report-type")
 	switch {
-	case f.failure != nil:
+	case f.Failure != nil:
 	case kind == reportScan:
-		f.scanReport()
+		scanReport(f)
 	case kind == reportCommit:
-		f.commitReport()
+		commitReport(f)
 	default:
-		f.fail("unknown report-type %q", kind)
+		f.Fail("unknown report-type %q", kind)
 	}
-	if f.failure != nil {
-		return f.failure
+	if f.Failure != nil {
+		return f.Failure
 	}
-	s.metrics.reports.WithLabelValues(kind).Inc()
-	return answerNothing(w)
+	s.reports.WithLabelValues(kind).Inc()
+	return web.AnswerNothing(w)
 }
 
 // scanReport makes it a failure that f is no ScanReport.
-func (f *fields) scanReport() {
-	f.anyReport()
-	f.predicate("filter")
-	f.integer("schema-id")
-	f.require("projected-field-ids")
-	f.integers("projected-field-ids")
-	f.require("projected-field-names")
-	f.texts("projected-field-names")
+func scanReport(f *web.Fields) {
+	anyReport(f)
+	predicate(f, "filter")
+	integer(f, "schema-id")
+	f.Require("projected-field-ids")
+	integers(f, "projected-field-ids")
+	f.Require("projected-field-names")
+	f.Texts("projected-field-names")
 }
 
 // commitReport makes it a failure that f is no CommitReport.
-func (f *fields) commitReport() {
-	f.anyReport()
-	f.integer("sequence-number")
-	f.require("operation")
-	f.text("operation")
+func commitReport(f *web.Fields) {
+	anyReport(f)
+	integer(f, "sequence-number")
+	f.Require("operation")
+	f.Text("operation")
 }
 
 // anyReport makes it a failure that f lacks what all reports have.
-func (f *fields) anyReport() {
-	f.require("table-name")
-	f.text("table-name")
-	f.integer("snapshot-id")
-	f.require("metrics")
-	f.metricResults("metrics")
-	f.textMap("metadata")
+func anyReport(f *web.Fields) {
+	f.Require("table-name")
+	f.Text("table-name")
+	integer(f, "snapshot-id")
+	f.Require("metrics")
+	metricResults(f, "metrics")
+	f.TextMap("metadata")
 }
 
 // predicate requires a member that may be a Predicate: a boolean, or an object with a type. Of which parts it is made does not matter here.
-func (f *fields) predicate(name string) {
-	f.require(name)
-	value := f.get(name)
+func predicate(f *web.Fields, name string) {
+	f.Require(name)
+	value := f.Get(name)
 	switch {
 	case value.IsZero() || value.Type() == jsontext.Boolean:
 	case value.Type() != jsontext.Object:
-		f.fail("member %q must be a boolean or an object, not %s", name, value.Type())
+		f.Fail("member %q must be a boolean or an object, not %s", name, value.Type())
 	default:
-		inner := f.within(value, place{what: "member", name: name})
-		inner.require("type")
-		inner.text("type")
-		f.keep(inner.failure)
+		inner := f.Within(value, "member", name)
+		inner.Require("type")
+		inner.Text("type")
+		f.Keep(inner.Failure)
 	}
 }
 
 // metricResults reads a Metrics object, each member of which is a CounterResult or a TimerResult.
-func (f *fields) metricResults(name string) {
-	for metric, value := range f.typed(name, jsontext.Object).Members() {
-		inner := f.within(value, place{what: "metric", name: string(metric)})
-		if inner.failure == nil {
-			inner.metricResult()
+func metricResults(f *web.Fields, name string) {
+	for metric, value := range f.Typed(name, jsontext.Object).Members() {
+		inner := f.Within(value, "metric", string(metric))
+		if inner.Failure == nil {
+			metricResult(inner)
 		}
-		if inner.failure != nil {
-			f.keep(inner.failure)
+		if inner.Failure != nil {
+			f.Keep(inner.Failure)
 			return
 		}
 	}
 }
 
-func (f *fields) metricResult() {
+func metricResult(f *web.Fields) {
 	switch {
-	case f.isThere("unit", "value"):
-		f.text("unit")
-		f.integer("value")
-	case f.isThere("time-unit", "count", "total-duration"):
-		f.text("time-unit")
-		f.integer("count")
-		f.integer("total-duration")
+	case isThere(f, "unit", "value"):
+		f.Text("unit")
+		integer(f, "value")
+	case isThere(f, "time-unit", "count", "total-duration"):
+		f.Text("time-unit")
+		integer(f, "count")
+		integer(f, "total-duration")
 	default:
-		f.fail("it must have unit and value, or time-unit, count and total-duration")
+		f.Fail("it must have unit and value, or time-unit, count and total-duration")
 	}
 }
 
 // isThere reports whether all members of these names are there.
-func (f *fields) isThere(names ...string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return f.get(name).IsZero() })
+func isThere(f *web.Fields, names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return f.Get(name).IsZero() })
 }
 
 // integer requires a member that is an integer of at most 64 bits.
-func (f *fields) integer(name string) {
-	f.require(name)
-	if value := f.typed(name, jsontext.Number); !value.IsZero() && !isInteger(value) {
-		f.fail("member %q must be an integer of 64 bits", name)
+func integer(f *web.Fields, name string) {
+	f.Require(name)
+	if value := f.Typed(name, jsontext.Number); !value.IsZero() && !isInteger(value) {
+		f.Fail("member %q must be an integer of 64 bits", name)
 	}
 }
 
 // integers makes it a failure that a member is there and no list of integers.
-func (f *fields) integers(name string) {
-	for element := range f.typed(name, jsontext.Array).Elements() {
+func integers(f *web.Fields, name string) {
+	for element := range f.Typed(name, jsontext.Array).Elements() {
 		if !isInteger(element) {
-			f.fail("member %q must be an array of integers", name)
+			f.Fail("member %q must be an array of integers", name)
 			return
 		}
 	}

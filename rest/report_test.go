@@ -17,7 +17,7 @@ const (
 // Reports that Java clients wrote: iceberg-core 1.11.0, which Spark, Flink and Trino have too.
 func TestReportsOfClients(t *testing.T) {
 	t.Parallel()
-	h := New(Config{Catalog: &fakeCatalog{}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	files, err := filepath.Glob("testdata/reports/*.json")
 	if err != nil || len(files) != 3 {
 		t.Fatalf("reports: %v, %v", files, err)
@@ -36,7 +36,7 @@ func TestReportsOfClients(t *testing.T) {
 // Members that may be there, may be absent or null, or may have several forms.
 func TestReportsThatMayBe(t *testing.T) {
 	t.Parallel()
-	h := New(Config{Catalog: &fakeCatalog{}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	for _, body := range []string{
 		ScanReportJSON, CommitReportJSON,
 		strings.Replace(ScanReportJSON, "true", "false", 1),

@@ -4,26 +4,21 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"moorage/internal/web"
 )
 
-// handler answers a request. An error that it returns is written by the adapter
-// (server.adapt) if the handler has not begun to answer.
-type handler func(w http.ResponseWriter, r *http.Request) error
-
-// operation is one operation of the Iceberg REST specification. It has either a handler or, if it changes something, a
-// mutation, which takes an Idempotency-Key.
+// operation is one operation of the Iceberg REST specification. It has either a handler or, if it
+// changes something, a mutation, which takes an Idempotency-Key.
 type operation struct {
 	id     string // operationId
 	method string
 	path   string // as the specification spells it
-	handle handler
+	handle web.Handler
 	mutate mutation
 }
 
-// operations returns the operations of the specification that are served. Each is routed
-// as it stands, and again without {prefix} for the default warehouse.
+// operations returns the operations of the specification that are served. Each has a route as it
+// stands, and one without {prefix} for the default warehouse.
 func (s *server) operations() []operation {
 	const (
 		namespaces = "/v1/{prefix}/namespaces"
@@ -66,44 +61,17 @@ func (s *server) operations() []operation {
 	}
 }
 
-// routes is the whole route table.
+// routes adds every operation to the server.
 func (s *server) routes() {
-	s.router = chi.NewRouter()
 	for _, op := range s.operations() {
 		handle := op.handle
 		if op.mutate != nil {
 			handle = s.mutate(op.mutate)
 		}
-		h := s.adapt(op.id, handle)
-		s.router.Method(op.method, op.path, h)
+		s.Handle(op.id, op.method, op.path, handle)
 		if short := strings.Replace(op.path, "/{prefix}", "", 1); short != op.path {
-			s.router.Method(op.method, short, h)
+			s.Handle(op.id, op.method, short, handle)
 		}
 		s.endpoints = append(s.endpoints, op.method+" "+op.path)
 	}
-	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
-	for _, probe := range []struct {
-		path, operation string
-		handle          handler
-	}{
-		{"/healthz", operationHealth, s.health},
-		{"/readyz", operationReady, s.ready},
-		{"/metrics", operationMetrics, func(w http.ResponseWriter, r *http.Request) error {
-			metrics.ServeHTTP(w, r)
-			return nil
-		}},
-	} {
-		h := s.adapt(probe.operation, probe.handle)
-		s.router.Get(probe.path, h)
-		s.router.Head(probe.path, h)
-	}
-	s.router.Get("/management/v1/check", s.adapt("check", s.check))
-	s.router.Post("/management/v1/check", s.adapt("check", s.check))
-	s.router.Post("/management/v1/backup", s.adapt("backup", s.backup))
-	s.router.Get("/management/v1/transactions", s.adapt("listTransactions", s.listTransactions))
-	s.router.Get("/management/v1/blocked-purges", s.adapt("listBlockedPurges", s.listBlockedPurges))
-	s.router.Post("/management/v1/unfinished/{id}/retry", s.adapt("retryUnfinished", s.retryUnfinished))
-	s.router.Post("/management/v1/unfinished/{id}/abort", s.adapt("abortUnfinished", s.abortUnfinished))
-	s.router.NotFound(s.adapt(operationUnknown, s.noRoute))
-	s.router.MethodNotAllowed(s.adapt(operationUnknown, s.noMethod))
 }

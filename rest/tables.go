@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
+	"moorage/internal/web"
 	"moorage/metadata"
 )
 
@@ -31,23 +32,23 @@ func (s *server) listNames(w http.ResponseWriter, r *http.Request, kind string,
 	if err != nil {
 		return err
 	}
-	q, err := queryOf(r)
+	q, err := web.QueryOf(r)
 	if err != nil {
 		return err
 	}
-	pages, err := pagerOf(q, append([]string{kind, warehouse}, ns...)...)
+	pages, err := web.PagerOf(q, pageSizes, append([]string{kind, warehouse}, ns...)...)
 	if err != nil {
 		return err
 	}
-	names, next, err := list(r.Context(), warehouse, ns, pages.page)
+	names, next, err := list(r.Context(), warehouse, ns, pageOf(pages))
 	if err != nil {
 		return err
 	}
-	answer := identifiersAnswer{make([]identifierModel, len(names)), pages.seal(next)}
+	answer := identifiersAnswer{make([]identifierModel, len(names)), pages.Seal(next)}
 	for i, name := range names {
 		answer.Identifiers[i] = identifierModel{ns, name}
 	}
-	return s.answerJSON(w, r, answer)
+	return s.AnswerJSON(w, r, answer)
 }
 
 // createTable makes a table, or, for stage-create, answers what would be made and stores
@@ -57,23 +58,23 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "create table request")
+	f, err := web.ParseFields(body, "create table request")
 	if err != nil {
 		return change{}, err
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
-	f.require("schema")
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
+	f.Require("schema")
 	request := catalog.CreateTableRequest{
-		Schema:        f.typed("schema", jsontext.Object).Bytes(),
-		PartitionSpec: f.typed("partition-spec", jsontext.Object).Bytes(),
-		WriteOrder:    f.typed("write-order", jsontext.Object).Bytes(),
-		Location:      f.text("location"),
-		Properties:    f.textMap("properties"),
-		Stage:         f.boolean("stage-create"),
+		Schema:        f.Typed("schema", jsontext.Object).Bytes(),
+		PartitionSpec: f.Typed("partition-spec", jsontext.Object).Bytes(),
+		WriteOrder:    f.Typed("write-order", jsontext.Object).Bytes(),
+		Location:      f.Text("location"),
+		Properties:    f.TextMap("properties"),
+		Stage:         f.Boolean("stage-create"),
 	}
 	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.CreateTable(ctx, ident, request)
-	}), f.failure
+	}), f.Failure
 }
 
 // tableExists answers 204 if the table is there.
@@ -85,7 +86,7 @@ func (s *server) tableExists(w http.ResponseWriter, r *http.Request) error {
 	if err := s.catalog.TableExists(r.Context(), ident); err != nil {
 		return err
 	}
-	return answerNothing(w)
+	return web.AnswerNothing(w)
 }
 
 // commitTable changes one table: the operation updateTable.
@@ -94,11 +95,11 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "commit request")
+	f, err := web.ParseFields(body, "commit request")
 	if err != nil {
 		return change{}, err
 	}
-	f.mustName(paramTable, ident)
+	checkNamed(f, paramTable, ident)
 	request, err := decodeCommit(f)
 	return s.answeringTable(commitAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.Commit(ctx, ident, request)
@@ -108,15 +109,15 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 // decodeCommit reads a commit of a table. Both lists must be there, though they may be
 // empty or null: a list that was misspelled must not pass for an empty one, because it may
 // hold what the client relies on.
-func decodeCommit(f *fields) (request catalog.CommitRequest, err error) {
+func decodeCommit(f *web.Fields) (request catalog.CommitRequest, err error) {
 	for _, list := range []string{"requirements", "updates"} {
-		if !f.has(list) {
-			f.fail("member %q is missing", list)
+		if !f.Has(list) {
+			f.Fail("member %q is missing", list)
 		}
 	}
-	requirements, updates := f.typed("requirements", jsontext.Array), f.typed("updates", jsontext.Array)
-	if f.failure != nil {
-		return request, f.failure
+	requirements, updates := f.Typed("requirements", jsontext.Array), f.Typed("updates", jsontext.Array)
+	if f.Failure != nil {
+		return request, f.Failure
 	}
 	if !requirements.IsZero() {
 		if request.Requirements, err = metadata.DecodeRequirements(requirements); err != nil {
@@ -136,11 +137,11 @@ func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	q, err := queryOf(r)
+	q, err := web.QueryOf(r)
 	if err != nil {
 		return change{}, err
 	}
-	purge, err := q.boolean("purgeRequested")
+	purge, err := q.Boolean("purgeRequested")
 	return silently(func(ctx context.Context) error {
 		return s.catalog.DropTable(ctx, ident, catalog.DropOptions{Purge: purge})
 	}), err
@@ -157,12 +158,12 @@ func decodeRename(r *http.Request, body []byte, what string) (from, to moorage.I
 	if err != nil {
 		return from, to, err
 	}
-	f, err := parseFields(body, what)
+	f, err := web.ParseFields(body, what)
 	if err != nil {
 		return from, to, err
 	}
-	from, to = f.identifier("source", warehouse), f.identifier("destination", warehouse)
-	return from, to, f.failure
+	from, to = identifierIn(f, "source", warehouse), identifierIn(f, "destination", warehouse)
+	return from, to, f.Failure
 }
 
 func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
@@ -170,15 +171,15 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "register table request")
+	f, err := web.ParseFields(body, "register table request")
 	if err != nil {
 		return change{}, err
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
-	request := catalog.RegisterRequest{MetadataLocation: f.metadataLocation(), Overwrite: f.boolean("overwrite")}
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
+	request := catalog.RegisterRequest{MetadataLocation: metadataLocationIn(f), Overwrite: f.Boolean("overwrite")}
 	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
 		return s.catalog.RegisterTable(ctx, ident, request)
-	}), f.failure
+	}), f.Failure
 }
 
 // unregisterTable takes a table out of the catalog, leaves its files alone and answers its last

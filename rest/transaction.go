@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 // commitTransaction changes several tables, all or none.
@@ -14,7 +15,7 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "transaction request")
+	f, err := web.ParseFields(body, "transaction request")
 	if err != nil {
 		return change{}, err
 	}
@@ -26,11 +27,11 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 const changesUsual = 16
 
 // decodeChanges reads the changes of a transaction: commits of which each says which table it is of.
-func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
-	f.require("table-changes")
+func decodeChanges(f *web.Fields, warehouse string) ([]catalog.TableChange, error) {
+	f.Require("table-changes")
 	changes := make([]catalog.TableChange, 0, changesUsual)
 	var refused error
-	length := f.objects("table-changes", "table change", catalog.TransactionChangesMax, func(inner *fields) {
+	length := f.Objects("table-changes", "table change", catalog.TransactionChangesMax, func(inner *web.Fields) {
 		if refused != nil {
 			return
 		}
@@ -40,8 +41,8 @@ func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 		}
 	})
 	switch {
-	case f.failure != nil:
-		return nil, f.failure
+	case f.Failure != nil:
+		return nil, f.Failure
 	case length > catalog.TransactionChangesMax:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", length, catalog.TransactionChangesMax)
 	case refused != nil:
@@ -51,10 +52,10 @@ func decodeChanges(f *fields, warehouse string) ([]catalog.TableChange, error) {
 }
 
 // decodeChange reads one change of a transaction.
-func decodeChange(f *fields, warehouse string) (change catalog.TableChange, err error) {
-	change.Ident = f.identifier("identifier", warehouse)
-	if f.failure != nil {
-		return change, f.failure
+func decodeChange(f *web.Fields, warehouse string) (change catalog.TableChange, err error) {
+	change.Ident = identifierIn(f, "identifier", warehouse)
+	if f.Failure != nil {
+		return change, f.Failure
 	}
 	if change.CommitRequest, err = decodeCommit(f); err != nil {
 		return change, ofTable(change.Ident, err)

@@ -16,7 +16,7 @@ func TestTransactionNamesTheTable(t *testing.T) {
 	} {
 		fake := &fakeCatalog{}
 		body := `{"table-changes":[` + good + `,{"identifier":{"namespace":["a"],"name":"b"},` + row.members + `}]}`
-		w := send(New(Config{Catalog: fake}), "POST", "/v1/transactions/commit", body)
+		w := send(NewServer(TestConfig{Catalog: fake}), "POST", "/v1/transactions/commit", body)
 		if got := wantFailure(t, w, 400, "BadRequestException"); !strings.HasSuffix(got, row.want) {
 			t.Errorf("%s: message is %q, want %q", row.members, got, row.want)
 		}
@@ -40,7 +40,7 @@ func TestFailuresSayWhere(t *testing.T) {
 		`{"identifier":[]}`:                                `Cannot parse transaction request, table change 2: member "identifier" must be an object, not an array`,
 		`5`:                                                `Cannot parse transaction request, table change 2: it must be a JSON object, not a number`,
 	} {
-		w := send(New(Config{Catalog: &fakeCatalog{}}), "POST", "/v1/transactions/commit", `{"table-changes":[`+good+`,`+change+`]}`)
+		w := send(NewServer(TestConfig{Catalog: &fakeCatalog{}}), "POST", "/v1/transactions/commit", `{"table-changes":[`+good+`,`+change+`]}`)
 		if got := wantFailure(t, w, 400, "BadRequestException"); got != want {
 			t.Errorf("%s: message is %q, want %q", change, got, want)
 		}

@@ -67,7 +67,7 @@ func benchmarkTransaction(b *testing.B, w *world, pause time.Duration) {
 			for i := range together {
 				n++
 				body := strings.ReplaceAll(sent.body, "$n", strconv.Itoa(n))
-				time.Sleep(pause)
+				<-time.After(pause)
 				began := time.Now()
 				client.post(sent.path, sent.encoding, body)
 				if took := time.Since(began); i >= uncounted {

@@ -66,11 +66,11 @@ func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 	w.fill()
 	const path = pathViews + "/v"
 	seen := []string{}
-	another := rest.New(rest.Config{Catalog: w.restarted()})
+	another := rest.NewServer(rest.TestConfig{Catalog: w.restarted()})
 	step := func(method, path, body, loadPath string) viewAnswer {
 		t.Helper()
 		answer := w.must(method, path, body)
-		for _, server := range []http.Handler{w, another, rest.New(rest.Config{Catalog: w.restarted()})} {
+		for _, server := range []http.Handler{w, another, rest.NewServer(rest.TestConfig{Catalog: w.restarted()})} {
 			if load := sendTo(t, server, "GET", loadPath, ""); load.Body.String() != answer.Body.String() {
 				t.Errorf("%s %s %s answers\n%s\nthe load after it\n%s", method, path, body, answer.Body, load.Body)
 			}

@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
+	"moorage/internal/web"
 	"moorage/metadata"
 )
 
@@ -20,22 +21,22 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "create view request")
+	f, err := web.ParseFields(body, "create view request")
 	if err != nil {
 		return change{}, err
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
-	f.require("schema")
-	f.require("view-version")
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
+	f.Require("schema")
+	f.Require("view-version")
 	request := catalog.CreateViewRequest{
-		Schema:     f.typed("schema", jsontext.Object).Bytes(),
-		Version:    f.typed("view-version", jsontext.Object).Bytes(),
-		Location:   f.text("location"),
-		Properties: f.textMap("properties"),
+		Schema:     f.Typed("schema", jsontext.Object).Bytes(),
+		Version:    f.Typed("view-version", jsontext.Object).Bytes(),
+		Location:   f.Text("location"),
+		Properties: f.TextMap("properties"),
 	}
 	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
 		return s.catalog.CreateView(ctx, ident, request)
-	}), f.failure
+	}), f.Failure
 }
 
 // loadView answers the current version of a view. Which views it is read for, the parameter referenced-by, makes no difference.
@@ -60,7 +61,7 @@ func (s *server) viewExists(w http.ResponseWriter, r *http.Request) error {
 	if err := s.catalog.ViewExists(r.Context(), ident); err != nil {
 		return err
 	}
-	return answerNothing(w)
+	return web.AnswerNothing(w)
 }
 
 // replaceView changes a view, be it its query, its properties or its location.
@@ -69,7 +70,7 @@ func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "commit view request")
+	f, err := web.ParseFields(body, "commit view request")
 	if err != nil {
 		return change{}, err
 	}
@@ -81,14 +82,14 @@ func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
 
 // decodeReplace reads a change of the view ident. The list of updates must be there, though it may be empty or null; that of
 // requirements need not. Source: REST specification, CommitViewRequest.
-func decodeReplace(f *fields, ident moorage.Identifier) (request catalog.ReplaceViewRequest, err error) {
-	if !f.has("updates") {
-		f.fail("member %q is missing", "updates")
+func decodeReplace(f *web.Fields, ident moorage.Identifier) (request catalog.ReplaceViewRequest, err error) {
+	if !f.Has("updates") {
+		f.Fail("member %q is missing", "updates")
 	}
-	f.mustName(paramView, ident)
-	requirements, updates := f.typed("requirements", jsontext.Array), f.typed("updates", jsontext.Array)
-	if f.failure != nil {
-		return request, f.failure
+	checkNamed(f, paramView, ident)
+	requirements, updates := f.Typed("requirements", jsontext.Array), f.Typed("updates", jsontext.Array)
+	if f.Failure != nil {
+		return request, f.Failure
 	}
 	if !requirements.IsZero() {
 		if request.Requirements, err = metadata.DecodeViewRequirements(requirements); err != nil {
@@ -118,15 +119,15 @@ func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	f, err := parseFields(body, "register view request")
+	f, err := web.ParseFields(body, "register view request")
 	if err != nil {
 		return change{}, err
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: f.name()}
-	location := f.metadataLocation()
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
+	location := metadataLocationIn(f)
 	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
 		return s.catalog.RegisterView(ctx, ident, location)
-	}), f.failure
+	}), f.Failure
 }
 
 // answeringView is a change that answers one version of a view.
@@ -149,6 +150,6 @@ func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalo
 	if err != nil {
 		return err
 	}
-	w.Header()["Vary"] = varyEncodingValues
+	w.Header()["Vary"] = web.HeaderVary
 	return s.answerDocument(w, r, document{view.MetadataLocation, view.Document.Raw(), config, keyOfView(view)})
 }

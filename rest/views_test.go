@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
 	"moorage/metadata"
 )
 
@@ -51,7 +52,7 @@ func answersView(operation string) bool {
 func TestAnswersOfViews(t *testing.T) {
 	t.Parallel()
 	view := sampleView(t, 3)
-	h := New(Config{Catalog: &fakeCatalog{view: view}})
+	h := NewServer(TestConfig{Catalog: &fakeCatalog{view: view}})
 	asked := 0
 	for _, s := range samples() {
 		if !answersView(s.operation) {
@@ -81,7 +82,7 @@ func TestAnswersOfViews(t *testing.T) {
 func TestCompressedView(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{view: sampleView(t, 20), table: sampleTable(t, 20)}
-	h := New(Config{Catalog: fake})
+	h := NewServer(TestConfig{Catalog: fake})
 	gzipped := func(path string) *httptest.ResponseRecorder {
 		return send(h, "GET", path, "", "Accept-Encoding", "gzip")
 	}
@@ -101,14 +102,14 @@ func TestCompressedView(t *testing.T) {
 		t.Errorf("the new version is answered as %.300s", answer.Metadata)
 	}
 	fake.view = sampleView(t, 1)
-	if w := gzipped(viewPath); w.Header().Get("Content-Encoding") != "" || len(fake.view.Document.Raw()) >= compressBytesMin {
+	if w := gzipped(viewPath); w.Header().Get("Content-Encoding") != "" || len(fake.view.Document.Raw()) >= web.CompressBytesMin {
 		t.Errorf("a view of %d bytes is answered with %v", len(fake.view.Document.Raw()), w.Header())
 	}
 }
 
 func TestCompressedViewsAreKept(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Catalog: &fakeCatalog{}}).(*server)
+	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	view := sampleView(t, 1)
 	first, err := s.deflatedText(t.Context(), keyOfView(view), []byte("one"))
 	if err != nil {
@@ -126,7 +127,7 @@ func TestCompressedViewsAreKept(t *testing.T) {
 func TestRequestsOfViews(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{view: sampleView(t, 1)}
-	h := New(Config{Catalog: fake})
+	h := NewServer(TestConfig{Catalog: fake})
 	send(h, "POST", "/v1/w/namespaces/a%1Fb/views", `{"name":"v","schema":{"x":1.50},"view-version":{ "y":"\u00e9"},"location":"file:///l","properties":{"k":"v"}}`)
 	created := fake.createdView
 	if string(created.Schema) != `{"x":1.50}` || string(created.Version) != `{ "y":"\u00e9"}` || created.Location != "file:///l" || len(created.Properties) != 1 || created.Properties["k"] != "v" {
@@ -188,7 +189,7 @@ func TestRefusedRequestsOfViews(t *testing.T) {
 		{rename, `{"source":{"namespace":["a"],"name":"v"}}`, `Cannot parse rename view request: member "destination" is missing`},
 	} {
 		fake := &fakeCatalog{}
-		if got := wantFailure(t, send(New(Config{Catalog: fake}), "POST", row.path, row.body), 400, "BadRequestException"); got != row.want {
+		if got := wantFailure(t, send(NewServer(TestConfig{Catalog: fake}), "POST", row.path, row.body), 400, "BadRequestException"); got != row.want {
 			t.Errorf("%s %s: message is %q, want %q", row.path, row.body, got, row.want)
 		}
 		if len(fake.calls) != 0 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/internal/web"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -31,12 +32,13 @@ type world struct {
 	store     registry.Store
 	catalog   *catalog.Catalog
 	config    catalog.Config // of catalog
+	server    *web.Server    // the Handler
 	warehouse string         // the folder of the default warehouse
 }
 
 // newWorld returns a world with the warehouse "default" in a new folder. change may set other parts
 // of the server's configuration.
-func newWorld(t testing.TB, change ...func(*rest.Config)) *world {
+func newWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 	t.Helper()
 	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
 	folder, err := os.MkdirTemp("", "moorage-rest-")
@@ -53,7 +55,7 @@ func newWorld(t testing.TB, change ...func(*rest.Config)) *world {
 }
 
 // newMemoryWorld is newWorld without files: fast, and nothing to dump but records.
-func newMemoryWorld(t testing.TB, change ...func(*rest.Config)) *world {
+func newMemoryWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 	t.Helper()
 	w := &world{t: t, warehouse: "/warehouse"}
 	files := memorystorage.New()
@@ -61,7 +63,7 @@ func newMemoryWorld(t testing.TB, change ...func(*rest.Config)) *world {
 	return w
 }
 
-func (w *world) start(open func(storage.Place) (storage.Store, error), change []func(*rest.Config)) {
+func (w *world) start(open func(storage.Place) (storage.Store, error), change []func(*rest.TestConfig)) {
 	w.t.Helper()
 	var err error
 	if w.store == nil {
@@ -74,11 +76,12 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 	if _, err := w.catalog.CreateWarehouse(w.t.Context(), catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: w.uri("")}); err != nil {
 		w.t.Fatal(err)
 	}
-	config := rest.Config{Catalog: w.catalog}
+	config := rest.TestConfig{Catalog: w.catalog}
 	for _, f := range change {
 		f(&config)
 	}
-	w.Handler = rest.New(config)
+	server := rest.NewServer(config)
+	w.Handler, w.server = server, server.Server
 }
 
 // restarted returns another catalog over the same records and files.

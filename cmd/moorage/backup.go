@@ -12,9 +12,9 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/pebble"
-	"moorage/rest"
 )
 
 // storeFolder is the folder of the embedded store in --data, and in a backup, so that one can be served.
@@ -44,9 +44,11 @@ func backupCommand() command {
 }
 
 func backup(ctx context.Context, c config, env environment) error {
-	back := backupRunning
-	if c.URI == "" {
-		back = backupStopped
+	back := backupStopped
+	if c.URI != "" {
+		back = func(ctx context.Context, c config, _ environment) (client.Backup, error) {
+			return client.New(c.URI).Backup(ctx, c.Operand)
+		}
 	}
 	made, err := back(ctx, c, env)
 	if err != nil {
@@ -58,7 +60,7 @@ func backup(ctx context.Context, c config, env environment) error {
 }
 
 // backupStopped opens the store, which nobody else may have open, and copies it.
-func backupStopped(ctx context.Context, c config, env environment) (made rest.Backup, err error) {
+func backupStopped(ctx context.Context, c config, env environment) (made client.Backup, err error) {
 	dir, err := filepath.Abs(c.Operand)
 	if err != nil {
 		return made, fmt.Errorf("find %s: %w", c.Operand, err)
@@ -75,13 +77,7 @@ func backupStopped(ctx context.Context, c config, env environment) (made rest.Ba
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	records, err := store.(backuper).Backup(ctx, dir, storeFolder, callOffDeletions)
-	return rest.Backup{Folder: dir, Records: records}, err
-}
-
-// backupRunning asks the server at c.URI.
-func backupRunning(ctx context.Context, c config, _ environment) (made rest.Backup, err error) {
-	err = askServer(ctx, c.URI, "POST", "/management/v1/backup", map[string]string{"name": c.Operand}, &made)
-	return made, err
+	return client.Backup{Folder: dir, Records: records}, err
 }
 
 // backuper is a store that can be copied while it is in use.
@@ -109,8 +105,8 @@ func badBackupName(name string) string {
 }
 
 // newBackups returns what a server does to make a backup of store: a folder in the folder that --backups says, and nowhere else.
-func newBackups(c config, store registry.Store) func(ctx context.Context, name string) (rest.Backup, error) {
-	return func(ctx context.Context, name string) (made rest.Backup, err error) {
+func newBackups(c config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
+	return func(ctx context.Context, name string) (made client.Backup, err error) {
 		const op = "backup"
 		source, ok := store.(backuper)
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/management/client"
 	"moorage/registry/pebble"
 )
 
@@ -25,9 +26,11 @@ func checkCommand() command {
 }
 
 func check(ctx context.Context, c config, env environment) error {
-	look := checkRunning
-	if c.URI == "" {
-		look = checkStopped
+	look := checkStopped
+	if c.URI != "" {
+		look = func(ctx context.Context, c config, _ environment) (catalog.Report, error) {
+			return client.New(c.URI).Check(ctx)
+		}
 	}
 	report, err := look(ctx, c, env)
 	if err != nil {
@@ -64,10 +67,4 @@ func checkStopped(ctx context.Context, c config, env environment) (_ catalog.Rep
 	}
 	defer func() { err = errors.Join(err, node.close()) }()
 	return node.catalog.Check(ctx)
-}
-
-// checkRunning asks the server at c.URI.
-func checkRunning(ctx context.Context, c config, _ environment) (report catalog.Report, err error) {
-	err = askServer(ctx, c.URI, "GET", "/management/v1/check", nil, &report)
-	return report, err
 }

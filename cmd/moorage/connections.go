@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"moorage/rest"
+	"moorage/internal/web"
 )
 
 // connectionsReserve is how many connections are taken beyond --connection-limit: each is told that there is no room, unless it asks
@@ -89,7 +89,7 @@ func (c *boundedConn) CloseWrite() error {
 func connectionContext(ctx context.Context, conn net.Conn) context.Context {
 	if stalling, ok := conn.(stallingConn); ok {
 		if bounded, ok := stalling.Conn.(*boundedConn); ok && bounded.isBeyond {
-			return rest.WithProbesOnly(ctx)
+			return web.WithProbesOnly(ctx)
 		}
 	}
 	return ctx

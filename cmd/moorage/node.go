@@ -15,6 +15,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/web"
+	"moorage/management"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -169,17 +171,16 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 	}
 	meterRecovery(metrics, made.RecoveryStats)
 	meterPurges(metrics, made.PurgeStats)
-	handler := rest.New(rest.Config{
-		Catalog:             made,
-		Logger:              logger,
-		Registry:            metrics,
-		Ready:               store.Healthy,
-		Refusal:             watch.refusal,
-		Hosts:               c.hosts(),
-		Backup:              newBackups(c, opened),
-		IdempotencyLifetime: c.KeyLifetime,
-		BodyBytesMax:        c.BodyBytesMax,
+	handler := web.New(web.Config{
+		Logger:       logger,
+		Registry:     metrics,
+		Ready:        store.Healthy,
+		Refusal:      watch.refusal,
+		Hosts:        c.hosts(),
+		BodyBytesMax: c.BodyBytesMax,
 	})
+	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
+	management.Mount(handler, management.Config{Catalog: made, Backup: newBackups(c, opened)})
 	return &node{store: store, locks: locks, storages: files, catalog: made, outgrown: watch, handler: handler, metrics: metrics}, nil
 }
 

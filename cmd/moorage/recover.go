@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/pebble"
-	"moorage/rest"
 )
 
 // operatorText is said of every command that looks at what is unfinished.
@@ -145,54 +144,13 @@ type operators interface {
 // withOperators runs do on the server at c.URI, or on the store.
 func withOperators(ctx context.Context, c config, env environment, do func(operators) error) error {
 	if c.URI != "" {
-		return do(runningServer{c.URI})
+		return do(client.New(c.URI))
 	}
 	err := withStopped(ctx, c, env, func(node *node) error { return do(node.catalog) })
 	if errors.Is(err, pebble.ErrLocked) {
 		err = fmt.Errorf("%w, or ask it with --uri", err)
 	}
 	return err
-}
-
-// runningServer asks a server for what its catalog does. Its tokens take the place of the names of pages.
-type runningServer struct{ uri string }
-
-// UnfinishedTransactions is catalog.Catalog.UnfinishedTransactions, of the server.
-func (s runningServer) UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
-	var answer rest.TransactionsPage
-	err := s.page(ctx, "/management/v1/transactions", page, &answer)
-	return answer.Transactions, valueOf(answer.NextPageToken), err
-}
-
-// BlockedPurges is catalog.Catalog.BlockedPurges, of the server.
-func (s runningServer) BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
-	var answer rest.PurgesPage
-	err := s.page(ctx, "/management/v1/blocked-purges", page, &answer)
-	return answer.Purges, valueOf(answer.NextPageToken), err
-}
-
-// Retry is catalog.Catalog.Retry, of the server.
-func (s runningServer) Retry(ctx context.Context, id string) (retried catalog.Retried, err error) {
-	err = askServer(ctx, s.uri, "POST", "/management/v1/unfinished/"+url.PathEscape(id)+"/retry", nil, &retried)
-	return retried, err
-}
-
-// Abort is catalog.Catalog.Abort, of the server.
-func (s runningServer) Abort(ctx context.Context, id string) (aborted catalog.Aborted, err error) {
-	err = askServer(ctx, s.uri, "POST", "/management/v1/unfinished/"+url.PathEscape(id)+"/abort", nil, &aborted)
-	return aborted, err
-}
-
-func (s runningServer) page(ctx context.Context, path string, page catalog.Page, answer any) error {
-	values := url.Values{"pageToken": {page.After}, "pageSize": {fmt.Sprint(page.Limit)}}
-	return askServer(ctx, s.uri, "GET", path+"?"+values.Encode(), nil, answer)
-}
-
-func valueOf(token *string) string {
-	if token == nil {
-		return ""
-	}
-	return *token
 }
 
 // recoverPage is how many transactions or purges are asked for at once.

@@ -298,11 +298,11 @@ func checkSkips(m *module) (found []violation) {
 	return found
 }
 
-// checkPathParameters finds names that are taken from paths past rest.pathParam, which decodes
+// checkPathParameters finds names that are taken from paths past web.PathParam, which decodes
 // them.
 func checkPathParameters(m *module) (found []violation) {
 	for _, f := range m.files() {
-		if f.test || f.path == "rest/params.go" {
+		if f.test || f.path == "internal/web/params.go" {
 			continue
 		}
 		ast.Inspect(f.ast, func(node ast.Node) bool {
@@ -312,7 +312,7 @@ func checkPathParameters(m *module) (found []violation) {
 			}
 			importPath, name, _ := f.selected(selector)
 			if selector.Sel.Name == "PathValue" || strings.HasPrefix(importPath, "github.com/go-chi/chi/") && name == "URLParam" {
-				found = append(found, m.at("path parameter", f, selector, "names in paths are read with rest.pathParam"))
+				found = append(found, m.at("path parameter", f, selector, "names in paths are read with web.PathParam"))
 			}
 			return true
 		})

@@ -83,8 +83,8 @@ func ruleCases() []ruleCase {
 		{"other skip", "skip", "locks", source("package locks\nfunc f(d decoder) { d.Skip() }"), 0},
 
 		{"second place for path parameters", "path parameter", "rest", source("package rest\nimport (\"net/http\"; \"github.com/go-chi/chi/v5\")\nfunc f(r *http.Request) { chi.URLParam(r, \"\"); r.PathValue(\"\") }"), 2},
-		{"the place for path parameters", "path parameter", "rest", map[string]string{
-			"params.go": "package rest\nimport \"github.com/go-chi/chi/v5\"\nfunc f() { chi.URLParam(nil, \"\") }"}, 0},
+		{"the place for path parameters", "path parameter", "internal/web", map[string]string{
+			"params.go": "package web\nimport \"github.com/go-chi/chi/v5\"\nfunc f() { chi.URLParam(nil, \"\") }"}, 0},
 
 		{"unportable statements", "sql", "registry/postgres", source("package postgres\nconst a, b = `WITH x AS (INSERT`, \"INSERT on  conflict DO NOTHING\"\nvar c = \"SELECT pg_try_advisory_lock(1), xmin\"\n"), 4},
 		{"portable statements", "sql", "registry/postgres", source("package postgres\nconst a = `CREATE TABLE x (y int) WITH (fillfactor = 50)`"), 0},

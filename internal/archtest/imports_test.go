@@ -46,7 +46,10 @@ func importTable() map[string][]string {
 		"ledger":                {"registry"},
 		"txlog":                 {"ledger", "registry"},
 		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata", "manifest"},
-		"rest":                  {"catalog", "metadata", "internal/jsontext"},
+		"internal/web":          {"internal/jsontext"},
+		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},
+		"management":            {"catalog", "internal/web", "management/client"},
+		"management/client":     {"catalog"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
 		"interop/cluster":       {everything}, // tests only
@@ -118,8 +121,11 @@ func drivers() []driver {
 		{"github.com/aws/", []string{"storage/s3", "internal/s3test"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
-		{"github.com/go-chi/", []string{"rest"}},
-		{"net/http", []string{"rest", "cmd/moorage", "storage/s3", "internal/nodetest", "internal/transfertest", "internal/viewtest"}},
+		{"github.com/go-chi/", []string{"internal/web"}},
+		{"net/http", []string{
+			"internal/web", "rest", "management", "management/client", "cmd/moorage", "storage/s3",
+			"internal/nodetest", "internal/transfertest", "internal/viewtest",
+		}},
 		{"go.yaml.in/", []string{"cmd/moorage"}},
 		{"github.com/apache/iceberg-go", []string{"metadata", "manifest"}},
 	}

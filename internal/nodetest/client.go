@@ -94,7 +94,7 @@ type Unfinished struct {
 
 // Unfinished returns the transactions with work left to do.
 func (c *Client) Unfinished(ctx context.Context) ([]Unfinished, error) {
-	a := c.send(ctx, "", http.MethodGet, "/management/v1/transactions", nil)
+	a := c.send(ctx, "", http.MethodGet, "/management/v1/transactions?pageSize=1000", nil)
 	var body struct {
 		Transactions []Unfinished `json:"transactions"`
 		Next         *string      `json:"next-page-token"`

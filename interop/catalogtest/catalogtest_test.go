@@ -14,6 +14,7 @@ import (
 	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
 
 	"moorage/catalog"
+	"moorage/internal/web"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
@@ -48,7 +49,9 @@ func newServer(t *testing.T, warehouse string) string {
 			t.Fatal(err)
 		}
 	}
-	server := httptest.NewServer(rest.New(rest.Config{Catalog: served}))
+	handler := web.New(web.Config{})
+	rest.Mount(handler, rest.Config{Catalog: served})
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
 		report, err := served.Check(context.Background()) // the test's own has ended

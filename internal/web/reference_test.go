@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 )
 
 // errorsPage is the page that TestErrorsReference keeps as the table of kinds is.
-const errorsPage = "../docs/reference/errors.md"
+const errorsPage = "../../docs/reference/errors.md"
 
 var update = flag.Bool("update", false, "rewrite generated pages")
 
@@ -38,25 +38,25 @@ func TestErrorsReference(t *testing.T) {
 
 func errorsReference() string {
 	var page strings.Builder
-	page.WriteString("# Errors\n\n<!-- Generated: go test ./rest -run TestErrorsReference -update -->\n\n" +
+	page.WriteString("# Errors\n\n<!-- Generated: go test ./internal/web -run TestErrorsReference -update -->\n\n" +
 		"Every failure is JSON: `{\"error\": {\"message\": …, \"type\": …, \"code\": …}}`. `code` is the status. Java clients\n" +
-		"turn `type` into the exception of that name.\n\n" +
+		"turn `type` into the exception of that name. Below `/management/v1` an error has `request-id` and `help` too.\n\n" +
 		"| status | type | message, where the failure has none of its own | `Retry-After` |\n|---|---|---|---|\n")
-	rows := []wire{wireNoRoute, wireNoMethod, wireNoHost}
+	rows := []Failure{failureNoRoute, failureNoMethod, failureNoHost}
 	advised := make(map[string]bool)
-	for kind, answer := range wires {
+	for kind, answer := range failures {
 		rows = append(rows, answer)
-		advised[answer.kind] = kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests
+		advised[answer.Type] = kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests
 	}
-	slices.SortFunc(rows, func(a, b wire) int {
-		return cmp.Or(cmp.Compare(a.status, b.status), cmp.Compare(a.kind, b.kind))
+	slices.SortFunc(rows, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(a.Type, b.Type))
 	})
 	for _, row := range rows {
 		wait := "–"
-		if advised[row.kind] {
+		if advised[row.Type] {
 			wait = retryAfter + " s"
 		}
-		fmt.Fprintf(&page, "| %d | `%s` | %s | %s |\n", row.status, row.kind, row.fallback, wait)
+		fmt.Fprintf(&page, "| %d | `%s` | %s | %s |\n", row.Status, row.Type, row.Fallback, wait)
 	}
 	page.WriteString("\nA 503 or 429 with `Retry-After` means that nothing was changed and nothing will be: send the request again. A 500\n" +
 		"`CommitStateUnknownException` means that the change may have happened: look before you send it again, or send it\n" +

@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"bytes"
@@ -12,30 +12,23 @@ import (
 	"moorage"
 )
 
-// compressBytesMin is the shortest body worth compressing: less fits into one packet anyway.
-const compressBytesMin = 1200
+// CompressBytesMin is the shortest body worth compressing: less fits into one packet anyway.
+const CompressBytesMin = 1200
 
-// varyEncoding is in every answer that may come compressed; varyLoad in those that also
-// depend on the access that a client asks for.
-const (
-	varyEncoding = "Accept-Encoding"
-	varyLoad     = "Accept-Encoding, X-Iceberg-Access-Delegation"
-)
-
-// answerJSON answers 200 with value, compressed if the client asks for that.
-func (s *server) answerJSON(w http.ResponseWriter, r *http.Request, value any) error {
+// AnswerJSON answers 200 with value, compressed if the client asks for that.
+func (s *Server) AnswerJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
-		return moorage.E("rest.answerJSON", "", moorage.KindInternal, err)
+		return moorage.E("web.AnswerJSON", "", moorage.KindInternal, err)
 	}
 	header := w.Header()
-	header["Content-Type"] = contentTypeJSON
-	header["Vary"] = varyEncodingValues
-	if len(body) >= compressBytesMin && acceptsGzip(r) {
+	header["Content-Type"] = HeaderJSON
+	header["Vary"] = HeaderVary
+	if len(body) >= CompressBytesMin && AcceptsGzip(r) {
 		if body, err = s.gzipped(body); err != nil {
-			return moorage.E("rest.answerJSON", "", moorage.KindInternal, err)
+			return moorage.E("web.AnswerJSON", "", moorage.KindInternal, err)
 		}
-		header["Content-Encoding"] = contentEncodingGzip
+		header["Content-Encoding"] = HeaderGzip
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
@@ -45,18 +38,18 @@ func (s *server) answerJSON(w http.ResponseWriter, r *http.Request, value any) e
 	return nil
 }
 
-// answerNothing answers 204.
-func answerNothing(w http.ResponseWriter) error {
+// AnswerNothing answers 204.
+func AnswerNothing(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// Header values that never change. They are shared by all answers and never written to.
+// Values of Content-Type, Content-Encoding and Vary. All answers share them, and nobody writes to
+// them. Every answer that may come compressed has HeaderVary or more.
 var (
-	contentTypeJSON     = []string{"application/json"}
-	contentEncodingGzip = []string{"gzip"}
-	varyEncodingValues  = []string{varyEncoding}
-	varyLoadValues      = []string{varyLoad}
+	HeaderJSON = []string{"application/json"}
+	HeaderGzip = []string{"gzip"}
+	HeaderVary = []string{"Accept-Encoding"}
 )
 
 func newGzipWriter() any {
@@ -67,7 +60,7 @@ func newGzipWriter() any {
 	return writer
 }
 
-func (s *server) gzipped(body []byte) ([]byte, error) {
+func (s *Server) gzipped(body []byte) ([]byte, error) {
 	writer := s.gzipWriters.Get().(*gzip.Writer)
 	defer s.gzipWriters.Put(writer)
 	var compressed bytes.Buffer
@@ -82,9 +75,9 @@ func (s *server) gzipped(body []byte) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// acceptsGzip tells whether the client prefers a gzip body, or likes it as much as a plain one.
+// AcceptsGzip reports whether the client prefers a gzip body, or likes it as much as a plain one.
 // Without a header it does not. Source: RFC 9110, 12.5.3.
-func acceptsGzip(r *http.Request) bool {
+func AcceptsGzip(r *http.Request) bool {
 	gzipQ, identityQ, anyQ := -1, -1, -1
 	for _, line := range r.Header["Accept-Encoding"] {
 		for line != "" {
@@ -108,8 +101,8 @@ func acceptsGzip(r *http.Request) bool {
 	return gzipQ > 0 && gzipQ >= identityQ
 }
 
-// quality returns the weight among an item's parameters in thousandths, 1000 if there is
-// none, and 0 if it cannot be read.
+// quality returns the weight among an item's parameters in thousandths, 1000 if there is none, and
+// 0 if it cannot be read.
 func quality(parameters string) int {
 	for parameters != "" {
 		var parameter string

@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"context"
@@ -9,25 +9,28 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"moorage"
 )
 
-// holdingCatalog makes no namespaces: who asks for one called "hold" waits until something arrives on release, who asks for
-// one called "panic" makes it panic.
-type holdingCatalog struct {
-	Catalog
-	release chan struct{}
-}
-
-func (c *holdingCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, _ map[string]string) (map[string]string, error) {
-	switch ns[0] {
-	case "hold":
-		<-c.release
-	case "panic":
-		panic("asked for")
-	}
-	return nil, nil
+// newHolding returns a server with one route, to make a namespace, that makes none. It panics if
+// the namespace is called "panic". If that is called "hold" it waits until something arrives on
+// release.
+func newHolding(config Config, release <-chan struct{}) *Server {
+	s := New(config)
+	s.Handle("createNamespace", http.MethodPost, "/v1/namespaces", func(w http.ResponseWriter, r *http.Request) error {
+		f, err := s.ReadFields(w, r, "create namespace request")
+		if err != nil {
+			return err
+		}
+		f.TextMap("properties")
+		switch f.Texts("namespace")[0] {
+		case "hold":
+			<-release
+		case "panic":
+			panic("asked for")
+		}
+		return s.AnswerJSON(w, r, map[string]string{})
+	})
+	return s
 }
 
 // createBody returns a request for a namespace of that name, so many bytes long.
@@ -45,15 +48,14 @@ func post(server http.Handler, body io.Reader, length int64) *httptest.ResponseR
 	return w
 }
 
-// TestRoomForBodies fills the room for large bodies: others wait for it, and are refused when that takes too long; small ones are not
-// concerned.
+// TestRoomForBodies fills the room for large bodies: others wait for it, and are refused when that
+// takes too long; small ones are not concerned.
 func TestRoomForBodies(t *testing.T) {
 	t.Parallel()
 	const large, largest = 1<<20 + 1, 2 << 20
-	fake := &holdingCatalog{}
-	server := New(Config{Catalog: fake, BodyBytesMax: largest, BodiesBytesMax: 3 << 20})
 	synctest.Test(t, func(t *testing.T) {
-		fake.release = make(chan struct{})
+		release := make(chan struct{})
+		server := newHolding(Config{BodyBytesMax: largest, BodiesBytesMax: 3 << 20}, release)
 		// In the background; returns a channel that gets the status.
 		begin := func(name string, bytes int, length int64) chan int {
 			ended := make(chan int, 1)
@@ -74,23 +76,24 @@ func TestRoomForBodies(t *testing.T) {
 			}
 		}
 		second := begin("hold", large, large)
-		fake.release <- struct{}{}
+		release <- struct{}{}
 		if got := <-first; got != http.StatusOK {
 			t.Errorf("the first: %d", got)
 		}
 		synctest.Wait() // the second has its room now
-		fake.release <- struct{}{}
+		release <- struct{}{}
 		if got := <-second; got != http.StatusOK {
 			t.Errorf("one that waited: %d", got)
 		}
 	})
 }
 
-// TestRoomIsGivenBack sends more than there is room for at once, one after the other, whatever becomes of each.
+// TestRoomIsGivenBack sends more than there is room for at once, one after the other, whatever
+// becomes of each.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const large = 1<<20 + 1
-	server := New(Config{Catalog: &holdingCatalog{}, BodyBytesMax: 2 << 20, BodiesBytesMax: 2 << 20})
+	server := newHolding(Config{BodyBytesMax: 2 << 20, BodiesBytesMax: 2 << 20}, nil)
 	for range 3 {
 		for name, tt := range map[string]struct {
 			body   string

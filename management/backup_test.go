@@ -1,4 +1,4 @@
-package rest
+package management
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/management/client"
 )
 
 // TestBackupRequest asks for backups from here and from elsewhere, in good and bad form.
@@ -26,7 +27,7 @@ func TestBackupRequest(t *testing.T) {
 		{"from here, IPv6", "[::1]:4711", nil, `{"name":"monday"}`, 200, `"records":7`},
 		{"from here, IPv4 within IPv6", "[::ffff:127.0.0.1]:4711", nil, `{"name":"monday"}`, 200, `"records":7`},
 		{"from elsewhere", "192.0.2.7:4711", nil, `{"name":"monday"}`, 403, "Only the machine"},
-		{"from who knows where", "@", nil, `{"name":"monday"}`, 403, "Only the machine"},
+		{"from an unknown place", "@", nil, `{"name":"monday"}`, 403, "Only the machine"},
 		{"through a proxy", near, proxied("X-Forwarded-For"), `{"name":"monday"}`, 403, "Only the machine"},
 		{"through a proxy that keeps to the standard", near, proxied("Forwarded"), `{"name":"monday"}`, 403, "Only the machine"},
 		{"through a proxy that says little", near, proxied("Via"), `{"name":"monday"}`, 403, "Only the machine"},
@@ -36,11 +37,11 @@ func TestBackupRequest(t *testing.T) {
 		{"no body", near, nil, "", 400, "Cannot parse backup request"},
 		{"a name that is taken", near, nil, `{"name":"sunday"}`, 409, "AlreadyExistsException"},
 	}
-	server := New(Config{Catalog: &fakeCatalog{}, Backup: func(_ context.Context, name string) (Backup, error) {
+	server := newServer(t, Config{Catalog: &fakeCatalog{}, Backup: func(_ context.Context, name string) (client.Backup, error) {
 		if name == "sunday" {
-			return Backup{}, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", name)
+			return client.Backup{}, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", name)
 		}
-		return Backup{Folder: "/backups/" + name, Records: 7}, nil
+		return client.Backup{Folder: "/backups/" + name, Records: 7}, nil
 	}})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,7 +51,7 @@ func TestBackupRequest(t *testing.T) {
 			}
 		})
 	}
-	if got := askBackup(New(Config{Catalog: &fakeCatalog{}}), near, nil, `{"name":"monday"}`); got.Code != http.StatusNotAcceptable {
+	if got := askBackup(newServer(t, Config{Catalog: &fakeCatalog{}}), near, nil, `{"name":"monday"}`); got.Code != http.StatusNotAcceptable {
 		t.Errorf("a server without backups: %d %s, want 406", got.Code, got.Body)
 	}
 }

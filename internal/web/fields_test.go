@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"encoding/json"
@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzFields holds what is read of a body's members against package encoding/json: the same texts, lists and maps, and
-// the same that is none. Only null within a list or a map, which that package takes for an empty text, is refused.
+// FuzzFields holds what is read of a body's members against package encoding/json: the same texts,
+// lists and maps, and the same that is none. Only null within a list or a map, which that package
+// takes for an empty text, is refused.
 func FuzzFields(f *testing.F) {
 	for _, value := range []string{
 		`null`, `true`, `5`, `""`, `"a"`, `"\"\\\/\b\f\n\r\t\u0000\u001F"`, `"\ud83d\ude00\u2028\uFFFD"`, `"ä 😀"`, `"<>&\u003c"`, "\"\u2028\x7f\"",
@@ -19,7 +20,7 @@ func FuzzFields(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var members map[string]json.RawMessage
-		parsed, err := parseFields(body, "request")
+		parsed, err := ParseFields(body, "request")
 		if err != nil {
 			return // FuzzParseObject looks into that
 		}
@@ -27,13 +28,13 @@ func FuzzFields(f *testing.F) {
 			t.Fatalf("%q is accepted, but: %v", body, err)
 		}
 		for name, value := range members {
-			checkRead(t, parsed, name, value, (*fields).text, func(value *string) (string, bool) {
+			checkRead(t, parsed, name, value, (*Fields).Text, func(value *string) (string, bool) {
 				if value == nil {
 					return "", true
 				}
 				return *value, true
 			})
-			checkRead(t, parsed, name, value, (*fields).texts, func(values []*string) (texts []string, ok bool) {
+			checkRead(t, parsed, name, value, (*Fields).Texts, func(values []*string) (texts []string, ok bool) {
 				if values != nil {
 					texts = []string{}
 				}
@@ -45,7 +46,7 @@ func FuzzFields(f *testing.F) {
 				}
 				return texts, true
 			})
-			checkRead(t, parsed, name, value, (*fields).textMap, func(values map[string]*string) (texts map[string]string, ok bool) {
+			checkRead(t, parsed, name, value, (*Fields).TextMap, func(values map[string]*string) (texts map[string]string, ok bool) {
 				if values != nil {
 					texts = make(map[string]string)
 				}
@@ -61,11 +62,12 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// checkRead fails t unless read reads the member called name of parsed, which is value, as package encoding/json reads it. want
-// turns what that reads into what read returns, and tells whether there is a null where none may be.
-func checkRead[Got, Decoded any](t *testing.T, parsed *fields, name string, value []byte, read func(*fields, string) Got, want func(Decoded) (Got, bool)) {
+// checkRead fails t unless read reads the member called name of parsed, which is value, as package
+// encoding/json reads it. want turns what that reads into what read returns, and reports whether
+// there is a null where none may be.
+func checkRead[Got, Decoded any](t *testing.T, parsed *Fields, name string, value []byte, read func(*Fields, string) Got, want func(Decoded) (Got, bool)) {
 	t.Helper()
-	f := fields{place: parsed.place, members: parsed.members} // each with a failure of its own
+	f := Fields{place: parsed.place, members: parsed.members} // each with a failure of its own
 	got := read(&f, name)
 	var decoded Decoded
 	var wanted Got
@@ -73,7 +75,7 @@ func checkRead[Got, Decoded any](t *testing.T, parsed *fields, name string, valu
 	if json.Unmarshal(value, &decoded) == nil {
 		wanted, ok = want(decoded)
 	}
-	if !reflect.DeepEqual(got, wanted) || (f.failure == nil) != ok {
-		t.Errorf("member %q, which is %s, was read as %#v, %v, want %#v, %v", name, value, got, f.failure, wanted, ok)
+	if !reflect.DeepEqual(got, wanted) || (f.Failure == nil) != ok {
+		t.Errorf("member %q, which is %s, was read as %#v, %v, want %#v, %v", name, value, got, f.Failure, wanted, ok)
 	}
 }

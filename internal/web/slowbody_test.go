@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"bufio"
@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// pipes is a listener whose connections are in memory, so that they keep the time of a synctest bubble.
+// pipes is a listener whose connections are in memory, so that they keep the time of a synctest
+// bubble.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -38,8 +39,8 @@ func (l *pipes) Close() error {
 
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// sendSlowly sends a request with a body of so many bytes, rate of them each second after a pause, and returns the answer and how long it
-// took.
+// sendSlowly sends a request with a body of so many bytes, rate of them each second after a pause,
+// and returns the answer and how long it took.
 func sendSlowly(t *testing.T, handler http.Handler, bytes, rate int, pause time.Duration) (*http.Response, time.Duration) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -95,7 +96,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			handler := New(Config{Catalog: &holdingCatalog{}})
+			handler := newHolding(Config{}, nil)
 			synctest.Test(t, func(t *testing.T) {
 				answer, took := sendSlowly(t, handler, tt.bytes, tt.rate, tt.pause)
 				if answer.StatusCode != tt.status || took > tt.most {
@@ -109,12 +110,13 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// A request whose body nobody reads does not hold its connection for longer than one whose body is read.
+// A request whose body nobody reads does not hold its connection for longer than one whose body is
+// read.
 func TestBodyThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		server := &http.Server{Handler: New(Config{Catalog: &holdingCatalog{}})}
+		server := &http.Server{Handler: newHolding(Config{}, nil)}
 		go func() { _ = server.Serve(listener) }()
 		defer server.Close()
 		client, served := net.Pipe()
@@ -147,7 +149,7 @@ func claim(t *testing.T, server *httptest.Server, bytes int, sent string) {
 // Clients that claim all of the room, and send little, keep nobody from it.
 func TestClaimedBodiesHoldWhatTheySent(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(New(Config{Catalog: &holdingCatalog{}}))
+	server := httptest.NewServer(newHolding(Config{}, nil))
 	t.Cleanup(server.Close)
 	for range 8 {
 		claim(t, server, BodyBytesMaxDefault, strings.Repeat(" ", 100<<10))
@@ -171,7 +173,7 @@ func TestClaimedBodiesHoldWhatTheySent(t *testing.T) {
 // Not parallel: it counts what the process holds.
 func TestClaimsCostLittle(t *testing.T) {
 	began := make(chan struct{})
-	handler := New(Config{Catalog: &holdingCatalog{}})
+	handler := newHolding(Config{}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began <- struct{}{}
 		handler.ServeHTTP(w, r)

@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// room is memory that the bodies of all requests share. Whoever fits gets some at once, also while others wait for more than there is.
-// It is safe for concurrent use.
+// room is memory that the bodies of all requests share. A request that fits gets some at once, also
+// while others wait for more than there is. It is safe for concurrent use.
 type room struct {
 	total int64 // bytes; no share may come to hold more
 
@@ -35,8 +35,9 @@ type waiter struct {
 	given bool          // the part was given, before over was closed
 }
 
-// take adds so many bytes to s, and reports whether it could before ctx ended. It gives up at once if all of the room is held by shares
-// that wait for more, and s is the youngest of them: one has to, and the oldest has come furthest.
+// take adds so many bytes to s, and reports whether it could before ctx ended. It gives up at once
+// if shares that wait for more hold all of the room, and s is the youngest of them. One has to give
+// up, and the oldest has come furthest.
 func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	r.mu.Lock()
 	if s.number == 0 {
@@ -84,7 +85,8 @@ func (r *room) giveBack(s *share) {
 	r.settleLocked()
 }
 
-// settleLocked gives those that wait what there is for them, and ends the wait of the youngest if none could ever go on. mu must be held.
+// settleLocked gives those that wait what there is for them. It ends the wait of the youngest if
+// none could ever go on. mu must be held.
 func (r *room) settleLocked() {
 	for at := 0; at < len(r.waiting); {
 		if w := r.waiting[at]; w.bytes <= r.free {

@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 	"moorage"
 )
 
-// exchange is one request with its answer: the ResponseWriter that handlers get, and what
-// logs and metrics say about it. It belongs to one request at a time.
+// exchange is one request with its answer: the ResponseWriter that handlers get, and what logs and
+// metrics say about it. It belongs to one request at a time.
 type exchange struct {
 	http.ResponseWriter
 	route     *chi.Context
@@ -29,7 +29,7 @@ type exchange struct {
 	status    int    // 0: no answer yet
 	refusal   string // what the client was told went wrong
 	bytes     int64
-	room      share // of server.bodies, given back when the request is answered
+	room      share // of Server.bodies, given back when the request is answered
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -55,18 +55,18 @@ func (x *exchange) Write(part []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// ServeHTTP answers one request: it gives it an id, routes it by its escaped path, and
-// notes what became of it.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers one request: it gives it an id, routes it by its escaped path, and notes what
+// became of it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
 	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, operationUnknown, 0, "", 0
 	x.requestID = s.requestID(r)
-	// The route context is made here and not by the router, which would copy the request once
-	// more and would decode names that hold %2F before it looks for slashes.
+	// The router would make a route context of its own, copy the request once more, and decode
+	// names that hold %2F before it looks for slashes.
 	x.route.Reset()
 	x.route.Routes = s.router
-	x.route.RoutePath = escapedPath(r.URL)
+	x.route.RoutePath = EscapedPath(r.URL)
 	ctx := context.WithValue(moorage.WithRequestID(r.Context(), x.requestID), chi.RouteCtxKey, x.route)
 
 	w.Header()["X-Request-Id"] = []string{x.requestID}
@@ -85,14 +85,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(x, r.WithContext(ctx))
 }
 
-// adapt turns h into a handler for the router and gives the request the name by which
-// logs and metrics know it.
-func (s *server) adapt(operation string, h handler) http.HandlerFunc {
+// adapt turns h into a handler for the router, and gives the request the name by which logs and
+// metrics know it.
+func (s *Server) adapt(operation string, h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
 		if !s.isMine(r.Host) {
-			writeFailure(x, r, wireNoHost, "This server is not "+r.Host+": ask for localhost, or start it with --host")
+			s.writeFailure(x, r, failureNoHost,
+				"This server is not "+r.Host+": ask for localhost, or start it with --host")
 			return
 		}
 		err := cmp.Or(s.refuseBeyondRoom(x, r), s.refuseForeignPage(r))
@@ -108,18 +109,19 @@ func (s *server) adapt(operation string, h handler) http.HandlerFunc {
 	}
 }
 
-// refuseForeignPage refuses a change that a browser asks for on behalf of a page from elsewhere: any page may
-// send it a POST, also to a server that listens on loopback alone and trusts whoever reaches it. Clients
-// that are no browsers send none of the headers that this goes by.
-func (s *server) refuseForeignPage(r *http.Request) error {
+// refuseForeignPage refuses a change that a browser asks for on behalf of a page from elsewhere.
+// Any page may send a POST, also to a server that listens on loopback alone and trusts everybody
+// there. Clients that are no browsers send none of the headers that this goes by.
+func (s *Server) refuseForeignPage(r *http.Request) error {
 	if s.origins.Check(r) != nil {
 		return moorage.Errorf(moorage.KindForbidden, "A page from another origin may not change anything here")
 	}
 	return nil
 }
 
-// isMine tells whether a client may ask for this server by host, with or without a port. No browser sends none.
-func (s *server) isMine(host string) bool {
+// isMine reports whether a client may ask for this server by host, with or without a port. An empty
+// host is fine: every browser sends one.
+func (s *Server) isMine(host string) bool {
 	if s.config.Hosts == nil || host == "" {
 		return true
 	}
@@ -136,30 +138,31 @@ func (s *server) isMine(host string) bool {
 	})
 }
 
-// recovered answers a request whose handler panicked with reason; nil: it did not. It
-// returns true if an answer had begun, which must not look whole.
-func (s *server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
+// recovered answers a request whose handler panicked with reason; nil: it did not. It returns true
+// if an answer had begun, which must not look whole.
+func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
 	switch {
 	case reason == nil:
 		return false
 	case reason == http.ErrAbortHandler:
 		return true
 	}
-	s.config.Logger.LogAttrs(r.Context(), slog.LevelError, "handler panicked", slog.String("request_id", x.requestID),
-		slog.String("operation", x.operation), slog.String("reason", fmt.Sprint(reason)), slog.String("stack", string(debug.Stack())))
+	s.config.Logger.LogAttrs(r.Context(), slog.LevelError, "handler panicked",
+		slog.String("request_id", x.requestID), slog.String("operation", x.operation),
+		slog.String("reason", fmt.Sprint(reason)), slog.String("stack", string(debug.Stack())))
 	if x.began() {
 		return true
 	}
 	clear(x.Header())
 	x.Header()["X-Request-Id"] = []string{x.requestID}
-	internal := wires[moorage.KindInternal]
-	writeFailure(x, r, internal, internal.fallback)
+	internal := FailureOf(moorage.KindInternal)
+	s.writeFailure(x, r, internal, internal.Fallback)
 	return false
 }
 
-// requestID returns the id that the client gave the request if it is fit for logs and
-// headers, and a new one otherwise.
-func (s *server) requestID(r *http.Request) string {
+// requestID returns the id that the client gave the request if it is fit for logs and headers, and
+// a new one otherwise.
+func (s *Server) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && saneRequestID(given[0]) {
 		return given[0]
 	}
@@ -181,9 +184,9 @@ func saneRequestID(id string) bool {
 	return true
 }
 
-// escapedPath returns the path as the client spelled it. URL.EscapedPath does so too, but re-encodes
-// a path with characters that it would have escaped, and loses %2F on the way.
-func escapedPath(u *url.URL) string {
+// EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, except
+// that it encodes a path with characters that it would have escaped once more, and loses %2F.
+func EscapedPath(u *url.URL) string {
 	path := u.RawPath
 	if path == "" {
 		path = u.EscapedPath()

@@ -1,4 +1,4 @@
-package rest
+package web
 
 import (
 	"log/slog"
@@ -17,7 +17,6 @@ type metrics struct {
 	requests *prometheus.CounterVec // operation, status
 	seconds  *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	reports  *prometheus.CounterVec // type
 }
 
 func newMetrics(registry *prometheus.Registry) metrics {
@@ -35,17 +34,14 @@ func newMetrics(registry *prometheus.Registry) metrics {
 			Name: "moorage_http_requests_in_flight",
 			Help: "Requests that are being answered.",
 		}),
-		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "moorage_metrics_reports_total",
-			Help: "Scan and commit reports that clients sent.",
-		}, []string{"type"}),
 	}
-	registry.MustRegister(m.requests, m.seconds, m.inFlight, m.reports)
+	registry.MustRegister(m.requests, m.seconds, m.inFlight)
 	return m
 }
 
-// note counts the request and logs it: refusals and failures at info, with what the client was told, the rest at debug.
-func (s *server) note(x *exchange, r *http.Request, started time.Time) {
+// note counts the request and logs it: refusals and failures at info level, with what the client
+// was told, the rest at debug level.
+func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	elapsed := s.config.Now().Sub(started)
 	s.metrics.inFlight.Dec()
 	s.metrics.requests.WithLabelValues(x.operation, statusText(x.status)).Inc()
@@ -58,8 +54,9 @@ func (s *server) note(x *exchange, r *http.Request, started time.Time) {
 	if s.config.Logger.Enabled(r.Context(), level) {
 		attrs := []slog.Attr{
 			slog.String("request_id", x.requestID), slog.String("operation", x.operation),
-			slog.String("method", r.Method), slog.String("path", escapedPath(r.URL)), slog.Int("status", x.status),
-			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed), slog.String("remote", r.RemoteAddr),
+			slog.String("method", r.Method), slog.String("path", EscapedPath(r.URL)), slog.Int("status", x.status),
+			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed),
+			slog.String("remote", r.RemoteAddr),
 		}
 		if x.refusal != "" {
 			attrs = append(attrs, slog.String("error", x.refusal))

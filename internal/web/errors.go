@@ -1,0 +1,219 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-chi/chi/v5"
+
+	"moorage"
+)
+
+// Failure is how a failure looks to a client.
+type Failure struct {
+	Status int
+	// Type is the simple name of the Java exception that clients turn the failure into, where there
+	// is one.
+	Type string
+	// Fallback is the message if the error carries none that a client may see.
+	Fallback string
+}
+
+// failures is the one table from kinds to answers. Source: REST specification, responses; and what
+// the reference server answers for each exception.
+var failures = map[moorage.Kind]Failure{
+	moorage.KindInternal: {http.StatusInternalServerError, "InternalServerError",
+		"Internal server error"},
+	moorage.KindBadRequest: {http.StatusBadRequest, "BadRequestException", "Malformed request"},
+	moorage.KindIllegalArgument: {http.StatusBadRequest, "IllegalArgumentException",
+		"Invalid argument"},
+	moorage.KindValidation: {http.StatusBadRequest, "ValidationException", "Invalid metadata"},
+	moorage.KindNotAuthorized: {http.StatusUnauthorized, "NotAuthorizedException",
+		"Not authorized"},
+	moorage.KindForbidden: {http.StatusForbidden, "ForbiddenException", "Forbidden"},
+	moorage.KindNoSuchWarehouse: {http.StatusNotFound, "NoSuchWarehouseException",
+		"Warehouse does not exist"},
+	moorage.KindNoSuchNamespace: {http.StatusNotFound, "NoSuchNamespaceException",
+		"Namespace does not exist"},
+	moorage.KindNoSuchTable: {http.StatusNotFound, "NoSuchTableException",
+		"Table does not exist"},
+	moorage.KindNoSuchView: {http.StatusNotFound, "NoSuchViewException", "View does not exist"},
+	moorage.KindNotFound:   {http.StatusNotFound, "NotFoundException", "File does not exist"},
+	moorage.KindUnsupported: {http.StatusNotAcceptable, "UnsupportedOperationException",
+		"Operation is not supported"},
+	moorage.KindAlreadyExists: {http.StatusConflict, "AlreadyExistsException", "Already exists"},
+	moorage.KindNamespaceNotEmpty: {http.StatusConflict, "NamespaceNotEmptyException",
+		"Namespace is not empty"},
+	moorage.KindCommitFailed: {http.StatusConflict, "CommitFailedException",
+		"Commit failed, refresh and retry"},
+	moorage.KindUnprocessable: {http.StatusUnprocessableEntity, "UnprocessableEntityException",
+		"Unprocessable request"},
+	moorage.KindTooLarge: {http.StatusRequestEntityTooLarge, "RequestTooLargeException",
+		"Request is too large"},
+	moorage.KindTooManyRequests: {http.StatusTooManyRequests, "TooManyRequestsException",
+		"Too many requests, nothing was changed"},
+	moorage.KindUnavailable: {http.StatusServiceUnavailable, "ServiceUnavailableException",
+		"Service is unavailable, nothing was changed"},
+	moorage.KindCommitUnknown: {http.StatusInternalServerError, "CommitStateUnknownException",
+		"The outcome of the request is unknown, it may have been applied"},
+}
+
+// FailureOf returns how a failure of that kind looks. An unknown kind is the server's own fault.
+func FailureOf(kind moorage.Kind) Failure {
+	if f, ok := failures[kind]; ok {
+		return f
+	}
+	return failures[moorage.KindInternal]
+}
+
+// Failures that have no kind because only HTTP has them.
+var (
+	failureNoRoute  = Failure{http.StatusNotFound, "NoSuchRouteException", "No such route"}
+	failureNoMethod = Failure{http.StatusMethodNotAllowed, "MethodNotAllowedException", "Method is not allowed here"}
+	failureNoHost   = Failure{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
+)
+
+// help says in one sentence what the client can do.
+func (f Failure) help() string {
+	switch f.Status {
+	case http.StatusBadRequest:
+		return "Correct the request as the message says; openapi.yaml describes every operation."
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "Ask from where, and as somebody, the message allows."
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return "List what there is; openapi.yaml has every path and its methods."
+	case http.StatusMisdirectedRequest:
+		return "Ask for localhost, or start the server with --host."
+	case http.StatusNotAcceptable:
+		return "This server cannot do that; the message says what does."
+	case http.StatusConflict:
+		return "Look at the present state, and choose another name or repeat the request."
+	case http.StatusRequestEntityTooLarge:
+		return "Send less at once, or start the server with a larger --body-limit."
+	case http.StatusUnprocessableEntity:
+		return "Look at the present state first; the same request fails again."
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return "Repeat the request after the seconds that Retry-After says."
+	}
+	if f.Type == failures[moorage.KindCommitUnknown].Type {
+		return "Look whether the change was made before you repeat it."
+	}
+	return "Look for request-id in the server's log; repeating the request may help."
+}
+
+// retryAfter is what a 503 and a 429 advise, in seconds. Several clients repeat any request after a
+// 503 that has it, also a commit. So nothing that may have been applied may carry it.
+const retryAfter = "1"
+
+// messageBytesMax bounds a message, which may quote what it refuses.
+const messageBytesMax = 2 << 10
+
+// statusClientGone is what logs and metrics show for a request whose client hung up.
+const statusClientGone = 499
+
+// errorAnswer is the body of every answer that is not a success.
+type errorAnswer struct {
+	Error errorModel `json:"error"`
+}
+
+type errorModel struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    int    `json:"code"`
+	// Below the prefix of Explain.
+	RequestID string `json:"request-id,omitempty"`
+	Help      string `json:"help,omitempty"`
+}
+
+// fail writes the answer to a failure, and logs it if it is the server's own. It cuts the
+// connection if the failure cannot be answered any more.
+func (s *Server) fail(x *exchange, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		if !x.began() {
+			x.status = statusClientGone
+		}
+		panic(http.ErrAbortHandler) // else net/http would send 200
+	}
+	kind := moorage.KindOf(err)
+	answer := FailureOf(kind)
+	if answer.Status >= http.StatusInternalServerError {
+		level := slog.LevelError
+		if kind == moorage.KindUnavailable {
+			level = slog.LevelWarn
+		}
+		s.config.Logger.LogAttrs(r.Context(), level, "request failed",
+			slog.String("request_id", x.requestID), slog.String("operation", x.operation),
+			slog.String("kind", kind.String()), slog.Any("error", err))
+	}
+	if x.began() {
+		panic(http.ErrAbortHandler) // a torn answer must not look whole
+	}
+	message := moorage.MessageOf(err)
+	if message == "" || answer.Status == http.StatusInternalServerError && kind != moorage.KindCommitUnknown {
+		message = answer.Fallback
+	}
+	if kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests {
+		x.Header().Set("Retry-After", retryAfter)
+	}
+	s.writeFailure(x, r, answer, message)
+}
+
+func (s *Server) writeFailure(x *exchange, r *http.Request, answer Failure, message string) {
+	message = shortened(message)
+	x.refusal = message
+	model := errorModel{Message: message, Type: answer.Type, Code: answer.Status}
+	if s.explained != "" && strings.HasPrefix(r.URL.Path, s.explained) {
+		model.RequestID, model.Help = x.requestID, answer.help()
+	}
+	body, err := json.Marshal(errorAnswer{model})
+	if err != nil {
+		panic(err) // strings and a number can always be encoded
+	}
+	header := x.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(answer.Status)
+	if r.Method != http.MethodHead {
+		_, _ = x.Write(body) // the client is gone if this fails
+	}
+}
+
+// shortened returns message, or its beginning if it is longer than messageBytesMax.
+func shortened(message string) string {
+	if len(message) <= messageBytesMax {
+		return message
+	}
+	end := messageBytesMax
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + "…"
+}
+
+// noRoute answers a path that is not in the route table.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
+	s.writeFailure(w.(*exchange), r, failureNoRoute, "No such route: "+r.Method+" "+r.URL.EscapedPath())
+	return nil
+}
+
+// noMethod answers a path that is in the route table, for other methods.
+func (s *Server) noMethod(w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		if s.router.Find(chi.NewRouteContext(), method, EscapedPath(r.URL)) != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		return s.noRoute(w, r) // the router calls here for every method that it does not know
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	s.writeFailure(w.(*exchange), r, failureNoMethod, "Method is not allowed here: "+r.Method+" "+r.URL.EscapedPath())
+	return nil
+}

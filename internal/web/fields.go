@@ -1,0 +1,225 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"moorage"
+	"moorage/internal/jsontext"
+)
+
+// Fields are the members of a JSON object that a request carries. Each is asked for by a method
+// that knows its type. null stands for "not there". Members that are not asked for are ignored.
+type Fields struct {
+	Failure error // says which member could not be read first; nil: none
+	place   place // for messages
+	members []jsontext.Member
+
+	room  [membersUsual]jsontext.Member // for members
+	inner *Fields                       // of the object that was read last within this one
+}
+
+// membersUsual is how many members objects of requests seldom exceed.
+const membersUsual = 4
+
+// place says what an object is and, if it is a part of another, what that one is. It is put into
+// words only where something is wrong.
+type place struct {
+	outer  *place // nil if there is none
+	what   string
+	name   string // of a member; else empty
+	number int    // in a list, from 1; else 0
+}
+
+// String returns the place in words, the outermost object first.
+func (p place) String() string {
+	text := p.what
+	if p.name != "" {
+		text += " " + strconv.Quote(p.name)
+	}
+	if p.number > 0 {
+		text += " " + strconv.Itoa(p.number)
+	}
+	if p.outer != nil {
+		text = p.outer.String() + ", " + text
+	}
+	return text
+}
+
+// ReadFields reads the body of r as a JSON object, which messages call what.
+func (s *Server) ReadFields(w http.ResponseWriter, r *http.Request, what string) (*Fields, error) {
+	body, err := s.ReadBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFields(body, what)
+}
+
+// ParseFields reads text as a JSON object, which messages call what.
+func ParseFields(text []byte, what string) (*Fields, error) {
+	f := &Fields{place: place{what: what}}
+	if begins := bytes.TrimSpace(text); len(begins) == 0 {
+		f.Fail("it is empty")
+	} else if t := jsontext.TypeOf(begins); t != jsontext.Object {
+		f.Fail("it must be a JSON object, not %s", t)
+	}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	body, err := jsontext.Check(text)
+	if err != nil {
+		// The cause names the place and the fault without repeating that nothing can be parsed.
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, errors.Unwrap(err))
+	}
+	f.members = body.AppendMembers(f.room[:0])
+	return f, nil
+}
+
+// Within returns the fields of value, an object in the text of f, with a failure if it is none.
+// Messages call it by what and name. The fields are good until the next call.
+func (f *Fields) Within(value jsontext.Checked, what, name string) *Fields {
+	return f.within(value, place{what: what, name: name})
+}
+
+func (f *Fields) within(value jsontext.Checked, at place) *Fields {
+	if f.inner == nil {
+		f.inner = new(Fields)
+	}
+	inner := f.inner
+	at.outer = &f.place
+	inner.place, inner.members, inner.Failure = at, nil, nil
+	if t := value.Type(); t != jsontext.Object {
+		inner.Fail("it must be a JSON object, not %s", t)
+		return inner
+	}
+	inner.members = value.AppendMembers(inner.room[:0])
+	return inner
+}
+
+// Fail makes what the format says the failure, unless there is one already.
+func (f *Fields) Fail(format string, args ...any) {
+	if f.Failure == nil {
+		args = append([]any{f.place}, args...)
+		f.Failure = moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: "+format, args...)
+	}
+}
+
+// Get returns the value of a member, zero if it is not there or null.
+func (f *Fields) Get(name string) jsontext.Checked {
+	for _, m := range f.members {
+		if string(m.Name) == name {
+			if m.Value.IsNull() {
+				return jsontext.Checked{}
+			}
+			return m.Value
+		}
+	}
+	return jsontext.Checked{}
+}
+
+// Has reports whether there is a member called name, which may be null.
+func (f *Fields) Has(name string) bool {
+	for _, m := range f.members {
+		if string(m.Name) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Require makes it a failure that the member called name is not there.
+func (f *Fields) Require(name string) {
+	if f.Get(name).IsZero() {
+		f.Fail("member %q is missing", name)
+	}
+}
+
+// Typed returns a member, zero if it is not there. A value of another type is a failure.
+func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
+	value := f.Get(name)
+	if value.IsZero() || value.Type() == want {
+		return value
+	}
+	f.Fail("member %q must be %s, not %s", name, want, value.Type())
+	return jsontext.Checked{}
+}
+
+// Text returns a string, empty if it is not there.
+func (f *Fields) Text(name string) string { return f.Typed(name, jsontext.String).Text() }
+
+// Boolean returns a boolean, false if it is not there.
+func (f *Fields) Boolean(name string) bool {
+	return string(f.Typed(name, jsontext.Boolean).Bytes()) == "true"
+}
+
+// Texts returns a list of strings, nil if it is not there.
+func (f *Fields) Texts(name string) []string {
+	value := f.Typed(name, jsontext.Array)
+	if value.IsZero() {
+		return nil
+	}
+	texts := []string{}
+	for element := range value.Elements() {
+		if element.Type() != jsontext.String {
+			f.Fail("member %q must be an array of strings", name)
+			return nil
+		}
+		texts = append(texts, element.Text())
+	}
+	return texts
+}
+
+// TextMap returns an object whose values are strings, nil if it is not there.
+func (f *Fields) TextMap(name string) map[string]string {
+	value := f.Typed(name, jsontext.Object)
+	if value.IsZero() {
+		return nil
+	}
+	texts := make(map[string]string)
+	for key, text := range value.Members() {
+		if text.Type() != jsontext.String {
+			f.Fail("member %q must be an object with strings as values", name)
+			return nil
+		}
+		texts[string(key)] = text.Text()
+	}
+	return texts
+}
+
+// Objects calls visit with the fields of each of the first limit objects of a list, and returns how
+// many elements the list has. The fields are good until visit returns. An element among the first
+// limit that is no object is a failure of f and ends the list.
+func (f *Fields) Objects(name, what string, limit int, visit func(inner *Fields)) (length int) {
+	for element := range f.Typed(name, jsontext.Array).Elements() {
+		if length++; length > limit {
+			continue
+		}
+		inner := f.within(element, place{what: what, number: length})
+		if inner.Failure != nil {
+			f.Keep(inner.Failure)
+			break
+		}
+		visit(inner)
+	}
+	return length
+}
+
+// Keep makes failure, if it is one, that of f, unless there is one already.
+func (f *Fields) Keep(failure error) {
+	if f.Failure == nil {
+		f.Failure = failure
+	}
+}
+
+// Refuse makes err, which says what is wrong with the value of a member, the failure. In an object
+// within another one, the failure says which object that is. In the body itself the words stay as
+// they are, which are those for names in a path.
+func (f *Fields) Refuse(err error) {
+	if f.place.outer == nil {
+		f.Keep(err)
+		return
+	}
+	f.Fail("%w", err)
+}

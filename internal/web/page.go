@@ -1,0 +1,100 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
+
+	"moorage"
+)
+
+// PageSizes are the bounds of a list's pages. A page may be shorter than asked for.
+type PageSizes struct {
+	Default int // for clients that page without saying how
+	Max     int // bounds the memory of one answer
+	// Always pages a list that is asked for without a token too. Otherwise it is answered at once.
+	Always bool
+}
+
+// tokenVersion is the first byte of a page token's content. The next 8 bytes say which list it
+// belongs to, the rest is the last name of the page before.
+const tokenVersion = 1
+
+const tokenBytesHead = 1 + 8
+
+// Pager is one client's walk through a list.
+type Pager struct {
+	After string // the last name of the page before; empty: from the start
+	Limit int    // names on the page; 0: all
+
+	list [8]byte // which list
+}
+
+// PagerOf reads pageToken and pageSize. list names the list: its operation, warehouse and
+// namespace, for example. Without a pageToken everything is answered at once, unless sizes say
+// otherwise; an empty one begins to page. Source: REST specification, PageToken.
+func PagerOf(q Query, sizes PageSizes, list ...string) (Pager, error) {
+	p := Pager{list: listHash(list)}
+	size := sizes.Default
+	if text, given, err := q.Text("pageSize"); err != nil {
+		return Pager{}, err
+	} else if given {
+		size, err = strconv.Atoi(text)
+		if err != nil || size < 1 {
+			return Pager{}, moorage.Errorf(moorage.KindBadRequest,
+				"Invalid pageSize: %q, want a positive integer", text)
+		}
+	}
+	token, given, err := q.Text("pageToken")
+	if err != nil || !given && !sizes.Always {
+		return p, err
+	}
+	p.Limit = min(size, sizes.Max)
+	if token != "" {
+		p.After, err = p.open(token)
+	}
+	return p, err
+}
+
+// listHash returns a hash that differs from list to list. The length before each part keeps
+// "a","bc" from "ab","c".
+func listHash(list []string) (hash [8]byte) {
+	var text []byte
+	for _, part := range list {
+		text = strconv.AppendInt(text, int64(len(part)), 10)
+		text = append(text, ':')
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	copy(hash[:], sum[:])
+	return hash
+}
+
+// open returns the name that a page begins after.
+func (p Pager) open(token string) (string, error) {
+	content, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(content) <= tokenBytesHead {
+		return "", errPageToken
+	}
+	after := string(content[tokenBytesHead:])
+	// Sealing again finds another version or list, and spellings that decode alike.
+	if moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
+		return "", errPageToken
+	}
+	return after, nil
+}
+
+var errPageToken = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it was not made for this list")
+
+// Seal returns the token of the page after the name next, nil if there is none.
+func (p Pager) Seal(next string) *string {
+	if next == "" || p.Limit == 0 {
+		return nil
+	}
+	content := make([]byte, 0, tokenBytesHead+len(next))
+	content = append(content, tokenVersion)
+	content = append(content, p.list[:]...)
+	content = append(content, next...)
+	token := base64.RawURLEncoding.EncodeToString(content)
+	return &token
+}

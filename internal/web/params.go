@@ -1,0 +1,87 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"moorage"
+)
+
+// PathParam returns a name that stands in the path, decoded once. The router works on the escaped
+// path, so a slash inside a name arrives here as %2F. A plus is a space, because Java clients
+// form-encode names. A client that means a plus sends %2B.
+func PathParam(r *http.Request, name string) (string, error) {
+	escaped := chi.URLParam(r, name)
+	decoded, err := url.QueryUnescape(escaped)
+	if err != nil {
+		return "", moorage.Errorf(moorage.KindBadRequest, "Malformed %s in the path: %q", name, escaped)
+	}
+	return decoded, nil
+}
+
+// Query is a decoded query string.
+type Query url.Values
+
+// QueryOf decodes the query string of r. A malformed one is KindBadRequest.
+func QueryOf(r *http.Request) (Query, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil // the usual load; spares a map
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Malformed query string: %q", r.URL.RawQuery)
+	}
+	return Query(values), nil
+}
+
+// Text returns the parameter called name, and whether it was given. A parameter that is given twice
+// is KindBadRequest: the server does not know which of the two is meant.
+func (q Query) Text(name string) (value string, given bool, err error) {
+	values := q[name]
+	switch len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return values[0], true, nil
+	}
+	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))
+}
+
+// Boolean returns the parameter called name; false if it is not given.
+func (q Query) Boolean(name string) (bool, error) {
+	value, given, err := q.Text(name)
+	switch {
+	case err != nil || !given:
+		return false, err
+	case strings.EqualFold(value, "true"):
+		return true, nil
+	case strings.EqualFold(value, "false"):
+		return false, nil
+	}
+	return false, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %q, want true or false", name, value)
+}
+
+// uuidBytes is the length of a UUID in its usual form, which package uuid reads among others.
+const uuidBytes = 36
+
+// IdempotencyKey returns the key that a request was sent with, in lower case, and "" if there is
+// none. The version of the UUID does not matter. Source: REST specification, Idempotency-Key.
+func IdempotencyKey(r *http.Request) (string, error) {
+	given := r.Header["Idempotency-Key"]
+	switch len(given) {
+	case 0:
+		return "", nil
+	case 1:
+	default:
+		return "", moorage.Errorf(moorage.KindBadRequest, "There are %d Idempotency-Key headers", len(given))
+	}
+	id, err := uuid.Parse(given[0])
+	if err != nil || len(given[0]) != uuidBytes {
+		return "", moorage.Errorf(moorage.KindBadRequest, "Invalid Idempotency-Key: %q, want a UUID", given[0])
+	}
+	return id.String(), nil
+}

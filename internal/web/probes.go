@@ -1,0 +1,78 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"moorage"
+)
+
+type healthAnswer struct {
+	Status string `json:"status"`
+}
+
+// Names of the operations that say whether the server does well. It answers them also where it has
+// no room for others.
+const (
+	operationHealth  = "health"
+	operationReady   = "ready"
+	operationMetrics = "metrics"
+)
+
+// routeProbes adds the routes of probes, which may ask with HEAD too.
+func (s *Server) routeProbes() {
+	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
+	for _, probe := range []struct {
+		path, operation string
+		handle          Handler
+	}{
+		{"/healthz", operationHealth, s.health},
+		{"/readyz", operationReady, s.ready},
+		{"/metrics", operationMetrics, func(w http.ResponseWriter, r *http.Request) error {
+			metrics.ServeHTTP(w, r)
+			return nil
+		}},
+	} {
+		s.Handle(probe.operation, http.MethodGet, probe.path, probe.handle)
+		s.Handle(probe.operation, http.MethodHead, probe.path, probe.handle)
+	}
+}
+
+// probesOnlyContext is the context's key of WithProbesOnly.
+type probesOnlyContext struct{}
+
+// WithProbesOnly returns a context for the requests of a connection that the server has no room
+// for. It answers those for health and metrics. Others are KindTooManyRequests, and the connection
+// ends after the first.
+func WithProbesOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, probesOnlyContext{}, true)
+}
+
+// refuseBeyondRoom refuses a request that came over a connection beyond the limit, unless it is a
+// probe.
+func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
+	if r.Context().Value(probesOnlyContext{}) == nil {
+		return nil
+	}
+	s.hangUp(x)
+	switch x.operation {
+	case operationHealth, operationReady, operationMetrics:
+		return nil
+	}
+	return moorage.Errorf(moorage.KindTooManyRequests, "Too many connections are open; nothing was changed")
+}
+
+// health answers that the process runs and nothing more: a supervisor restarts what fails it.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+	return s.AnswerJSON(w, r, healthAnswer{"ok"})
+}
+
+// ready answers whether the server can do its work now: a balancer passes over what fails it.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+	if err := s.config.Ready(r.Context()); err != nil {
+		return moorage.E("web.ready", "", moorage.KindUnavailable, err)
+	}
+	return s.AnswerJSON(w, r, healthAnswer{"ready"})
+}

@@ -1,0 +1,149 @@
+// Package management is Moorage's own HTTP API, for those who operate it: /management/v1. The file
+// openapi.yaml describes it, and the server answers that file.
+//
+// Members are spelled in kebab-case, times as RFC 3339 has them, and ids are 32 hexadecimal digits.
+// Every list is paged: next-page-token of a page is pageToken of the next. A change takes an
+// Idempotency-Key. A failure looks as in the Iceberg operations, and says the request's id and what
+// the client can do too.
+//
+// It must not know stores, storage, or what tables mean.
+package management
+
+import (
+	"context"
+	_ "embed" // openapi.yaml
+	"net/http"
+	"net/netip"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/web"
+	"moorage/management/client"
+)
+
+// Catalog is what the operations ask for; *catalog.Catalog gives it. All methods are safe for
+// concurrent use and fail with errors that have a moorage.Kind.
+type Catalog interface {
+	Check(ctx context.Context) (catalog.Report, error)
+	UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error)
+	BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error)
+	Retry(ctx context.Context, id string) (catalog.Retried, error)
+	Abort(ctx context.Context, id string) (catalog.Aborted, error)
+}
+
+// Config is what the API is made of. Only Catalog is required.
+type Config struct {
+	Catalog Catalog
+	// Backup copies the store to a new folder called name, below one of its own choice, and returns
+	// when the copy is durable. It checks the name. Default: KindUnsupported.
+	Backup func(ctx context.Context, name string) (client.Backup, error)
+}
+
+// server holds what handlers share. It is safe for concurrent use.
+type server struct {
+	*web.Server
+
+	config  Config
+	catalog Catalog
+	made    *otter.Cache[string, made] // by Idempotency-Key
+}
+
+// base begins the paths of all operations.
+const base = "/management/v1"
+
+// Mount adds the API to on.
+func Mount(on *web.Server, config Config) {
+	if config.Backup == nil {
+		config.Backup = func(context.Context, string) (client.Backup, error) {
+			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
+		}
+	}
+	s := &server{Server: on, config: config, catalog: config.Catalog, made: newMade()}
+	on.Explain(base + "/")
+	for _, op := range s.operations() {
+		on.Handle(op.id, op.method, base+op.path, op.handle)
+	}
+}
+
+// operation is one operation of openapi.yaml. Logs and metrics call it id.
+type operation struct {
+	id, method, path string
+	handle           web.Handler
+}
+
+// operations returns all operations. Those behind the blank line are other names of operations
+// before it, which older clients know.
+func (s *server) operations() []operation {
+	const get, post = http.MethodGet, http.MethodPost
+	retry, abort := s.change(s.retry), s.change(s.abort)
+	return []operation{
+		{"openapi", get, "/openapi.yaml", describe},
+		{"check", get, "/check", s.check},
+		{"backup", post, "/backup", nearby(s.change(s.backup))},
+		{"listTransactions", get, "/transactions", s.listTransactions},
+		{"retryTransaction", post, "/transactions/{id}/retry", retry},
+		{"abortTransaction", post, "/transactions/{id}/abort", abort},
+		{"listTasks", get, "/tasks", s.listTasks},
+		{"retryTask", post, "/tasks/{id}/retry", retry},
+		{"abortTask", post, "/tasks/{id}/abort", abort},
+
+		{"checkByPost", post, "/check", s.check},
+		{"listBlockedPurges", get, "/blocked-purges", s.listBlockedPurges},
+		{"retryUnfinished", post, "/unfinished/{id}/retry", retry},
+		{"abortUnfinished", post, "/unfinished/{id}/abort", abort},
+	}
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// describe answers the description of this API.
+func describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(openAPI) // the client is gone if this fails
+	return nil
+}
+
+// check lets the catalog examine itself and answers its catalog.Report. It reads every record and
+// every metadata file.
+func (s *server) check(w http.ResponseWriter, r *http.Request) error {
+	report, err := s.catalog.Check(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, report)
+}
+
+// backup copies the store to a new folder whose name the request gives. It answers a client.Backup
+// when the copy is durable.
+func (s *server) backup(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "backup request")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("name")
+	name := f.Text("name")
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	return s.config.Backup(r.Context(), name)
+}
+
+// nearby lets h answer requests from this machine and refuses others. What they ask for takes room
+// on the disk, and only somebody with an account here has a use for it. A proxy on this machine
+// speaks for others if one of its headers says so.
+func nearby(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		remote, err := netip.ParseAddrPort(r.RemoteAddr)
+		near := err == nil && remote.Addr().Unmap().IsLoopback()
+		for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
+			near = near && r.Header[header] == nil
+		}
+		if !near {
+			return moorage.Errorf(moorage.KindForbidden, "Only the machine that the server runs on may ask for this")
+		}
+		return h(w, r)
+	}
+}

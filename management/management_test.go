@@ -1,0 +1,313 @@
+package management
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/web"
+)
+
+// fakeCatalog answers every call with fail, or with something of its own. It notes the calls.
+type fakeCatalog struct {
+	mu    sync.Mutex // guards calls and pages
+	calls []string
+	pages []catalog.Page
+	fail  error
+	next  string
+}
+
+func (f *fakeCatalog) call(name string, pages ...catalog.Page) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, name)
+	f.pages = append(f.pages, pages...)
+	return f.fail
+}
+
+func (f *fakeCatalog) Check(context.Context) (catalog.Report, error) {
+	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
+}
+
+func (f *fakeCatalog) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
+	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	return []catalog.UnfinishedTransaction{{
+		ID: "a1", State: "pending", Warehouse: "w", Tables: []moorage.Identifier{{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}},
+		Files: []string{"f1", "f2"}, Published: []string{}, Began: began, Deadline: began.Add(time.Minute), Principal: "ann",
+		Blocker: &catalog.Blocker{Since: began, Attempts: 50, LastError: "no disk"},
+	}}, f.next, f.call("UnfinishedTransactions", page)
+}
+
+func (f *fakeCatalog) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+	return []catalog.BlockedPurge{{ID: "b2", Table: moorage.Identifier{Namespace: moorage.Namespace{}}, Unreadable: "damaged"}}, f.next, f.call("BlockedPurges", page)
+}
+
+func (f *fakeCatalog) Retry(_ context.Context, id string) (catalog.Retried, error) {
+	return catalog.Retried{Kind: "transaction", Reason: "no disk"}, f.call("Retry " + id)
+}
+
+func (f *fakeCatalog) Abort(_ context.Context, id string) (catalog.Aborted, error) {
+	return catalog.Aborted{Kind: catalog.UnfinishedKindTransaction, Was: "pending", Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
+}
+
+// newServer returns a server that answers in the ways that openapi.yaml describes, which the test
+// checks.
+func newServer(t *testing.T, config Config) http.Handler {
+	t.Helper()
+	server := web.New(web.Config{})
+	Mount(server, config)
+	d := readDescription(t)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		server.ServeHTTP(recorder, r)
+		d.check(t, r, recorder)
+		for name, values := range recorder.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(recorder.Body.Bytes())
+	})
+}
+
+// send answers a request from this machine without a network. headers are name, value, name, value…
+func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:4711"
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// wantFailure checks status and type of a failure. newServer has checked its shape.
+func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind string) {
+	t.Helper()
+	if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+kind+`"`) {
+		t.Errorf("%d %s, want %d %s", w.Code, w.Body, status, kind)
+	}
+}
+
+// description is openapi.yaml.
+type description struct {
+	file     map[string]any
+	compiler *jsonschema.Compiler
+}
+
+const fileURL = "openapi.json"
+
+func readDescription(t *testing.T) description {
+	t.Helper()
+	d := description{compiler: jsonschema.NewCompiler()}
+	if err := yaml.Unmarshal(openAPI, &d.file); err != nil {
+		t.Fatal(err)
+	}
+	closeObjects(d.file)
+	text, err := json.Marshal(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.compiler.DefaultDraft(jsonschema.Draft2020)
+	d.compiler.AssertFormat()
+	if err := d.compiler.AddResource(fileURL, document); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// closeObjects allows objects no members that the file does not describe.
+func closeObjects(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			closeObjects(item)
+		}
+	case map[string]any:
+		if value["type"] == "object" {
+			value["additionalProperties"] = false
+		}
+		for _, item := range value {
+			closeObjects(item)
+		}
+	}
+}
+
+// operation returns the operation of the file that a request means, nil if there is none.
+func (d description) operation(method, path string) map[string]any {
+	for pattern, item := range d.file["paths"].(map[string]any) {
+		before, after, hasID := strings.Cut(pattern, "{id}")
+		if path != pattern && !(hasID && strings.HasPrefix(path, before) && strings.HasSuffix(path, after)) {
+			continue
+		}
+		found, _ := item.(map[string]any)[strings.ToLower(method)].(map[string]any)
+		return found
+	}
+	return nil
+}
+
+// check fails t if the file does not describe an answer. What no operation of it answers must be a
+// failure as all operations answer it.
+func (d description) check(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
+	t.Helper()
+	answer := "#/components/responses/failure"
+	if op := d.operation(r.Method, r.URL.Path); op != nil && w.Code == http.StatusOK {
+		answer = op["responses"].(map[string]any)["200"].(map[string]any)["$ref"].(string)
+	}
+	described := d.file["components"].(map[string]any)["responses"].(map[string]any)[answer[len("#/components/responses/"):]]
+	kind := w.Header().Get("Content-Type")
+	if described.(map[string]any)["content"].(map[string]any)[kind] == nil {
+		t.Errorf("%s %s answers %d with %q, which is not described", r.Method, r.URL, w.Code, kind)
+		return
+	}
+	if kind != "application/json" {
+		return
+	}
+	schema, err := d.compiler.Compile(fileURL + answer + "/content/application~1json/schema")
+	if err != nil {
+		t.Errorf("%s: %v", answer, err)
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%s %s answers %d %s: %v", r.Method, r.URL, w.Code, w.Body, err)
+	}
+}
+
+// Every route is described, and every operation that is described has a route.
+func TestRoutesAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := readDescription(t)
+	var want, got []string
+	for _, op := range (&server{}).operations() {
+		want = append(want, op.id+" "+op.method+" "+base+op.path)
+	}
+	for path, item := range d.file["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			got = append(got, fmt.Sprint(op.(map[string]any)["operationId"], " ", strings.ToUpper(method), " ", path))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("described are\n%s\nrouted are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Every operation answers the examples of the file, and every kind of failure.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	d := readDescription(t)
+	parameters := d.file["components"].(map[string]any)["parameters"].(map[string]any)
+	id := parameters["id"].(map[string]any)["example"].(string)
+	for _, op := range (&server{}).operations() {
+		described := d.operation(op.method, base+op.path)
+		body := ""
+		if request, ok := described["requestBody"].(map[string]any); ok {
+			example := request["content"].(map[string]any)["application/json"].(map[string]any)["example"]
+			text, err := json.Marshal(example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = string(text)
+		}
+		target := base + strings.Replace(op.path, "{id}", id, 1)
+		f := &fakeCatalog{}
+		h := newServer(t, Config{Catalog: f, Backup: backupOf(f)})
+		if w := send(h, op.method, target, body); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", op.id, w.Code, w.Body)
+		}
+		for _, kind := range moorage.Kinds() {
+			f.fail = moorage.Errorf(kind, "the words")
+			if w := send(h, op.method, target, body); len(f.calls) > 0 && w.Code != web.FailureOf(kind).Status {
+				t.Errorf("%s: %s is answered with %d", op.id, kind, w.Code)
+			}
+		}
+	}
+}
+
+// referencePage is the page that TestReference keeps as the file is.
+const referencePage = "../docs/reference/management.md"
+
+var update = flag.Bool("update", false, "rewrite generated pages")
+
+// TestReference holds the page of the API against the file. -update rewrites the page.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	page := "# Management API\n\n<!-- Generated: go test ./management -run TestReference -update -->\n\n" +
+		"What operators ask a server for. The commands `check`, `backup` and `recover` use it with `--uri`.\n" +
+		"`GET /management/v1/openapi.yaml` describes requests and answers.\n\n" +
+		"* Lists are paged: 100 on a page, or `pageSize`, at most 1,000. `next-page-token` is the `pageToken` of the next page.\n" +
+		"* A change takes an `Idempotency-Key`. The node that made it answers a repeated request as before, for 30 minutes.\n" +
+		"* A failure looks as in [Errors](errors.md). It has `request-id`, which the server's log has too, and `help`.\n\n" +
+		"| operation | what it does |\n|---|---|\n"
+	d := readDescription(t)
+	for _, op := range (&server{}).operations() {
+		described := d.operation(op.method, base+op.path)
+		summary := described["summary"].(string)
+		if described["deprecated"] == true {
+			summary += " (an older name)"
+		}
+		page += fmt.Sprintf("| `%s %s%s` | %s |\n", op.method, base, op.path, summary)
+	}
+	if *update {
+		if err := os.WriteFile(referencePage, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != page {
+		t.Errorf("%s is not as the file is (rewrite it with -update); want\n%s", referencePage, page)
+	}
+}
+
+// The server answers its description as it stands in the file.
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	w := send(newServer(t, Config{}), "GET", "/management/v1/openapi.yaml", "")
+	if got, err := io.ReadAll(w.Body); err != nil || !bytes.Equal(got, openAPI) {
+		t.Errorf("%d, %d bytes, want %d", w.Code, len(got), len(openAPI))
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	h := newServer(t, Config{Catalog: &fakeCatalog{}})
+	for _, method := range []string{"GET", "POST"} {
+		w := send(h, method, "/management/v1/check", "")
+		if want := `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[]}`; w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+	w := send(h, "PUT", "/management/v1/check", "")
+	if got := w.Header().Get("Allow"); got != "GET, POST" {
+		t.Errorf("Allow is %q", got)
+	}
+	wantFailure(t, w, 405, "MethodNotAllowedException")
+}

@@ -1,0 +1,67 @@
+package management
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/internal/web"
+)
+
+// made is a change that was made with an Idempotency-Key.
+type made struct {
+	request [32]byte // SHA-256 of what was asked for
+	answer  any
+}
+
+// Bounds of what is kept of changes.
+const (
+	madeMax      = 1000
+	madeLifetime = 30 * time.Minute // clients repeat a request sooner
+)
+
+func newMade() *otter.Cache[string, made] {
+	return otter.Must(&otter.Options[string, made]{
+		MaximumSize:      madeMax,
+		ExpiryCalculator: otter.ExpiryWriting[string, made](madeLifetime),
+	})
+}
+
+// change returns the handler of a change: do makes it and returns the answer. A request that is
+// sent again with its Idempotency-Key is answered as before, also while the first is under way,
+// unless that failed. This node alone remembers keys, until it ends: what these changes do when
+// they are made twice does no harm.
+func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		key, err := web.IdempotencyKey(r)
+		if err != nil {
+			return err
+		}
+		body, err := s.ReadBody(w, r)
+		if err != nil {
+			return err
+		}
+		asked := made{request: sha256.Sum256(append([]byte(web.EscapedPath(r.URL)+"\x00"), body...))}
+		load := func(ctx context.Context, _ string) (_ made, err error) {
+			asked.answer, err = do(r.WithContext(ctx), body)
+			return asked, err
+		}
+		var got made
+		if key == "" {
+			got, err = load(r.Context(), "")
+		} else {
+			got, err = s.made.Get(context.WithoutCancel(r.Context()), key, otter.LoaderFunc[string, made](load))
+		}
+		if err != nil {
+			return err
+		}
+		if got.request != asked.request {
+			return moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request")
+		}
+		return s.AnswerJSON(w, r, got.answer)
+	}
+}

@@ -1,0 +1,101 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/management/client"
+)
+
+const (
+	someKey  = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"
+	otherKey = "7d444840-9dc0-41d1-b245-5ffdce74fad2"
+)
+
+// backupOf returns a Backup that fails as f does, and is noted there.
+func backupOf(f *fakeCatalog) func(context.Context, string) (client.Backup, error) {
+	return func(_ context.Context, name string) (client.Backup, error) {
+		return client.Backup{Folder: "/backups/" + name, Records: 7}, f.call("Backup " + name)
+	}
+}
+
+// A change that is sent again with its key happens once, and is answered as before.
+func TestChangesHappenOnce(t *testing.T) {
+	t.Parallel()
+	f := &fakeCatalog{}
+	h := newServer(t, Config{Catalog: f, Backup: backupOf(f)})
+	want := func(w *httptest.ResponseRecorder, code int, calls ...string) {
+		t.Helper()
+		if w.Code != code || !slices.Equal(f.calls, calls) {
+			t.Errorf("%d %s after %q, want %d after %q", w.Code, w.Body, f.calls, code, calls)
+		}
+	}
+	const path, body = "/management/v1/backup", `{"name":"monday"}`
+	first := send(h, "POST", path, body, "Idempotency-Key", someKey)
+	want(first, 200, "Backup monday")
+	again := send(h, "POST", path, body, "Idempotency-Key", someKey)
+	want(again, 200, "Backup monday")
+	if first.Body.String() != again.Body.String() {
+		t.Errorf("answered %s and then %s", first.Body, again.Body)
+	}
+	wantFailure(t, send(h, "POST", path, `{"name":"tuesday"}`, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
+	wantFailure(t, send(h, "POST", "/management/v1/tasks/a1/abort", body, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
+	wantFailure(t, send(h, "POST", path, body, "Idempotency-Key", "none"), 400, "BadRequestException")
+	want(send(h, "POST", path, body), 200, "Backup monday", "Backup monday")
+
+	f.calls, f.fail = nil, moorage.Errorf(moorage.KindUnavailable, "no disk")
+	wantFailure(t, send(h, "POST", path, body, "Idempotency-Key", otherKey), 503, "ServiceUnavailableException")
+	f.fail = nil
+	want(send(h, "POST", path, body, "Idempotency-Key", otherKey), 200, "Backup monday", "Backup monday")
+
+	distant := httptest.NewRequest("POST", path, nil)
+	distant.Header.Set("Idempotency-Key", someKey)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, distant)
+	wantFailure(t, w, 403, "ForbiddenException")
+}
+
+// holdingCatalog aborts when something arrives on release.
+type holdingCatalog struct {
+	fakeCatalog
+	release chan struct{}
+}
+
+func (f *holdingCatalog) Abort(ctx context.Context, id string) (catalog.Aborted, error) {
+	<-f.release
+	return f.fakeCatalog.Abort(ctx, id)
+}
+
+// A request that is sent again while the first is under way waits for it, also if the client of the
+// first has left.
+func TestChangesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	f := &holdingCatalog{}
+	h := newServer(t, Config{Catalog: f})
+	synctest.Test(t, func(t *testing.T) {
+		f.release = make(chan struct{})
+		ctx, leave := context.WithCancel(t.Context())
+		codes := make(chan int, 2)
+		for _, ctx := range []context.Context{ctx, t.Context()} {
+			go func() {
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/management/v1/transactions/a1/abort", nil)
+				r.Header.Set("Idempotency-Key", someKey)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				codes <- w.Code
+			}()
+			synctest.Wait()
+		}
+		leave()
+		close(f.release)
+		if a, b := <-codes, <-codes; a != 200 || b != 200 || !slices.Equal(f.calls, []string{"Abort a1"}) {
+			t.Errorf("answered %d and %d after %q", a, b, f.calls)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package rest
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage/internal/web"
+)
+
+// TestConfig is what tests make servers of: the members of web.Config and of Config.
+type TestConfig struct {
+	Catalog             Catalog
+	Logger              *slog.Logger
+	Now                 func() time.Time
+	Registry            *prometheus.Registry
+	Ready               func(ctx context.Context) error
+	Refusal             func() error
+	Hosts               []string
+	IdempotencyLifetime time.Duration
+	BodyBytesMax        int64
+	BodiesBytesMax      int64
+	CompressedBytesMax  int64
+}
+
+// NewServer returns a server with the routes of this package and those of probes.
+func NewServer(c TestConfig) *server {
+	return mount(web.New(web.Config{
+		Logger: c.Logger, Now: c.Now, Registry: c.Registry, Ready: c.Ready, Refusal: c.Refusal, Hosts: c.Hosts,
+		BodyBytesMax: c.BodyBytesMax, BodiesBytesMax: c.BodiesBytesMax,
+	}), Config{Catalog: c.Catalog, IdempotencyLifetime: c.IdempotencyLifetime, CompressedBytesMax: c.CompressedBytesMax})
+}
