@@ -60,7 +60,9 @@ type RecoveryConfig struct {
 // warehouse: an attempt must end after 30 s, and the rest of the warehouse waits for the next
 // round. That round begins with the transactions that were tried least recently. A turn that lasts
 // longer than 10 s gives up its place, and rounds go on during it, whether it ends or not. An
-// attempt that has not ended after 5 minutes is given up like one that fails.
+// attempt that has not ended after 5 minutes is given up like one that fails, and its warehouse has
+// another turn. When four attempts of a warehouse do not end, the rest of it waits until one does;
+// a look at the log every Interval shows that.
 //
 // The next round tries a transaction again that could not be ended, at most 50 times in 5 minutes.
 // Then the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it
@@ -76,7 +78,8 @@ type Recovery struct {
 	rounds     int64                  // how many were begun
 	tries      map[registry.ID]*tries // due in the last round; a turn's goroutine owns those of its warehouse
 	unreadable map[registry.ID]bool   // unreadable in the last round, and logged
-	underWay   map[string]*turn       // by warehouse; those that have ended go with takeEnded
+	underWay   map[string]*turn       // by warehouse, not given up; those that have ended go with takeEnded
+	givenUp    map[string]int         // turns that were given up and have not ended, by warehouse
 
 	wake chan struct{} // holds a value once a turn has ended
 
@@ -113,7 +116,7 @@ func NewRecovery(config RecoveryConfig) *Recovery {
 	}
 	r := &Recovery{
 		config: config, log: config.Logger, jitter: config.Jitter, tries: make(map[registry.ID]*tries),
-		underWay: make(map[string]*turn), wake: make(chan struct{}, 1),
+		underWay: make(map[string]*turn), givenUp: make(map[string]int), wake: make(chan struct{}, 1),
 	}
 	// The worker draws its pauses while no run is under way, and a run draws its own within it. But
 	// others may call RunOnce at any time, so each needs a generator.

@@ -21,9 +21,12 @@ const (
 	// It is less than attemptTimeout: an attempt that timed out is the last. A turn that lasts
 	// longer is over time: rounds do not wait for it.
 	turnMax = 10 * time.Second
-	// turnsMax bounds the turns under way, over time or not. Of those that hang each has a
-	// goroutine, and may have a thread.
+	// turnsMax bounds the turns that have not ended, over time or given up or not. Of those that
+	// hang each has a goroutine, and may have a thread.
 	turnsMax = 64
+	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Beyond
+	// one, such turns take half of turnsMax at most: the rest is for other warehouses.
+	givenUpMax = 4
 	// stopGrace is how long a round that must end waits for turns that may hang.
 	stopGrace = 5 * time.Second
 )
@@ -51,7 +54,7 @@ type survey struct {
 	unfinished int                  // all
 	blocked    int                  // those that were given up, or cannot be read
 	due        []*due               // least recently tried first; none of a warehouse whose turn is under way
-	all        map[registry.ID]bool // that are due
+	all        map[registry.ID]bool // that are due, in warehouses that may have a turn
 }
 
 // turn is the turn of one warehouse: its transactions that were due, tried one after another in a
@@ -60,12 +63,12 @@ type turn struct {
 	warehouse string
 	due       []*due
 	round     int64 // in which it began
-	givenUp   bool  // its attempt does not end, and the transaction has a blocker because of that
 
 	// Recovery.mu guards the fields below.
 	overTime bool      // it lasts longer than turnMax
+	givenUp  bool      // its attempt does not end, and the transaction has a blocker because of that
 	trying   Entry     // the transaction that is being tried
-	since    time.Time // from when on; zero before the first
+	since    time.Time // from when on; zero between two
 	err      error     // set when it has ended
 }
 
@@ -100,17 +103,23 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	r.count(func(s *Stats) {
 		s.Unfinished, s.Blocked = found.unfinished-counts[ended], found.blocked+counts[blocked]
 	})
-	return counts[waiting]+counts[failed] > 0 || r.awaitsSome(), err
+	return counts[waiting]+counts[failed] > 0 || len(r.underWay) > 0, err
 }
 
-// awaitsSome reports whether a turn is under way that was not given up.
-func (r *Recovery) awaitsSome() bool {
-	for _, turn := range r.underWay {
-		if !turn.givenUp {
-			return true
-		}
+// mayTake reports whether a warehouse without a turn under way may have one. A turn that was given
+// up does not keep the rest of its warehouse waiting, up to a bound: what answers again may do so
+// for all calls but that one.
+func (r *Recovery) mayTake(warehouse string) bool {
+	mine, all := r.givenUp[warehouse], r.givenUpTurns()
+	return all < turnsMax && (mine == 0 || mine < givenUpMax && all < turnsMax/2)
+}
+
+// givenUpTurns returns how many turns were given up and have not ended.
+func (r *Recovery) givenUpTurns() (n int) {
+	for _, of := range r.givenUp {
+		n += of
 	}
-	return false
+	return n
 }
 
 // takeTurns begins turns, as many at a time as may be, and waits for them, but not for those that
@@ -119,7 +128,7 @@ func (r *Recovery) awaitsSome() bool {
 func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn, err error) {
 	for {
 		inTime := r.inTime()
-		for ; len(turns) > 0 && ctx.Err() == nil && inTime < warehousesAtOnce && len(r.underWay) < turnsMax; inTime++ {
+		for ; len(turns) > 0 && ctx.Err() == nil && inTime < warehousesAtOnce && r.hasRoom(); inTime++ {
 			r.begin(ctx, turns[0])
 			turns = turns[1:]
 		}
@@ -140,6 +149,9 @@ func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn,
 		}
 	}
 }
+
+// hasRoom reports whether one more turn may begin.
+func (r *Recovery) hasRoom() bool { return len(r.underWay)+r.givenUpTurns() < turnsMax }
 
 // inTime returns how many turns are under way and not over time.
 func (r *Recovery) inTime() int {
@@ -186,27 +198,40 @@ func (r *Recovery) wakeUp() {
 	}
 }
 
-// takeEnded returns the turns that have ended since it was called last.
-func (r *Recovery) takeEnded() []*turn {
+// takeEnded returns the turns that have ended since it was called last, except those that were
+// given up.
+func (r *Recovery) takeEnded() (ended []*turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.ended
-	r.ended = nil
-	for _, turn := range ended {
+	for _, turn := range r.ended {
+		if turn.givenUp {
+			if r.givenUp[turn.warehouse]--; r.givenUp[turn.warehouse] == 0 {
+				delete(r.givenUp, turn.warehouse)
+			}
+			continue
+		}
 		delete(r.underWay, turn.warehouse)
+		ended = append(ended, turn)
 	}
+	r.ended = nil
 	return ended
 }
 
-// awaitAll waits a bounded time for the end of all turns, which were told to end.
+// awaitAll waits a bounded time for the end of all turns, which were told to end, except those that
+// were given up.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
 	for {
 		r.mu.Lock()
-		all := len(r.ended) == len(r.underWay)
+		left := len(r.underWay)
+		for _, turn := range r.ended {
+			if !turn.givenUp {
+				left--
+			}
+		}
 		r.mu.Unlock()
-		if all {
+		if left == 0 {
 			return
 		}
 		select {
@@ -218,19 +243,25 @@ func (r *Recovery) awaitAll() {
 }
 
 // giveUpHanging gives up the transactions whose attempts have not ended within patience, although
-// they were told to end.
+// they were told to end, and their turns.
 func (r *Recovery) giveUpHanging(ctx context.Context) error {
-	for _, turn := range r.underWay {
+	for warehouse, turn := range r.underWay {
 		r.mu.Lock()
 		e, since := turn.trying, turn.since
 		r.mu.Unlock()
-		if turn.givenUp || since.IsZero() || r.config.Now().Sub(since) < patience {
+		if since.IsZero() || r.config.Now().Sub(since) < patience {
 			continue
 		}
 		if err := r.giveUp(ctx, e, 1, errHangs); err != nil {
 			return err
 		}
-		turn.givenUp = true
+		r.mu.Lock()
+		if turn.givenUp = turn.since.Equal(since) && turn.trying.ID == e.ID; turn.givenUp { // it still hangs
+			delete(r.underWay, warehouse)
+			delete(r.tries, e.ID)
+			r.givenUp[warehouse]++
+		}
+		r.mu.Unlock()
 	}
 	return nil
 }
@@ -261,7 +292,7 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 				found.blocked++
 			case blockers[i].Exists():
 				found.blocked++
-			case r.Due(e):
+			case r.Due(e) && (r.underWay[e.Warehouse] != nil || r.mayTake(e.Warehouse)):
 				known[e.ID] = cmp.Or(r.tries[e.ID], new(tries))
 				found.all[e.ID] = true
 				if r.underWay[e.Warehouse] == nil {
@@ -331,13 +362,16 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	case e.Unreadable != nil:
 		return failed, nil // it may be by now: the next look shows that
 	}
+	if !r.noteTrying(t, e, r.config.Now()) {
+		return failed, nil
+	}
 	if d.tries.round = t.round; d.tries.first.IsZero() {
 		d.tries.first = r.config.Now()
 	}
-	r.noteTrying(t, e)
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.config.Resolve(ctx, e) })
 	cancel()
+	isMine := r.noteTrying(t, Entry{}, time.Time{})
 	if ctx.Err() != nil {
 		return failed, ctx.Err()
 	}
@@ -348,17 +382,19 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 		r.log.InfoContext(ctx, "transaction recovered", "commit", e.ID, "warehouse", e.Warehouse, "was", e.State,
 			"began", e.Began)
 		return ended, nil
-	case errors.Is(cause, ErrBusy):
+	case errors.Is(cause, ErrBusy) || !isMine:
 		return failed, nil
 	}
 	return r.failed(ctx, e, d.tries, cause)
 }
 
-// noteTrying notes what the turn t tries from now on.
-func (r *Recovery) noteTrying(t *turn, e Entry) {
+// noteTrying notes what the turn t tries, and from when on. It reports whether t may go on: if it
+// was given up, another may be at work on its transactions and their tries.
+func (r *Recovery) noteTrying(t *turn, e Entry, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.trying, t.since = e, r.config.Now()
+	t.trying, t.since = e, since
+	return !t.givenUp
 }
 
 // failed notes that an attempt failed, and gives the transaction up if too many have.

@@ -19,17 +19,18 @@ const (
 	// callsMax is how many threads a Store may hold inside the operating system. A disk serves
 	// fewer at a time, and the process dies at 10,000 threads.
 	callsMax = 128
-	// openerCallsMax is how many threads the Stores of an Opener may hold together before each is
-	// bound to callsFew: many warehouses may be on one mount.
+	// openerCallsMax is how many threads the Stores of an Opener may hold together, besides
+	// callsFew each: many warehouses may be on one mount.
 	openerCallsMax = 2048
 	callsFew       = 16
-	// bytesOfCall is for how many bytes of bodies a call takes one more slot of callsMax. So files
-	// that are being made hold at most half a gigabyte, also when nobody waits for them any more.
+	// bytesMax bounds the bodies of the calls of a Store that have bytesOfCall or more each, also
+	// when nobody waits for them any more. Smaller ones are bound by callsMax to as much.
+	bytesMax    = callsMax * bytesOfCall
 	bytesOfCall = 4 << 20
 	// stuckAfter is for how long no call may end while all of callsMax are taken. After that
 	// callers are refused at once.
 	stuckAfter = 2 * time.Second
-	// queueMax bounds the wait for one of callsMax, in times of stuckAfter.
+	// queueMax bounds the wait for one of callsMax, and for bytes, in times of stuckAfter.
 	queueMax = 5
 	// answerMax bounds the wait for one look at a file, or one piece of it. Writes end with their
 	// contexts only.
@@ -46,77 +47,84 @@ const (
 // calls bounds how many calls of a Store are inside the operating system, and lets callers go on
 // without those that do not return. It is safe for concurrent use.
 type calls struct {
-	slots *semaphore.Weighted
-
-	shared *sharedCalls // with other Stores
+	bytes  *semaphore.Weighted // of large bodies; apart, so that small calls do not queue behind one
+	slots  *semaphore.Weighted
+	shared *semaphore.Weighted // with other Stores
+	few    *semaphore.Weighted // slots of its own when shared has none
 
 	inside atomic.Int64 // slots that are taken
 	ended  atomic.Int64 // how many calls have ended
 	stuck  atomic.Bool  // no call ended for stuckAfter while somebody waited for a slot
 }
 
-// sharedCalls are the calls of several Stores.
-type sharedCalls struct {
-	max    int64
-	inside atomic.Int64
+func newCalls(shared *semaphore.Weighted) *calls {
+	return &calls{
+		bytes: semaphore.NewWeighted(bytesMax), slots: semaphore.NewWeighted(callsMax),
+		shared: shared, few: semaphore.NewWeighted(callsFew),
+	}
 }
 
-func newCalls(shared *sharedCalls) *calls {
-	return &calls{slots: semaphore.NewWeighted(callsMax), shared: shared}
-}
-
-// enter takes so many slots, or is storage.ErrUnavailable if none comes free in time. It ends with
-// ctx.
-func (c *calls) enter(ctx context.Context, slots int64) error {
-	if c.tryEnter(slots) {
+// enter takes what t says, or is storage.ErrUnavailable if it does not come free in time. It ends
+// with ctx.
+func (c *calls) enter(ctx context.Context, t *terms) error {
+	if c.enterBy(t, (*semaphore.Weighted).TryAcquire) {
 		return nil
 	}
 	for range queueMax {
-		if c.stuck.Load() || c.isBound() {
+		if c.stuck.Load() {
 			break
 		}
 		seen := c.ended.Load()
 		waiting, cancel := context.WithTimeout(ctx, stuckAfter)
-		err := c.slots.Acquire(waiting, slots)
+		entered := c.enterBy(t, func(s *semaphore.Weighted, n int64) bool { return s.Acquire(waiting, n) == nil })
 		cancel()
 		switch {
-		case err == nil:
-			c.count(slots)
+		case entered:
 			return nil
 		case ctx.Err() != nil:
 			return unanswered(ctx)
+		case c.ended.Load() == seen && t.from == nil: // large bodies hang, and perhaps nothing else
+			return c.refused()
 		case c.ended.Load() == seen:
 			c.stuck.Store(true)
 		}
 	}
+	return c.refused()
+}
+
+func (c *calls) refused() error {
 	return fmt.Errorf("%w: %d calls are waiting for the operating system", storage.ErrUnavailable, c.inside.Load())
 }
 
-// tryEnter takes so many slots if they are free.
-func (c *calls) tryEnter(slots int64) bool {
-	if c.isBound() || !c.slots.TryAcquire(slots) {
+// enterBy takes what t says by take, all or nothing, and reports whether it did.
+func (c *calls) enterBy(t *terms, take func(s *semaphore.Weighted, n int64) bool) bool {
+	if t.from = nil; t.bytes > 0 && !take(c.bytes, t.bytes) { // none would queue for none
 		return false
 	}
-	c.count(slots)
-	return true
-}
-
-// isBound reports whether c may take no more slots because of the bound that all stores share.
-func (c *calls) isBound() bool {
-	return c.shared.inside.Load() >= c.shared.max && c.inside.Load() >= callsFew
-}
-
-func (c *calls) count(slots int64) {
-	c.inside.Add(slots)
-	c.shared.inside.Add(slots)
+	t.from = c.shared
+	if take(c.slots, t.slots) {
+		if c.shared.TryAcquire(t.slots) {
+			c.inside.Add(t.slots)
+			return true
+		}
+		if t.from = c.few; take(c.few, t.slots) {
+			c.inside.Add(t.slots)
+			return true
+		}
+		c.slots.Release(t.slots)
+	}
+	c.bytes.Release(t.bytes)
+	return false
 }
 
 // leave gives back what enter took.
-func (c *calls) leave(slots int64) {
-	c.count(-slots)
+func (c *calls) leave(t terms) {
+	c.inside.Add(-t.slots)
 	c.ended.Add(1)
 	c.stuck.Store(false)
-	c.slots.Release(slots)
+	t.from.Release(t.slots)
+	c.slots.Release(t.slots)
+	c.bytes.Release(t.bytes)
 }
 
 // unanswered is the error of a call that was left behind because ctx has ended.
@@ -124,19 +132,24 @@ func unanswered(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", storage.ErrUnavailable, context.Cause(ctx))
 }
 
-// terms are the slots that a call takes, and how long its caller waits for it.
+// terms are what a call takes, and how long its caller waits for it.
 type terms struct {
 	slots int64
-	grace time.Duration // after the end of its context
+	bytes int64               // of large bodies
+	grace time.Duration       // after the end of its context
+	from  *semaphore.Weighted // by enter: where its slots count; nil without bytes
 }
 
 // aLook returns the terms of a call that changes nothing: nobody needs its answer later.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on so many files at a time, with bodies of so many
-// bytes.
+// aWrite returns the terms of a call that works on so many files at a time, batchAtOnce at most,
+// with bodies of so many bytes.
 func aWrite(files int, bytes int64) terms {
-	return terms{min(int64(max(files, 1))+bytes/bytesOfCall, callsMax), writeGrace}
+	if bytes < bytesOfCall {
+		bytes = 0
+	}
+	return terms{slots: int64(max(files, 1)), bytes: min(bytes, bytesMax), grace: writeGrace}
 }
 
 // answer is what a call returned.
@@ -163,7 +176,7 @@ func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 			if !taken.CompareAndSwap(false, true) && given.err == nil && late != nil {
 				late(given.value)
 			}
-			c.leave(t.slots)
+			c.leave(t)
 			answers <- given
 		}()
 		given.err = worker.Safely(ctx, func(context.Context) (err error) {
@@ -203,7 +216,7 @@ func (a answer[T]) taken() (T, error) {
 
 // ask enters, and runs call.
 func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
-	if err := c.enter(ctx, t.slots); err != nil {
+	if err := c.enter(ctx, &t); err != nil {
 		var none T
 		return none, err
 	}
@@ -213,14 +226,15 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 // glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not
 // for long. answered is false if nothing is known.
 func (c *calls) glance(look func() bool) (seen, answered bool) {
-	if c.stuck.Load() || !c.tryEnter(1) {
+	t := aLook()
+	if c.stuck.Load() || !c.enterBy(&t, (*semaphore.Weighted).TryAcquire) {
 		return false, false
 	}
 	answers := make(chan answer[bool], 1)
 	go func() { // as in run
 		given := answer[bool]{err: errGone}
 		defer func() {
-			c.leave(1)
+			c.leave(t)
 			answers <- given
 		}()
 		given.err = worker.Safely(context.Background(), func(context.Context) error {
@@ -244,9 +258,10 @@ func (c *calls) glance(look func() bool) (seen, answered bool) {
 func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)
 	go func() { // as in run
-		if c.slots.Acquire(context.Background(), 1) == nil { // waits as a goroutine, without a thread
-			c.count(1)
-			defer c.leave(1)
+		t := aLook() // it waits as a goroutine, without a thread
+		wait := func(s *semaphore.Weighted, n int64) bool { return s.Acquire(context.Background(), n) == nil }
+		if c.enterBy(&t, wait) {
+			defer c.leave(t)
 		}
 		closed <- closeIt()
 	}()

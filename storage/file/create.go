@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,18 +34,19 @@ const (
 // that.
 //
 // If ctx ends, Create returns although its present step may not have ended, and no other step
-// follows. If that step was the last but one, the file may appear later, whole.
+// follows. If the file has its name by then, or gets it with that step, Create takes the name away
+// when the step ends.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
 		return err
 	}
 	write := aWrite(1, int64(len(body)))
-	if err := s.calls.enter(ctx, write.slots); err != nil {
+	if err := s.calls.enter(ctx, &write); err != nil {
 		return c.explain(err)
 	}
 	if err := c.start(ctx); err != nil {
-		s.calls.leave(write.slots)
+		s.calls.leave(write)
 		return c.explain(err)
 	}
 	_, err = run(ctx, s.calls, write, func() (struct{}, error) {
@@ -93,7 +95,7 @@ func (c *creation) explain(err error) error {
 
 // create makes the file of c.
 func (s *Store) create(ctx context.Context, c *creation) error {
-	return c.explain(c.root.inFolder(c.folder(), func() error {
+	return c.explain(c.root.inFolder(ctx, c.folder(), func() error {
 		d, err := s.newDraft(c)
 		if err != nil {
 			return err
@@ -103,7 +105,7 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 			err = d.publish(ctx)
 		}
 		if err == nil {
-			err = d.settle()
+			err = d.settle(ctx)
 		}
 		return err
 	}))
@@ -248,9 +250,12 @@ func (d *draft) isLinked() bool {
 	return err == nil && os.SameFile(temporary, named)
 }
 
-// settle makes the file's name durable.
-func (d *draft) settle() error {
-	err := syncFolder(d.parent, ".")
+// settle makes the file's name durable, unless nobody waits for the draft any more.
+func (d *draft) settle(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		err = cmp.Or(syncFolder(d.parent, "."), ctx.Err())
+	}
 	if err != nil {
 		// Nobody knew of the file or could read it: if this removes it, it was never there.
 		_ = d.parent.Remove(d.base())

@@ -67,7 +67,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 	}
 	write := aWrite(min(len(batch), s.atOnce), bytes)
 	failures := make(map[int]error, len(batch))
-	err := s.calls.enter(ctx, write.slots)
+	err := s.calls.enter(ctx, &write)
 	if err == nil {
 		for i, b := range batch {
 			if isTwin(batch, i) {
@@ -122,12 +122,18 @@ func isTwin(batch []*batched, i int) bool { return i > 0 && batch[i].name == bat
 
 // createTogether makes all of batch that have no error.
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
-	root.mu.RLock()
-	defer root.mu.RUnlock()
+	leave, err := root.enterFolders(ctx)
+	if err != nil {
+		for _, b := range batch {
+			b.err = cmp.Or(b.err, err)
+		}
+		return
+	}
+	defer leave()
 	s.each(ctx, batch, func(ctx context.Context, b *batched) error {
 		err := ctx.Err()
 		if err == nil {
-			err = root.ensureFolderLocked(b.folder())
+			err = root.ensureFolder(b.folder())
 		}
 		if err == nil {
 			b.draft, err = s.newDraft(b.creation)
@@ -139,7 +145,7 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	})
 	s.each(ctx, batch, func(ctx context.Context, b *batched) error { return b.draft.sync(ctx) })
 	s.each(ctx, batch, func(ctx context.Context, b *batched) error { return b.draft.publish(ctx) })
-	s.each(ctx, batch, func(_ context.Context, b *batched) error { return b.draft.settle() })
+	s.each(ctx, batch, func(ctx context.Context, b *batched) error { return b.draft.settle(ctx) })
 	for _, b := range batch {
 		if b.draft != nil {
 			b.draft.close()

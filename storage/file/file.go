@@ -82,9 +82,9 @@ func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
 
 // Opener opens Stores that bound together how many threads they hold inside the operating system:
-// beyond 2,048 each has at most 16. It is safe for concurrent use.
+// 2,048, and 16 more each. It is safe for concurrent use.
 type Opener struct {
-	calls    *sharedCalls
+	calls    *semaphore.Weighted // inside the operating system
 	openings *semaphore.Weighted // roots that are being opened
 }
 
@@ -94,7 +94,7 @@ const openingsMax = 256
 
 // NewOpener returns an Opener.
 func NewOpener() *Opener {
-	return &Opener{&sharedCalls{max: openerCallsMax}, semaphore.NewWeighted(openingsMax)}
+	return &Opener{semaphore.NewWeighted(openerCallsMax), semaphore.NewWeighted(openingsMax)}
 }
 
 // New is the function New.
@@ -126,7 +126,7 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	defer cancel()
 	var attempts []*attempt
 	for _, location := range parsed {
-		root := &root{location: location, openings: o.openings}
+		root := &root{location: location, openings: o.openings, makers: semaphore.NewWeighted(makersMax)}
 		root.openIt = func() (fileSystem, error) { return openAsRoot(location.Path) }
 		store.roots = append(store.roots, root)
 		attempts = append(attempts, root.begin())
@@ -332,15 +332,16 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	if err != nil || !found.Mode().IsRegular() {
 		return ignoreMissing(translate(location, err))
 	}
-	// First, because once the file is gone nobody asks for its checksum again.
-	err = ignoreMissing(translate(location, root.files.Remove(checksumOf(name))))
-	if err == nil {
-		err = ctx.Err() // a caller that gave up may have heard that the file stays
+	// The checksum goes first, because once the file is gone nobody asks for it again.
+	for _, each := range []string{checksumOf(name), name} {
+		if err := ctx.Err(); err != nil { // a caller that gave up may have heard that the file stays
+			return err
+		}
+		if err := ignoreMissing(translate(location, root.files.Remove(each))); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return ignoreMissing(translate(location, root.files.Remove(name)))
+	return nil
 }
 
 // checksumOf returns the name of the file in which Hadoop's local file system keeps the checksum

@@ -28,7 +28,7 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 		return err
 	}
 	_, err = ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) {
-		return struct{}{}, root.inFolder(name, func() error {
+		return struct{}{}, root.inFolder(ctx, name, func() error {
 			now := s.now()
 			return root.files.Chtimes(name, now, now)
 		})
@@ -49,18 +49,21 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 		return false, err
 	}
 	removed, err := ask(ctx, s.calls, aWrite(1, 0), func() (bool, error) {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		return root.removeFolder(name, s.now().Add(-age))
+		return root.removeFolder(ctx, name, s.now().Add(-age))
 	}, nil)
 	return removed, ignoreMissing(translate(location, err))
 }
 
 // removeFolder removes the folder called name if it is empty and was not changed after limit.
-func (r *root) removeFolder(name string, limit time.Time) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// It waits for files that are being made, and others wait behind it; not for long, because one may
+// hang.
+func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, stuckAfter)
+	defer cancel()
+	if err := r.makers.Acquire(waiting, makersMax); err != nil {
+		return false, unanswered(waiting)
+	}
+	defer r.makers.Release(makersMax)
 	found, err := r.files.Lstat(name)
 	if err != nil || !found.IsDir() || found.ModTime().After(limit) {
 		return false, err
@@ -73,14 +76,25 @@ func (r *root) removeFolder(name string, limit time.Time) (bool, error) {
 	return err == nil, err
 }
 
+// enterFolders keeps folders from being removed until leave is called. It waits for a removal that
+// is under way until ctx ends.
+func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
+	if err := r.makers.Acquire(ctx, 1); err != nil {
+		return nil, unanswered(ctx)
+	}
+	return func() { r.makers.Release(1) }, nil
+}
+
 // inFolder makes the folder called name, durably, and calls do. If somebody removes the folder
 // meanwhile, it begins again.
-func (r *root) inFolder(name string, do func() error) error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var err error
+func (r *root) inFolder(ctx context.Context, name string, do func() error) error {
+	leave, err := r.enterFolders(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for range triesMax {
-		if err = r.ensureFolderLocked(name); err == nil {
+		if err = r.ensureFolder(name); err == nil {
 			err = do()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -91,15 +105,15 @@ func (r *root) inFolder(name string, do func() error) error {
 	return err
 }
 
-// ensureFolderLocked makes the folder called name and those that lead to it, and makes them
+// ensureFolder makes the folder called name and those that lead to it, and makes them
 // durable. A folder that is there may still be lost in a power cut, because an engine or a
 // concurrent Create just made it; so it is made durable too. The store remembers what it made
-// durable. r.mu must be held, shared.
-func (r *root) ensureFolderLocked(name string) error {
+// durable. The caller must have entered the folders.
+func (r *root) ensureFolder(name string) error {
 	if name == "." || r.durable.has(name) {
 		return nil
 	}
-	if err := r.ensureFolderLocked(path.Dir(name)); err != nil {
+	if err := r.ensureFolder(path.Dir(name)); err != nil {
 		return err
 	}
 	if err := makeFolder(r.files, name); err != nil {

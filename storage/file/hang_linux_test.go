@@ -8,8 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,7 +257,7 @@ func TestHangingStoresAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
 	opener := NewOpener()
-	opener.calls.max = 2 * callsFew
+	opener.calls = semaphore.NewWeighted(2 * callsFew)
 	var stores []*Store
 	folder := t.TempDir()
 	for range 6 {
@@ -277,86 +277,30 @@ func TestHangingStoresAreBounded(t *testing.T) {
 		}
 		callers.Wait()
 	}
+	var more sync.WaitGroup
 	for _, store := range stores[2:] {
-		if _, err := store.Stat(t.Context(), "file://"+folder+"/f"); !errors.Is(err, storage.ErrUnavailable) {
-			t.Errorf("answered %v", err)
-		}
+		more.Go(func() {
+			if _, err := store.Stat(t.Context(), "file://"+folder+"/f"); !errors.Is(err, storage.ErrUnavailable) {
+				t.Errorf("answered %v", err)
+			}
+		})
 	}
-	if got := opener.calls.inside.Load(); got != 2*callsFew+5*callsFew {
-		t.Errorf("%d calls hang", got)
+	more.Wait()
+	var inside int64
+	for _, store := range stores {
+		inside += store.calls.inside.Load()
+	}
+	if inside != 2*callsFew+5*callsFew {
+		t.Errorf("%d calls hang", inside)
 	}
 	m.release()
-	for opener.calls.inside.Load() > 0 {
+	for slices.ContainsFunc(stores, (*Store).Busy) {
 		runtime.Gosched()
 	}
 	for _, store := range stores {
 		if _, err := store.Stat(t.Context(), "file://"+folder+"/f"); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("when nothing hangs any more: %v", err)
 		}
-	}
-}
-
-// A Create takes no further step after the one that hangs: what appears later is the whole file, if
-// its name was being made.
-func TestCreateThatIsLeftBehind(t *testing.T) {
-	t.Parallel()
-	for _, op := range []string{"mkdir", "folder", "write", "sync", "link", "remove"} {
-		for _, together := range []bool{false, true} {
-			t.Run(fmt.Sprint(op, together), func(t *testing.T) {
-				t.Parallel()
-				m := newMount(t)
-				store, folder := m.onMount()
-				location := "file://" + folder + "/a/f"
-				m.hang(func(called string) bool { return called == op })
-				err := m.whileHanging(func(ctx context.Context) error {
-					if together {
-						return store.CreateAll(ctx, []storage.File{{Location: location, Body: []byte("content")}})[0]
-					}
-					return store.Create(ctx, location, []byte("content"))
-				})
-				if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
-					t.Fatalf("answered %v", err)
-				}
-				if _, err := os.Stat(filepath.Join(folder, "a", "f")); op != "remove" && !errors.Is(err, fs.ErrNotExist) {
-					t.Fatalf("the file is there before its name was made: %v", err)
-				}
-				m.release()
-				m.settle(0)
-				for store.Busy() {
-					runtime.Gosched()
-				}
-				body, err := os.ReadFile(filepath.Join(folder, "a", "f"))
-				if named := op == "link" || op == "remove"; (err == nil) != named || named && string(body) != "content" {
-					t.Errorf("afterwards there is %q, %v", body, err)
-				}
-				if err := store.Create(t.Context(), location, []byte("content")); (err == nil) != (body == nil) {
-					t.Errorf("made again: %v", err)
-				}
-			})
-		}
-	}
-}
-
-// A Delete deletes no further file after the one that hangs.
-func TestDeleteThatIsLeftBehind(t *testing.T) {
-	t.Parallel()
-	m := newMount(t)
-	store, folder := m.onMount()
-	first, second := "file://"+folder+"/1", "file://"+folder+"/2"
-	create(t, store, first)
-	create(t, store, second)
-	m.hang(func(op string) bool { return op == "remove" })
-	err := m.whileHanging(func(ctx context.Context) error { return store.Delete(ctx, first, second) })
-	if !errors.Is(err, storage.ErrUnavailable) {
-		t.Errorf("answered %v", err)
-	}
-	m.release()
-	m.settle(0)
-	for store.Busy() {
-		runtime.Gosched()
-	}
-	if _, err := store.Stat(t.Context(), second); err != nil {
-		t.Errorf("the file that it was not at: %v", err)
 	}
 }
 
@@ -388,7 +332,7 @@ func TestReadThatIsLeftBehind(t *testing.T) {
 	b := newBody(hangingContent{bytes.NewReader(content), m, new(int)}, int64(len(content)))
 	into, n := make([]byte, len(content)), 0
 	err := m.whileHanging(func(ctx context.Context) (err error) {
-		b.within(ctx, newCalls(&sharedCalls{max: openerCallsMax}))
+		b.within(ctx, newCalls(semaphore.NewWeighted(openerCallsMax)))
 		n, err = io.ReadFull(b, into)
 		return err
 	})

@@ -17,6 +17,9 @@ import (
 	"moorage/storage"
 )
 
+// makersMax is the weight of all that can make files below a root at a time.
+const makersMax = 1 << 30
+
 // openMax is how long New waits for roots to open. A mount that answers at all is much faster.
 const openMax = 2 * time.Second
 
@@ -28,10 +31,10 @@ type root struct {
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
-	// mu orders makers and removers of folders; a leaf. RemoveEmptyFolder holds it while it removes
-	// a folder. Create and MakeFolder hold it, shared, to their end. So nobody can remove a folder
+	// makers orders makers and removers of folders; a leaf. RemoveEmptyFolder holds all of it while
+	// it removes a folder. Create and MakeFolder hold 1 to their end. So nobody can remove a folder
 	// that they found durable, and make it again, not yet durable, before they are done.
-	mu sync.RWMutex
+	makers *semaphore.Weighted
 	// durable are folders, by name, that were there after a sync of all that lead to them.
 	durable folders
 	// swept are folders, by name, in which no killed process has left anything.
