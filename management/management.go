@@ -77,20 +77,23 @@ type operation struct {
 // before it, which older clients know.
 func (s *server) operations() []operation {
 	const get, post = http.MethodGet, http.MethodPost
-	retry, abort := s.change(s.retry), s.change(s.abort)
+	retry, abort := byID(s, s.catalog.Retry), byID(s, s.catalog.Abort)
+	purges := s.catalog.BlockedPurges
 	return []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"check", get, "/check", s.check},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},
-		{"listTransactions", get, "/transactions", s.listTransactions},
+		{"listTransactions", get, "/transactions",
+			list(s, "transactions", pageSizes, s.catalog.UnfinishedTransactions, transactionsPage)},
 		{"retryTransaction", post, "/transactions/{id}/retry", retry},
 		{"abortTransaction", post, "/transactions/{id}/abort", abort},
-		{"listTasks", get, "/tasks", s.listTasks},
+		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, purges, tasksPage)},
 		{"retryTask", post, "/tasks/{id}/retry", retry},
 		{"abortTask", post, "/tasks/{id}/abort", abort},
 
 		{"checkByPost", post, "/check", s.check},
-		{"listBlockedPurges", get, "/blocked-purges", s.listBlockedPurges},
+		{"listBlockedPurges", get, "/blocked-purges",
+			list(s, "blocked purges", pageSizesOld, purges, purgesPage)},
 		{"retryUnfinished", post, "/unfinished/{id}/retry", retry},
 		{"abortUnfinished", post, "/unfinished/{id}/abort", abort},
 	}

@@ -202,7 +202,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
 	var want, got []string
-	for _, op := range (&server{}).operations() {
+	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
 		want = append(want, op.id+" "+op.method+" "+base+op.path)
 	}
 	for path, item := range d.file["paths"].(map[string]any) {
@@ -223,7 +223,7 @@ func TestExamples(t *testing.T) {
 	d := readDescription(t)
 	parameters := d.file["components"].(map[string]any)["parameters"].(map[string]any)
 	id := parameters["id"].(map[string]any)["example"].(string)
-	for _, op := range (&server{}).operations() {
+	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
 		described := d.operation(op.method, base+op.path)
 		body := ""
 		if request, ok := described["requestBody"].(map[string]any); ok {
@@ -265,7 +265,7 @@ func TestReference(t *testing.T) {
 		"* A failure looks as in [Errors](errors.md). It has `request-id`, which the server's log has too, and `help`.\n\n" +
 		"| operation | what it does |\n|---|---|\n"
 	d := readDescription(t)
-	for _, op := range (&server{}).operations() {
+	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
 		described := d.operation(op.method, base+op.path)
 		summary := described["summary"].(string)
 		if described["deprecated"] == true {
@@ -290,7 +290,7 @@ func TestReference(t *testing.T) {
 // The server answers its description as it stands in the file.
 func TestDescription(t *testing.T) {
 	t.Parallel()
-	w := send(newServer(t, Config{}), "GET", "/management/v1/openapi.yaml", "")
+	w := send(newServer(t, Config{Catalog: &fakeCatalog{}}), "GET", "/management/v1/openapi.yaml", "")
 	if got, err := io.ReadAll(w.Body); err != nil || !bytes.Equal(got, openAPI) {
 		t.Errorf("%d, %d bytes, want %d", w.Code, len(got), len(openAPI))
 	}

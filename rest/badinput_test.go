@@ -148,8 +148,8 @@ func TestBadInput(t *testing.T) {
 	w.wantClean()
 }
 
-// wantManyFaults checks that no request stands in the table twice, and that the table is about enough
-// different faults.
+// wantManyFaults checks that no request stands in the table twice, and that the table is about
+// enough different faults.
 func wantManyFaults(t *testing.T, categories []badCategory) {
 	t.Helper()
 	faults, requests := make(map[string]bool), make(map[string]bool)
@@ -231,7 +231,8 @@ func malformedRows() (rows []bad) {
 	return rows
 }
 
-// duplicateRows: objects in which a name stands twice. Readers of a metadata file would disagree which counts.
+// duplicateRows: objects in which a name stands twice. Readers of a metadata file would disagree
+// which counts.
 func duplicateRows() (rows []bad) {
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 400, kind: badRequest})
@@ -318,7 +319,8 @@ func deepRows() (rows []bad) {
 	return rows
 }
 
-// largeRows: bodies of 20 MB, over the bound of one server and within that of another, which has to read them.
+// largeRows: bodies of 20 MB, over the bound of one server and within that of another, which has to
+// read them.
 func largeRows(uuid string) (rows []bad) {
 	const size = 20 << 20
 	for _, path := range pathsWithBody() {

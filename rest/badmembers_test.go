@@ -7,7 +7,8 @@ import (
 	"moorage/rest"
 )
 
-// bodyRow returns a row that is refused with 400 because of its body. What is wrong stands in the body.
+// bodyRow returns a row that is refused with 400 because of its body. What is wrong stands in the
+// body.
 func bodyRow(path, body string) bad {
 	operation := path[strings.LastIndexByte(path, '/')+1:]
 	return bad{fault: fmt.Sprintf("%s %.100s", operation, body), method: "POST", path: path, body: body, status: 400, kind: badRequest}

@@ -146,7 +146,8 @@ func absentRows() (rows []bad) {
 		{fault: "namespace of a table to register", method: "POST", path: "/v1/namespaces/missing/register", body: `{"name":"new","metadata-location":"file:///x.metadata.json"}`, status: 404, kind: noNamespace},
 		{fault: "namespace of a created commit", method: "POST", path: "/v1/namespaces/missing/tables/new", body: `{"requirements":[{"type":"assert-create"}],"updates":[]}`, status: 404, kind: noNamespace},
 		{fault: "namespace of a list", method: "GET", path: "/v1/namespaces/missing/tables", status: 404, kind: noNamespace},
-		// A client that looks for the metadata table ns.t.files asks for files in ns.t first, and goes on only after this type.
+		// A client that looks for the metadata table ns.t.files asks for files in ns.t first, and
+		// goes on only after this type.
 		{fault: "namespace of a metadata table", method: "GET", path: "/v1/namespaces/ns%1Ft/tables/files", status: 404, kind: noTable},
 		{fault: "no namespace before a table, for a metadata table", method: "GET", path: "/v1/namespaces//tables/ns", status: 404, kind: noTable},
 		{fault: "no namespace before a table, with prefix", method: "GET", path: "/v1/default/namespaces//tables/ns", status: 404, kind: noTable},

@@ -69,7 +69,8 @@ func createUpdates(location string) string {
 		`{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},{"action":"set-location","location":"` + location + `"}`
 }
 
-// locationRows: locations outside the warehouse, or inside another table; for each operation that takes one.
+// locationRows: locations outside the warehouse, or inside another table; for each operation that
+// takes one.
 func (w *world) locationRows(uuid string) (rows []bad) {
 	w.t.Helper()
 	outside := filepath.Dir(w.warehouse)

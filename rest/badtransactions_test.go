@@ -10,8 +10,8 @@ import (
 // goodChange is a change of ns.u that would succeed.
 const goodChange = `{"identifier":{"namespace":["ns"],"name":"u"},"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`
 
-// transactionRows: what is wrong with the commit of one table, as the second change of a transaction, which names the table; and what
-// only a transaction can have wrong.
+// transactionRows: what is wrong with the commit of one table, as the second change of a
+// transaction, which names the table; and what only a transaction can have wrong.
 func transactionRows(uuid string) (rows []bad) {
 	for _, row := range slices.Concat(unknownRows(uuid), updateRows(uuid), requirementRows(uuid)) {
 		name, ok := strings.CutPrefix(row.path, pathTables+"/")

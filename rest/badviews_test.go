@@ -9,7 +9,8 @@ import (
 const newVersion = `{"action":"add-view-version","view-version":{"version-id":2,"timestamp-ms":1700000000001,"schema-id":0,"summary":{},"default-namespace":["ns"],` +
 	`"representations":[{"type":"sql","sql":"select data, id from t","dialect":"spark"}]}},{"action":"set-current-view-version","view-version-id":-1}`
 
-// manyQueries returns the representations of n dialects, called d0 and so on, without the brackets around them.
+// manyQueries returns the representations of n dialects, called d0 and so on, without the brackets
+// around them.
 func manyQueries(n int, sql string) string {
 	var text strings.Builder
 	for i := range n {
@@ -21,7 +22,8 @@ func manyQueries(n int, sql string) string {
 	return text.String()
 }
 
-// absentViewRows: views, and what they need, that are not there. A table is no view, and a view no table.
+// absentViewRows: views, and what they need, that are not there. A table is no view, and a view no
+// table.
 func absentViewRows() (rows []bad) {
 	add := func(fault, method, path, body, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: 404, kind: kind})
@@ -85,7 +87,8 @@ func takenViewRows(free string) (rows []bad) {
 	return rows
 }
 
-// viewVersionRows: schemas, versions and properties that no view can have, in a create and in a replace.
+// viewVersionRows: schemas, versions and properties that no view can have, in a create and in a
+// replace.
 func viewVersionRows() (rows []bad) {
 	create := func(kind, fault, members string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: pathViews, body: `{"name":"new",` + members + `}`, status: 400, kind: kind})
@@ -137,8 +140,8 @@ func viewVersionRows() (rows []bad) {
 	return rows
 }
 
-// viewLocationRows: locations outside the warehouse, or inside a table or another view; for each operation of views that takes one.
-// The warehouse has the link that locationRows makes.
+// viewLocationRows: locations outside the warehouse, or inside a table or another view; for each
+// operation of views that takes one. The warehouse has the link that locationRows makes.
 func (w *world) viewLocationRows(uuid string) (rows []bad) {
 	w.t.Helper()
 	add := func(fault, path, body string, status int, kind string) {

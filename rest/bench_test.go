@@ -52,8 +52,8 @@ func (s static) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(s.body)
 }
 
-// BenchmarkLoad compares loads of a hot table with a handler that has the answer ready, over connections that are
-// kept. Compare the lines that end alike.
+// BenchmarkLoad compares loads of a hot table with a handler that has the answer ready, over
+// connections that are kept. Compare the lines that end alike.
 func BenchmarkLoad(b *testing.B) {
 	for _, snapshots := range []int{0, 1000} {
 		w := newWorld(b)

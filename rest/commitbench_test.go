@@ -50,9 +50,10 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkCommit is a whole commit, from the request's bytes on a connection to the answer's, that adds a
-// snapshot to a table that has so many, over the embedded store and files. Compare cpu-ns/op: the processor time of the
-// whole process, of which the client, raw reads and writes, is little.
+// BenchmarkCommit is a whole commit, from the request's bytes on a connection to the answer's, that
+// adds a snapshot to a table that has so many, over the embedded store and files. Compare
+// cpu-ns/op: the processor time of the whole process. The part of the client, raw reads and writes,
+// is little.
 func BenchmarkCommit(b *testing.B) {
 	for _, encoding := range []string{"identity", "gzip"} {
 		for _, snapshots := range []int{10, 1000} {
@@ -109,8 +110,8 @@ func (c *rawClient) post(path, encoding, body string) {
 	}
 }
 
-// branchAndForget is a commit that adds the snapshot id on a branch of its own and removes the one that the commit
-// before it added, so that the table keeps its size.
+// branchAndForget is a commit that adds the snapshot id on a branch of its own and removes the one
+// that the commit before it added, so that the table keeps its size.
 func branchAndForget(w *world, id int) string {
 	return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"remove-snapshot-ref","ref-name":"b%d"},{"action":"remove-snapshots","snapshot-ids":[%d]},`+
 		`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s",`+
@@ -119,7 +120,8 @@ func branchAndForget(w *world, id int) string {
 		id-1, id-1, id, id, time.Now().UnixMilli(), w.uri("ns/t/metadata/snap.avro"), id, id)
 }
 
-// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk tells, or one with 204.
+// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk
+// tells, or one with 204.
 func readWholeAnswer(connection net.Conn, buffer []byte) error {
 	have := 0
 	for {

@@ -15,13 +15,14 @@ type configAnswer struct {
 	Defaults  map[string]string `json:"defaults"`
 	Overrides map[string]string `json:"overrides"`
 	Endpoints []string          `json:"endpoints"`
-	// KeyLifetime is an ISO 8601 duration. Clients that find it send an Idempotency-Key with every change.
+	// KeyLifetime is an ISO 8601 duration. Clients that find it send an Idempotency-Key with every
+	// change.
 	KeyLifetime string `json:"idempotency-key-lifetime,omitempty"`
 }
 
-// getConfig answers what a client must know of a warehouse before anything else. A client
-// that names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only operations of the route table are
-// answered, because clients use what is.
+// getConfig answers what a client must know of a warehouse before anything else. A client that
+// names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only
+// operations of the route table are answered, because clients use what is.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	q, err := web.QueryOf(r)
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, answer)
 }
 
-// warehouseProperties returns the properties of a warehouse, which clients take for defaults: their own settings win. Without a name
-// they are those of DefaultWarehouse, if there is one.
+// warehouseProperties returns the properties of a warehouse, which clients take for defaults: their
+// own settings win. Without a name they are those of DefaultWarehouse, if there is one.
 func (s *server) warehouseProperties(r *http.Request, name string) (map[string]string, error) {
 	warehouse, err := s.catalog.LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {

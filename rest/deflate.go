@@ -15,10 +15,10 @@ import (
 	"moorage/metadata"
 )
 
-// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to nothing
-// outside, so that they can stand in the middle of any gzip member: an answer holds
-// the same document for every caller, between a head and a tail of the caller's own.
-// Compressing the document once is what makes compressed loads cheap.
+// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to nothing outside. So
+// they can stand in the middle of any gzip member. An answer holds the same document for every
+// caller, between a head and a tail of the caller's own. The server compresses a document once,
+// which makes compressed loads cheap.
 //
 // It is immutable.
 type deflated struct {
@@ -126,16 +126,17 @@ func crcShift(size int) uint32 {
 	return result
 }
 
-// compressedKey names the text of a table's document or of a view's, and does not keep the document in memory. The location of
-// its file would not do: a file that is registered again may have another content.
+// compressedKey names the text of a table's document or of a view's, and does not keep the document
+// in memory. The location of its file would not do: a file that is registered again may have
+// another content.
 type compressedKey struct {
 	table weak.Pointer[metadata.Document]
 	refs  bool
 	view  weak.Pointer[metadata.ViewDocument]
 }
 
-// keyOf returns the key of the text that form answers of a table; the zero key for a staged table, which nobody
-// loads again.
+// keyOf returns the key of the text that form answers of a table; the zero key for a staged table,
+// which nobody loads again.
 func keyOf(table *catalog.Table, form answerForm) compressedKey {
 	if table.MetadataLocation == "" {
 		return compressedKey{}

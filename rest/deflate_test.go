@@ -82,8 +82,8 @@ func TestCompressedDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// A file that was registered, taken out, written anew by its owner and registered again is another document at the
-// same location: neither tag nor compressed bytes are those of the first.
+// A file that was registered, taken out, rewritten by its owner and registered again is another
+// document at the same location: neither tag nor compressed bytes are those of the first.
 func TestLocationWithAnotherDocument(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 3)}

@@ -17,7 +17,7 @@ import (
 func TestSamplesAreAllOperations(t *testing.T) {
 	t.Parallel()
 	var want, got []string
-	for _, op := range (&server{}).operations() {
+	for _, op := range NewServer(TestConfig{Catalog: &fakeCatalog{}}).operations() {
 		want = append(want, op.id)
 	}
 	for _, s := range samples() {
@@ -120,7 +120,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// A client that hung up gets no answer, above all none that looks like a success, and is no failure of the server.
+// A client that hung up gets no answer, above all none that looks like a success, and is no failure
+// of the server.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

@@ -24,7 +24,8 @@ func keyedOperations() []string {
 	}
 }
 
-// Exactly the operations that change something take a key, be it malformed: for the others it is a header like any.
+// Exactly the operations that change something take a key, also a malformed one. To the others it
+// is a header like any.
 func TestOperationsThatTakeKeys(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -64,14 +65,15 @@ func TestOperationsThatTakeKeys(t *testing.T) {
 	}
 }
 
-// Which operations take a key is as in the specification, but for createView, which it forgot: Java clients send one.
+// Which operations take a key is as in the specification, except createView, which it forgot: Java
+// clients send one.
 func TestKeysAreTheSpecifications(t *testing.T) {
 	t.Parallel()
 	file := openAPI(t)
 	if file == nil {
 		return
 	}
-	for _, op := range (&server{}).operations() {
+	for _, op := range NewServer(TestConfig{Catalog: &fakeCatalog{}}).operations() {
 		parameters, _ := dig(file, file, "paths", op.path, strings.ToLower(op.method), "parameters").([]any)
 		takes := slices.ContainsFunc(parameters, func(p any) bool {
 			reference, ok := p.(map[string]any)

@@ -39,8 +39,8 @@ func tagOf(t *testing.T, answer *httptest.ResponseRecorder) string {
 	return tags[0]
 }
 
-// A tag stands for a version of a table: it changes with each commit, not with one that changes nothing,
-// and the one that a change answers is the next load's.
+// A tag stands for a version of a table: it changes with each commit, not with one that changes
+// nothing, and the one that a change answers is the next load's.
 func TestTagFollowsCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +80,8 @@ func TestTagFollowsCommits(t *testing.T) {
 	w.wantClean()
 }
 
-// A file that its owner writes anew and registers again has another tag, though it says that it is as old.
+// A file that its owner rewrites and registers again has another tag, though it says that it is
+// as old.
 func TestTagFollowsRegisters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +191,8 @@ func TestPagesUnderChanges(t *testing.T) {
 				if more = p.Next != nil; more {
 					token = *p.Next
 				}
-				// The names t00, t05…, v00… go and come back between pages; x00, x01…, y00… come behind or before the walk.
+				// The names t00, t05…, v00… go and come back between pages; x00, x01…, y00… come
+				// behind or before the walk.
 				gone := fmt.Sprintf("%02d", pages*5%25)
 				w.do("DELETE", pathTables+"/t"+gone, "")
 				w.do("DELETE", pathViews+"/v"+gone, "")
@@ -216,7 +218,8 @@ func TestPagesUnderChanges(t *testing.T) {
 	}
 }
 
-// Bodies over the bound are refused over the wire too, told by their length or not, without waiting for the rest.
+// Bodies over the bound are refused over the wire too, told by their length or not, without waiting
+// for the rest.
 func TestBodyBoundOverTheWire(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 1 << 20
@@ -279,8 +282,8 @@ func TestOddBodiesOverTheWire(t *testing.T) {
 	}
 }
 
-// Dropping a namespace that is not empty marks it and puts it back, so its version changes, but nothing
-// that a client can see.
+// Dropping a namespace that is not empty marks it and puts it back, so its version changes, but
+// nothing that a client can see.
 func TestDropNamespaceThatIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

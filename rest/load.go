@@ -93,7 +93,8 @@ type document struct {
 	key      compressedKey // names text
 }
 
-// answerDocument answers 200 with d, compressed if the client asks for that. What is in d.text is not looked at.
+// answerDocument answers 200 with d, compressed if the client asks for that. What is in d.text is
+// not looked at.
 func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d document) error {
 	head, tail, err := d.envelope()
 	if err != nil {
@@ -153,10 +154,10 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 	return encoded, moorage.E("rest.encodeConfig", "", moorage.KindInternal, err)
 }
 
-// loadTag returns the ETag of a load: it tells apart whatever makes answers differ but for their
-// coding. It is the same on every node and after a restart. A create, register or commit
-// answers the tag that a plain load of the new version would have. The location alone does not name a version: a file
-// that was registered before may have been written anew by its owner, who need not have noted when.
+// loadTag returns the ETag of a load: it tells apart all that makes answers differ, except their
+// coding. It is the same on every node and after a restart. A create, register or commit answers
+// the tag that a plain load of the new version would have. The location alone does not name a
+// version: the owner of a registered file may rewrite it, and need not have noted when.
 func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
@@ -185,8 +186,9 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerFo
 	return string(append(tag, '"'))
 }
 
-// matchesAny tells whether one of the tags in the lines of an If-None-Match header is tag, compared
-// weakly. A tag without quotes counts too: some clients strip them. Source: RFC 9110, 13.1.2.
+// matchesAny reports whether one of the tags in the lines of an If-None-Match header is tag,
+// compared weakly. A tag without quotes counts too: some clients strip them. Source: RFC 9110,
+// 13.1.2.
 func matchesAny(lines []string, tag string) bool {
 	for _, line := range lines {
 		for line != "" {

@@ -19,8 +19,7 @@ import (
 	"moorage/metadata"
 )
 
-// sampleMetadata returns the metadata of a table with that many snapshots, of which main names the
-// last.
+// sampleMetadata returns the metadata of a table with that many snapshots. main names the last.
 func sampleMetadata(snapshots int) []byte {
 	var list, log []string
 	for i := 1; i <= snapshots; i++ {
@@ -283,7 +282,8 @@ func TestLastVersion(t *testing.T) {
 	}
 }
 
-// A compressed load holds the same bytes as a plain one, whoever asks and whoever asked before.
+// A compressed load holds the same bytes as a plain one, for every client and whatever another
+// asked for before.
 func TestCompressedLoad(t *testing.T) {
 	t.Parallel()
 	table := sampleTable(t, 50)
@@ -339,8 +339,8 @@ func TestCompressedLoadOverTheWire(t *testing.T) {
 	}
 }
 
-// FuzzLoadHeaders: whatever stands in the headers that a load looks at, the answer is the table, plain or compressed, or 304 to a client
-// that named the table's tag or any.
+// FuzzLoadHeaders: whatever stands in the headers that a load looks at, the answer is the table,
+// plain or compressed, or 304 to a client that named the table's tag or any.
 func FuzzLoadHeaders(f *testing.F) {
 	table := sampleTable(f, 20)
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{table: table}})

@@ -18,8 +18,8 @@ import (
 	"moorage/rest"
 )
 
-// oddNames are legal names that are easily taken for something else on their way from a body to a path, a query, a
-// folder, and back.
+// oddNames are legal names that are easily taken for something else on their way from a body to a
+// path, a query, a folder, and back.
 func oddNames() []string {
 	return []string{
 		"a/b", "/", "//", ".", "..", "../..", "./a", "a/../b", "%", "100%", "%2F", "%252F", "%00", "%1F", "+", "a+b", " ", "a b", " a ", "a\\b", "\\", "?", "a?b#c", "#", "a;b&c=d", "a,b", "a:b", "file:///etc",
@@ -28,14 +28,14 @@ func oddNames() []string {
 	}
 }
 
-// spellings are the ways in which clients put a name into a path: as Java and PyIceberg do, as Go and browsers do, and with
-// every byte escaped.
+// spellings are the ways in which clients put a name into a path: as Java and PyIceberg do, as Go
+// and browsers do, and with every byte escaped.
 func spellings(name string) []string {
 	var all strings.Builder
 	for i := range len(name) {
 		fmt.Fprintf(&all, "%%%02X", name[i])
 	}
-	// A plus in a path is a space here, so whoever leaves it bare means one.
+	// A plus in a path is a space here, so a client that leaves it bare means one.
 	return []string{url.QueryEscape(name), strings.ReplaceAll(url.PathEscape(name), "+", "%2B"), all.String()}
 }
 
@@ -81,8 +81,8 @@ func (w wire) want(status int, method, path, body string, into any) {
 	}
 }
 
-// Odd names live like others: what is made in a body is listed as it is, loaded, changed, renamed, registered
-// and dropped by path, in every spelling, and its files stay inside the warehouse.
+// Odd names live like others: what is made in a body is listed as it is, loaded, changed, renamed,
+// registered and dropped by path, in every spelling, and its files stay inside the warehouse.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -46,7 +46,7 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	pages, err := web.PagerOf(q, pageSizes, "namespaces", warehouse, joined)
+	pages, err := web.PagerOf(r, pageSizes, "namespaces", warehouse, joined)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,12 @@ import (
 	"moorage/internal/web"
 )
 
-// mutation reads a request that changes something, of which body is the whole body. It asks the catalog nothing.
+// mutation reads a request that changes something. It gets the whole body, and asks the catalog
+// nothing.
 type mutation func(r *http.Request, body []byte) (change, error)
 
-// change is a mutation that was read: the call of the catalog that makes it, and how its outcome is answered.
+// change is a mutation that was read: the call of the catalog that makes it, and how its outcome is
+// answered.
 type change struct {
 	apply  func(ctx context.Context) (catalog.Outcome, error)
 	answer func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error
@@ -42,8 +44,8 @@ func (s *server) answeringTable(form answerForm, apply func(ctx context.Context)
 	}
 }
 
-// mutate returns the handler of a mutation. With an Idempotency-Key it happens once, and a request that is
-// sent again is answered as it was before, also if it could not even be read.
+// mutate returns the handler of a mutation. With an Idempotency-Key it happens once, and a request
+// that is sent again is answered as it was before, also if it could not even be read.
 func (s *server) mutate(read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, err := web.IdempotencyKey(r)
@@ -76,7 +78,7 @@ func (s *server) mutate(read mutation) web.Handler {
 
 // bindKey returns the key id with what tells the request r from others that are sent with it.
 func bindKey(r *http.Request, id string, body []byte) catalog.Key {
-	warehouse, _ := pathWarehouse(r) // that it is malformed is part of the outcome, and the path tells which it was
+	warehouse, _ := pathWarehouse(r) // a malformed one is part of the outcome, and stands in the path
 	path := web.EscapedPath(r.URL)
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery

@@ -11,7 +11,7 @@ import (
 	"moorage/rest"
 )
 
-// sendKeyed lets server answer a request with a key, of which n tells it from others.
+// sendKeyed lets server answer a request with a key, which n tells from others.
 func (w *world) sendKeyed(server http.Handler, n int, method, path, body string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
@@ -48,8 +48,8 @@ func transactionOf(key, value string) string {
 	return `{"table-changes":[` + fmt.Sprintf(change, "t", key, value) + "," + fmt.Sprintf(change, "s", key, value) + `]}`
 }
 
-// Every change, and every refusal, in the lives of a table and a view is sent twice with the same key, the second time to a server that was
-// just started, and nobody can tell the answers apart.
+// Every change, and every refusal, in the lives of a table and a view is sent twice with the same
+// key, the second time to a server that was just started, and nobody can tell the answers apart.
 func TestEveryChangeTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +154,8 @@ func TestReplaysHaveNoEffect(t *testing.T) {
 	w.wantClean()
 }
 
-// The answer to a change of a view is the version that it made, also after later ones, and after the view was dropped.
+// The answer to a change of a view is the version that it made, also after later ones, and after
+// the view was dropped.
 func TestReplayOfAnEarlierViewVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -210,7 +211,8 @@ func TestNothingIsStored(t *testing.T) {
 	}
 }
 
-// A key that was used for another request is refused, and the refusal leaves the first answer as it was.
+// A key that was used for another request is refused, and the refusal leaves the first answer as it
+// was.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an operation.
+// fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an
+// operation.
 type fact struct {
 	operation, method, path string
 	statuses                []string // in byte order

@@ -33,7 +33,8 @@ func specifiedStatuses(t *testing.T) map[string][]string {
 
 var requestCount = regexp.MustCompile(`(?m)^moorage_http_requests_total\{operation="(\w+)",status="(\d+)"\} \d+$`)
 
-// answered returns the statuses with which server has answered the operations of the specification so far.
+// answered returns the statuses with which server has answered the operations of the specification
+// so far.
 func answered(t *testing.T, server http.Handler) map[string][]string {
 	t.Helper()
 	statuses := make(map[string][]string)
@@ -47,8 +48,8 @@ func answered(t *testing.T, server http.Handler) map[string][]string {
 	return statuses
 }
 
-// wantSpecifiedStatuses checks that server has answered with nothing that the specification does not know for
-// the operation, but for what docs/divergences.md lists.
+// wantSpecifiedStatuses checks that server has answered with nothing that the specification does
+// not know for the operation, except what docs/divergences.md lists.
 func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 	t.Helper()
 	specified := specifiedStatuses(t)
@@ -65,8 +66,8 @@ func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 	}
 }
 
-// All operations work with a prefix and without, where they mean the warehouse default, and answer the success that the
-// specification gives them.
+// All operations work with a prefix and without, where they mean the warehouse default, and answer
+// the success that the specification gives them.
 func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,8 +99,8 @@ func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	w.wantClean()
 }
 
-// lifeOfOperations calls every operation below base, once or more, and leaves nothing behind. What it makes is not seen at
-// elsewhere, a list of namespaces.
+// lifeOfOperations calls every operation below base, once or more, and leaves nothing behind. What
+// it makes is not seen at elsewhere, a list of namespaces.
 func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.t.Helper()
 	ns, table := base+"/namespaces/ns", base+"/namespaces/ns/tables/t"
@@ -134,7 +135,8 @@ func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.must("DELETE", ns, "")
 }
 
-// lifeOfViews calls every operation of views below base, in the namespace ns, and leaves nothing behind.
+// lifeOfViews calls every operation of views below base, in the namespace ns, and leaves nothing
+// behind.
 func (w *world) lifeOfViews(base string) {
 	w.t.Helper()
 	ns, view := base+"/namespaces/ns", base+"/namespaces/ns/views/v"
@@ -220,7 +222,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A table or view whose metadata file is gone cannot be loaded, also not by a client that has it, and can be dropped.
+// A table or view whose metadata file is gone cannot be loaded, also not by a client that has it,
+// and can be dropped.
 func TestLoadWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

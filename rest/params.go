@@ -45,8 +45,9 @@ const (
 	paramView  = "view"
 )
 
-// pathIdentifier returns the table or view that the path names in the parameter param. Without a namespace there is none:
-// Java clients that look for a table ns.files, and are told that it is not there, ask for a table ns, of which that would be a metadata table.
+// pathIdentifier returns the table or view that the path names in the parameter param. Without a
+// namespace there is none: Java clients that look for a table ns.files, and are told that it is not
+// there, ask for a table ns, whose metadata table that would be.
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
 	name, err := web.PathParam(r, param)
@@ -105,16 +106,34 @@ func identifierIn(f *web.Fields, member, warehouse string) moorage.Identifier {
 	return ident
 }
 
-// checkNamed makes it a failure that there is a member "identifier" which is not ident, the table or
-// view that the path names.
-func checkNamed(f *web.Fields, kind string, ident moorage.Identifier) {
-	if f.Get("identifier").IsZero() {
-		return
+// readNamed reads a body that names a table or view to be made in the namespace of the path.
+func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identifier, f *web.Fields, err error) {
+	if ident.Warehouse, ident.Namespace, err = pathNamespace(r); err != nil {
+		return ident, nil, err
+	}
+	if f, err = web.ParseFields(body, what); err != nil {
+		return ident, nil, err
+	}
+	ident.Name = nameIn(f)
+	return ident, f, nil
+}
+
+// readCommit reads a body that changes the table or view which the path names in the parameter
+// param. A member "identifier" that is another one is a failure of the fields.
+func readCommit(r *http.Request, body []byte, param, what string) (moorage.Identifier, *web.Fields, error) {
+	ident, err := pathIdentifier(r, param)
+	if err != nil {
+		return ident, nil, err
+	}
+	f, err := web.ParseFields(body, what)
+	if err != nil || f.Get("identifier").IsZero() {
+		return ident, f, err
 	}
 	named := identifierIn(f, "identifier", ident.Warehouse)
 	if f.Failure == nil && !named.Equal(ident) {
-		f.Fail("it names %s %s, but the path names %s", kind, named, ident)
+		f.Fail("it names %s %s, but the path names %s", param, named, ident)
 	}
+	return ident, f, nil
 }
 
 // metadataLocationIn returns the member of that name, which must be there and not be empty.
@@ -128,9 +147,9 @@ func metadataLocationIn(f *web.Fields) string {
 	return location
 }
 
-// escapePrefix returns a warehouse's name as clients put it into paths: they use the prefix of
-// the configuration as it is, so it is escaped here, for pathParam to decode. Names that would
-// mean something else as a segment are escaped further.
+// escapePrefix returns a warehouse's name as clients put it into paths. They use the prefix of the
+// configuration as it is, so it is escaped here, for web.PathParam to decode. Names that would mean
+// something else as a segment are escaped further.
 func escapePrefix(warehouse string) string {
 	switch warehouse {
 	case "namespaces": // begins the paths without a prefix

@@ -216,8 +216,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzQuery: whatever stands behind the question mark, the answer is a success or blames the request, and what
-// reaches the catalog is within its bounds.
+// FuzzQuery: whatever stands behind the question mark, the answer is a success or blames the
+// request, and what reaches the catalog is within its bounds.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
 		"", "parent=a%1Fb&pageToken=&pageSize=7", "parent=%1F", "parent=a;b", "pageSize=0", "pageToken=x&pageToken=y", "snapshots=refs", "snapshots=all&x=%zz",

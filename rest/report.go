@@ -15,9 +15,9 @@ const (
 	reportCommit = "commit-report"
 )
 
-// reportMetrics takes note that a client sent a report. Whether the table exists is not looked
-// at: clients send reports after every scan and ignore the answer. A report that is none is KindBadRequest.
-// Source: REST specification, ReportMetricsRequest.
+// reportMetrics takes note that a client sent a report. Whether the table exists is not looked at:
+// clients send reports after every scan and ignore the answer. A report that is none is
+// KindBadRequest. Source: REST specification, ReportMetricsRequest.
 func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	if _, err := pathIdentifier(r, paramTable); err != nil {
 		return err
@@ -73,7 +73,8 @@ func anyReport(f *web.Fields) {
 	f.TextMap("metadata")
 }
 
-// predicate requires a member that may be a Predicate: a boolean, or an object with a type. Of which parts it is made does not matter here.
+// predicate requires a member that may be a Predicate: a boolean, or an object with a type. Its
+// other members do not matter here.
 func predicate(f *web.Fields, name string) {
 	f.Require(name)
 	value := f.Get(name)
@@ -89,7 +90,7 @@ func predicate(f *web.Fields, name string) {
 	}
 }
 
-// metricResults reads a Metrics object, each member of which is a CounterResult or a TimerResult.
+// metricResults reads a Metrics object, whose members are CounterResults or TimerResults.
 func metricResults(f *web.Fields, name string) {
 	for metric, value := range f.Typed(name, jsontext.Object).Members() {
 		inner := f.Within(value, "metric", string(metric))

@@ -21,7 +21,8 @@ type operation struct {
 // stands, and one without {prefix} for the default warehouse.
 func (s *server) operations() []operation {
 	const (
-		namespaces = "/v1/{prefix}/namespaces"
+		prefix     = "/v1/{prefix}"
+		namespaces = prefix + "/namespaces"
 		namespace  = namespaces + "/{namespace}"
 		tables     = namespace + "/tables"
 		table      = tables + "/{table}"
@@ -38,26 +39,29 @@ func (s *server) operations() []operation {
 		{id: "dropNamespace", method: http.MethodDelete, path: namespace, mutate: s.dropNamespace},
 		{id: "updateProperties", method: http.MethodPost, path: namespace + "/properties", mutate: s.updateProperties},
 
-		{id: "listTables", method: http.MethodGet, path: tables, handle: s.listTables},
+		{id: "listTables", method: http.MethodGet, path: tables, handle: s.list("tables", s.catalog.ListTables)},
 		{id: "createTable", method: http.MethodPost, path: tables, mutate: s.createTable},
 		{id: "loadTable", method: http.MethodGet, path: table, handle: s.loadTable},
-		{id: "tableExists", method: http.MethodHead, path: table, handle: s.tableExists},
+		{id: "tableExists", method: http.MethodHead, path: table, handle: exists(paramTable, s.catalog.TableExists)},
 		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable},
 		{id: "dropTable", method: http.MethodDelete, path: table, mutate: s.dropTable},
 		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
 		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
-		{id: "renameTable", method: http.MethodPost, path: "/v1/{prefix}/tables/rename", mutate: s.renameTable},
-		{id: "commitTransaction", method: http.MethodPost, path: "/v1/{prefix}/transactions/commit", mutate: s.commitTransaction},
+		{id: "renameTable", method: http.MethodPost, path: prefix + "/tables/rename",
+			mutate: rename("rename table request", s.catalog.RenameTable)},
+		{id: "commitTransaction", method: http.MethodPost, path: prefix + "/transactions/commit",
+			mutate: s.commitTransaction},
 
-		{id: "listViews", method: http.MethodGet, path: views, handle: s.listViews},
+		{id: "listViews", method: http.MethodGet, path: views, handle: s.list("views", s.catalog.ListViews)},
 		{id: "createView", method: http.MethodPost, path: views, mutate: s.createView},
 		{id: "loadView", method: http.MethodGet, path: view, handle: s.loadView},
-		{id: "viewExists", method: http.MethodHead, path: view, handle: s.viewExists},
+		{id: "viewExists", method: http.MethodHead, path: view, handle: exists(paramView, s.catalog.ViewExists)},
 		{id: "replaceView", method: http.MethodPost, path: view, mutate: s.replaceView},
 		{id: "dropView", method: http.MethodDelete, path: view, mutate: s.dropView},
 		{id: "registerView", method: http.MethodPost, path: namespace + "/register-view", mutate: s.registerView},
-		{id: "renameView", method: http.MethodPost, path: "/v1/{prefix}/views/rename", mutate: s.renameView},
+		{id: "renameView", method: http.MethodPost, path: prefix + "/views/rename",
+			mutate: rename("rename view request", s.catalog.RenameView)},
 	}
 }
 

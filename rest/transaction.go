@@ -20,13 +20,15 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 		return change{}, err
 	}
 	changes, err := decodeChanges(f, warehouse)
-	return silently(func(ctx context.Context) error { return s.catalog.CommitTransaction(ctx, warehouse, changes) }), err
+	return silently(func(ctx context.Context) error {
+		return s.catalog.CommitTransaction(ctx, warehouse, changes)
+	}), err
 }
 
 // changesUsual is how many changes transactions seldom exceed.
 const changesUsual = 16
 
-// decodeChanges reads the changes of a transaction: commits of which each says which table it is of.
+// decodeChanges reads the changes of a transaction: commits that say whose table they are.
 func decodeChanges(f *web.Fields, warehouse string) ([]catalog.TableChange, error) {
 	f.Require("table-changes")
 	changes := make([]catalog.TableChange, 0, changesUsual)
@@ -44,7 +46,8 @@ func decodeChanges(f *web.Fields, warehouse string) ([]catalog.TableChange, erro
 	case f.Failure != nil:
 		return nil, f.Failure
 	case length > catalog.TransactionChangesMax:
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: %d table changes, at most %d are allowed", length, catalog.TransactionChangesMax)
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid transaction: %d table changes, at most %d are allowed", length, catalog.TransactionChangesMax)
 	case refused != nil:
 		return nil, refused
 	}
@@ -58,12 +61,9 @@ func decodeChange(f *web.Fields, warehouse string) (change catalog.TableChange, 
 		return change, f.Failure
 	}
 	if change.CommitRequest, err = decodeCommit(f); err != nil {
-		return change, ofTable(change.Ident, err)
+		// The client sees which table of the transaction it is about.
+		message := moorage.MessageOf(err) + " (table " + change.Ident.String() + ")"
+		err = &moorage.Error{Kind: moorage.KindOf(err), Message: message, Err: err}
 	}
-	return change, nil
-}
-
-// ofTable adds to the text of err, which the client sees, which table of a transaction it is about.
-func ofTable(ident moorage.Identifier, err error) error {
-	return &moorage.Error{Kind: moorage.KindOf(err), Message: moorage.MessageOf(err) + " (table " + ident.String() + ")", Err: err}
+	return change, err
 }

@@ -9,14 +9,17 @@ import (
 	"time"
 )
 
-// BenchmarkTransaction is a commit of one table, answered with gzip, as engines ask for it, and plainly, beside transactions of two and
-// of ten tables, as a client waits for them: from the request's bytes on a connection to the answer's. Each sets a property of each
-// table. The client sends the next request at once, or pauses first, as one does that has something else to do than to commit: then a processor that
-// sleeps has to wake up for each request, of whatever kind. One iteration sends some of each kind: so few that the machine is the
-// same to all kinds. The first of them are not counted, because what comes before makes them slow: behind transactions of ten tables a
-// commit takes up to three times as long, and ten or twenty of them pass until it does not any more. The metrics are the mean and the
-// median of each kind, in microseconds, and how many times as long as either commit ten tables take by them. On ext4 without a journal
-// a run is slower within six minutes of another, most of all for ten tables: docs/performance.md.
+// BenchmarkTransaction is a commit of one table, answered with gzip, as engines ask for it, and
+// plainly, and transactions of two and of ten tables. Each is as a client waits for it: from the
+// request's bytes on a connection to the answer's. Each sets a property of each table. The client
+// sends the next request at once, or pauses first, as one does that has something else to do than
+// to commit: then a processor that sleeps has to wake up for each request, of whatever kind. One
+// iteration sends some of each kind: so few that the machine is the same to all kinds. The first of
+// them are not counted, because what comes before makes them slow. Behind transactions of ten
+// tables a commit takes up to three times as long, and ten or twenty of them pass until it does not
+// any more. The metrics are the mean and the median of each kind, in microseconds, and how many
+// times as long as either commit ten tables take by them. On ext4 without a journal a run is slower
+// within six minutes of another, most of all for ten tables: docs/performance.md.
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string

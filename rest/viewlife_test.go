@@ -58,8 +58,9 @@ func replaceWith(number int, sql string) string {
 		`"representations":[{"type":"sql","sql":%q,"dialect":"spark"}]}},{"action":"set-current-view-version","view-version-id":-1}]}`, number, sql)
 }
 
-// What a change of a view answers is what the next load does, on this server, on another that has loaded the view before, and on one
-// that was just started; and a change that changes nothing answers the version that there is.
+// What a change of a view answers is what the next load does, on this server, on another that has
+// loaded the view before, and on one that was just started. A change that changes nothing answers
+// the version that there is.
 func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -4,28 +4,19 @@ import (
 	"context"
 	"net/http"
 
-	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 	"moorage/metadata"
 )
 
-func (s *server) listViews(w http.ResponseWriter, r *http.Request) error {
-	return s.listNames(w, r, "views", s.catalog.ListViews)
-}
-
-// createView makes a view. Its properties may be missing: Java clients leave them out if there are none.
+// createView makes a view. Its properties may be missing: Java clients leave them out if there are
+// none.
 func (s *server) createView(r *http.Request, body []byte) (change, error) {
-	warehouse, ns, err := pathNamespace(r)
+	ident, f, err := readNamed(r, body, "create view request")
 	if err != nil {
 		return change{}, err
 	}
-	f, err := web.ParseFields(body, "create view request")
-	if err != nil {
-		return change{}, err
-	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
 	f.Require("schema")
 	f.Require("view-version")
 	request := catalog.CreateViewRequest{
@@ -39,7 +30,8 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// loadView answers the current version of a view. Which views it is read for, the parameter referenced-by, makes no difference.
+// loadView answers the current version of a view. Which views it is read for, the parameter
+// referenced-by, makes no difference.
 func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramView)
 	if err != nil {
@@ -52,56 +44,23 @@ func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	return s.answerView(w, r, view)
 }
 
-// viewExists answers 204 if the view is there.
-func (s *server) viewExists(w http.ResponseWriter, r *http.Request) error {
-	ident, err := pathIdentifier(r, paramView)
-	if err != nil {
-		return err
-	}
-	if err := s.catalog.ViewExists(r.Context(), ident); err != nil {
-		return err
-	}
-	return web.AnswerNothing(w)
-}
-
-// replaceView changes a view, be it its query, its properties or its location.
+// replaceView changes the query, the properties or the location of a view. The list of updates must
+// be there, though it may be empty or null; that of requirements need not.
+// Source: REST specification, CommitViewRequest.
 func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
-	ident, err := pathIdentifier(r, paramView)
+	ident, f, err := readCommit(r, body, paramView, "commit view request")
 	if err != nil {
 		return change{}, err
 	}
-	f, err := web.ParseFields(body, "commit view request")
-	if err != nil {
-		return change{}, err
-	}
-	request, err := decodeReplace(f, ident)
-	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
-		return s.catalog.ReplaceView(ctx, ident, request)
-	}), err
-}
-
-// decodeReplace reads a change of the view ident. The list of updates must be there, though it may be empty or null; that of
-// requirements need not. Source: REST specification, CommitViewRequest.
-func decodeReplace(f *web.Fields, ident moorage.Identifier) (request catalog.ReplaceViewRequest, err error) {
 	if !f.Has("updates") {
 		f.Fail("member %q is missing", "updates")
 	}
-	checkNamed(f, paramView, ident)
-	requirements, updates := f.Typed("requirements", jsontext.Array), f.Typed("updates", jsontext.Array)
-	if f.Failure != nil {
-		return request, f.Failure
-	}
-	if !requirements.IsZero() {
-		if request.Requirements, err = metadata.DecodeViewRequirements(requirements); err != nil {
-			return request, err
-		}
-	}
-	if !updates.IsZero() {
-		if request.Updates, err = metadata.DecodeViewUpdates(updates); err != nil {
-			return request, err
-		}
-	}
-	return request, nil
+	var request catalog.ReplaceViewRequest
+	request.Requirements, request.Updates, err = decodeLists(f,
+		metadata.DecodeViewRequirements, metadata.DecodeViewUpdates)
+	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
+		return s.catalog.ReplaceView(ctx, ident, request)
+	}), err
 }
 
 func (s *server) dropView(r *http.Request, _ []byte) (change, error) {
@@ -109,21 +68,11 @@ func (s *server) dropView(r *http.Request, _ []byte) (change, error) {
 	return silently(func(ctx context.Context) error { return s.catalog.DropView(ctx, ident) }), err
 }
 
-func (s *server) renameView(r *http.Request, body []byte) (change, error) {
-	from, to, err := decodeRename(r, body, "rename view request")
-	return silently(func(ctx context.Context) error { return s.catalog.RenameView(ctx, from, to) }), err
-}
-
 func (s *server) registerView(r *http.Request, body []byte) (change, error) {
-	warehouse, ns, err := pathNamespace(r)
+	ident, f, err := readNamed(r, body, "register view request")
 	if err != nil {
 		return change{}, err
 	}
-	f, err := web.ParseFields(body, "register view request")
-	if err != nil {
-		return change{}, err
-	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns, Name: nameIn(f)}
 	location := metadataLocationIn(f)
 	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
 		return s.catalog.RegisterView(ctx, ident, location)
@@ -143,8 +92,8 @@ func (s *server) answeringView(apply func(ctx context.Context) (*catalog.View, e
 	}
 }
 
-// answerView answers one version of a view: the bytes of its document, with the location and the caller's configuration around
-// them. There is no ETag: the specification has none for views.
+// answerView answers one version of a view: the bytes of its document, with the location and the
+// caller's configuration around them. There is no ETag: the specification has none for views.
 func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalog.View) error {
 	config, err := encodeConfig(view.Config)
 	if err != nil {

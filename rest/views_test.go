@@ -16,7 +16,7 @@ import (
 
 const viewPath = "/v1/w/namespaces/a/views/v"
 
-// sampleView returns a view with that many versions, of which the last is the current one.
+// sampleView returns a view with that many versions. The last is the current one.
 func sampleView(t testing.TB, versions int) *catalog.View {
 	t.Helper()
 	var list, log []string
@@ -48,7 +48,8 @@ func answersView(operation string) bool {
 	return false
 }
 
-// Whatever answers a view answers the bytes of its document, with its location and the caller's configuration, and without a tag.
+// Whatever answers a view answers the bytes of its document, with its location and the caller's
+// configuration, and without a tag.
 func TestAnswersOfViews(t *testing.T) {
 	t.Parallel()
 	view := sampleView(t, 3)
@@ -78,7 +79,8 @@ func TestAnswersOfViews(t *testing.T) {
 	}
 }
 
-// A compressed answer holds the same bytes as a plain one, whoever asked before, be it for a table.
+// A compressed answer holds the same bytes as a plain one, whatever was asked for before, a table
+// too.
 func TestCompressedView(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{view: sampleView(t, 20), table: sampleTable(t, 20)}

@@ -139,8 +139,8 @@ func viewJSON(name string) string {
 	return `{"name":"` + name + `","schema":` + schemaJSON + `,"view-version":` + versionJSON + `}`
 }
 
-// fill makes the namespaces ns, ns.child and empty, the tables ns.t, with one snapshot, and ns.u, and the views ns.view and
-// ns.view2. It returns the table-uuid of ns.t.
+// fill makes the namespaces ns, ns.child and empty, the tables ns.t, with one snapshot, and ns.u,
+// and the views ns.view and ns.view2. It returns the table-uuid of ns.t.
 func (w *world) fill() (uuid string) {
 	w.t.Helper()
 	for _, ns := range []string{`["ns"]`, `["ns","child"]`, `["empty"]`} {
@@ -180,8 +180,8 @@ func (w *world) viewUUID() string {
 	return view.Metadata.UUID
 }
 
-// dump returns everything that a request could have changed: all records, and all folders and files in and around the
-// warehouse, with what is in them.
+// dump returns everything that a request could have changed: all records, and all folders and files
+// in and around the warehouse, with what is in them.
 func (w *world) dump() string {
 	w.t.Helper()
 	var text strings.Builder

@@ -36,7 +36,6 @@ func proseUnfinished() []string {
 		"interop/catalogtest",
 		"interop/cluster",
 		"interop/torture",
-		"rest",
 	}
 }
 

@@ -28,34 +28,25 @@ type Failure struct {
 // failures is the one table from kinds to answers. Source: REST specification, responses; and what
 // the reference server answers for each exception.
 var failures = map[moorage.Kind]Failure{
-	moorage.KindInternal: {http.StatusInternalServerError, "InternalServerError",
-		"Internal server error"},
-	moorage.KindBadRequest: {http.StatusBadRequest, "BadRequestException", "Malformed request"},
-	moorage.KindIllegalArgument: {http.StatusBadRequest, "IllegalArgumentException",
-		"Invalid argument"},
-	moorage.KindValidation: {http.StatusBadRequest, "ValidationException", "Invalid metadata"},
-	moorage.KindNotAuthorized: {http.StatusUnauthorized, "NotAuthorizedException",
-		"Not authorized"},
-	moorage.KindForbidden: {http.StatusForbidden, "ForbiddenException", "Forbidden"},
-	moorage.KindNoSuchWarehouse: {http.StatusNotFound, "NoSuchWarehouseException",
-		"Warehouse does not exist"},
-	moorage.KindNoSuchNamespace: {http.StatusNotFound, "NoSuchNamespaceException",
-		"Namespace does not exist"},
-	moorage.KindNoSuchTable: {http.StatusNotFound, "NoSuchTableException",
-		"Table does not exist"},
-	moorage.KindNoSuchView: {http.StatusNotFound, "NoSuchViewException", "View does not exist"},
-	moorage.KindNotFound:   {http.StatusNotFound, "NotFoundException", "File does not exist"},
+	moorage.KindInternal:        {http.StatusInternalServerError, "InternalServerError", "Internal server error"},
+	moorage.KindBadRequest:      {http.StatusBadRequest, "BadRequestException", "Malformed request"},
+	moorage.KindIllegalArgument: {http.StatusBadRequest, "IllegalArgumentException", "Invalid argument"},
+	moorage.KindValidation:      {http.StatusBadRequest, "ValidationException", "Invalid metadata"},
+	moorage.KindNotAuthorized:   {http.StatusUnauthorized, "NotAuthorizedException", "Not authorized"},
+	moorage.KindForbidden:       {http.StatusForbidden, "ForbiddenException", "Forbidden"},
+	moorage.KindNoSuchWarehouse: {http.StatusNotFound, "NoSuchWarehouseException", "Warehouse does not exist"},
+	moorage.KindNoSuchNamespace: {http.StatusNotFound, "NoSuchNamespaceException", "Namespace does not exist"},
+	moorage.KindNoSuchTable:     {http.StatusNotFound, "NoSuchTableException", "Table does not exist"},
+	moorage.KindNoSuchView:      {http.StatusNotFound, "NoSuchViewException", "View does not exist"},
+	moorage.KindNotFound:        {http.StatusNotFound, "NotFoundException", "File does not exist"},
 	moorage.KindUnsupported: {http.StatusNotAcceptable, "UnsupportedOperationException",
 		"Operation is not supported"},
-	moorage.KindAlreadyExists: {http.StatusConflict, "AlreadyExistsException", "Already exists"},
-	moorage.KindNamespaceNotEmpty: {http.StatusConflict, "NamespaceNotEmptyException",
-		"Namespace is not empty"},
-	moorage.KindCommitFailed: {http.StatusConflict, "CommitFailedException",
-		"Commit failed, refresh and retry"},
+	moorage.KindAlreadyExists:     {http.StatusConflict, "AlreadyExistsException", "Already exists"},
+	moorage.KindNamespaceNotEmpty: {http.StatusConflict, "NamespaceNotEmptyException", "Namespace is not empty"},
+	moorage.KindCommitFailed:      {http.StatusConflict, "CommitFailedException", "Commit failed, refresh and retry"},
 	moorage.KindUnprocessable: {http.StatusUnprocessableEntity, "UnprocessableEntityException",
 		"Unprocessable request"},
-	moorage.KindTooLarge: {http.StatusRequestEntityTooLarge, "RequestTooLargeException",
-		"Request is too large"},
+	moorage.KindTooLarge: {http.StatusRequestEntityTooLarge, "RequestTooLargeException", "Request is too large"},
 	moorage.KindTooManyRequests: {http.StatusTooManyRequests, "TooManyRequestsException",
 		"Too many requests, nothing was changed"},
 	moorage.KindUnavailable: {http.StatusServiceUnavailable, "ServiceUnavailableException",
@@ -79,32 +70,21 @@ var (
 	failureNoHost   = Failure{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
 )
 
-// help says in one sentence what the client can do.
-func (f Failure) help() string {
-	switch f.Status {
-	case http.StatusBadRequest:
-		return "Correct the request as the message says; openapi.yaml describes every operation."
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return "Ask from where, and as somebody, the message allows."
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return "List what there is; openapi.yaml has every path and its methods."
-	case http.StatusMisdirectedRequest:
-		return "Ask for localhost, or start the server with --host."
-	case http.StatusNotAcceptable:
-		return "This server cannot do that; the message says what does."
-	case http.StatusConflict:
-		return "Look at the present state, and choose another name or repeat the request."
-	case http.StatusRequestEntityTooLarge:
-		return "Send less at once, or start the server with a larger --body-limit."
-	case http.StatusUnprocessableEntity:
-		return "Look at the present state first; the same request fails again."
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return "Repeat the request after the seconds that Retry-After says."
-	}
-	if f.Type == failures[moorage.KindCommitUnknown].Type {
-		return "Look whether the change was made before you repeat it."
-	}
-	return "Look for request-id in the server's log; repeating the request may help."
+// help says in one sentence what a client can do about a failure with that status.
+var help = map[int]string{
+	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
+	http.StatusUnauthorized:          "Ask as somebody whom the server knows.",
+	http.StatusForbidden:             "Ask from where, and as somebody, the message allows.",
+	http.StatusNotFound:              "List what there is; openapi.yaml has every path.",
+	http.StatusMethodNotAllowed:      "Use a method that the header Allow names.",
+	http.StatusMisdirectedRequest:    "Ask for localhost, or start the server with --host.",
+	http.StatusNotAcceptable:         "This server cannot do that; the message says what does.",
+	http.StatusConflict:              "Look at the present state, and choose another name or repeat the request.",
+	http.StatusRequestEntityTooLarge: "Send less at once, or start the server with a larger --body-limit.",
+	http.StatusUnprocessableEntity:   "Look at the present state first; the same request fails again.",
+	http.StatusTooManyRequests:       "Repeat the request after the seconds that Retry-After says.",
+	http.StatusServiceUnavailable:    "Repeat the request after the seconds that Retry-After says.",
+	http.StatusInternalServerError:   "Look for request-id in the server's log, and at the state before a repetition.",
 }
 
 // retryAfter is what a 503 and a 429 advise, in seconds. Several clients repeat any request after a
@@ -169,7 +149,7 @@ func (s *Server) writeFailure(x *exchange, r *http.Request, answer Failure, mess
 	x.refusal = message
 	model := errorModel{Message: message, Type: answer.Type, Code: answer.Status}
 	if s.explained != "" && strings.HasPrefix(r.URL.Path, s.explained) {
-		model.RequestID, model.Help = x.requestID, answer.help()
+		model.RequestID, model.Help = x.requestID, help[answer.Status]
 	}
 	body, err := json.Marshal(errorAnswer{model})
 	if err != nil {

@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
 	"strconv"
 
 	"moorage"
@@ -30,11 +31,15 @@ type Pager struct {
 	list [8]byte // which list
 }
 
-// PagerOf reads pageToken and pageSize. list names the list: its operation, warehouse and
-// namespace, for example. Without a pageToken everything is answered at once, unless sizes say
-// otherwise; an empty one begins to page. Source: REST specification, PageToken.
-func PagerOf(q Query, sizes PageSizes, list ...string) (Pager, error) {
+// PagerOf reads the parameters pageToken and pageSize of r. list names the list: its operation,
+// warehouse and namespace, for example. Without a pageToken everything is answered at once, unless
+// sizes say otherwise; an empty one begins to page. Source: REST specification, PageToken.
+func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	p := Pager{list: listHash(list)}
+	q, err := QueryOf(r)
+	if err != nil {
+		return p, err
+	}
 	size := sizes.Default
 	if text, given, err := q.Text("pageSize"); err != nil {
 		return Pager{}, err

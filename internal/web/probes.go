@@ -24,19 +24,13 @@ const (
 // routeProbes adds the routes of probes, which may ask with HEAD too.
 func (s *Server) routeProbes() {
 	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
-	for _, probe := range []struct {
-		path, operation string
-		handle          Handler
-	}{
-		{"/healthz", operationHealth, s.health},
-		{"/readyz", operationReady, s.ready},
-		{"/metrics", operationMetrics, func(w http.ResponseWriter, r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		s.Handle(operationHealth, method, "/healthz", s.health)
+		s.Handle(operationReady, method, "/readyz", s.ready)
+		s.Handle(operationMetrics, method, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
 			metrics.ServeHTTP(w, r)
 			return nil
-		}},
-	} {
-		s.Handle(probe.operation, http.MethodGet, probe.path, probe.handle)
-		s.Handle(probe.operation, http.MethodHead, probe.path, probe.handle)
+		})
 	}
 }
 
