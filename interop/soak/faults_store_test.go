@@ -267,7 +267,7 @@ type table struct{ namespace, name, uuid, location string }
 
 // makeTable makes a table in a new namespace.
 func (w *world) makeTable(ctx context.Context, prefix string) (table, error) {
-	return w.makeTableIn(ctx, "", prefix, nil)
+	return w.makeTableIn(ctx, "", prefix, fewVersions())
 }
 
 // makeTableIn is makeTable in a warehouse ("": the default one), with properties.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,9 @@ const (
 	// epochMax is how long the same tables are worked on. They are judged then, and dropped with
 	// their files.
 	epochMax = 5 * time.Minute
+	// orphanedEpochs is for how many epochs the folder of a bank stays. Its tables have more versions
+	// than their metadata logs name, so a purge leaves files, which an operator would remove.
+	orphanedEpochs = 4
 	// answerTimeout bounds how long a request is repeated until it is answered. No fault lasts as
 	// long.
 	answerTimeout = 90 * time.Second
@@ -75,6 +79,7 @@ type load struct {
 func (l *load) run(ctx context.Context, t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	var closing sync.WaitGroup
+	var banks []string // the namespaces of all epochs
 	for over := false; !over && ctx.Err() == nil; l.epoch++ {
 		ending, cancel := context.WithTimeout(ctx, epochMax)
 		go func() {
@@ -85,6 +90,12 @@ func (l *load) run(ctx context.Context, t *testing.T, done <-chan struct{}) {
 			}
 		}()
 		e := l.open(ctx, t)
+		banks = append(banks, e.bank.Namespace)
+		if over := len(banks) - orphanedEpochs; over >= 0 {
+			if err := os.RemoveAll(l.world.folder("warehouse", banks[over])); err != nil {
+				l.tally.fail("remove orphaned files: %v", err)
+			}
+		}
 		e.work(ctx, ending)
 		cancel()
 		closing.Go(func() { e.close(ctx, t) })
@@ -321,7 +332,7 @@ func newUUID(random *rand.Rand) string {
 func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 	const namespace, name = "alone", "t"
 	client := l.world.single.client
-	for _, a := range []nodetest.Answer{client.CreateNamespace(ctx, namespace), client.Create(ctx, namespace, name, singleProperties())} {
+	for _, a := range []nodetest.Answer{client.CreateNamespace(ctx, namespace), client.Create(ctx, namespace, name, fewVersions())} {
 		if a.Outcome != nodetest.Acknowledged {
 			l.tally.fail("the embedded store: %d %s", a.Status, a.Text)
 			return
@@ -353,7 +364,8 @@ func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// singleProperties let a table keep few versions, so that its files are not more and more.
-func singleProperties() map[string]string {
+// fewVersions are properties with which a table keeps few versions, so that its files are not more
+// and more.
+func fewVersions() map[string]string {
 	return map[string]string{"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "5"}
 }
