@@ -36,8 +36,9 @@ const (
 	// epochMax is how long the same tables are worked on. They are judged then, and dropped with
 	// their files.
 	epochMax = 5 * time.Minute
-	// orphanedEpochs is for how many epochs the folder of a bank stays. Its tables have more versions
-	// than their metadata logs name, so a purge leaves files, which an operator would remove.
+	// orphanedEpochs is for how many epochs the folder of a bank stays. Its tables have more
+	// versions than their metadata logs name, so a purge leaves files, which an operator would
+	// remove.
 	orphanedEpochs = 4
 	// answerTimeout bounds how long a request is repeated until it is answered. No fault lasts as
 	// long.
