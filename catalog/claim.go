@@ -46,22 +46,24 @@ type claimant struct {
 // errTaken says that a location cannot be claimed because of a live table or view.
 type errTaken struct {
 	at  string
-	own taking // how it lies to a location of the claimant itself, if it is that which is in the way
+	own taking // what is in the way
 }
 
-// taking is how a location lies to another one.
+// taking is what takes a location: another table or view, or, by how it lies to the location, the
+// claimant itself.
 type taking int
 
 const (
 	takenByAnother taking = iota
 	withinOwn
 	aroundOwn
+	awaitsPurge // a dropped table has it, and a purge deletes, or will delete, files there
 )
 
 func (e *errTaken) Error() string { return "catalog: location is taken at " + e.at }
 
 // planClaim reads the records of location and of the folders above it, and says what claiming it for
-// who takes. A claim that only a dropped pointer holds passes over. *errTaken if it
+// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. *errTaken if it
 // cannot be had; KindBadRequest if the location is malformed or outside the warehouse's roots.
 func (c *Catalog) planClaim(ctx context.Context, roots []string, location string, who claimant) (claim, error) {
 	normalised, folders, err := c.claimPath(roots, location)
@@ -122,16 +124,31 @@ func (c *Catalog) planOwner(ctx context.Context, planned *claim, key registry.Ke
 	if err != nil {
 		return err
 	}
-	switch {
-	case !records[0].Exists(), held.Pointer == who.replaces:
-	case records[0].State.IsDropped():
-		planned.conditions = append(planned.conditions, registry.StateIs(holder, records[0].State))
-	default:
-		return &errTaken{at: key.ID}
+	if records[0].Exists() && held.Pointer != who.replaces {
+		if taken := takenBy(records[0]); taken != nil {
+			taken.at = key.ID
+			return taken
+		}
+		planned.conditions = append(planned.conditions, ledger.Unchanged(records[0]))
 	}
 	owner.Unknown = held.Unknown
 	planned.conditions = append(planned.conditions, registry.ETagIs(key, record.ETag))
 	planned.puts = append(planned.puts, ledger.Put(key, registry.StateOwner, owner))
+	return nil
+}
+
+// takenBy returns why a location of holder does not pass on, or nil if it does. A purge deletes all
+// that the dropped table named there, so nobody may come to live in its files' place before it is
+// over. The claim must require that holder stays unchanged: the table may come back, and be dropped
+// with a purge then.
+func takenBy(holder registry.Record) *errTaken {
+	pointer, err := registry.Decode[registry.Pointer](holder)
+	switch {
+	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
+		return &errTaken{}
+	case holder.State == registry.StatePurging, !pointer.Task.IsZero():
+		return &errTaken{own: awaitsPurge}
+	}
 	return nil
 }
 
@@ -255,6 +272,10 @@ func explicitTaken(err error, location string) error {
 		return moorage.Errorf(moorage.KindBadRequest, "Location lies within %s, where the table or view lives, or lived, itself: %s", taken.at, location)
 	case taken.own == aroundOwn:
 		return moorage.Errorf(moorage.KindBadRequest, "Location contains one where the table or view lives, or lived, itself: %s", location)
+	case taken.own == awaitsPurge:
+		return moorage.Errorf(moorage.KindUnavailable,
+			"The files of a dropped table at %s are still being purged; nothing was changed. Repeat the request later, or choose another location",
+			location)
 	}
 	return moorage.Errorf(moorage.KindBadRequest, "Location is, contains or lies within the location of another table or view: %s", location)
 }

@@ -69,7 +69,7 @@ func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error 
 			return err
 		}
 	}
-	if err := c.purgeDocument(ctx, store, document.(*metadata.Document), pointer, dog); err != nil {
+	if err := c.purgeDocument(ctx, store, document.(*metadata.Document), pointer); err != nil {
 		return err
 	}
 	return c.endPurge(ctx, work.task)
@@ -126,26 +126,78 @@ func (c *Catalog) beginPurge(ctx context.Context, d *duePurge) (work purging, er
 	return work, err
 }
 
-// purgeDocument deletes the files that document names, but for those that have become another table's.
-func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer, dog *watchdog) error {
-	log := c.log.With("task", pointer.Task, "ident", pointer.Identifier())
-	others, err := newSuccessors(c, log, pointer, dog)
-	if err != nil {
-		return err
-	}
-	err = purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
-		if err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return others.look(ctx) }); err != nil {
+// purgeDocument deletes the files that document names in the locations that the pointer holds. It
+// reads the pointer and its claims before each batch. A worker that was taken for dead and wakes
+// stops then.
+//
+// Nothing that is deleted is another table's. While the pointer awaits its purge, or is purging,
+// its claims pass on to nobody. A version of the server that let them pass on may have run before,
+// or may run on another node: what lies in a location that is not the pointer's any more stays.
+func (c *Catalog) purgeDocument(ctx context.Context, store storage.Store, document *metadata.Document, pointer registry.Pointer) error {
+	log, kept := c.log.With("task", pointer.Task, "ident", pointer.Identifier()), 0
+	err := purgeFiles(ctx, log, store, document, pointer.MetadataLocation, pointer.Claims, func(batch []string) error {
+		held, err := c.heldLocations(ctx, pointer)
+		if err != nil {
 			return err
 		}
-		if batch = others.without(batch); len(batch) == 0 {
+		all := len(batch)
+		batch = slices.DeleteFunc(batch, func(path string) bool { return !isWithin(held, path) })
+		if kept += all - len(batch); len(batch) == 0 {
 			return nil
 		}
 		return store.Delete(ctx, batch...)
 	})
-	if err == nil && others.kept > 0 {
-		log.InfoContext(ctx, "purge leaves files that another table names, or may name, which lives in the table's location by now", "files", others.kept)
+	if err == nil && kept > 0 {
+		log.InfoContext(ctx, "purge leaves files in a location that belongs to another table now", "files", kept)
 	}
 	return err
+}
+
+// heldLocations returns those of the pointer's claims that it still holds; errTaskGone if its purge
+// is over or was called off.
+func (c *Catalog) heldLocations(ctx context.Context, pointer registry.Pointer) ([]storage.Location, error) {
+	keys := []registry.Key{registry.PointerKey(pointer.ID)}
+	for _, claim := range pointer.Claims {
+		keys = append(keys, registry.LocationKey(claim))
+	}
+	records, err := c.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	if records[0].State != registry.StatePurging {
+		return nil, errTaskGone
+	}
+	now, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return nil, err
+	}
+	if now.Task != pointer.Task {
+		return nil, errTaskGone // an operator called it off
+	}
+	var held []storage.Location
+	for _, record := range records[1:] {
+		if record.State != registry.StateOwner {
+			continue
+		}
+		claim, err := ledger.Decode[registry.LocationClaim](record)
+		if err != nil {
+			return nil, err
+		}
+		if claim.Pointer != pointer.ID {
+			continue
+		}
+		location, err := storage.Parse(record.Key.ID)
+		if err != nil {
+			return nil, moorage.E("catalog.heldLocations", record.Key.ID, moorage.KindInternal, err)
+		}
+		held = append(held, location)
+	}
+	return held, nil
+}
+
+func isWithin(locations []storage.Location, path string) bool {
+	location, err := storage.Parse(path)
+	return err == nil && slices.ContainsFunc(locations, func(other storage.Location) bool { return other.Contains(location) })
 }
 
 // endPointer removes, in one Apply, a pointer that is over, the claims that it still holds, and
