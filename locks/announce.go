@@ -25,6 +25,19 @@ func (d *Distributed) Announce(address, host string) {
 	d.sweep.Kick()
 }
 
+// Withdraw takes Announce back. From now on the sessions of this node have no host: it ends nobody,
+// and the process that listens on its address next does not end it. So what is still under way here
+// keeps its locks.
+//
+// Call it before the node stops listening. It returns when the store knows, or with an error; the
+// sweep tries again.
+func (d *Distributed) Withdraw(ctx context.Context) error {
+	d.mu.Lock()
+	d.announced = announcement{address: d.announced.address}
+	d.mu.Unlock()
+	return d.sweep.RunOnce(ctx)
+}
+
 // announcement returns what was announced, or zero if nothing was.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()

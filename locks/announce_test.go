@@ -18,6 +18,7 @@ const (
 // announcer is what both kinds of nodes have.
 type announcer interface {
 	Announce(address, host string)
+	Withdraw(ctx context.Context) error
 }
 
 // A node that is announced has a session before anybody needs it, which says what it is, and ends
@@ -148,5 +149,56 @@ func TestAnnounceAtTheSameTime(t *testing.T) {
 		if got, _ := c.memory.Session(sessions[0]); got.Address != shipAddress || got.Host != shipHost {
 			t.Errorf("the session is %+v", got)
 		}
+	})
+}
+
+// A node that withdraws before it stops listening keeps its locks beside its successor, also if it
+// lost its session.
+func TestWithdraw(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		node := newNode()
+		node.(announcer).Announce(shipAddress, shipHost)
+		hold := mustAcquire(t, node, writes(shard(1)))
+		if err := node.(announcer).Withdraw(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next := newNode()
+		next.(announcer).Announce(shipAddress, shipHost)
+		theirs := mustAcquire(t, next, writes(shard(2)))
+		time.Sleep(time.Minute)
+		mustBeHeld(t, hold)
+		mustBeHeld(t, theirs)
+		if got := c.memory.Sessions(); len(got) != 2 {
+			t.Errorf("sessions: got %q, want one for each node", got)
+		}
+		hold.Release()
+		theirs.Release()
+	})
+}
+
+// A node whose announcement did not reach the store does not end its successor with it later.
+func TestWithdrawWhileStoreIsAway(t *testing.T) {
+	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
+		away := errors.New("away")
+		c.store.SetHook(func(_ context.Context, method string, call func()) error {
+			if method == "Announce" {
+				return away
+			}
+			call()
+			return nil
+		})
+		node := newNode()
+		node.(announcer).Announce(shipAddress, shipHost)
+		synctest.Wait()
+		if err := node.(announcer).Withdraw(t.Context()); !errors.Is(err, away) {
+			t.Errorf("answered %v", err)
+		}
+		c.store.SetHook(nil)
+		next := newNode()
+		next.(announcer).Announce(shipAddress, shipHost)
+		theirs := mustAcquire(t, next, writes(shard(1)))
+		time.Sleep(time.Minute)
+		mustBeHeld(t, theirs)
+		theirs.Release()
 	})
 }

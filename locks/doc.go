@@ -96,5 +96,6 @@
 // go on for a while with locks that others have. That is harmless, see above.
 //
 // A node that starts ends the session of the process that listened on its address before it, if it
-// is certain that this was the one (Announce).
+// is certain that this was the one (Announce). A node that stops withdraws before, and keeps its
+// locks to the end of what is under way.
 package locks

@@ -24,6 +24,9 @@ type nodeLocks struct {
 	// announce tells the other nodes that this one listens on an address, and ends the session of the
 	// process that did before.
 	announce func(address net.Addr)
+	// withdraw takes that back before the node stops listening, so that the process that does next
+	// leaves this one its locks.
+	withdraw func()
 	close    func() error
 }
 
@@ -32,7 +35,7 @@ type nodeLocks struct {
 func openLocks(ctx context.Context, c config, metrics prometheus.Registerer, logger *slog.Logger) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
 	if !c.inDatabase() {
-		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func(net.Addr) {}, func() error { return nil }}, nil
+		return nodeLocks{locks.NewLocal(locks.LocalConfig{Observer: observer}), func(net.Addr) {}, func() {}, func() error { return nil }}, nil
 	}
 	leases, err := postgres.OpenLeases(ctx, c.Store)
 	if err != nil {
@@ -44,13 +47,23 @@ func openLocks(ctx context.Context, c config, metrics prometheus.Registerer, log
 	return nodeLocks{
 		Manager:  manager,
 		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
+		withdraw: func() { withdraw(manager, logger) },
 		close:    func() error { return closeShared(manager.Close, leases.Close) },
 	}, nil
 }
 
-// leavePatience is how long a node that ends waits until the others know that it gives back its locks. If the database
+// leavePatience is how long a node that ends waits until the others know that it withdraws, and that it gives back its locks. If the database
 // stands still they find out without it.
 const leavePatience = 2 * time.Second
+
+// withdraw takes back what manager has announced.
+func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	if err := manager.Withdraw(ctx); err != nil {
+		logger.Warn("a process that listens on this address next may take the locks of what is still under way", "error", err)
+	}
+}
 
 // closeShared calls leave, then shut; after leavePatience shut at once, which ends what leave waits for.
 func closeShared(leave func(), shut func() error) error {

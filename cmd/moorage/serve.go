@@ -113,6 +113,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
+	node.locks.withdraw()
 	if err := shutdown(server, c.ShutdownTimeout); err != nil {
 		return errors.Join(node.outgrown.cause(), err)
 	}

@@ -20,22 +20,30 @@ type storages struct {
 	s3    s3.Options // for what a place leaves open
 	files *file.Opener
 
-	// mu guards the fields below; a leaf.
-	mu      sync.Mutex
-	opened  []io.Closer
-	lent    map[string]*lent // by their roots
-	clients map[s3.Options]*s3.Client
+	clients sync.Map // an *s3.Client for each s3.Options
+
+	// mu guards the fields below; a leaf, never held over a call.
+	mu     sync.Mutex
+	opened []io.Closer
+	lent   map[string]*lent // by their roots
 }
 
 // lent are files that some work on for a while, all who do so at the same time on the same ones. It stays as long as calls of its
-// store hang: each who tried again with a store of his own would hang another thread.
+// store hang: each who tried again with a store of his own would hang another thread. The next who gives something back when they no longer do closes it.
 type lent struct {
-	files *file.Store
+	files lentFiles
 	users int
 }
 
+// lentFiles is what a *file.Store can do.
+type lentFiles interface {
+	storage.Store
+	io.Closer
+	Busy() bool
+}
+
 func newStorages(options s3.Options) *storages {
-	return &storages{s3: options, files: file.NewOpener(), lent: make(map[string]*lent), clients: make(map[s3.Options]*s3.Client)}
+	return &storages{s3: options, files: file.NewOpener(), lent: make(map[string]*lent)}
 }
 
 // open returns the storage that reaches a place. It stays open until s is closed.
@@ -92,13 +100,19 @@ func (s *storages) lend(roots []string) (storage.Store, func(), error) {
 func (s *storages) giveBack(key string, l *lent) {
 	s.mu.Lock()
 	l.users--
-	isLast := l.users == 0 && (s.lent[key] != l || !l.files.Busy())
-	if isLast && s.lent[key] == l {
-		delete(s.lent, key)
+	var over []io.Closer
+	if l.users == 0 && s.lent[key] != l {
+		over = append(over, l.files)
+	}
+	for key, each := range s.lent { // those that hung when they were given back as well
+		if each.users == 0 && !each.files.Busy() {
+			delete(s.lent, key)
+			over = append(over, each.files)
+		}
 	}
 	s.mu.Unlock()
-	if isLast {
-		_ = l.files.Close() // of what was only read, or is on the disk already
+	for _, files := range over {
+		_ = files.Close() // of what was only read, or is on the disk already
 	}
 }
 
@@ -144,33 +158,22 @@ func (s *storages) openSchemes(place storage.Place, openFiles func(roots []strin
 	return parts, nil
 }
 
-// openS3 opens a place all of whose roots are in S3.
+// openS3 opens a place all of whose roots are in S3. Places that are reached alike share a client.
 func (s *storages) openS3(place storage.Place) (storage.Store, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	client, err := s.clientLocked(place.Options)
+	options, err := s.s3.With(place.Options)
 	if err != nil {
 		return nil, err
 	}
-	return client.Within(place.Roots)
-}
-
-// clientLocked returns the client of a place; places that are reached alike share one. mu must be held.
-func (s *storages) clientLocked(place map[string]string) (*s3.Client, error) {
-	options, err := s.s3.With(place)
-	if err != nil {
-		return nil, err
+	client, ok := s.clients.Load(options)
+	if !ok {
+		// It reads local files, which may hang, and sends nothing. So others do not wait for it.
+		connected, err := s3.Connect(context.Background(), options)
+		if err != nil {
+			return nil, err
+		}
+		client, _ = s.clients.LoadOrStore(options, connected)
 	}
-	if client, ok := s.clients[options]; ok {
-		return client, nil
-	}
-	// It reads local files and sends nothing, so there is nothing to cut short.
-	client, err := s3.Connect(context.Background(), options)
-	if err != nil {
-		return nil, err
-	}
-	s.clients[options] = client
-	return client, nil
+	return client.(*s3.Client).Within(place.Roots)
 }
 
 // close closes what was opened, all at once: each may hang for a while.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// A place in S3 whose configuration cannot be read for now keeps no other one from being opened.
+func TestOpenS3BesideOneThatHangs(t *testing.T) {
+	pipe, there := filepath.Join(t.TempDir(), "config"), filepath.Join(t.TempDir(), "config")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", there)
+	t.Setenv("AWS_CONFIG_FILE", pipe)
+	all := newStorages(s3.Options{})
+	open := func(region string) error {
+		_, err := all.open(storage.Place{Roots: []string{"s3://bucket/lake"}, Options: map[string]string{s3.OptionRegion: region}})
+		return err
+	}
+	hung := make(chan error, 1)
+	go func() { hung <- open("stuck") }()
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once it reads, which goes on until this is closed
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", there)
+	other := make(chan error, 1)
+	go func() { other <- open("other") }()
+	select {
+	case err := <-other:
+		if err != nil {
+			t.Error(err)
+		}
+	case err := <-hung:
+		t.Errorf("opened without its configuration: %v", err)
+	case <-time.After(10 * time.Second):
+		t.Error("another place is not opened")
+	}
+	if err := writer.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-hung; err != nil {
+		t.Error(err)
+	}
+}
+
+// busyFiles are files of which a call hangs.
+type busyFiles struct {
+	storage.Store
+	busy, closed bool
+}
+
+func (f *busyFiles) Busy() bool { return f.busy }
+
+func (f *busyFiles) Close() error {
+	f.closed = true
+	return nil
+}
+
+// Files of which a call hung when they were given back are closed once somebody else gives something back, when they no longer hang.
+func TestLentFilesThatHung(t *testing.T) {
+	t.Parallel()
+	all := newStorages(s3.Options{})
+	files := &busyFiles{busy: true}
+	all.lent["stuck"] = &lent{files: files, users: 1}
+	all.giveBack("stuck", all.lent["stuck"])
+	borrow := func() {
+		t.Helper()
+		_, giveBack, err := all.borrow(storage.Place{Roots: []string{"file://" + t.TempDir()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		giveBack()
+	}
+	if borrow(); files.closed || len(all.lent) != 1 {
+		t.Errorf("closed while a call hangs: %t, %d are kept", files.closed, len(all.lent))
+	}
+	files.busy = false
+	if borrow(); !files.closed || len(all.lent) != 0 {
+		t.Errorf("closed: %t, %d are kept", files.closed, len(all.lent))
+	}
+}
