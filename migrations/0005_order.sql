@@ -6,4 +6,3 @@
 ALTER TABLE moorage_change ADD COLUMN seq bigint;
 CREATE SEQUENCE moorage_change_seq OWNED BY moorage_change.seq;
 ALTER TABLE moorage_change ALTER COLUMN seq SET DEFAULT nextval('moorage_change_seq');
-CREATE INDEX moorage_change_waiting ON moorage_change (seq NULLS FIRST, at) WHERE awaits;

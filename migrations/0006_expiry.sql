@@ -2,5 +2,3 @@
 -- Oldest binary: step 2; what it writes has no expiry here, and is found by its key.
 
 ALTER TABLE moorage_idempotency ADD COLUMN expires timestamptz;
-CREATE INDEX moorage_idempotency_expires ON moorage_idempotency (expires) WHERE expires IS NOT NULL;
-CREATE INDEX moorage_idempotency_undated ON moorage_idempotency (key) WHERE expires IS NULL;

@@ -1,8 +1,20 @@
 // Package migrations holds the SQL that makes, and later changes, the tables of the PostgreSQL
 // store.
 //
-// Each file is one step, named by a number of four digits and carried out in one transaction. Steps
-// only go forward. Nobody changes a file once it is released: each is recorded with its checksum.
+// Each file is one step, named by a number of four digits. Steps only go forward. Nobody changes a
+// file once it is released: each is recorded with its checksum.
+//
+// # Servers that work at the same time
+//
+// A step is one of two:
+//
+//   - statements that take as long on a large table as on an empty one, such as to add a column.
+//     They run in one transaction. It gives up after a second or two without a lock that it needs,
+//     and is tried again, because commits wait behind a waiting ALTER TABLE.
+//   - one CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
+//     reads go on meanwhile.
+//
+// A file with another CREATE INDEX is refused, except the first two files, which were released.
 //
 // # Binaries that run at the same time
 //
@@ -34,6 +46,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -52,16 +65,19 @@ const Former = 2
 type Step struct {
 	Version  int    // from 1, without gaps
 	Name     string // of the file
-	SQL      string // one or more statements, to be carried out in one transaction
+	SQL      string // one or more statements
 	Checksum string // SHA-256 of SQL, hexadecimal
 	// Oldest is the last step that a binary must know to run, and start, on the tables that this
 	// step leaves. It is at most Version, and at least the Oldest of the step before.
 	Oldest int
+	// Index and Table are the names of what SQL makes with CREATE INDEX CONCURRENTLY, and of its
+	// table. They are empty if SQL is to be carried out in one transaction.
+	Index, Table string
 }
 
 // Steps returns all migrations in order of their versions. It fails if the numbers have gaps, or if
-// a file does not say which binaries can use its tables. A test rules that out for the files of
-// this package.
+// a file does not say which binaries can use its tables, or makes an index among other things. A
+// test rules that out for the files of this package.
 func Steps() ([]Step, error) { return read(files) }
 
 func read(files fs.FS) ([]Step, error) {
@@ -84,11 +100,12 @@ func read(files fs.FS) ([]Step, error) {
 		if err == nil && len(steps) > 0 && oldest < steps[len(steps)-1].Oldest {
 			err = fmt.Errorf("its oldest binary is older than the oldest binary of the step before, on which it builds")
 		}
-		if err != nil {
+		index, table, indexErr := indexOf(version, string(sql))
+		if err = errors.Join(err, indexErr); err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
 		sum := sha256.Sum256(sql)
-		steps = append(steps, Step{version, name, string(sql), hex.EncodeToString(sum[:]), oldest})
+		steps = append(steps, Step{version, name, string(sql), hex.EncodeToString(sum[:]), oldest, index, table})
 	}
 	return steps, nil
 }
@@ -107,4 +124,18 @@ func oldestOf(version int, sql string) (int, error) {
 		return 0, fmt.Errorf("its oldest binary is %s, want a step from 1 to %d", lines[0][1], version)
 	}
 	return oldest, nil
+}
+
+// indexOf returns the names in a file that makes an index, and empty ones for a file that makes
+// none.
+func indexOf(version int, sql string) (index, table string, err error) {
+	if version <= Former || !regexp.MustCompile(`(?i)create\s+(unique\s+)?index`).MatchString(sql) {
+		return "", "", nil
+	}
+	found := regexp.MustCompile(`^(?:--.*\n|\n)*CREATE INDEX CONCURRENTLY ([a-z_]+) ON ([a-z_]+) [^;]*;\n$`).
+		FindStringSubmatch(sql)
+	if found == nil {
+		return "", "", errors.New("it makes an index: want one CREATE INDEX CONCURRENTLY … ON …; and nothing else")
+	}
+	return found[1], found[2], nil
 }

@@ -79,3 +79,27 @@ func TestOldestBinary(t *testing.T) {
 		t.Errorf("a step that needs less than the one before: read as %v", steps)
 	}
 }
+
+func TestIndexHasItsFile(t *testing.T) {
+	t.Parallel()
+	const head, right = "-- Why: c.\n-- Oldest binary: step 2.\n\n", "CREATE INDEX CONCURRENTLY i ON t (x) WHERE y;\n"
+	for sql, want := range map[string]string{
+		right:                                    "i",
+		"CREATE INDEX i ON t (x);\n":             "refused",
+		"CREATE UNIQUE INDEX i ON t (x);\n":      "refused",
+		"create index i ON t (x);\n":             "refused",
+		right + right:                            "refused",
+		"ALTER TABLE t ADD x integer;\n" + right: "refused",
+		"ALTER TABLE t ADD x integer;\n":         "",
+	} {
+		files := fstest.MapFS{"0001_a.sql": {Data: []byte("CREATE INDEX")}, "0002_b.sql": {Data: []byte("CREATE INDEX")},
+			"0003_c.sql": {Data: []byte(head + sql)}}
+		steps, err := read(files)
+		switch {
+		case want == "refused" && err == nil:
+			t.Errorf("%q: read as %v", sql, steps)
+		case want != "refused" && (err != nil || steps[2].Index != want || (steps[2].Table == "t") != (want != "")):
+			t.Errorf("%q: read as %v, error %v, want index %q", sql, steps, err, want)
+		}
+	}
+}

@@ -123,5 +123,6 @@
 // Plain tables with primary keys, partial indexes, FOR UPDATE, FOR SHARE, INSERT, UPDATE and DELETE
 // over unnest, arrays, a sequence. There is no function of our own, no trigger, no data-modifying
 // CTE, no ON CONFLICT, no advisory lock, no transaction id. Leases also use DELETE with USING,
-// clock_timestamp, and BEGIN with an isolation level in a pipeline.
+// clock_timestamp, and BEGIN with an isolation level in a pipeline. Migrate also uses SKIP LOCKED,
+// LOCK TABLE, and CREATE and DROP INDEX CONCURRENTLY.
 package postgres

@@ -31,6 +31,7 @@ const (
 	stateDuplicateTable       = "42P07"
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // of the type that each table has
+	stateLockNotAvailable     = "55P03" // not within lock_timeout
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
 	classResources            = "53"    // such as too many connections
 	classOperator             = "57P"   // the server starts or stops

@@ -18,13 +18,19 @@ type taken struct {
 }
 
 // makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0,
-// which nodes that migrate at once lock in turn. Binaries that know no more than migrations.Former
-// do not read moorage_step.
+// which each step locks that runs in a transaction. moorage_migrator has one row, which a node
+// locks for all steps that it takes. Binaries that know no more than migrations.Former know neither
+// moorage_migrator nor moorage_step.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_migration", `
 		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL,
 			applied timestamptz NOT NULL DEFAULT now());
 		INSERT INTO moorage_migration (version, checksum) VALUES (0, '')`); err != nil {
+		return err
+	}
+	if err := makeLedger(ctx, conn, "moorage_migrator", `
+		CREATE TABLE moorage_migrator (one boolean PRIMARY KEY CHECK (one));
+		INSERT INTO moorage_migrator VALUES (true)`); err != nil {
 		return err
 	}
 	return makeLedger(ctx, conn, "moorage_step", `

@@ -1,0 +1,320 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/migrations"
+)
+
+// indexedRows is how many changes TestCommitsDuringMigration has.
+var indexedRows = flag.Int("indexed", 50_000, "how many changes wait in TestCommitsDuringMigration; from 1,000,000 on, no commit may stall for more than 500 ms")
+
+// largeRows makes a table that is larger than smallBytesMax.
+const largeRows = 20_000
+
+// newDatabase returns a connection string for a new database at a step. Other tests' transactions
+// do not hold up the indexes of its tables.
+func newDatabase(t *testing.T, step int) (dsn string) {
+	t.Helper()
+	name := "test_" + strings.ToLower(rand.Text())
+	execute(t, "", "CREATE DATABASE "+name)
+	dsn = strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
+	if _, err := migrate(t.Context(), dsn, allSteps(t)[:step]); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// connectTo returns a connection that the test closes.
+func connectTo(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func mustExec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// writeChanges writes n changes that wait.
+func writeChanges(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	mustExec(t, conn, "INSERT INTO moorage_change (key, etag, state, value, awaits, at) SELECT convert_to(md5(i::text), 'UTF8'), gen_random_uuid(), 0, "+
+		"convert_to('{\"id\":\"' || md5(i::text) || repeat(' ', 200) || '\"}', 'UTF8'), true, now() FROM generate_series(1, $1::integer) AS i", n)
+}
+
+// commits applies batches on the tables of dsn, whatever step they are at, until stop returns. That
+// returns how many there were, and how long the longest took.
+func commits(t *testing.T, dsn string) (stop func() (count int64, longest time.Duration)) {
+	t.Helper()
+	store, err := connectLeases(t.Context(), dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stopped atomic.Bool
+	var ended sync.WaitGroup
+	var count int64
+	var longest time.Duration
+	ended.Go(func() {
+		for n := 1 << 20; !stopped.Load(); n++ {
+			began := time.Now()
+			if _, err := store.Apply(t.Context(), put(n)); err != nil {
+				t.Error(err)
+				return
+			}
+			longest = max(longest, time.Since(began))
+			count++
+		}
+	})
+	stop = sync.OnceValues(func() (int64, time.Duration) {
+		stopped.Store(true)
+		ended.Wait()
+		return count, longest
+	})
+	t.Cleanup(func() {
+		stop()
+		_ = store.Close()
+	})
+	return stop
+}
+
+// indexStep returns the step that makes the index of changes that wait.
+func indexStep(t *testing.T) migrations.Step {
+	t.Helper()
+	all := allSteps(t)
+	i := slices.IndexFunc(all, func(step migrations.Step) bool { return step.Index == "moorage_change_waiting" })
+	if i < 0 || all[i].Table != "moorage_change" {
+		t.Fatal("there is no step of moorage_change_waiting")
+	}
+	return all[i]
+}
+
+// awaitQuery waits until a query of one boolean is true, unless ended is closed before.
+func awaitQuery(t *testing.T, conn *pgx.Conn, ended <-chan struct{}, sql string) {
+	t.Helper()
+	for is := false; !is; {
+		select {
+		case <-ended:
+			t.Fatalf("it ended before %s", sql)
+		default:
+		}
+		if err := conn.QueryRow(t.Context(), sql).Scan(&is); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const building = "SELECT count(*) > 0 FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase = 'waiting for writers before build'"
+
+// TestCommitsDuringIndex holds the build of an index up, behind a transaction that has written to
+// the table. Commits and pages go on until that transaction ends.
+func TestCommitsDuringIndex(t *testing.T) {
+	t.Parallel()
+	step := indexStep(t)
+	dsn := newDatabase(t, step.Version-1)
+	holder, watcher := connectTo(t, dsn), connectTo(t, dsn)
+	writeChanges(t, holder, largeRows)
+	mustExec(t, holder, "BEGIN")
+	mustExec(t, holder, "DELETE FROM moorage_change WHERE key = convert_to(md5('1'), 'UTF8')")
+	ended := make(chan struct{})
+	var migrateErr error
+	go func() {
+		defer close(ended)
+		_, migrateErr = Migrate(t.Context(), dsn)
+	}()
+	awaitQuery(t, watcher, ended, building)
+	store, err := connectLeases(t.Context(), dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	held, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for n := range 20 {
+		if _, err := store.Apply(held, put(n)); err != nil {
+			t.Fatalf("a commit while the index is made: %v", err)
+		}
+		if _, err := store.look(held, 0, 64); err != nil {
+			t.Fatalf("a page while the index is made: %v", err)
+		}
+	}
+	awaitQuery(t, watcher, ended, building)
+	mustExec(t, holder, "COMMIT")
+	if <-ended; migrateErr != nil {
+		t.Fatal(migrateErr)
+	}
+	wantIndex(t, watcher)
+	openStore(t, dsn, Options{})
+}
+
+// wantIndex fails unless the index of changes that wait can be used, and returns its identity.
+func wantIndex(t *testing.T, conn *pgx.Conn) (id uint32) {
+	t.Helper()
+	valid := false
+	if err := conn.QueryRow(t.Context(), "SELECT indexrelid::oid, indisvalid FROM pg_index WHERE indexrelid = to_regclass('moorage_change_waiting')").Scan(&id, &valid); err != nil || !valid {
+		t.Errorf("the index is valid: %t, %v", valid, err)
+	}
+	return id
+}
+
+// TestCommitsDuringMigration measures how long commits stall while all steps of a large table are
+// taken. A build that locks the table holds them up for all of its time.
+func TestCommitsDuringMigration(t *testing.T) {
+	const stallMax, manyMin = 500 * time.Millisecond, 1_000_000
+	dsn := newDatabase(t, migrations.Former)
+	conn := connectTo(t, dsn)
+	writeChanges(t, conn, *indexedRows)
+	mustExec(t, conn, "INSERT INTO moorage_idempotency SELECT key, etag, state, value FROM moorage_change")
+	stop := commits(t, dsn)
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if _, err := Migrate(bounded, dsn); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	count, longest := stop()
+	t.Logf("the steps took %v, with %d commits of %v at most", took, count, longest)
+	if *indexedRows >= manyMin && longest > stallMax || count == 0 {
+		t.Errorf("%d commits, one of which took %v, want %v at most", count, longest, stallMax)
+	}
+	wantIndex(t, conn)
+}
+
+// TestLeftIndex migrates where another has left an index that did not get complete, one that did,
+// and one that a process of the server still makes.
+func TestLeftIndex(t *testing.T) {
+	t.Parallel()
+	step := indexStep(t)
+	for name, leave := range map[string]func(t *testing.T, conn, holder *pgx.Conn) (made chan error){
+		"half": func(t *testing.T, conn, holder *pgx.Conn) chan error {
+			mustExec(t, holder, "BEGIN; DELETE FROM moorage_change WHERE key = convert_to(md5('1'), 'UTF8')")
+			mustExec(t, conn, "SET lock_timeout = '50ms'")
+			if _, err := conn.Exec(t.Context(), step.SQL); stateOf(err) != stateLockNotAvailable {
+				t.Fatalf("%v, want a timeout", err)
+			}
+			mustExec(t, holder, "COMMIT")
+			return nil
+		},
+		"whole": func(t *testing.T, conn, _ *pgx.Conn) chan error {
+			mustExec(t, conn, step.SQL)
+			return nil
+		},
+		"in the making": func(t *testing.T, conn, holder *pgx.Conn) chan error {
+			mustExec(t, holder, "BEGIN; DELETE FROM moorage_change WHERE key = convert_to(md5('1'), 'UTF8')")
+			made := make(chan error, 1)
+			go func() {
+				_, err := conn.Exec(t.Context(), step.SQL)
+				made <- err
+			}()
+			return made
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := newDatabase(t, step.Version-1)
+			watcher, holder := connectTo(t, dsn), connectTo(t, dsn)
+			writeChanges(t, holder, largeRows)
+			made := leave(t, connectTo(t, dsn), holder)
+			m := migrator{connectTo(t, dsn), allSteps(t), triesMax, time.Millisecond}
+			ended := make(chan struct{})
+			if made != nil {
+				awaitQuery(t, watcher, ended, building)
+			}
+			var before *uint32
+			if err := watcher.QueryRow(t.Context(), "SELECT to_regclass('moorage_change_waiting')::oid").Scan(&before); err != nil || before == nil {
+				t.Fatalf("no index was left (%v)", err)
+			}
+			var nextErr error
+			go func() {
+				defer close(ended)
+				_, nextErr = m.next(t.Context())
+			}()
+			if made != nil {
+				awaitQuery(t, watcher, ended, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LOCK TABLE%' AND wait_event_type = 'Lock'")
+				mustExec(t, holder, "COMMIT")
+				if err := <-made; err != nil {
+					t.Errorf("the build was disturbed: %v", err)
+				}
+			}
+			if <-ended; nextErr != nil {
+				t.Fatal(nextErr)
+			}
+			if after := wantIndex(t, watcher); (after == *before) != (name != "half") {
+				t.Errorf("index %d was left and %d is there", *before, after)
+			}
+			if taken, err := readTaken(t.Context(), watcher); err != nil || len(taken) != step.Version {
+				t.Errorf("at step %d, %v, want %d", len(taken), err, step.Version)
+			}
+		})
+	}
+}
+
+// TestLongReader lets a transaction that only read a table stay open. A step that changes the table
+// waits for it, and commits do not wait for longer than the step does.
+func TestLongReader(t *testing.T) {
+	t.Parallel()
+	const version, tries, stallMax = 5, 2, 5 * time.Second // lock_timeout is 1.5 s here; the rest is for a slow machine
+	dsn := newDatabase(t, version-1)
+	reader := connectTo(t, dsn)
+	mustExec(t, reader, "BEGIN")
+	mustExec(t, reader, "SELECT count(*) FROM moorage_change")
+	stop := commits(t, dsn)
+	m := migrator{connectTo(t, dsn), allSteps(t), tries, 100 * time.Millisecond}
+	_, err := m.next(t.Context())
+	if stateOf(err) != stateLockNotAvailable || !strings.Contains(err.Error(), "run moorage migrate again") || !strings.Contains(err.Error(), m.all[version-1].Name) {
+		t.Errorf("%v, want what to do about the lock", err)
+	}
+	if count, longest := stop(); count == 0 || longest > stallMax {
+		t.Errorf("%d commits, one of which took %v, want %v at most", count, longest, stallMax)
+	}
+	mustExec(t, reader, "COMMIT")
+	if done, err := m.next(t.Context()); done || err != nil {
+		t.Errorf("the reader has ended: %t, %v", done, err)
+	}
+}
+
+// TestTenNodesIndexAtOnce lets nodes that wait for their turn look at the tables while one of them
+// makes indexes, which must not wait for them.
+func TestTenNodesIndexAtOnce(t *testing.T) {
+	t.Parallel()
+	const nodes = 10
+	dsn := newDatabase(t, indexStep(t).Version-1)
+	writeChanges(t, connectTo(t, dsn), largeRows)
+	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	errs := make(chan error, nodes)
+	for i := range nodes {
+		go func() {
+			_, err := Migrate(bounded, fmt.Sprintf("%s&default_transaction_isolation=%s", dsn, []string{"serializable", "read%20committed"}[i%2]))
+			errs <- err
+		}()
+	}
+	var err error
+	for range nodes {
+		err = errors.Join(err, <-errs)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	openStore(t, dsn, Options{})
+}
