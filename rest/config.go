@@ -24,11 +24,7 @@ type configAnswer struct {
 // names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only
 // operations of the route table are answered, because clients use what is.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
-	q, err := web.QueryOf(r)
-	if err != nil {
-		return err
-	}
-	name, _, err := q.Text("warehouse")
+	name, _, err := web.QueryOf(r).Text("warehouse")
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,8 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := web.QueryOf(r)
-	if err != nil {
-		return err
-	}
 	form := loadAnswer
-	switch mode, given, err := q.Text("snapshots"); {
+	switch mode, given, err := web.QueryOf(r).Text("snapshots"); {
 	case err != nil:
 		return err
 	case given && mode == "refs":

@@ -31,11 +31,7 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := web.QueryOf(r)
-	if err != nil {
-		return err
-	}
-	joined, _, err := q.Text("parent")
+	joined, _, err := web.QueryOf(r).Text("parent")
 	if err != nil {
 		return err
 	}
@@ -78,27 +74,20 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	}, f.Failure
 }
 
+// loadNamespace answers the properties of a namespace, or 204 to HEAD.
 func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
 		return err
 	}
 	properties, err := s.catalog.LoadNamespace(r.Context(), warehouse, ns)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case r.Method == http.MethodHead:
+		return web.AnswerNothing(w)
 	}
 	return s.AnswerJSON(w, r, namespaceAnswer{ns, orEmpty(properties)})
-}
-
-func (s *server) namespaceExists(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ns, err := pathNamespace(r)
-	if err != nil {
-		return err
-	}
-	if _, err := s.catalog.LoadNamespace(r.Context(), warehouse, ns); err != nil {
-		return err
-	}
-	return web.AnswerNothing(w)
 }
 
 func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {

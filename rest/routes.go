@@ -35,7 +35,7 @@ func (s *server) operations() []operation {
 		{id: "listNamespaces", method: http.MethodGet, path: namespaces, handle: s.listNamespaces},
 		{id: "createNamespace", method: http.MethodPost, path: namespaces, mutate: s.createNamespace},
 		{id: "loadNamespaceMetadata", method: http.MethodGet, path: namespace, handle: s.loadNamespace},
-		{id: "namespaceExists", method: http.MethodHead, path: namespace, handle: s.namespaceExists},
+		{id: "namespaceExists", method: http.MethodHead, path: namespace, handle: s.loadNamespace},
 		{id: "dropNamespace", method: http.MethodDelete, path: namespace, mutate: s.dropNamespace},
 		{id: "updateProperties", method: http.MethodPost, path: namespace + "/properties", mutate: s.updateProperties},
 

@@ -124,11 +124,7 @@ func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	q, err := web.QueryOf(r)
-	if err != nil {
-		return change{}, err
-	}
-	purge, err := q.Boolean("purgeRequested")
+	purge, err := web.QueryOf(r).Boolean("purgeRequested")
 	return silently(func(ctx context.Context) error {
 		return s.catalog.DropTable(ctx, ident, catalog.DropOptions{Purge: purge})
 	}), err

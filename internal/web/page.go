@@ -36,10 +36,7 @@ type Pager struct {
 // sizes say otherwise; an empty one begins to page. Source: REST specification, PageToken.
 func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	p := Pager{list: listHash(list)}
-	q, err := QueryOf(r)
-	if err != nil {
-		return p, err
-	}
+	q := QueryOf(r)
 	size := sizes.Default
 	if text, given, err := q.Text("pageSize"); err != nil {
 		return Pager{}, err

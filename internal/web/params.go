@@ -23,29 +23,32 @@ func PathParam(r *http.Request, name string) (string, error) {
 	return decoded, nil
 }
 
-// Query is a decoded query string.
-type Query url.Values
+// Query is a decoded query string. All parameters of a malformed one are KindBadRequest.
+type Query struct {
+	values url.Values
+	err    error
+}
 
-// QueryOf decodes the query string of r. A malformed one is KindBadRequest.
-func QueryOf(r *http.Request) (Query, error) {
+// QueryOf decodes the query string of r.
+func QueryOf(r *http.Request) (q Query) {
 	if r.URL.RawQuery == "" {
-		return nil, nil // the usual load; spares a map
+		return q // the usual load; spares a map
 	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Malformed query string: %q", r.URL.RawQuery)
+	var err error
+	if q.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		q.err = moorage.Errorf(moorage.KindBadRequest, "Malformed query string: %q", r.URL.RawQuery)
 	}
-	return Query(values), nil
+	return q
 }
 
 // Text returns the parameter called name, and whether it was given. A parameter that is given twice
 // is KindBadRequest: the server does not know which of the two is meant.
 func (q Query) Text(name string) (value string, given bool, err error) {
-	values := q[name]
-	switch len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
+	values := q.values[name]
+	switch {
+	case q.err != nil || len(values) == 0:
+		return "", false, q.err
+	case len(values) == 1:
 		return values[0], true, nil
 	}
 	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))

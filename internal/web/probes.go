@@ -9,10 +9,6 @@ import (
 	"moorage"
 )
 
-type healthAnswer struct {
-	Status string `json:"status"`
-}
-
 // Names of the operations that say whether the server does well. It answers them also where it has
 // no room for others.
 const (
@@ -60,7 +56,7 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 
 // health answers that the process runs and nothing more: a supervisor restarts what fails it.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	return s.AnswerJSON(w, r, healthAnswer{"ok"})
+	return s.AnswerJSON(w, r, map[string]string{"status": "ok"})
 }
 
 // ready answers whether the server can do its work now: a balancer passes over what fails it.
@@ -68,5 +64,5 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.config.Ready(r.Context()); err != nil {
 		return moorage.E("web.ready", "", moorage.KindUnavailable, err)
 	}
-	return s.AnswerJSON(w, r, healthAnswer{"ready"})
+	return s.AnswerJSON(w, r, map[string]string{"status": "ready"})
 }
