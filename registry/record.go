@@ -251,15 +251,20 @@ func Decode[T Value](r Record) (T, error) {
 	if err := decodeInto(r, &value); err != nil {
 		return value, err
 	}
-	rest := value.Members().unknownIn(r.Value)
-	if rest == nil {
+	rest, err := value.Members().unknownIn(r.Value)
+	if rest == nil && err == nil {
 		return value, nil
 	}
-	plain, err := encode(value)
+	var plain []byte
+	if err == nil {
+		plain, err = encode(value)
+	}
+	if err == nil {
+		err = rest.anchor(plain)
+	}
 	if err != nil {
 		return value, fmt.Errorf("decode %s: %w", r.Key, err)
 	}
-	rest.anchor(plain)
 	any(&value).(interface{ keep(rest *unknown) }).keep(rest)
 	return value, nil
 }

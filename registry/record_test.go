@@ -325,3 +325,18 @@ func FuzzUnmarshalID(f *testing.F) {
 		}
 	})
 }
+
+// A member that is too deep to be kept is not lost in silence.
+func TestDecodeRefusesWhatItCannotKeep(t *testing.T) {
+	t.Parallel()
+	for depth, kept := range map[int]bool{400: true, 600: false} {
+		value := []byte(`{"version":1,"later":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}")
+		format, err := registry.Decode[registry.Format](registry.Record{Key: registry.FormatKey(), ETag: someETag, Value: value})
+		if (err == nil) != kept {
+			t.Errorf("depth %d: got error %v", depth, err)
+		}
+		if written, err := registry.Encode(format); kept && string(written) != string(value) {
+			t.Errorf("depth %d: was written as %s, %v", depth, written, err)
+		}
+	}
+}

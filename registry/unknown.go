@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"moorage/internal/jsontext"
 )
 
 // Value is the value of a record: a struct that embeds Unknown and returns what MembersOf has of
@@ -89,99 +91,121 @@ func (m *Members) find(name []byte, next int) int {
 			return at
 		}
 	}
-	text := string(name)
-	if slices.Contains(name, '\\') && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
-		return -1
-	}
-	if at := slices.Index(m.names, text); at >= 0 {
-		return at
-	}
-	return slices.IndexFunc(m.names, func(known string) bool { return strings.EqualFold(known, text) })
+	return slices.IndexFunc(m.names, func(known string) bool { return strings.EqualFold(known, string(name)) })
 }
 
 // unknownIn returns the members of value, which is valid JSON, that m has no name for; nil if there
-// are none.
-func (m *Members) unknownIn(value []byte) *unknown {
+// are none. It fails on JSON that nests more than 500 deep.
+func (m *Members) unknownIn(value []byte) (*unknown, error) {
 	var members []byte // apart from the result, which takes memory only if there is one
 	var inner []within
-	switch w := walkInto(value); w.kind() {
-	case '{':
-		for next := 0; w.member(); {
-			at := m.find(w.name, next)
+	next := 0
+	err := eachPart(value, func(p part) (err error) {
+		found, names := within{at: p.at}, m
+		if p.name != nil {
+			at := m.find(p.name, next)
 			if at < 0 {
-				members = append(append(members, ','), w.whole()...)
-				continue
+				members = append(append(append(members, ','), p.before...), p.value...)
+				return nil
 			}
-			next = at + 1
-			if m.values[at] == nil {
-				continue
-			}
-			if rest := m.values[at].unknownIn(w.value); rest != nil {
-				inner = append(inner, within{name: m.names[at], unknown: rest})
-			}
+			next, names, found.name = at+1, m.values[at], m.names[at]
 		}
-	case '[':
-		for at := 0; w.element(); at++ {
-			if rest := m.unknownIn(w.value); rest != nil {
-				inner = append(inner, within{at: at, unknown: rest})
-			}
+		if names == nil {
+			return nil
 		}
-	}
+		if found.unknown, err = names.unknownIn(p.value); found.unknown != nil {
+			inner = append(inner, found)
+		}
+		return err
+	})
 	if members == nil && inner == nil {
-		return nil
+		return nil, err
 	}
-	return &unknown{members, inner}
+	return &unknown{members, inner}, err
+}
+
+// part is a member of an object or an element of a list.
+type part struct {
+	name   []byte // of a member, unescaped; nil: it is an element
+	at     int    // of an element
+	before []byte // the text from the name of a member up to its value
+	value  []byte
+}
+
+// eachPart calls visit for each part of value, which is valid JSON, until visit fails. A value that
+// is no object and no list has none.
+func eachPart(value []byte, visit func(part) error) error {
+	r, at := jsontext.Reread(value), 0
+	switch r.Space() {
+	case '{':
+		return r.Object(func(name []byte) error {
+			r.Space()
+			before := r.From(r.KeyPos())
+			value, err := r.Value()
+			if err != nil {
+				return err
+			}
+			return visit(part{name: name, before: before, value: value})
+		})
+	case '[':
+		return r.Array(func() error {
+			value, err := r.Value()
+			if err != nil {
+				return err
+			}
+			at++
+			return visit(part{at: at - 1, value: value})
+		})
+	}
+	return nil
 }
 
 // anchor notes by what objects in lists are found again. value is what Encode writes without u.
-func (u *unknown) anchor(value []byte) {
-	w := walkInto(value)
-	opened := w.kind()
-	for at := 0; opened == '{' && w.member() || opened == '[' && w.element(); at++ {
+func (u *unknown) anchor(value []byte) error {
+	return eachPart(value, func(p part) error {
 		for i := range u.within {
-			switch in := &u.within[i]; {
-			case opened == '{' && in.name == string(w.name):
-				in.anchor(w.value)
-			case opened == '[' && in.at == at:
-				in.like = bytes.Clone(w.value)
-				in.anchor(w.value)
+			in := &u.within[i]
+			if in.name != string(p.name) || in.at != p.at {
+				continue
+			}
+			if p.name == nil {
+				in.like = bytes.Clone(p.value)
+			}
+			if err := in.anchor(p.value); err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // into returns value, which Encode writes without u, with the members of u. Those of an object that
 // is not in it any more are gone with it.
-func (u *unknown) into(value []byte) []byte {
-	w := walkInto(value)
-	opened := w.kind()
-	if opened != '{' && opened != '[' {
-		return value
+func (u *unknown) into(value []byte) ([]byte, error) {
+	if kind := jsontext.TypeOf(value); kind != jsontext.Object && kind != jsontext.Array {
+		return value, nil
 	}
-	out := append(make([]byte, 0, len(value)+len(u.members)), opened)
+	out := append(make([]byte, 0, len(value)+len(u.members)), value[0])
 	placed := make([]bool, len(u.within)) // in a list
-	for first := true; opened == '{' && w.member() || opened == '[' && w.element(); first = false {
-		if !first {
-			out = append(out, ',')
-		}
-		named, item := w.text[w.start:w.at-len(w.value)], w.value
+	err := eachPart(value, func(p part) (err error) {
 		for i, in := range u.within {
-			if opened == '{' && in.name == string(w.name) {
-				item = in.into(item)
-			} else if opened == '[' && !placed[i] && bytes.Equal(in.like, w.value) {
-				item, placed[i] = in.into(item), true
+			named := p.name != nil && in.name == string(p.name)
+			if named || p.name == nil && !placed[i] && bytes.Equal(in.like, p.value) {
+				placed[i] = true
+				p.value, err = in.into(p.value)
 				break
 			}
 		}
-		out = append(append(out, named...), item...)
-	}
-	if opened == '[' {
-		return append(out, ']')
-	}
-	if len(out) == 1 && len(u.members) > 0 {
-		out = append(out, u.members[1:]...)
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, p.before...), p.value...)
+		return err
+	})
+	if members := u.members; len(out) == 1 && len(members) > 0 {
+		out = append(out, members[1:]...)
 	} else {
-		out = append(out, u.members...)
+		out = append(out, members...)
 	}
-	return append(out, '}')
+	return append(out, value[len(value)-1]), err
 }

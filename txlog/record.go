@@ -53,47 +53,6 @@ var transactionMembers = registry.MembersOf[Transaction]()
 // Members implements registry.Value.
 func (Transaction) Members() *registry.Members { return transactionMembers }
 
-// AppendJSON implements registry.Appender.
-func (t Transaction) AppendJSON(dst []byte) ([]byte, error) {
-	const usualBytes, tableBytes = 512, 320
-	dst = slices.Grow(dst, usualBytes+len(t.Participants)*tableBytes)
-	dst = t.ID.AppendJSON(append(dst, `{"id":`...))
-	dst = registry.AppendText(append(dst, `,"warehouse":`...), t.Warehouse)
-	dst = registry.AppendTexts(append(dst, `,"place":{"roots":`...), t.Place.Roots)
-	if len(t.Place.Options) > 0 {
-		dst = registry.AppendMap(append(dst, `,"options":`...), t.Place.Options)
-	}
-	dst = registry.AppendList(append(dst, `},"participants":`...), t.Participants, appendParticipant)
-	dst = registry.AppendTexts(append(dst, `,"files":`...), t.Files)
-	if len(t.Published) > 0 {
-		dst = registry.AppendTexts(append(dst, `,"published":`...), t.Published)
-	}
-	dst, err := registry.AppendTime(append(dst, `,"began":`...), t.Began)
-	if err != nil {
-		return nil, err
-	}
-	if dst, err = registry.AppendTime(append(dst, `,"deadline":`...), t.Deadline); err != nil {
-		return nil, err
-	}
-	dst = registry.AppendText(append(dst, `,"principal":`...), t.Principal)
-	if t.RequestID != "" {
-		dst = registry.AppendText(append(dst, `,"request-id":`...), t.RequestID)
-	}
-	return append(dst, '}'), nil
-}
-
-func appendParticipant(dst []byte, p Participant) []byte {
-	dst = registry.AppendIdentifier(append(dst, `{"identifier":`...), p.Ident)
-	dst = p.Pointer.AppendJSON(append(dst, `,"pointer":`...))
-	if !p.ETag.IsZero() {
-		dst = p.ETag.AppendJSON(append(dst, `,"etag":`...))
-	}
-	if p.Writes {
-		dst = append(dst, `,"writes":true`...)
-	}
-	return append(dst, '}')
-}
-
 // Surplus returns the files that no pointer ever named or, if the transaction is not committed,
 // ever will: Files without Published, in their order.
 func (t Transaction) Surplus() []string {

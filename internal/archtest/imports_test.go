@@ -38,7 +38,7 @@ func importTable() map[string][]string {
 		"storage/memory":        {"storage"},
 		"storage/s3":            {"storage"},
 		"storage/storagetest":   {"storage"},
-		"registry":              {},
+		"registry":              {"internal/jsontext"},
 		"registry/memory":       {"registry"},
 		"registry/pebble":       {"registry"},
 		"registry/postgres":     {"registry", "migrations"},

@@ -1,48 +1,12 @@
 package registrytest
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"testing"
 	"time"
 
 	"moorage/registry"
 )
-
-// EncodesAsJSON fails t unless a T writes itself as package encoding/json would write it. It tries
-// a T with all of its members, with none, and with each of them zero or empty in turn, also members
-// of structs and lists in it.
-func EncodesAsJSON[T registry.Appender](t *testing.T) {
-	t.Helper()
-	var none T
-	checkEncoding(t, none)
-	for slot := range 1000 {
-		f := filler{zeroed: slot}
-		var value T
-		f.fill(reflect.ValueOf(&value).Elem())
-		checkEncoding(t, value)
-		if slot > f.slots { // none was left to be zeroed
-			return
-		}
-	}
-	t.Errorf("%T has too many members to leave out each", none)
-}
-
-func checkEncoding(t *testing.T, value registry.Appender) {
-	t.Helper()
-	want, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const before = "before"
-	if got, err := value.AppendJSON([]byte(before)); err != nil || string(got) != before+string(want) {
-		t.Errorf("wrote %s, %v\nwant  %s%s", got, err, before, want)
-	}
-	if got, err := registry.Encode(value); err != nil || string(got) != string(want) {
-		t.Errorf("encoded as %s, %v\nwant       %s", got, err, want)
-	}
-}
 
 // filler gives values to all parts of a value, except one slot.
 type filler struct {
