@@ -1,12 +1,14 @@
 package metadata
 
 import (
+	"bytes"
 	"iter"
 	"maps"
-	"moorage/internal/jsontext"
 	"slices"
 	"strconv"
 	"time"
+
+	"moorage/internal/jsontext"
 )
 
 // Env is what applying updates takes from outside.
@@ -30,7 +32,6 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 		base = d.canonical
 	}
 	b := newBuilder(base, env)
-	defer b.release()
 	if err := b.applyAll(updates); err != nil {
 		return nil, err
 	}
@@ -41,18 +42,11 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 }
 
 // builder applies the updates of one request to a document. Its index is that of next and has the
-// values of the new document, except members and arrays, which finish sets. edits has what becomes
-// of the arrays.
+// values of the new document, except members and arrays, which finish sets.
 type builder struct {
-	progress
-	scratch
-}
-
-// progress is what a builder knows about its request.
-type progress struct {
 	*index
 	base     *Document
-	next     *Document // without bytes until finish
+	next     *Document // with the bytes of the base until finish
 	env      Env
 	nowMS    int64
 	creating bool
@@ -75,6 +69,36 @@ type progress struct {
 	parsedSchemas once[*schema]
 	parsedSpecs   once[*spec]
 	parsedOrders  once[*sortOrder]
+
+	edits   [arrayCount]listEdit // what becomes of the arrays
+	changes []change
+	text    []byte // JSON of changes and of elements that are added, one after the other
+}
+
+// newBuilder returns a builder that has changed nothing.
+func newBuilder(base *Document, env Env) *builder {
+	next := &Document{index: base.index}
+	b := &builder{index: &next.index, base: base, next: next, env: env, nowMS: env.Now.UnixMilli()}
+	for a := range b.edits {
+		b.edits[a].base = &base.arrays[a]
+	}
+	return b
+}
+
+// edit returns the change of an array, which does nothing at first.
+func (b *builder) edit(a arrayName) *listEdit { return &b.edits[a] }
+
+// set notes the new value of a member.
+func (b *builder) set(key string, value []byte) {
+	b.changes = append(b.changes, change{key: key, value: value})
+}
+
+// keep makes text the text of b. text is the text of b and what was appended to it. keep returns
+// what was appended.
+func (b *builder) keep(text []byte) []byte {
+	appended := text[len(b.text):len(text):len(text)]
+	b.text = text
+	return appended
 }
 
 // once keeps what elements say, by where their bytes are. So a request parses each element once,
@@ -106,19 +130,7 @@ func (b *builder) applyAll(updates []Update) error {
 
 // elements ranges over ids and JSON of the elements that an array has so far.
 func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
-	edit := &b.edits[a]
-	return func(yield func(int64, []byte) bool) {
-		for _, e := range edit.kept() {
-			if !yield(e.id, b.base.elementRaw(a, e)) {
-				return
-			}
-		}
-		for _, added := range edit.added {
-			if !yield(added.id, added.raw) {
-				return
-			}
-		}
-	}
+	return b.edits[a].elements(b.base.value(a.key()))
 }
 
 // element returns the JSON of the element with an id.
@@ -208,7 +220,8 @@ func (b *builder) finish() (*Document, error) {
 	}
 	b.listChanges()
 	d := b.next
-	if err := b.base.splice(b.changes, d); err != nil {
+	var err error
+	if d.body, err = b.base.splice(b.changes, d.arrays[:]); err != nil {
 		return nil, err
 	}
 	if b.edits[snapshots].drops > 0 {
@@ -295,7 +308,7 @@ func (b *builder) listChanges() {
 	}
 	b.listV1Changes()
 	if b.ownsProps {
-		b.set(keyProperties, b.keep(b.appendProperties(b.text)))
+		b.set(keyProperties, propertiesJSON(b.base.value(keyProperties), b.props))
 	}
 	if b.currentSnapshotID != old.currentSnapshotID || b.formatVersion != old.formatVersion {
 		b.set(keyCurrentSnapshotID, b.currentSnapshotJSON())
@@ -304,7 +317,7 @@ func (b *builder) listChanges() {
 		b.set(keyRefs, b.keep(b.appendRefs(b.text)))
 	}
 	for a := range b.edits {
-		if edit := &b.edits[a]; edit.drops > 0 || len(edit.added) > 0 {
+		if edit := &b.edits[a]; edit.changes() {
 			name := arrayName(a)
 			b.changes = append(b.changes, change{key: name.key(), list: edit, array: name})
 		}
@@ -340,60 +353,43 @@ func (b *builder) currentSnapshotJSON() []byte {
 	return b.keep(strconv.AppendInt(b.text, b.currentSnapshotID, 10))
 }
 
-// appendProperties appends the properties. Those that stay keep their place and spelling.
-func (b *builder) appendProperties(out []byte) []byte {
-	at, _ := b.base.find(keyProperties)
-	c := reread(b.base.raw[at.start:at.end])
-	out = append(out, '{')
-	stayed := 0
-	if len(c.Raw()) > 0 {
-		c.Object(func(key []byte) error { //nolint:errcheck // Parse has read it
+// propertiesJSON returns an object of properties. Those that are in old, the object as it was or
+// nothing, keep their place, and their spelling if they stay.
+func propertiesJSON(old []byte, properties map[string]string) []byte {
+	out := []byte{'{'}
+	stay := make(map[string]bool)
+	if len(old) > 0 {
+		c := reread(old)
+		c.Object(func(key []byte) error { //nolint:errcheck // it was read before
 			start := c.KeyPos()
 			c.Space()
 			valueAt := c.Pos()
 			err := c.Skip()
-			value, stays := b.props[string(key)]
-			if stays {
-				stayed++
+			value, stays := properties[string(key)]
+			if !stays {
+				return err
 			}
-			switch {
-			case !stays:
-			case saysText(c.From(valueAt), value):
+			stay[string(key)] = true
+			if literal := c.From(valueAt); jsontext.Unquote(literal) == value {
 				out = append(append(out, c.From(start)...), ',')
-			default:
-				out = append(jsontext.AppendQuoted(append(out, c.Raw()[start:valueAt]...), value), ',')
+			} else {
+				out = append(jsontext.AppendQuoted(append(out, old[start:valueAt]...), value), ',')
 			}
 			return err
 		})
 	}
-	if len(b.props) > stayed {
-		for _, key := range b.newProperties() {
-			out = append(jsontext.AppendQuoted(append(jsontext.AppendQuoted(out, key), ':'), b.props[key]), ',')
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		if !stay[key] {
+			out = append(jsontext.AppendQuoted(append(jsontext.AppendQuoted(out, key), ':'), properties[key]), ',')
 		}
 	}
-	if last := len(out) - 1; out[last] == ',' {
-		out = out[:last]
-	}
-	return append(out, '}')
-}
-
-// newProperties returns the names of the properties that the base does not have, in their order.
-func (b *builder) newProperties() []string {
-	var names []string
-	for name := range b.props {
-		if _, was := b.base.props[name]; !was {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return append(bytes.TrimSuffix(out, []byte{','}), '}')
 }
 
 // appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they
 // are.
 func (b *builder) appendRefs(out []byte) []byte {
-	at, _ := b.base.find(keyRefs)
-	origin := len(out)
+	old, origin := b.base.value(keyRefs), len(out)
 	out = append(out, '{')
 	for i := range b.refs {
 		if i > 0 {
@@ -402,7 +398,7 @@ func (b *builder) appendRefs(out []byte) []byte {
 		r := &b.refs[i]
 		start := len(out) - origin
 		if r.at.end > 0 {
-			out = append(out, b.base.raw[at.start+r.keyStart:at.start+r.at.end]...)
+			out = append(out, old[r.keyStart:r.at.end]...)
 			shift := start - r.keyStart
 			r.at = extent{r.at.start + shift, r.at.end + shift}
 		} else {

@@ -8,7 +8,7 @@ import "moorage/internal/jsontext"
 // applied is KindIllegalArgument. The result is in the order of the request. Source: REST
 // specification, TableUpdate; Java MetadataUpdateParser.
 func DecodeUpdates(j jsontext.Checked) ([]Update, error) {
-	return decodeEach(newDecoder(j), "metadata update", decodeUpdate)
+	return decodeEach(j.Reader(), "metadata update", decodeUpdate)
 }
 
 // DecodeRequirements reads the requirements of a commit of a table, a JSON array. It compares types
@@ -16,7 +16,7 @@ func DecodeUpdates(j jsontext.Checked) ([]Update, error) {
 // KindBadRequest. The result is in the order of the request. Source: REST specification,
 // TableRequirement; Java UpdateRequirementParser.
 func DecodeRequirements(j jsontext.Checked) ([]Requirement, error) {
-	return decodeEach(newDecoder(j), "requirement", decodeRequirement)
+	return decodeEach(j.Reader(), "requirement", decodeRequirement)
 }
 
 // DecodeViewUpdates reads the updates of a commit of a view, a JSON array. It compares actions
@@ -24,7 +24,7 @@ func DecodeRequirements(j jsontext.Checked) ([]Requirement, error) {
 // updates that a view does not have, and more than 1,000 updates are KindBadRequest. The result is
 // in the order of the request. Source: REST specification, ViewUpdate; Java MetadataUpdateParser.
 func DecodeViewUpdates(j jsontext.Checked) ([]ViewUpdate, error) {
-	return decodeViewUpdates(newDecoder(j))
+	return decodeViewUpdates(j.Reader())
 }
 
 // DecodeViewRequirements reads the requirements of a commit of a view, a JSON array. It compares
@@ -33,5 +33,5 @@ func DecodeViewUpdates(j jsontext.Checked) ([]ViewUpdate, error) {
 // the order of the request. Source: REST specification, ViewRequirement; Java
 // UpdateRequirementParser.
 func DecodeViewRequirements(j jsontext.Checked) ([]ViewRequirement, error) {
-	return decodeEach(newDecoder(j), "requirement", decodeViewRequirement)
+	return decodeEach(j.Reader(), "requirement", decodeViewRequirement)
 }

@@ -18,22 +18,20 @@ func deepJSON(levels int) string {
 // strictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same
 // for the other lists.
 func strictUpdates(raw []byte) ([]Update, error) {
-	return decodeEach(strictDecoder(raw), "metadata update", decodeUpdate)
+	return decodeEach(jsontext.NewReader(raw), "metadata update", decodeUpdate)
 }
 
 func strictRequirements(raw []byte) ([]Requirement, error) {
-	return decodeEach(strictDecoder(raw), "requirement", decodeRequirement)
+	return decodeEach(jsontext.NewReader(raw), "requirement", decodeRequirement)
 }
 
 func strictViewUpdates(raw []byte) ([]ViewUpdate, error) {
-	return decodeViewUpdates(strictDecoder(raw))
+	return decodeViewUpdates(jsontext.NewReader(raw))
 }
 
 func strictViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	return decodeEach(strictDecoder(raw), "requirement", decodeViewRequirement)
+	return decodeEach(jsontext.NewReader(raw), "requirement", decodeViewRequirement)
 }
-
-func strictDecoder(raw []byte) *decoder { return &decoder{cursor: *strict(raw)} }
 
 // FuzzCheckedJSON: decoding of checked text makes what strict reading makes of it, errors included.
 func FuzzCheckedJSON(f *testing.F) {

@@ -64,7 +64,6 @@ func Create(request CreateTable, env Env) (*Document, error) {
 		return nil, err
 	}
 	b := newBuilder(d, env)
-	defer b.release()
 	b.creating = true
 	b.location = stripTrailingSlash(request.Location)
 	b.lastColumnID, b.lastPartitionID = parts.lastColumnID, parts.lastPartitionID
@@ -100,7 +99,6 @@ func Build(updates []Update, env Env) (*Document, error) {
 		return nil, err
 	}
 	b := newBuilder(d, env)
-	defer b.release()
 	b.creating = true
 	if err := b.applyAll(updates); err != nil {
 		return nil, err
@@ -144,8 +142,7 @@ func emptyTable(version int, env Env) (*Document, error) {
 	raw = append(raw, `"refs":{},"snapshots":[],"statistics":[],"partition-statistics":[],`+
 		`"snapshot-log":[],"metadata-log":[]}`...)
 
-	d := &Document{raw: raw}
-	d.currentSnapshotID = noSnapshot
+	d := &Document{index: index{body: body{raw: raw}, currentSnapshotID: noSnapshot}}
 	r := reader{cursor: *strict(raw), index: &d.index}
 	return d, r.read()
 }

@@ -83,31 +83,21 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", jsontext.Clip(action))
 }
 
-// decodeEach returns what decode makes of the objects of the JSON array that d reads, in their
-// order, and releases d. decode must not keep the members of an object: the next one takes their
-// place.
-func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, error)) ([]T, error) {
-	const usual = 2 // as many as most requests have, if any
+// decodeEach returns what decode makes of the objects of the array that r reads, in their order.
+func decodeEach[T any](r jsontext.Reader, what string, decode func(jsonObject) (T, error)) ([]T, error) {
 	all := []T{}
-	defer d.release()
-	err := d.Array(func() error {
-		o, err := d.objectInto(d.members[:0], what)
+	c := cursor{r}
+	err := c.Array(func() error {
+		o, err := c.objectHere(what)
 		if err != nil {
 			return err
 		}
-		d.members = o.members
 		one, err := decode(o)
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 {
-			all = make([]T, 0, usual)
-		}
 		all = append(all, one)
-		return nil
+		return err
 	})
 	if err == nil {
-		err = d.End()
+		err = c.End()
 	}
 	if err != nil {
 		return nil, err
@@ -115,20 +105,10 @@ func decodeEach[T any](d *decoder, what string, decode func(jsonObject) (T, erro
 	return all, nil
 }
 
-// usualTypes are the discriminators of what most requests ask for.
-var usualTypes = []string{"set-properties", "add-snapshot", "set-snapshot-ref", "assert-ref-snapshot-id",
-	assertTableUUID}
-
 // discriminator returns the member that says what an object is, in lower case.
 func (o jsonObject) discriminator(what, key string) (string, error) {
-	v, ok := o.present(key)
-	if !ok {
+	if _, ok := o.present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
-	}
-	if literal := o.bytes(v); literal[0] == '"' {
-		if known, ok := lookUp(usualTypes, literal[1:len(literal)-1]); ok {
-			return known, nil
-		}
 	}
 	text, _, err := o.str(key)
 	return strings.ToLower(text), err

@@ -11,7 +11,6 @@ import (
 // Document is an immutable table metadata document: its JSON as it was sent, with an index of
 // its members and elements. It is safe for concurrent use.
 type Document struct {
-	raw []byte
 	index
 
 	// canonical is the same document with everything spelled out that older writers leave out;
@@ -37,11 +36,11 @@ func (d *Document) RawRefs() []byte {
 			d.refsRaw = d.raw
 			return
 		}
-		var spliced Document
-		if err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}}, &spliced); err != nil {
-			spliced.raw = d.raw // not reached: the result is smaller than what was read
+		arrays := d.arrays
+		spliced, err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}}, arrays[:])
+		if d.refsRaw = spliced.raw; err != nil {
+			d.refsRaw = d.raw // not reached: the result is smaller than what was read
 		}
-		d.refsRaw = spliced.raw
 	})
 	return d.refsRaw
 }
@@ -112,8 +111,7 @@ func (d *Document) HasSnapshot(id int64) bool {
 
 // elementRaw returns the JSON of an element of an array. It is part of the document.
 func (d *Document) elementRaw(a arrayName, e element) []byte {
-	at, _ := d.find(a.key())
-	return d.raw[at.start+int(e.start) : at.start+int(e.end)]
+	return d.value(a.key())[e.start:e.end]
 }
 
 // MetadataLog returns the table's earlier metadata files, oldest first.
@@ -149,8 +147,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 
 // logs reports whether the metadata log names a file.
 func (d *Document) logs(file string) bool {
-	at, _ := d.find(metadataLog.key())
-	if log := d.raw[at.start:at.end]; bytes.IndexByte(log, '\\') < 0 {
+	if log := d.value(metadataLog.key()); bytes.IndexByte(log, '\\') < 0 {
 		return bytes.Contains(log, []byte(`"`+file+`"`)) // all is spelled as it is
 	}
 	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool {

@@ -82,13 +82,16 @@ func checkIndex(t testing.TB, d *Document) {
 	if got, want := describe(d), describe(parsed); got != want {
 		t.Fatalf("index of %s:\ngot  %s\nwant %s", d.Raw(), got, want)
 	}
+	if d.canonical != nil {
+		checkIndex(t, d.canonical)
+	}
 }
 
 // describe spells out an index. How a list is cut into chunks and what is found by a map are not
 // part of it.
 func describe(d *Document) string {
 	x := d.index
-	x.snapshotAt = positions{}
+	x.snapshotAt, x.raw = positions{}, nil
 	var b strings.Builder
 	for a, l := range x.arrays {
 		fmt.Fprintf(&b, "%s:", arrayName(a).key())

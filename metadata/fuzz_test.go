@@ -49,6 +49,7 @@ func FuzzParse(f *testing.F) {
 // useDocument calls what reads a document.
 func useDocument(t *testing.T, d *Document) {
 	t.Helper()
+	checkIndex(t, d)
 	mustParse(t, d.RawRefs())
 	count := 0
 	for s := range d.Snapshots() {

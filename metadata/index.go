@@ -1,8 +1,6 @@
 package metadata
 
 import (
-	"slices"
-
 	"moorage"
 	"moorage/internal/jsontext"
 )
@@ -57,10 +55,7 @@ const noSnapshot = -1
 // index is what is known of a document without reading it again: the values that commits ask for,
 // and where everything else lies. Commits share the parts of it that they did not change.
 type index struct {
-	// names are the keys of the top level, in the document's order, and places where each member
-	// lies. Versions with the same names share them.
-	names  []string
-	places []memberPlace
+	body
 	arrays [arrayCount]list
 	refs   []ref
 	props  map[string]string // never written to
@@ -82,16 +77,6 @@ type index struct {
 	snapshotAt positions
 }
 
-// memberPlace is where a member of the top level begins, at the quote of its key, and where its
-// value lies.
-type memberPlace struct{ start, valueStart, valueEnd uint32 }
-
-func placeOf(start, valueStart, valueEnd int) memberPlace {
-	return memberPlace{uint32(start), uint32(valueStart), uint32(valueEnd)}
-}
-
-func (p memberPlace) value() extent { return extent{int(p.valueStart), int(p.valueEnd)} }
-
 // reader builds the index of a document in one pass over its bytes.
 type reader struct {
 	cursor
@@ -106,29 +91,7 @@ type reader struct {
 }
 
 // read indexes the document of the reader.
-func (r *reader) read() error {
-	err := r.Object(func(key []byte) error {
-		name, at := internKey(key), r.KeyPos()
-		r.Space()
-		start := r.Pos()
-		err := r.member(name)
-		r.names = append(r.names, name)
-		r.places = append(r.places, placeOf(at, start, r.Pos()))
-		return err
-	})
-	if err == nil {
-		err = r.End()
-	}
-	return err
-}
-
-// internKey returns key without holding on to the document, and without copying known keys.
-func internKey(key []byte) string {
-	if known, ok := lookUp(arrayKeys[:], key); ok {
-		return known
-	}
-	return string(key)
-}
+func (r *reader) read() error { return r.body.read(&r.cursor, r.member) }
 
 func (r *reader) member(key string) (err error) {
 	for a, name := range arrayKeys {
@@ -190,17 +153,24 @@ func (r *reader) elements(a arrayName) error {
 		}
 		return err
 	}
-	origin := r.Pos()
+	var err error
+	r.arrays[a], err = r.list(func() (int64, error) { return r.element(a) })
+	return err
+}
+
+// list consumes an array. Its elements are consumed by read, which returns their ids.
+func (c *cursor) list(read func() (int64, error)) (list, error) {
+	c.Space()
+	origin := c.Pos()
 	var elements []element
-	err := r.Array(func() error {
-		r.Space()
-		start := r.Pos()
-		id, err := r.element(a)
-		elements = append(elements, element{id, uint32(start - origin), uint32(r.Pos() - origin)})
+	err := c.Array(func() error {
+		c.Space()
+		start := c.Pos()
+		id, err := read()
+		elements = append(elements, element{id, uint32(start - origin), uint32(c.Pos() - origin)})
 		return err
 	})
-	r.arrays[a] = list{}.append(elements...)
-	return err
+	return list{}.append(elements...), err
 }
 
 // element consumes one element of an array, checks its form and returns its id.
@@ -251,21 +221,6 @@ func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), i
 	}
 	byID[id(part)] = part
 	return int64(id(part)), nil
-}
-
-// find returns where the value of a top-level member lies.
-func (x *index) find(key string) (extent, bool) {
-	i := slices.Index(x.names, key)
-	if i < 0 {
-		return extent{}, false
-	}
-	return x.places[i].value(), true
-}
-
-// has reports whether there is a top-level member of that name.
-func (x *index) has(key string) bool {
-	_, ok := x.find(key)
-	return ok
 }
 
 // bytes is the memory that the index holds, roughly.

@@ -165,8 +165,7 @@ func (e *listEdit) drop(gone func(id int64) bool) int {
 
 func (e *listEdit) dropAt(i int) {
 	if len(e.dropped) == 0 {
-		e.dropped = slices.Grow(e.dropped, e.base.len())[:e.base.len()]
-		clear(e.dropped)
+		e.dropped = make([]bool, e.base.len())
 	}
 	if !e.dropped[i] {
 		e.dropped[i] = true
@@ -186,6 +185,25 @@ func (e *listEdit) kept() iter.Seq2[int, element] {
 		}
 	}
 }
+
+// elements ranges over ids and JSON of the elements after the change. old is the array before it.
+func (e *listEdit) elements(old []byte) iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		for _, kept := range e.kept() {
+			if !yield(kept.id, old[kept.start:kept.end]) {
+				return
+			}
+		}
+		for _, added := range e.added {
+			if !yield(added.id, added.raw) {
+				return
+			}
+		}
+	}
+}
+
+// changes reports whether the array changes.
+func (e *listEdit) changes() bool { return e.drops > 0 || len(e.added) > 0 }
 
 // len returns the number of elements after the change.
 func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }

@@ -28,8 +28,7 @@ func Parse(raw []byte) (*Document, error) {
 		return nil, moorage.Errorf(moorage.KindTooLarge,
 			"Cannot read metadata of more than %d bytes", documentBytesMax)
 	}
-	d := &Document{raw: raw}
-	d.currentSnapshotID = noSnapshot
+	d := &Document{index: index{body: body{raw: raw}, currentSnapshotID: noSnapshot}}
 	r := reader{
 		cursor: *strict(raw), index: &d.index,
 		schemas: make(map[int]*schema), specs: make(map[int]*spec), orders: make(map[int]*sortOrder),
@@ -48,15 +47,21 @@ func Parse(raw []byte) (*Document, error) {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		var spliced Document
-		if err := d.splice(missing, &spliced); err != nil {
-			return nil, err
-		}
-		if d.canonical, err = Parse(spliced.raw); err != nil {
+		if d.canonical, err = d.spelledOut(missing); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
+}
+
+// spelledOut returns d with the members that older writers leave out, which its index has already.
+func (d *Document) spelledOut(missing []change) (*Document, error) {
+	next := &Document{index: d.index}
+	var err error
+	if next.body, err = d.splice(missing, next.arrays[:]); err != nil {
+		return nil, err
+	}
+	return next, checkJSON(next.raw) // a schema of version 1 lies deeper there
 }
 
 func illegal(format string, args ...any) error {
@@ -139,11 +144,10 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	if err := r.onlyV1(schemas.key()); err != nil {
 		return nil, err
 	}
-	at, ok := r.find(keySchema)
-	if !ok {
+	if !r.has(keySchema) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keySchema)
 	}
-	s, err := parseSchema(r.Raw()[at.start:at.end])
+	s, err := parseSchema(r.value(keySchema))
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +169,10 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	if err := r.onlyV1(partitionSpecs.key()); err != nil {
 		return nil, err
 	}
-	at, ok := r.find(keyPartitionSpec)
-	if !ok {
+	if !r.has(keyPartitionSpec) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keyPartitionSpec)
 	}
-	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.Raw()[at.start:at.end]))
+	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.value(keyPartitionSpec)))
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +187,7 @@ func (r *reader) resolveSpecs() ([]change, error) {
 }
 
 func (r *reader) resolveLastPartitionID() ([]change, error) {
-	if at, ok := r.find(keyLastPartitionID); ok && r.Raw()[at.start] != 'n' {
+	if value := r.value(keyLastPartitionID); len(value) > 0 && value[0] != 'n' {
 		return nil, nil
 	}
 	if err := r.onlyV1(keyLastPartitionID); err != nil {
@@ -227,8 +230,12 @@ func (r *reader) resolveRefs() ([]change, error) {
 	if r.has(keyRefs) || r.currentSnapshotID == noSnapshot {
 		return nil, nil
 	}
-	r.refs = []ref{{name: mainBranch, snapshotID: r.currentSnapshotID}}
-	return []change{{key: keyRefs, value: append(r.refs[0].appendJSON([]byte(`{"main":`)), '}')}}, nil
+	const before = `{"main":`
+	main := ref{name: mainBranch, snapshotID: r.currentSnapshotID, keyStart: len("{")}
+	value := main.appendJSON([]byte(before))
+	main.at = extent{len(before), len(value)}
+	r.refs = []ref{main}
+	return []change{{key: keyRefs, value: append(value, '}')}}, nil
 }
 
 func intChange(key string, n int64) change {

@@ -85,9 +85,9 @@ func tableProperties(f *testing.F) applyProperties {
 
 func viewProperties(f *testing.F) applyProperties {
 	view := mustView(f, viewDocument)
-	value, _ := view.members.find(keyProperties)
+	at, _ := view.find(keyProperties)
 	return func(_ *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool) {
-		base, err := ParseView(slices.Concat(view.raw[:value.at.start], had, view.raw[value.at.end:]))
+		base, err := ParseView(slices.Concat(view.raw[:at.start], had, view.raw[at.end:]))
 		if err != nil {
 			return
 		}

@@ -20,7 +20,7 @@ type ref struct {
 	maxAgeMS   optional // max-snapshot-age-ms
 	maxRefAge  optional // max-ref-age-ms, milliseconds
 	// at is where its JSON lies, counted from the opening brace of refs; keyStart where its name
-	// does. Both are zero for a ref that its document does not spell out.
+	// does. Both are zero for a ref that is new.
 	at       extent
 	keyStart int
 }

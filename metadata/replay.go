@@ -51,7 +51,6 @@ func (d *Document) shows(updates []Update) bool {
 		base = d.canonical
 	}
 	b := newBuilder(base, Env{})
-	defer b.release()
 	for _, u := range updates {
 		switch op := u.op.(type) {
 		case *addSnapshot, setRef, removeRef:

@@ -42,11 +42,8 @@ func parseObject(raw []byte, what string) (jsonObject, error) {
 
 // objectHere consumes an object, its members as skip does, and returns it without looking into
 // them. It refuses another value, naming it by what.
-func (c *cursor) objectHere(what string) (jsonObject, error) { return c.objectInto(nil, what) }
-
-// objectInto is objectHere with room for members, which are the object's from then on.
-func (c *cursor) objectInto(room []jsonField, what string) (jsonObject, error) {
-	o := jsonObject{raw: c.Raw(), members: room}
+func (c *cursor) objectHere(what string) (jsonObject, error) {
+	o := jsonObject{raw: c.Raw()}
 	first := c.Space()
 	o.at.start = c.Pos()
 	if first != '{' {
@@ -58,53 +55,16 @@ func (c *cursor) objectInto(room []jsonField, what string) (jsonObject, error) {
 		return o, err
 	}
 	err := c.Object(func(key []byte) error {
-		if o.members == nil {
-			o.members = make([]jsonField, 0, fieldsUsual)
-		}
+		m := jsonField{key: string(key)}
 		c.Space()
-		value := jsonValue{at: extent{start: c.Pos()}}
+		m.value.at.start = c.Pos()
 		err := c.Skip()
-		value.at.end = c.Pos()
-		o.members = append(o.members, jsonField{keyText(key), value})
+		m.value.at.end = c.Pos()
+		o.members = append(o.members, m)
 		return err
 	})
 	o.at.end = c.Pos()
 	return o, err
-}
-
-// fieldsUsual is the number of members that most objects of a schema do not exceed.
-const fieldsUsual = 6
-
-// usualKeys are those that every column or most requests have.
-var usualKeys = []string{
-	"id", "name", "required", "type", "doc",
-	"action", "updates", "snapshot", "ref-name", "snapshot-id", "ref", "uuid",
-}
-
-// keyText returns a key as a string, without an allocation for usual ones.
-func keyText(key []byte) string {
-	if known, ok := lookUp(usualKeys, key); ok {
-		return known
-	}
-	return string(key)
-}
-
-// lookUp returns text as the one of known that it is equal to; false if there is none.
-func lookUp(known []string, text []byte) (string, bool) {
-	for _, k := range known {
-		if string(text) == k {
-			return k, true
-		}
-	}
-	return "", false
-}
-
-// saysText reports whether the content of a JSON string is text.
-func saysText(literal []byte, text string) bool {
-	if bytes.IndexByte(literal, '\\') < 0 {
-		return string(literal[1:len(literal)-1]) == text
-	}
-	return jsontext.Unquote(literal) == text
 }
 
 // find returns the value of a member; false if there is none.

@@ -37,7 +37,7 @@ func (c *change) growth(oldBytes int) int {
 	return grown
 }
 
-func (c *change) write(dst, old []byte, arrays *[arrayCount]list) []byte {
+func (c *change) write(dst, old []byte, arrays []list) []byte {
 	if c.list == nil {
 		return append(dst, c.value...)
 	}
@@ -48,18 +48,80 @@ func (c *change) write(dst, old []byte, arrays *[arrayCount]list) []byte {
 	return dst
 }
 
+// body is the JSON of a document, or of an object in it, and where its members lie.
+type body struct {
+	raw []byte
+	// names are the keys of the top level, in the document's order, and places where each member
+	// lies. Versions with the same names share them.
+	names  []string
+	places []memberPlace
+}
+
+// memberPlace is where a member of the top level begins, at the quote of its key, and where its
+// value lies.
+type memberPlace struct{ start, valueStart, valueEnd uint32 }
+
+func placeOf(start, valueStart, valueEnd int) memberPlace {
+	return memberPlace{uint32(start), uint32(valueStart), uint32(valueEnd)}
+}
+
+func (p memberPlace) value() extent { return extent{int(p.valueStart), int(p.valueEnd)} }
+
+// read consumes a document and notes where its members lie. member consumes the value of each.
+func (d *body) read(c *cursor, member func(key string) error) error {
+	err := c.Object(func(key []byte) error {
+		name, at := string(key), c.KeyPos()
+		c.Space()
+		start := c.Pos()
+		err := member(name)
+		d.names = append(d.names, name)
+		d.places = append(d.places, placeOf(at, start, c.Pos()))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.End()
+}
+
+// bodyOf returns the body of an object that was read before.
+func bodyOf(raw []byte) body {
+	d, c := body{raw: raw}, reread(raw)
+	d.read(c, func(string) error { return c.Skip() }) //nolint:errcheck // it was read before
+	return d
+}
+
+// find returns where the value of a member lies.
+func (d *body) find(key string) (extent, bool) {
+	i := slices.Index(d.names, key)
+	if i < 0 {
+		return extent{}, false
+	}
+	return d.places[i].value(), true
+}
+
+// has reports whether there is a member of that name.
+func (d *body) has(key string) bool {
+	_, ok := d.find(key)
+	return ok
+}
+
+// value returns the JSON of a member, which is part of the document; nil if there is none.
+func (d *body) value(key string) []byte {
+	at, _ := d.find(key)
+	return d.raw[at.start:at.end]
+}
+
 // splicer copies a document with changes. It copies what they do not touch as it is, in runs as
 // long as possible.
 type splicer struct {
-	raw    []byte
-	names  []string
-	places []memberPlace
-	arrays *[arrayCount]list
+	body
+	arrays []list
 }
 
-// splice gives next, which has the arrays of d, the bytes of d after changes, and the places of its
-// members and elements. New members come last, in the order of changes.
-func (d *Document) splice(changes []change, next *Document) error {
+// splice returns d after changes, and gives arrays, those of d, the new places of their elements.
+// New members come last, in the order of changes.
+func (d *body) splice(changes []change, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {
 		c, oldBytes := &changes[i], 0
@@ -69,19 +131,15 @@ func (d *Document) splice(changes []change, next *Document) error {
 		size += c.growth(oldBytes)
 	}
 	if size > documentBytesMax {
-		return moorage.Errorf(moorage.KindTooLarge,
+		return body{}, moorage.Errorf(moorage.KindTooLarge,
 			"Cannot write metadata of more than %d bytes", documentBytesMax)
 	}
-	s := splicer{
-		raw: make([]byte, 0, size), names: slices.Clip(d.names), places: make([]memberPlace, 0, len(d.places)),
-		arrays: &next.arrays,
-	}
+	s := splicer{body{make([]byte, 0, size), slices.Clip(d.names), make([]memberPlace, 0, len(d.places))}, arrays}
 	s.copyMembers(d, changes)
-	next.raw, next.names, next.places = s.raw, s.names, s.places
-	return nil
+	return s.body, nil
 }
 
-func (s *splicer) copyMembers(d *Document, changes []change) {
+func (s *splicer) copyMembers(d *body, changes []change) {
 	copied := 0                            // up to where d.raw was copied or left out
 	end := bytes.IndexByte(d.raw, '{') + 1 // after the last member that was dealt with
 	for i := range d.names {

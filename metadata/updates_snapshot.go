@@ -154,7 +154,7 @@ func (b *builder) guardLineage(old *ref, id int64) error {
 	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || b.base.HasSnapshot(id) {
 		return nil
 	}
-	for steps := b.count(snapshots); steps > 0; steps-- {
+	for steps := b.edits[snapshots].len(); steps > 0; steps-- {
 		parent := b.parent(id)
 		if !parent.given {
 			break

@@ -296,7 +296,7 @@ func (b *builder) checkReady() error {
 		array arrayName
 		what  string
 	}{{schemas, "schema"}, {partitionSpecs, "partition spec"}, {sortOrders, "sort order"}} {
-		if b.count(part.array) == 0 {
+		if b.edits[part.array].len() == 0 {
 			return moorage.Errorf(moorage.KindValidation,
 				"Attempting to add a snapshot before a %s is added", part.what)
 		}

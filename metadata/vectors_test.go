@@ -47,6 +47,7 @@ func TestParseValidVectors(t *testing.T) {
 			if !bytes.Equal(d.Raw(), raw) {
 				t.Error("Raw differs from what was parsed")
 			}
+			checkIndex(t, d)
 			refs := mustParse(t, d.RawRefs())
 			for s := range refs.Snapshots() {
 				if !d.heads()[s.ID] {

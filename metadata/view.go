@@ -14,8 +14,6 @@ import (
 const (
 	keyViewUUID         = "view-uuid"
 	keyCurrentVersionID = "current-version-id"
-	keyVersions         = "versions"
-	keyVersionLog       = "version-log"
 )
 
 // viewFormatVersion is the one version of the view format.
@@ -24,22 +22,24 @@ const viewFormatVersion = 1
 // ViewDocument is an immutable view metadata document: its JSON as it was sent, with what commits
 // ask of it. It is safe for concurrent use.
 type ViewDocument struct {
-	raw     []byte
-	members jsonObject
-
+	body
+	arrays           [viewArrayCount]list
 	uuid             string
 	location         string // without trailing slash
 	currentVersionID int
 	properties       map[string]string // never written to
-	schemas          []*schema
-	versions         []*viewVersion
-	log              []viewLogEntry
 }
 
-// viewLogEntry is an element of version-log.
-type viewLogEntry struct {
-	versionID int
-	raw       []byte
+// The arrays of a view document, and their keys. The elements of a log have the ids of versions.
+const (
+	viewSchemas arrayName = iota
+	viewVersions
+	viewLog
+	viewArrayCount
+)
+
+var viewArrayKeys = [viewArrayCount]string{
+	viewSchemas: "schemas", viewVersions: "versions", viewLog: "version-log",
 }
 
 // ParseView reads a view metadata document of format version 1. It accepts what the Java reference
@@ -58,140 +58,144 @@ func ParseView(raw []byte) (*ViewDocument, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &ViewDocument{raw: raw, members: members}
-	if err := d.parseScalars(); err != nil {
+	d := &ViewDocument{body: bodyOf(raw)}
+	if err := d.parseScalars(members); err != nil {
 		return nil, err
 	}
-	if err := d.parseArrays(); err != nil {
+	if err := d.parseArrays(members); err != nil {
 		return nil, err
 	}
 	return d, d.check()
 }
 
-func (d *ViewDocument) parseScalars() error {
+func (d *ViewDocument) parseScalars(members jsonObject) error {
 	var err error
-	if d.uuid, _, err = d.members.str(keyViewUUID); err != nil {
-		_, isView := d.members.find(keyViewUUID)
-		if _, isTable := d.members.find(keyUUID); isTable && !isView {
+	if d.uuid, _, err = members.str(keyViewUUID); err != nil {
+		_, isView := members.find(keyViewUUID)
+		if _, isTable := members.find(keyUUID); isTable && !isView {
 			err = moorage.Errorf(moorage.KindBadRequest, "Cannot read the metadata of a table as that of a view")
 		}
 		return err
 	}
-	version, _, err := d.members.integer(keyFormatVersion)
+	version, _, err := members.integer(keyFormatVersion)
 	if err != nil {
 		return err
 	}
 	if version != viewFormatVersion {
 		return illegal("Unsupported format version: %d", version)
 	}
-	if d.location, _, err = d.members.str(keyLocation); err != nil {
+	if d.location, _, err = members.str(keyLocation); err != nil {
 		return err
 	}
 	d.location = stripTrailingSlash(d.location)
-	if d.currentVersionID, _, err = d.members.integer(keyCurrentVersionID); err != nil {
+	if d.currentVersionID, _, err = members.integer(keyCurrentVersionID); err != nil {
 		return err
 	}
-	if v, ok := d.members.find(keyProperties); ok {
-		d.properties, err = reread(d.members.bytes(v)).stringMap(keyProperties)
+	if d.has(keyProperties) {
+		d.properties, err = reread(d.value(keyProperties)).stringMap(keyProperties)
 	}
 	return err
 }
 
-func (d *ViewDocument) parseArrays() error {
-	err := d.eachElement(schemas.key(), func(raw []byte) error {
-		s, err := parseSchema(raw)
-		d.schemas = append(d.schemas, s)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = d.eachElement(keyVersions, func(raw []byte) error {
-		v, err := parseViewVersion(raw)
-		d.versions = append(d.versions, v)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return d.eachElement(keyVersionLog, func(raw []byte) error {
-		o, err := parseObject(raw, "view history entry")
+// parseArrays indexes the arrays, and checks the form of their elements.
+func (d *ViewDocument) parseArrays(members jsonObject) error {
+	for a, parse := range [viewArrayCount]func(raw []byte) (id int, err error){
+		viewSchemas: func(raw []byte) (int, error) {
+			s, err := parseSchema(raw)
+			if err != nil {
+				return 0, err
+			}
+			return s.id, nil
+		},
+		viewVersions: func(raw []byte) (int, error) {
+			v, err := parseViewVersion(raw)
+			if err != nil {
+				return 0, err
+			}
+			return v.id, nil
+		},
+		viewLog: parseViewLogEntry,
+	} {
+		v, err := members.required(viewArrayKeys[a])
 		if err != nil {
 			return err
 		}
-		id, _, err := o.integer("version-id")
+		c := reread(members.bytes(v))
+		if c.Space() != '[' {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Cannot parse %s from non-array: %s", viewArrayKeys[a], jsontext.Clip(members.text(v)))
+		}
+		d.arrays[a], err = c.list(func() (int64, error) {
+			raw, err := c.Value()
+			if err != nil {
+				return 0, err
+			}
+			id, err := parse(raw)
+			return int64(id), err
+		})
 		if err != nil {
 			return err
 		}
-		d.log = append(d.log, viewLogEntry{id, raw})
-		_, err = o.long("timestamp-ms")
-		return err
-	})
+	}
+	return nil
 }
 
-func (d *ViewDocument) eachElement(key string, f func(raw []byte) error) error {
-	v, err := d.members.required(key)
+func parseViewLogEntry(raw []byte) (versionID int, err error) {
+	o, err := parseObject(raw, "view history entry")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	isArray, err := d.members.each(v, func(c *cursor) error {
-		raw, err := c.Value()
-		if err != nil {
-			return err
-		}
-		return f(raw)
-	})
-	if err == nil && !isArray {
-		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, jsontext.Clip(d.members.text(v)))
+	if versionID, _, err = o.integer("version-id"); err != nil {
+		return 0, err
 	}
-	return err
+	_, err = o.long("timestamp-ms")
+	return versionID, err
 }
 
 // check checks what the parts of the document say of one another.
 func (d *ViewDocument) check() error {
-	ids := make(map[int]bool)
-	for _, s := range d.schemas {
-		if ids[s.id] {
-			return illegal("Multiple entries with same key: %d", s.id)
+	var ids [viewArrayCount]map[int64]bool
+	for _, a := range []arrayName{viewSchemas, viewVersions} {
+		ids[a] = make(map[int64]bool)
+		for _, e := range d.arrays[a].all(0) {
+			if ids[a][e.id] {
+				return illegal("Multiple entries with same key: %d", e.id)
+			}
+			ids[a][e.id] = true
 		}
-		ids[s.id] = true
 	}
-	versionIDs := make(map[int]bool)
-	for _, v := range d.versions {
-		if versionIDs[v.id] {
-			return illegal("Multiple entries with same key: %d", v.id)
-		}
-		versionIDs[v.id] = true
+	current, err := d.version(d.currentVersionID)
+	if err != nil {
+		return err
 	}
-	current := d.version(d.currentVersionID)
 	if current == nil {
 		return illegal("Cannot find current version %d in view versions: %s",
-			d.currentVersionID, sortedIDs(versionIDs))
+			d.currentVersionID, sortedIDs(ids[viewVersions]))
 	}
-	if !ids[current.schemaID] {
-		return illegal("Cannot find current schema with id %d in schemas: %s", current.schemaID, sortedIDs(ids))
+	if !ids[viewSchemas][int64(current.schemaID)] {
+		return illegal("Cannot find current schema with id %d in schemas: %s",
+			current.schemaID, sortedIDs(ids[viewSchemas]))
 	}
 	return nil
 }
 
 // sortedIDs lists ids as the Java reference prints a set.
-func sortedIDs(ids map[int]bool) string {
+func sortedIDs(ids map[int64]bool) string {
 	texts := make([]string, 0, len(ids))
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		texts = append(texts, strconv.Itoa(id))
+		texts = append(texts, strconv.FormatInt(id, 10))
 	}
 	return jsontext.Clip("[" + strings.Join(texts, ", ") + "]")
 }
 
 // version returns the version with an id, nil if there is none.
-func (d *ViewDocument) version(id int) *viewVersion {
-	for _, v := range d.versions {
-		if v.id == id {
-			return v
+func (d *ViewDocument) version(id int) (*viewVersion, error) {
+	for _, e := range d.arrays[viewVersions].all(0) {
+		if e.id == int64(id) {
+			return parseViewVersion(d.value(viewArrayKeys[viewVersions])[e.start:e.end])
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Raw returns the whole document, exactly the bytes that ParseView got or that Apply made. The
@@ -200,12 +204,8 @@ func (d *ViewDocument) Raw() []byte { return d.raw }
 
 // CostBytes returns the memory that the document holds, for caches: roughly, and never changing.
 func (d *ViewDocument) CostBytes() int64 {
-	const fixed, perByte, perField = 1024, 2, 512
-	cost := fixed + perByte*int64(len(d.raw))
-	for _, s := range d.schemas {
-		cost += perField * int64(len(s.byID))
-	}
-	return cost
+	const fixed, perByte, perMember = 1024, 2, 48
+	return fixed + perByte*int64(len(d.raw)) + perMember*int64(len(d.names))
 }
 
 // UUID returns the view-uuid as it was assigned.

@@ -50,6 +50,7 @@ func mustApplyView(t testing.TB, d *ViewDocument, updates ...string) *ViewDocume
 	if err != nil {
 		t.Fatalf("Apply(%s): %v", updates, err)
 	}
+	checkViewIndex(t, changed)
 	return changed
 }
 
@@ -74,12 +75,14 @@ func TestParseView(t *testing.T) {
 	comment, _ := d.Property("comment")
 	_, missing := d.Property("x")
 	if d.UUID() != viewUUID || d.Location() != "s3://bucket/view" || d.CurrentVersionID() != 2 ||
-		comment != "café" || missing || len(d.properties) != 2 || string(d.Raw()) != viewDocument || d.CostBytes() < int64(len(viewDocument)) {
+		comment != "café" || missing || len(contentOf(t, d).Properties) != 2 || string(d.Raw()) != viewDocument || d.CostBytes() < int64(len(viewDocument)) {
 		t.Errorf("parsed to %+v", d)
 	}
-	for _, v := range d.versions {
-		if string(v.json()) != string(v.raw) {
-			t.Errorf("version %s is written as %s", v.raw, v.json())
+	for i, sent := range contentOf(t, d).Versions { // is written as it was sent
+		added := strings.NewReplacer(fmt.Sprintf(`"version-id":%d`, i+1), `"version-id":9`, "select", "select 9,").Replace(string(sent))
+		changed := mustApplyView(t, d, `{"action":"add-view-version","view-version":`+added+`}`)
+		if got := string(contentOf(t, changed).Versions[2]); got != added || got == string(sent) {
+			t.Errorf("version %s is written as %s", added, got)
 		}
 	}
 }
@@ -288,9 +291,9 @@ func normalised(raw string) string {
 func TestViewVersionIDs(t *testing.T) {
 	t.Parallel()
 	d := mustView(t, viewDocument)
-	same := strings.NewReplacer(`"version-id":2`, `"version-id":77`, `"timestamp-ms":2000`, `"timestamp-ms":3`).Replace(string(d.versions[1].raw))
+	same := strings.NewReplacer(`"version-id":2`, `"version-id":77`, `"timestamp-ms":2000`, `"timestamp-ms":3`).Replace(string(contentOf(t, d).Versions[1]))
 	again := `{"action":"add-view-version","view-version":` + same + `}`
-	sameSchema := `{"action":"add-schema","schema":` + string(d.schemas[1].raw) + `}`
+	sameSchema := `{"action":"add-schema","schema":` + string(contentOf(t, d).Schemas[1]) + `}`
 	tests := []struct {
 		name    string
 		updates []string
@@ -388,13 +391,8 @@ func TestViewHistoryIsTrimmed(t *testing.T) {
 			for _, updates := range tt.commits {
 				d = mustApplyView(t, d, updates...)
 			}
-			var versions, log []int
-			for _, v := range d.versions {
-				versions = append(versions, v.id)
-			}
-			for _, e := range d.log {
-				log = append(log, e.versionID)
-			}
+			content := contentOf(t, d)
+			versions, log := idsOf(t, content.Versions, "version-id"), idsOf(t, content.Log, "version-id")
 			if fmt.Sprint(versions) != tt.versions || fmt.Sprint(log) != tt.log {
 				t.Errorf("versions %v, log %v; want %s, %s", versions, log, tt.versions, tt.log)
 			}

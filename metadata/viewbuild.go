@@ -1,8 +1,8 @@
 package metadata
 
 import (
-	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -33,8 +33,7 @@ const viewSkeleton = `{"view-uuid":"","format-version":1,"location":"","properti
 	`"current-version-id":0,"versions":[],"version-log":[]}`
 
 // NewView returns the document of a new view. The version becomes number 1 and gets the schema,
-// number
-// 0. Its summary and time stay as sent. Errors are KindBadRequest for malformed input, and
+// number 0. Its summary and time stay as sent. Errors are KindBadRequest for malformed input, and
 // KindIllegalArgument or KindValidation for input that cannot be a view. Source: REST
 // specification, createView; Java BaseMetastoreViewCatalog.
 func NewView(request CreateView, env Env) (*ViewDocument, error) {
@@ -49,23 +48,24 @@ func NewView(request CreateView, env Env) (*ViewDocument, error) {
 	if len(v.queries) == 0 {
 		return nil, illegal("Cannot create view without specifying a query")
 	}
-	members, err := parseObject([]byte(viewSkeleton), "view metadata")
-	if err != nil {
-		return nil, err
-	}
-	b := newViewBuilder(&ViewDocument{raw: members.raw, members: members}, env)
+	b := newViewBuilder(&ViewDocument{body: bodyOf([]byte(viewSkeleton))}, env)
 	b.uuid, b.location = env.NewUUID(), stripTrailingSlash(request.Location)
 	b.setProperties(request.Properties)
 	if err := b.addSchema(s); err != nil {
 		return nil, err
 	}
-	if err := b.addVersion(v.with(1, lastAddedID)); err != nil {
+	v.id, v.schemaID = 1, lastAddedID
+	if err := b.addVersion(v); err != nil {
 		return nil, err
 	}
 	if err := b.setCurrentVersion(lastAddedID); err != nil {
 		return nil, err
 	}
-	return b.build()
+	d, err := b.build()
+	if err != nil {
+		return nil, err
+	}
+	return ParseView(d.raw) // what creates a view is checked whole
 }
 
 // Apply returns the view after updates, in order, or d itself if they change nothing. Bytes that
@@ -96,27 +96,30 @@ type viewBuilder struct {
 	location         string
 	currentVersionID int
 	properties       map[string]string
-	schemas          []*schema
-	versions         []*viewVersion
-	log              []viewLogEntry
+	edits            [viewArrayCount]listEdit // what becomes of the arrays
 
-	lastSchemaID  *int
-	lastVersionID *int
-	addedVersions map[int]bool // by id
-	addedSchemas  map[int]bool // by id
-	entry         *viewLogEntry
+	lastSchema, lastVersion optional        // the ids of what the request named last
+	addedVersions           map[int64]int64 // the times of those that are new, by id
+	parsedSchemas           once[*schema]
+	parsedVersions          once[*viewVersion]
 }
 
 func newViewBuilder(base *ViewDocument, env Env) *viewBuilder {
 	b := &viewBuilder{
 		base: base, env: env,
 		uuid: base.uuid, location: base.location, currentVersionID: base.currentVersionID,
-		properties: make(map[string]string),
-		schemas:    slices.Clone(base.schemas), versions: slices.Clone(base.versions), log: slices.Clone(base.log),
-		addedVersions: make(map[int]bool), addedSchemas: make(map[int]bool),
+		properties: make(map[string]string), addedVersions: make(map[int64]int64),
 	}
 	maps.Copy(b.properties, base.properties)
+	for a := range b.edits {
+		b.edits[a].base = &base.arrays[a]
+	}
 	return b
+}
+
+// elements ranges over ids and JSON of the elements that an array has so far.
+func (b *viewBuilder) elements(a arrayName) iter.Seq2[int64, []byte] {
+	return b.edits[a].elements(b.base.value(viewArrayKeys[a]))
 }
 
 func (b *viewBuilder) setProperties(updates map[string]string) {
@@ -132,64 +135,74 @@ func (b *viewBuilder) addSchema(s *schema) error {
 		return err
 	}
 	id := 0
-	for _, existing := range b.schemas {
-		if existing.sameAs(s) {
-			b.lastSchemaID = &existing.id
+	for oldID, raw := range b.elements(viewSchemas) {
+		old, err := b.parsedSchemas.parse(raw, parseSchema)
+		if err != nil {
+			return err
+		}
+		if old.sameAs(s) {
+			b.lastSchema = optional{oldID, true}
 			return nil
 		}
-		id = max(id, existing.id+1)
+		id = max(id, int(oldID)+1)
 	}
 	if id > math.MaxInt32 {
 		return illegal("Cannot add a schema above the highest possible id: %d", math.MaxInt32)
 	}
-	added := *s
-	added.id = id
-	b.schemas = append(b.schemas, &added)
-	b.addedSchemas[id] = true
-	b.lastSchemaID = &added.id
+	b.edits[viewSchemas].add(int64(id), s.withID(id))
+	b.lastSchema = optional{int64(id), true}
 	b.changed = true
 	return nil
 }
 
 // addVersion adds a version, unless there is an equal one. It keeps the id that it came with if
 // that is above all others, else it gets the next.
-func (b *viewBuilder) addVersion(v *viewVersion) error {
+func (b *viewBuilder) addVersion(sent *viewVersion) error {
+	v := *sent
 	if v.schemaID == lastAddedID {
-		if b.lastSchemaID == nil {
+		if !b.lastSchema.given {
 			return moorage.Errorf(moorage.KindValidation,
 				"Cannot set last added schema: no schema has been added")
 		}
-		v = v.with(v.id, *b.lastSchemaID)
+		v.schemaID = int(b.lastSchema.value)
 	}
 	id := v.id
-	for _, existing := range b.versions {
-		if existing.sameAs(v) {
-			b.lastVersionID = &existing.id
+	for oldID, raw := range b.elements(viewVersions) {
+		old, err := b.parsedVersions.parse(raw, parseViewVersion)
+		if err != nil {
+			return err
+		}
+		if old.sameAs(&v) {
+			b.lastVersion = optional{oldID, true}
 			return nil
 		}
-		id = max(id, existing.id+1)
+		id = max(id, int(oldID)+1)
 	}
 	if id > math.MaxInt32 {
 		return illegal("Cannot add a version above the highest possible id: %d", math.MaxInt32)
 	}
-	if !slices.ContainsFunc(b.schemas, func(s *schema) bool { return s.id == v.schemaID }) {
+	if b.element(viewSchemas, v.schemaID) == nil {
 		return illegal("Cannot add version with unknown schema: %d", v.schemaID)
 	}
 	if err := v.check(); err != nil {
 		return err
 	}
-	v = v.with(id, v.schemaID)
-	b.versions = append(b.versions, v)
-	b.addedVersions[id] = true
-	b.lastVersionID = &v.id
+	raw, err := v.with(id, v.schemaID)
+	if err != nil {
+		return err
+	}
+	b.edits[viewVersions].add(int64(id), raw)
+	b.addedVersions[int64(id)] = v.timestampMS
+	b.lastVersion = optional{int64(id), true}
 	b.changed = true
 	return nil
 }
 
-func (b *viewBuilder) version(id int) *viewVersion {
-	for _, v := range b.versions {
-		if v.id == id {
-			return v
+// element returns the JSON of the element with an id, nil if there is none.
+func (b *viewBuilder) element(a arrayName, id int) []byte {
+	for other, raw := range b.elements(a) {
+		if other == int64(id) {
+			return raw
 		}
 	}
 	return nil
@@ -199,25 +212,25 @@ func (b *viewBuilder) version(id int) *viewVersion {
 // request is in the log with its own time, another with the server's.
 func (b *viewBuilder) setCurrentVersion(id int) error {
 	if id == lastAddedID {
-		if b.lastVersionID == nil {
+		if !b.lastVersion.given {
 			return moorage.Errorf(moorage.KindValidation,
 				"Cannot set last version id: no current version id has been set")
 		}
-		id = *b.lastVersionID
+		id = int(b.lastVersion.value)
 	}
 	if id == b.currentVersionID {
 		return nil
 	}
-	v := b.version(id)
-	if v == nil {
+	if b.element(viewVersions, id) == nil {
 		return illegal("Cannot set current version to unknown version: %d", id)
 	}
-	timestampMS := b.env.Now.UnixMilli()
-	if b.addedVersions[id] {
-		timestampMS = v.timestampMS
+	timestampMS, added := b.addedVersions[int64(id)]
+	if !added {
+		timestampMS = b.env.Now.UnixMilli()
 	}
 	b.currentVersionID = id
-	b.entry = &viewLogEntry{id, fmt.Appendf(nil, `{"timestamp-ms":%d,"version-id":%d}`, timestampMS, id)}
+	b.edits[viewLog].added = []newElement{{int64(id),
+		fmt.Appendf(nil, `{"timestamp-ms":%d,"version-id":%d}`, timestampMS, id)}}
 	b.changed = true
 	return nil
 }
@@ -227,25 +240,32 @@ func (b *viewBuilder) build() (*ViewDocument, error) {
 	if b.location == "" {
 		return nil, illegal("Invalid location: null")
 	}
-	if b.entry != nil {
-		b.log = append(b.log, *b.entry)
-	}
 	if err := b.checkDialects(); err != nil {
 		return nil, err
 	}
 	if err := b.trim(); err != nil {
 		return nil, err
 	}
-	return ParseView(applyPatches(b.base.raw, b.patches()))
+	next := &ViewDocument{
+		arrays: b.base.arrays, uuid: b.uuid, location: b.location, currentVersionID: b.currentVersionID,
+		properties: b.properties,
+	}
+	var err error
+	next.body, err = b.base.splice(b.changes(), next.arrays[:])
+	return next, err
 }
 
 // checkDialects refuses to lose a query that engines of a dialect read the view by.
 func (b *viewBuilder) checkDialects() error {
-	previous := b.base.version(b.base.currentVersionID)
-	if previous == nil || strings.EqualFold(b.properties[propDropDialectAllowed], "true") {
-		return nil
+	previous, err := b.base.version(b.base.currentVersionID)
+	if err != nil || previous == nil || strings.EqualFold(b.properties[propDropDialectAllowed], "true") {
+		return err
 	}
-	before, after := previous.dialects(), b.version(b.currentVersionID).dialects()
+	current, err := b.parsedVersions.parse(b.element(viewVersions, b.currentVersionID), parseViewVersion)
+	if err != nil {
+		return err
+	}
+	before, after := previous.dialects(), current.dialects()
 	for _, dialect := range before {
 		if !slices.Contains(after, dialect) {
 			return illegal("Cannot replace view due to loss of view dialects (%s=false):\n"+
@@ -270,38 +290,43 @@ func (b *viewBuilder) trim() error {
 		}
 		keep = int(n)
 	}
-	b.addedVersions[b.currentVersionID] = true
-	keep = max(keep, len(b.addedVersions))
-	if len(b.versions) <= keep {
+	kept := map[int64]bool{int64(b.currentVersionID): true}
+	for id := range b.addedVersions {
+		kept[id] = true
+	}
+	keep = max(keep, len(kept))
+	if b.edits[viewVersions].len() <= keep {
 		return nil
 	}
-	newest := make([]int, 0, len(b.versions))
-	for _, v := range b.versions {
-		if v.id != b.currentVersionID {
-			newest = append(newest, v.id)
+	newest := make([]int64, 0, b.edits[viewVersions].len())
+	for id := range b.elements(viewVersions) {
+		if id != int64(b.currentVersionID) {
+			newest = append(newest, id)
 		}
 	}
 	slices.Sort(newest)
-	kept := map[int]bool{b.currentVersionID: true}
+	kept = map[int64]bool{int64(b.currentVersionID): true}
 	for _, id := range newest[len(newest)-(keep-1):] {
 		kept[id] = true
 	}
-	b.versions = slices.DeleteFunc(b.versions, func(v *viewVersion) bool { return !kept[v.id] })
-	for i := len(b.log) - 1; i >= 0; i-- {
-		if !kept[b.log[i].versionID] {
-			b.log = b.log[i+1:]
+	b.edits[viewVersions].drop(func(id int64) bool { return !kept[id] })
+	for i := b.base.arrays[viewLog].len() - 1; i >= 0; i-- { // a new entry is of the current version
+		if !kept[b.base.arrays[viewLog].at(i).id] {
+			for gone := range i + 1 {
+				b.edits[viewLog].dropAt(gone)
+			}
 			break
 		}
 	}
 	return nil
 }
 
-// patches are the members of the base that change.
-func (b *viewBuilder) patches() []patch {
-	var patches []patch
+// changes are what the new document has otherwise than the base.
+func (b *viewBuilder) changes() []change {
+	var changes []change
 	set := func(changed bool, key string, value []byte) {
 		if changed {
-			patches = append(patches, b.base.members.setMember(key, string(value)))
+			changes = append(changes, change{key: key, value: value})
 		}
 	}
 	base := b.base
@@ -309,55 +334,12 @@ func (b *viewBuilder) patches() []patch {
 	set(b.location != base.location, keyLocation, jsontext.AppendQuoted(nil, b.location))
 	set(b.currentVersionID != base.currentVersionID, keyCurrentVersionID,
 		strconv.AppendInt(nil, int64(b.currentVersionID), 10))
-	set(!maps.Equal(b.properties, base.properties), keyProperties, b.propertiesJSON())
-	set(len(b.addedSchemas) > 0, schemas.key(), joinArray(b.schemas, func(s *schema) []byte {
-		if b.addedSchemas[s.id] {
-			return s.withID(s.id)
-		}
-		return s.raw
-	}))
-	sameVersions := slices.Equal(b.versions, base.versions)
-	set(!sameVersions, keyVersions, joinArray(b.versions, func(v *viewVersion) []byte { return v.json() }))
-	set(b.entry != nil || !sameVersions, keyVersionLog, joinArray(b.log, func(e viewLogEntry) []byte { return e.raw }))
-	return patches
-}
-
-// propertiesJSON writes the properties. Those that stay keep their place, and their values the
-// spelling.
-func (b *viewBuilder) propertiesJSON() []byte {
-	var members [][]byte
-	if v, ok := b.base.members.find(keyProperties); ok {
-		old, err := parseObject(b.base.members.bytes(v), keyProperties)
-		if err != nil {
-			old = jsonObject{} // not reached: ParseView has read it
-		}
-		for _, m := range old.members {
-			value, stays := b.properties[m.key]
-			switch {
-			case stays && value == b.base.properties[m.key]:
-				members = append(members, slices.Concat(jsontext.AppendQuoted(nil, m.key), []byte{':'},
-					old.bytes(m.value)))
-			case stays:
-				members = append(members, propertyJSON(m.key, value))
-			}
+	set(!maps.Equal(b.properties, base.properties), keyProperties,
+		propertiesJSON(base.value(keyProperties), b.properties))
+	for a := range b.edits {
+		if edit := &b.edits[a]; edit.changes() {
+			changes = append(changes, change{key: viewArrayKeys[a], list: edit, array: arrayName(a)})
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(b.properties)) {
-		if _, was := b.base.properties[key]; !was {
-			members = append(members, propertyJSON(key, b.properties[key]))
-		}
-	}
-	return slices.Concat([]byte{'{'}, bytes.Join(members, []byte{','}), []byte{'}'})
-}
-
-func propertyJSON(key, value string) []byte {
-	return jsontext.AppendQuoted(append(jsontext.AppendQuoted(nil, key), ':'), value)
-}
-
-func joinArray[T any](elements []T, json func(T) []byte) []byte {
-	raws := make([][]byte, len(elements))
-	for i, e := range elements {
-		raws[i] = json(e)
-	}
-	return slices.Concat([]byte{'['}, bytes.Join(raws, []byte{','}), []byte{']'})
+	return changes
 }

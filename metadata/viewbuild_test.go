@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -26,19 +27,43 @@ func viewWith(t testing.TB, pairs ...string) *ViewDocument {
 	return mustView(t, raw)
 }
 
-// ids returns the ids of the versions, the schemas and the log of a view.
-func (d *ViewDocument) ids() string {
-	var versions, schemas, log []int
-	for _, v := range d.versions {
-		versions = append(versions, v.id)
+// viewContent is what package encoding/json reads of a view.
+type viewContent struct {
+	UUID       string `json:"view-uuid"`
+	Location   string
+	CurrentID  int `json:"current-version-id"`
+	Properties map[string]string
+	Schemas    []json.RawMessage
+	Versions   []json.RawMessage
+	Log        []json.RawMessage `json:"version-log"`
+}
+
+func contentOf(t testing.TB, d *ViewDocument) (content viewContent) {
+	t.Helper()
+	if err := json.Unmarshal(d.Raw(), &content); err != nil {
+		t.Fatalf("%s: %v", d.Raw(), err)
 	}
-	for _, s := range d.schemas {
-		schemas = append(schemas, s.id)
+	return content
+}
+
+// idsOf returns the ids that parts of a document have as the member key.
+func idsOf(t testing.TB, parts []json.RawMessage, key string) (ids []int) {
+	t.Helper()
+	for _, raw := range parts {
+		var members map[string]any
+		if err := json.Unmarshal(raw, &members); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, int(members[key].(float64)))
 	}
-	for _, e := range d.log {
-		log = append(log, e.versionID)
-	}
-	return fmt.Sprint(versions, schemas, log)
+	return ids
+}
+
+// viewIDs returns the ids of the versions, the schemas and the log of a view.
+func viewIDs(t testing.TB, d *ViewDocument) string {
+	t.Helper()
+	content := contentOf(t, d)
+	return fmt.Sprint(idsOf(t, content.Versions, "version-id"), idsOf(t, content.Schemas, "schema-id"), idsOf(t, content.Log, "version-id"))
 }
 
 const (
@@ -50,7 +75,7 @@ const (
 func TestVersionIsAdded(t *testing.T) {
 	t.Parallel()
 	d := mustApplyView(t, mustView(t, viewDocument), addVersion(3, 0, "spark:select 3"))
-	if got, want := d.ids(), "[1 2 3] [0 1] [1 2]"; got != want || d.CurrentVersionID() != 2 {
+	if got, want := viewIDs(t, d), "[1 2 3] [0 1] [1 2]"; got != want || d.CurrentVersionID() != 2 {
 		t.Errorf("ids %s, want %s; current is %d", got, want, d.CurrentVersionID())
 	}
 }
@@ -67,7 +92,7 @@ func TestLastSchema(t *testing.T) {
 		{[]string{someSchema, `{"action":"add-schema","schema":{"type":"struct","fields":[]}}`}, 0},
 	} {
 		d := mustApplyView(t, mustView(t, viewDocument), append(tt.updates, addVersion(3, -1, "spark:x"))...)
-		if got := d.version(3).schemaID; got != tt.schema {
+		if got := idsOf(t, contentOf(t, d).Versions, "schema-id")[2]; got != tt.schema {
 			t.Errorf("after %s the last schema is %d, want %d", tt.updates, got, tt.schema)
 		}
 	}
@@ -80,11 +105,11 @@ func TestViewsInOtherOrders(t *testing.T) {
 	d := viewWith(t, `"version-id":1,"timestamp-ms":1000,"schema-id":0`, `"version-id":7,"timestamp-ms":1000,"schema-id":4`,
 		`"schema-id":0,"fields"`, `"schema-id":4,"fields"`, `{"timestamp-ms":1000,"version-id":1},`, ``)
 	d = mustApplyView(t, d, someSchema, addVersion(0, -1, "spark:8"))
-	if got, want := d.ids(), "[7 2 8] [4 1 5] [2]"; got != want {
+	if got, want := viewIDs(t, d), "[7 2 8] [4 1 5] [2]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 	d = mustApplyView(t, d, setVersion(8), viewProperty(propVersionHistorySize, "2"))
-	if got, want := d.ids(), "[7 8] [4 1 5] [8]"; got != want {
+	if got, want := viewIDs(t, d), "[7 8] [4 1 5] [8]"; got != want {
 		t.Errorf("then ids %s, want %s", got, want)
 	}
 }
@@ -94,11 +119,11 @@ func TestViewsInOtherOrders(t *testing.T) {
 func TestTrimKeeps(t *testing.T) {
 	t.Parallel()
 	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty(propVersionHistorySize, "1"))
-	if got, want := d.ids(), "[1 3 4] [0 1] [1]"; got != want {
+	if got, want := viewIDs(t, d), "[1 3 4] [0 1] [1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), setVersion(1), viewProperty(propVersionHistorySize, "2"))
-	if got, want := d.ids(), "[1 2] [0 1] [6 2 1]"; got != want {
+	if got, want := viewIDs(t, d), "[1 2] [0 1] [6 2 1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 }
@@ -143,7 +168,7 @@ func TestApplyViewAtLimits(t *testing.T) {
 		})
 	}
 	longest := mustApplyView(t, mustView(t, viewDocument), viewProperty(propVersionHistorySize, highest), addVersion(3, 0, "spark:x"))
-	if got, want := longest.ids(), "[1 2 3] [0 1] [1 2]"; got != want {
+	if got, want := viewIDs(t, longest), "[1 2 3] [0 1] [1 2]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
 }

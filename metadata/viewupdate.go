@@ -16,9 +16,9 @@ type ViewUpdate struct{ apply func(b *viewBuilder) error }
 // So a request of many megabytes would cost minutes, and each later commit its share.
 const viewUpdatesMax = 1000
 
-func decodeViewUpdates(d *decoder) ([]ViewUpdate, error) {
+func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 	count := 0
-	return decodeEach(d, "metadata update", func(o jsonObject) (ViewUpdate, error) {
+	return decodeEach(r, "metadata update", func(o jsonObject) (ViewUpdate, error) {
 		if count++; count > viewUpdatesMax {
 			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest,
 				"Cannot change a view by more than %d updates at once", viewUpdatesMax)

@@ -3,7 +3,6 @@ package metadata
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moorage"
@@ -16,7 +15,6 @@ type viewVersion struct {
 	schemaID    int
 	timestampMS int64
 	raw         []byte
-	members     jsonObject
 
 	summary   map[string]string
 	queries   []viewQuery
@@ -40,7 +38,7 @@ func parseViewVersion(raw []byte) (*viewVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &viewVersion{raw: raw, members: members}
+	v := &viewVersion{raw: raw}
 	if v.id, _, err = members.integer("version-id"); err != nil {
 		return nil, err
 	}
@@ -147,17 +145,11 @@ func (v *viewVersion) dialects() []string {
 	return slices.Compact(dialects)
 }
 
-// with returns the version with other ids; all else stays byte for byte as it was sent.
-func (v *viewVersion) with(id, schemaID int) *viewVersion {
-	changed := *v
-	changed.id, changed.schemaID = id, schemaID
-	return &changed
-}
-
-// json returns the version as it was sent, with its ids.
-func (v *viewVersion) json() []byte {
-	return applyPatches(v.raw, []patch{
-		v.members.setMember("version-id", strconv.Itoa(v.id)),
-		v.members.setMember("schema-id", strconv.Itoa(v.schemaID)),
-	})
+// with returns the version as it was sent, with other ids.
+func (v *viewVersion) with(id, schemaID int) ([]byte, error) {
+	d := bodyOf(v.raw)
+	next, err := d.splice([]change{
+		intChange("version-id", int64(id)), intChange("schema-id", int64(schemaID)),
+	}, nil)
+	return next.raw, err
 }
