@@ -62,7 +62,9 @@ func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error 
 	document, err := c.readDocument(ctx, aTable, pointer.Warehouse, store, pointer.MetadataLocation)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
-		// Either there never was one, or it went last in an earlier attempt.
+		// Either there never was one, or it went last in an earlier attempt. Or its disk is not mounted.
+		c.log.WarnContext(ctx, "purge finds no metadata file, so it ends and deletes nothing; if the disk was not mounted, delete the table's folder",
+			"task", work.task.ID, "ident", pointer.Identifier(), "file", pointer.MetadataLocation)
 		return c.endPurge(ctx, work.task)
 	default:
 		if err != nil {

@@ -397,3 +397,19 @@ func TestPurgeSaysWhose(t *testing.T) {
 		}
 	}
 }
+
+// A purge that finds no metadata file ends and says so: its disk may not be mounted.
+func TestPurgeSaysThatItFindsNothing(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	table := f.create("t")
+	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}))
+	must(t, f.files.Delete(f.ctx, table.MetadataLocation))
+	must(t, f.purgeAll(f.ctx))
+	for _, want := range []string{"level=WARN", "purge finds no metadata file", "ident=" + ident("t").String(), "file=" + table.MetadataLocation} {
+		if !strings.Contains(logs.String(), want) {
+			t.Errorf("the log does not have %q: %s", want, logs.String())
+		}
+	}
+}

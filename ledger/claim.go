@@ -188,7 +188,8 @@ func (h *holding) take(ctx context.Context) error {
 }
 
 // isOver reports whether another owner may take claim at now, a time of the store's clock. A claim
-// that cannot be read reads as the zero Claim; nobody renews it.
+// that cannot be read reads as the zero Claim, and is over: else its work would never be done. If
+// its owner lives, it learns of its loss at its next renewal.
 func isOver(claim registry.Claim, now time.Time, life time.Duration) bool {
 	return !claim.Until.After(now) || claim.Until.Sub(now) > livesAhead*life
 }

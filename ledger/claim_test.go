@@ -252,3 +252,24 @@ func TestClaimSurvivesFaults(t *testing.T) {
 		})
 	}
 }
+
+// A claim that cannot be read keeps nobody from the work, and its owner learns that it lost the
+// claim.
+func TestClaimThatCannotBeReadIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		err := ledger.NewClaimer(store, ann).Claim(t.Context(), work, life, func(ctx context.Context) error {
+			unreadable := registry.Put(registry.ClaimKey(work), registry.StateNone, []byte(`{"owner":1}`))
+			if _, err := store.Apply(ctx, registry.Batch{Writes: []registry.Write{unreadable}}); err != nil {
+				t.Fatal(err)
+			}
+			wantFree(t, ledger.NewClaimer(store, ben))
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, ledger.ErrClaimLost) {
+			t.Errorf("the owner of the damaged claim: %v, want that it is lost", err)
+		}
+	})
+}
