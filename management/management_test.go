@@ -73,10 +73,13 @@ func newServer(t *testing.T, config Config) http.Handler {
 	server := web.New(web.Config{})
 	Mount(server, config)
 	d := readDescription(t)
+	var mu sync.Mutex // for d: its compiler is for one at a time
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
 		server.ServeHTTP(recorder, r)
+		mu.Lock()
 		d.check(t, r, recorder)
+		mu.Unlock()
 		for name, values := range recorder.Header() {
 			w.Header()[name] = values
 		}
