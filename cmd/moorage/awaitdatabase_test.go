@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moorage/internal/cli"
 )
 
 const waitingLine = "waiting for the database, which does not answer"
@@ -24,7 +26,7 @@ func TestStoreWait(t *testing.T) {
 	go func() {
 		defer close(ended)
 		run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", database.DSN(), "--migrate", "--data", t.TempDir(), "--store-wait", "5m"},
-			environment{stdout: server.stdout, stderr: server.stderr})
+			cli.Environment{Stdout: server.stdout, Stderr: server.stderr})
 	}()
 	defer func() { stop(); await(t, ended, "the server to stop") }()
 	for !strings.Contains(server.stderr.String(), waitingLine) {
@@ -51,7 +53,7 @@ func TestStoreWaitEnds(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
 	wrong := strings.Replace(database.DSN(), "/postgres?", "/nowhere?", 1)
-	if got := runToEnd(t, "serve", "--store", wrong, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--store-wait", "1h"); got.code != exitFailed ||
+	if got := runToEnd(t, "serve", "--store", wrong, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--store-wait", "1h"); got.code != cli.ExitFailed ||
 		!strings.Contains(got.stderr, "nowhere") || strings.Contains(got.stderr, waitingLine) {
 		t.Errorf("a database that there is not: %+v", got)
 	}
@@ -61,7 +63,7 @@ func TestStoreWaitEnds(t *testing.T) {
 	for wait, waits := range map[string]bool{"0s": false, "1s": true} {
 		got := runToEnd(t, "serve", "--store", database.DSN(), "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--store-wait", wait)
 		log, sentence, found := strings.Cut(got.stderr, "moorage: ")
-		if got.code != exitFailed || !found || strings.Count(sentence, "\n") != 1 || !strings.Contains(sentence, "connection refused") ||
+		if got.code != cli.ExitFailed || !found || strings.Count(sentence, "\n") != 1 || !strings.Contains(sentence, "connection refused") ||
 			strings.Contains(sentence, "--store-wait") != waits || strings.Contains(log, waitingLine) != waits {
 			t.Errorf("a database that is away, with a wait of %s: %+v", wait, got)
 		}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"moorage/internal/cli"
 )
 
 // Sizes of the load under which backups are taken.
@@ -91,7 +93,7 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		wanted[n] = load.acknowledged()
 		got := runToEnd(t, "backup", fmt.Sprint("monday-", n), "--uri", server.uri)
-		if folder := filepath.Join(data, "backups", fmt.Sprint("monday-", n)); got.code != exitDone || !strings.Contains(got.stdout, " records in "+folder+"\n") {
+		if folder := filepath.Join(data, "backups", fmt.Sprint("monday-", n)); got.code != cli.ExitDone || !strings.Contains(got.stdout, " records in "+folder+"\n") {
 			t.Fatalf("backup: %+v", got)
 		}
 	}
@@ -107,7 +109,7 @@ func (a acknowledged) check(t *testing.T, backup string) {
 	t.Helper()
 	server := startServe(t, "--data", backup)
 	defer server.stop()
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != exitDone {
+	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitDone {
 		t.Errorf("%s: check: %+v", backup, got)
 	}
 	for writer := range backupWriters {
@@ -138,20 +140,20 @@ func TestBackupOfAStoppedStore(t *testing.T) {
 	copied := filepath.Join(elsewhere, "copy")
 	server := startServe(t, "--data", data)
 	server.makeTable(t)
-	if got := runToEnd(t, "backup", copied, "--data", data); got.code != exitFailed || !isSentence(got.stderr, "or ask it with --uri") {
+	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "or ask it with --uri") {
 		t.Errorf("while it runs: %+v", got)
 	}
 	server.stop()
-	if got := runToEnd(t, "backup", copied, "--data", data); got.code != exitDone || !strings.Contains(got.stdout, "records in "+copied) {
+	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitDone || !strings.Contains(got.stdout, "records in "+copied) {
 		t.Errorf("backup: %+v", got)
 	}
-	if got := runToEnd(t, "backup", copied, "--data", data); got.code != exitFailed || !isSentence(got.stderr, "file already exists") {
+	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "file already exists") {
 		t.Errorf("again: %+v", got)
 	}
-	if got := runToEnd(t, "backup", filepath.Join(elsewhere, "no", "such", "folder"), "--data", data); got.code != exitFailed || !isSentence(got.stderr, "no such file or directory") {
+	if got := runToEnd(t, "backup", filepath.Join(elsewhere, "no", "such", "folder"), "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "no such file or directory") {
 		t.Errorf("nowhere: %+v", got)
 	}
-	if got := runToEnd(t, "backup", filepath.Join(elsewhere, "other"), "--data", t.TempDir()); got.code != exitFailed || !isSentence(got.stderr, "there is no store") {
+	if got := runToEnd(t, "backup", filepath.Join(elsewhere, "other"), "--data", t.TempDir()); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no store") {
 		t.Errorf("of nothing: %+v", got)
 	}
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 1 {
@@ -163,17 +165,17 @@ func TestBackupOfAStoppedStore(t *testing.T) {
 		t.Fatalf("drop: %d %s", code, body)
 	}
 	server.stop()
-	if err := os.RemoveAll(filepath.Join(data, storeFolder)); err != nil {
+	if err := os.RemoveAll(filepath.Join(data, cli.StoreFolder)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(filepath.Join(data, storeFolder), os.DirFS(filepath.Join(copied, storeFolder))); err != nil {
+	if err := os.CopyFS(filepath.Join(data, cli.StoreFolder), os.DirFS(filepath.Join(copied, cli.StoreFolder))); err != nil {
 		t.Fatal(err)
 	}
 	server = startServe(t, "--data", data)
 	if code, body := server.request(t, "GET", tablePath, ""); code != http.StatusOK {
 		t.Errorf("the table after the restore: %d %s", code, body)
 	}
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != exitDone {
+	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitDone {
 		t.Errorf("check: %+v", got)
 	}
 }
@@ -188,7 +190,7 @@ func TestBackupNames(t *testing.T) {
 		if code != http.StatusBadRequest {
 			t.Errorf("%q: %d %s, want 400", name, code, body)
 		}
-		if got := runToEnd(t, "backup", name, "--uri", server.uri); got.code != exitUsage {
+		if got := runToEnd(t, "backup", name, "--uri", server.uri); got.code != cli.ExitUsage {
 			t.Errorf("backup %q --uri: %+v, want 2", name, got)
 		}
 	}
@@ -200,7 +202,7 @@ func TestBackupNames(t *testing.T) {
 			t.Errorf("%q: %d %s", name, code, body)
 		}
 	}
-	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != exitFailed || !isSentence(got.stderr, "There is a backup already: a") {
+	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != cli.ExitFailed || !isSentence(got.stderr, "There is a backup already: a") {
 		t.Errorf("a name that is taken: %+v", got)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 3 {
@@ -212,14 +214,14 @@ func TestBackupNames(t *testing.T) {
 func TestNoBackup(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--data", t.TempDir(), "--store", "memory")
-	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != exitFailed || !isSentence(got.stderr, "nothing to restore a backup to") {
+	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != cli.ExitFailed || !isSentence(got.stderr, "nothing to restore a backup to") {
 		t.Errorf("memory: %+v", got)
 	}
 	dir := filepath.Join(t.TempDir(), "a")
-	if got := runToEnd(t, "backup", dir, "--store", "memory"); got.code != exitUsage {
+	if got := runToEnd(t, "backup", dir, "--store", "memory"); got.code != cli.ExitUsage {
 		t.Errorf("memory, stopped: %+v", got)
 	}
-	if got := runToEnd(t, "backup", dir, "--store", "postgres://localhost/moorage"); got.code != exitFailed || !isSentence(got.stderr, "pg_dump or pg_basebackup") {
+	if got := runToEnd(t, "backup", dir, "--store", "postgres://localhost/moorage"); got.code != cli.ExitFailed || !isSentence(got.stderr, "pg_dump or pg_basebackup") {
 		t.Errorf("PostgreSQL: %+v", got)
 	}
 }

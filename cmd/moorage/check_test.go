@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/internal/cli"
 	"moorage/registry"
 )
 
@@ -49,8 +50,8 @@ func TestCheckUnreadable(t *testing.T) {
 			"1 warehouse, 1 namespace, 1 table, 0 views\n", "\nproblem: " + damaged["ships"].String() + " cannot be read: ", "it is called harbour.ships",
 			"\nproblem: table harbour.crews (", ".gone is missing",
 		} {
-			if got.code != exitFailed || strings.Count(got.stdout, "problem: ") != 2 || !strings.Contains(got.stdout, want) {
-				t.Errorf("%q: %+v, want %d and %q", args, got, exitFailed, want)
+			if got.code != cli.ExitFailed || strings.Count(got.stdout, "problem: ") != 2 || !strings.Contains(got.stdout, want) {
+				t.Errorf("%q: %+v, want %d and %q", args, got, cli.ExitFailed, want)
 			}
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"moorage/internal/cli"
 )
 
 // hangAt is the variable that says at which folder a process of startHanging has everything hang from the start.
@@ -116,7 +118,7 @@ func makeWarehouses(t *testing.T) (flags []string, stuck string) {
 	startServe(t, flags...).stop() // makes the store
 	for _, name := range []string{"stuck", "lake"} {
 		got := runToEnd(t, append([]string{"warehouse", "create", name, "--location", "file://" + filepath.Join(folder, name)}, flags...)...)
-		if got.code != exitDone {
+		if got.code != cli.ExitDone {
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -218,7 +220,7 @@ func TestStartsWhileAWarehouseHangs(t *testing.T) {
 	}
 	h.use(t)
 	began := time.Now()
-	if code := h.stop(); code != exitDone || time.Since(began) > time.Minute {
+	if code := h.stop(); code != cli.ExitDone || time.Since(began) > time.Minute {
 		t.Errorf("stopped after %s, exit code %d:\n%s", time.Since(began), code, h.stderr)
 	}
 }
@@ -248,7 +250,7 @@ func TestWarehouseThatBeginsToHang(t *testing.T) {
 	}
 	h.use(t)
 	h.must(t, "GET", boatsTable, "")
-	if code := h.stop(); code != exitDone {
+	if code := h.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d:\n%s", code, h.stderr)
 	}
 }

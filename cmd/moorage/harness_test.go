@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"moorage/internal/cli"
 )
 
 // asCommand is the variable that makes the test binary behave as moorage itself, so that tests can
@@ -55,7 +58,7 @@ func runToEnd(t *testing.T, args ...string) result {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var stdout, stderr lockedBuffer
-	code := run(ctx, args, environment{stdout: &stdout, stderr: &stderr})
+	code := run(ctx, args, cli.Environment{Stdout: &stdout, Stderr: &stderr})
 	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -80,7 +83,7 @@ func startServe(t *testing.T, args ...string) *served {
 	go func() {
 		defer close(ended)
 		code = run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
-			environment{stdout: s.stdout, stderr: s.stderr})
+			cli.Environment{Stdout: s.stdout, Stderr: s.stderr})
 	}()
 	s.wait = func() int {
 		await(t, ended, "the server to stop")
@@ -248,4 +251,13 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

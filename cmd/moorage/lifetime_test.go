@@ -6,48 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-func TestLifetimeSetting(t *testing.T) {
-	t.Parallel()
-	if got := mustLoad(t, nil, nil).KeyLifetime; got != 30*time.Minute {
-		t.Errorf("by default %s", got)
-	}
-	for value, want := range map[string]time.Duration{
-		"1s": time.Second, "90m": 90 * time.Minute, "1500ms": 2 * time.Second, "8760h": 365 * 24 * time.Hour,
-		"999ms": 0, "0s": 0, "-1m": 0, "8761h": 0, "30": 0, "PT30M": 0,
-	} {
-		c, err := loadConfig(serveCommand(), []string{"--idempotency-lifetime=" + value}, nil)
-		if (err != nil) != (want == 0) || err == nil && c.KeyLifetime != want {
-			t.Errorf("%s is %s, %v; want %s", value, c.KeyLifetime, err, want)
-		}
-	}
-}
-
-// Changes are kept as long as is said, and never shorter than keys are honoured.
-func TestChangeRetentionSetting(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		args []string
-		want time.Duration // 0: refused
-	}{
-		{[]string{"--change-retention=36h"}, 36 * time.Hour},
-		{[]string{"--change-retention=14d"}, 14 * 24 * time.Hour},
-		{[]string{"--change-retention=35m"}, 35 * time.Minute},
-		{[]string{"--change-retention=34m"}, 0},
-		{[]string{"--change-retention=6m", "--idempotency-lifetime=1m"}, 6 * time.Minute},
-		{[]string{"--change-retention=0s"}, 0},
-	} {
-		c, err := loadConfig(serveCommand(), tt.args, nil)
-		if (err != nil) != (tt.want == 0) || err == nil && c.ChangeRetention != tt.want {
-			t.Errorf("%q is %s, %v; want %s", tt.args, c.ChangeRetention, err, tt.want)
-		}
-	}
-	if got := mustLoad(t, nil, nil).ChangeRetention; got != 0 {
-		t.Errorf("by default %s", got)
-	}
-}
 
 // A server tells clients how long it heeds keys: longer than changes are kept by default, too.
 func TestLifetimeIsAdvertised(t *testing.T) {

@@ -8,7 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"moorage/catalog"
+	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // callBuckets are the bounds of the latency histograms, in seconds: from a read in memory to a
@@ -25,73 +28,83 @@ func newMetrics() *prometheus.Registry {
 	return metrics
 }
 
+// callMetrics measures calls by what is called and by how it ended. It is safe for concurrent use.
+type callMetrics struct{ seconds *prometheus.HistogramVec }
+
+// begin starts to measure a call. The function that it returns ends that; err is then the call's.
+func (m callMetrics) begin(call string) (end func(err *error)) {
+	began := time.Now()
+	return func(err *error) { m.observe(call, outcome(*err), time.Since(began)) }
+}
+
+func (m callMetrics) observe(call, ended string, took time.Duration) {
+	m.seconds.WithLabelValues(call, ended).Observe(took.Seconds())
+}
+
+// histogram returns a histogram of seconds in metrics.
+func histogram(metrics prometheus.Registerer, name, help string, labels ...string) *prometheus.HistogramVec {
+	made := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: callBuckets()}, labels)
+	metrics.MustRegister(made)
+	return made
+}
+
+// counter returns a counter in metrics.
+func counter(metrics prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
+	made := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	metrics.MustRegister(made)
+	return made
+}
+
 // meteredStore measures the calls of a store. It is safe for concurrent use.
 type meteredStore struct {
 	registry.Store
 
-	calls *prometheus.HistogramVec // seconds, by call and outcome
+	calls callMetrics
 }
 
 // meterStore returns store with its calls measured in metrics.
 func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredStore {
-	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "moorage_store_call_duration_seconds",
-		Help:    "Duration of calls to the store, by call and by how it ended.",
-		Buckets: callBuckets(),
-	}, []string{"call", "outcome"})
-	metrics.MustRegister(calls)
-	return &meteredStore{Store: store, calls: calls}
+	return &meteredStore{Store: store, calls: callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
+		"Duration of calls to the store, by call and by how it ended.", "call", "outcome")}}
 }
 
 // Unwrap implements registry.Wrapper.
 func (m *meteredStore) Unwrap() registry.Store { return m.Store }
 
 // Get is registry.Store.Get, measured.
-func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
-	begin := time.Now()
-	records, err := m.Store.Get(ctx, keys...)
-	m.observe("get", begin, err)
-	return records, err
+func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) (_ []registry.Record, err error) {
+	defer m.calls.begin("get")(&err)
+	return m.Store.Get(ctx, keys...)
 }
 
 // List is registry.Store.List, measured.
-func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	begin := time.Now()
-	records, err := m.Store.List(ctx, table, prefix, after, limit)
-	m.observe("list", begin, err)
-	return records, err
+func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) (_ []registry.Record, err error) {
+	defer m.calls.begin("list")(&err)
+	return m.Store.List(ctx, table, prefix, after, limit)
 }
 
 // ListKeys is registry.Store.ListKeys, measured.
-func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	begin := time.Now()
-	records, err := m.Store.ListKeys(ctx, table, prefix, after, limit)
-	m.observe("list-keys", begin, err)
-	return records, err
+func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) (_ []registry.Record, err error) {
+	defer m.calls.begin("list-keys")(&err)
+	return m.Store.ListKeys(ctx, table, prefix, after, limit)
 }
 
 // Apply is registry.Store.Apply, measured.
-func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	begin := time.Now()
-	etags, err := m.Store.Apply(ctx, batch)
-	m.observe("apply", begin, err)
-	return etags, err
+func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) (_ []registry.ETag, err error) {
+	defer m.calls.begin("apply")(&err)
+	return m.Store.Apply(ctx, batch)
 }
 
 // Changes is registry.Store.Changes, measured.
-func (m *meteredStore) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
-	begin := time.Now()
-	changes, err := m.Store.Changes(ctx, after, limit)
-	m.observe("changes", begin, err)
-	return changes, err
+func (m *meteredStore) Changes(ctx context.Context, after registry.Position, limit int) (_ []registry.PositionedChange, err error) {
+	defer m.calls.begin("changes")(&err)
+	return m.Store.Changes(ctx, after, limit)
 }
 
 // Time is registry.Clock.Time, measured.
-func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
-	begin := time.Now()
-	now, err := m.Store.Time(ctx)
-	m.observe("time", begin, err)
-	return now, err
+func (m *meteredStore) Time(ctx context.Context) (_ time.Time, err error) {
+	defer m.calls.begin("time")(&err)
+	return m.Store.Time(ctx)
 }
 
 // Healthy asks the store whether it can be written to; one that cannot fail is healthy.
@@ -100,10 +113,6 @@ func (m *meteredStore) Healthy(ctx context.Context) error {
 		return checker.Healthy(ctx)
 	}
 	return nil
-}
-
-func (m *meteredStore) observe(call string, begin time.Time, err error) {
-	m.calls.WithLabelValues(call, outcome(err)).Observe(time.Since(begin).Seconds())
 }
 
 // outcomeConflict is the outcome of a call that somebody else was in the way of.
@@ -134,4 +143,165 @@ func outcome(err error) string {
 		}
 	}
 	return "error"
+}
+
+// meteredLeases measures the calls of the leases behind shared locks, as meteredStore does those of
+// the store. It is safe for concurrent use.
+type meteredLeases struct {
+	locks.Leases
+
+	calls callMetrics
+}
+
+// meterLeases returns leases with their calls measured in metrics.
+func meterLeases(leases locks.Leases, metrics prometheus.Registerer) *meteredLeases {
+	return &meteredLeases{Leases: leases, calls: callMetrics{histogram(metrics, "moorage_lease_call_duration_seconds",
+		"Duration of calls for the leases of locks that nodes share, by call and by how it ended.", "call", "outcome")}}
+}
+
+// Open is locks.Leases.Open, measured.
+func (m *meteredLeases) Open(ctx context.Context, session locks.Session) (err error) {
+	defer m.calls.begin("open")(&err)
+	return m.Leases.Open(ctx, session)
+}
+
+// Announce is locks.Leases.Announce, measured.
+func (m *meteredLeases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+	defer m.calls.begin("announce")(&err)
+	return m.Leases.Announce(ctx, session, address, host)
+}
+
+// Renew is locks.Leases.Renew, measured.
+func (m *meteredLeases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+	defer m.calls.begin("renew")(&err)
+	return m.Leases.Renew(ctx, session, known, orphaned)
+}
+
+// Try is locks.Leases.Try, measured; what is blocked counts as a conflict.
+func (m *meteredLeases) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+	began := time.Now()
+	blocked, alive, err = m.Leases.Try(ctx, session, ticket, leases, silence)
+	ended := outcome(err)
+	if err == nil && blocked >= 0 {
+		ended = outcomeConflict
+	}
+	m.calls.observe("try", ended, time.Since(began))
+	return blocked, alive, err
+}
+
+// Release is locks.Leases.Release, measured.
+func (m *meteredLeases) Release(ctx context.Context, session string, ids []int64) (err error) {
+	defer m.calls.begin("release")(&err)
+	return m.Leases.Release(ctx, session, ids)
+}
+
+// Wanted is locks.Leases.Wanted, measured.
+func (m *meteredLeases) Wanted(ctx context.Context, session string, silence time.Duration) (_ []int64, err error) {
+	defer m.calls.begin("wanted")(&err)
+	return m.Leases.Wanted(ctx, session, silence)
+}
+
+// Reap is locks.Leases.Reap, measured.
+func (m *meteredLeases) Reap(ctx context.Context, ttl time.Duration) (_ int, err error) {
+	defer m.calls.begin("reap")(&err)
+	return m.Leases.Reap(ctx, ttl)
+}
+
+// End is locks.Leases.End, measured.
+func (m *meteredLeases) End(ctx context.Context, session string) (err error) {
+	defer m.calls.begin("end")(&err)
+	return m.Leases.End(ctx, session)
+}
+
+// lockMetrics is a locks.Observer that counts by the level of the lock tree. It is
+// safe for concurrent use.
+type lockMetrics struct {
+	conflicts *prometheus.CounterVec   // by level
+	waits     *prometheus.HistogramVec // seconds, by level and outcome
+	holds     *prometheus.HistogramVec // seconds, by level
+	losses    *prometheus.CounterVec   // by level
+	sessions  prometheus.Counter
+}
+
+// newLockMetrics returns an observer whose counts are in metrics.
+func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
+	return &lockMetrics{
+		conflicts: counter(metrics, "moorage_lock_conflicts_total", "Locks that could not be had at once, by level.", "level"),
+		waits: histogram(metrics, "moorage_lock_wait_duration_seconds",
+			"Time waited for locks that could not be had at once, by level and by how it ended.", "level", "outcome"),
+		holds: histogram(metrics, "moorage_lock_hold_duration_seconds",
+			"Time that locks on subtrees were held, by level.", "level"),
+		losses: counter(metrics, "moorage_locks_lost_total",
+			"Locks on subtrees that were lost while they were held, by level.", "level"),
+		sessions: counter(metrics, "moorage_lock_sessions_lost_total",
+			"Sessions of this node that ended before it did, and all its locks with them.").WithLabelValues(),
+	}
+}
+
+// LockConflicted counts a lock that could not be had at once.
+func (m *lockMetrics) LockConflicted(level locks.Level) {
+	m.conflicts.WithLabelValues(level.String()).Inc()
+}
+
+// LockWaited measures the end of a wait.
+func (m *lockMetrics) LockWaited(level locks.Level, waited time.Duration, err error) {
+	ended := "canceled"
+	switch {
+	case err == nil:
+		ended = "granted"
+	case errors.Is(err, locks.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		ended = "timeout"
+	}
+	m.waits.WithLabelValues(level.String(), ended).Observe(waited.Seconds())
+}
+
+// LockHeld measures a lock that was released.
+func (m *lockMetrics) LockHeld(level locks.Level, held time.Duration) {
+	m.holds.WithLabelValues(level.String()).Observe(held.Seconds())
+}
+
+// LockLost counts a lock that was lost while it was held.
+func (m *lockMetrics) LockLost(level locks.Level) {
+	m.losses.WithLabelValues(level.String()).Inc()
+}
+
+// SessionLost counts a session that ended before its node did.
+func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
+
+// meterRecovery shows in metrics what stats says at that moment.
+func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
+	metrics.MustRegister(
+		gaugeOf(stats, "moorage_transactions_unfinished",
+			"Transactions with something left to do, those under way among them, when this node last looked.",
+			func(s txlog.Stats) int { return s.Unfinished }),
+		gaugeOf(stats, "moorage_transactions_blocked",
+			"Transactions that the recovery gave up or cannot read, until an operator looks, when this node last looked; see moorage recover.",
+			func(s txlog.Stats) int { return s.Blocked }),
+		counterOf(stats, "moorage_recovery_attempts_total", "Attempts of this node to end a transaction whose coordinator did not.",
+			func(s txlog.Stats) int64 { return s.Attempts }),
+		counterOf(stats, "moorage_recovery_failures_total", "Attempts of this node to end a transaction that failed.",
+			func(s txlog.Stats) int64 { return s.Failures }),
+		counterOf(stats, "moorage_transactions_recovered_total", "Transactions that this node ended because their coordinator did not.",
+			func(s txlog.Stats) int64 { return s.Recovered }))
+}
+
+// meterPurges shows in metrics what stats says at that moment.
+func meterPurges(metrics prometheus.Registerer, stats func() catalog.PurgeStats) {
+	metrics.MustRegister(
+		gaugeOf(stats, "moorage_purges_unfinished",
+			"Dropped tables whose files are still to be deleted, those that wait for their time among them, when this node last looked.",
+			func(s catalog.PurgeStats) int { return s.Unfinished }),
+		gaugeOf(stats, "moorage_purges_blocked",
+			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, when this node last looked; see moorage recover.",
+			func(s catalog.PurgeStats) int { return s.Blocked }),
+		counterOf(stats, "moorage_purge_failures_total", "Attempts of this node to delete a dropped table's files that failed.",
+			func(s catalog.PurgeStats) int64 { return s.Failures }))
+}
+
+func gaugeOf[S any](stats func() S, name, help string, value func(S) int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stats())) })
+}
+
+func counterOf[S any](stats func() S, name, help string, value func(S) int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(stats())) })
 }

@@ -3,23 +3,28 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/cli"
 	"moorage/internal/web"
+	"moorage/locks"
 	"moorage/management"
 	"moorage/registry"
-	"moorage/registry/memory"
-	"moorage/registry/pebble"
 	"moorage/registry/postgres"
 	"moorage/rest"
 	"moorage/storage"
@@ -41,7 +46,7 @@ type node struct {
 const defaultWarehouse = rest.DefaultWarehouse
 
 // openNode opens the store, which it makes if it is to be in a folder and is not there, and a catalog over it.
-func openNode(ctx context.Context, c config, logger *slog.Logger) (*node, error) {
+func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
 	// Who else may look into it is for the umask to say: engines may run as other users.
 	if err := os.MkdirAll(c.Data, 0o777); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
@@ -54,7 +59,7 @@ func openNode(ctx context.Context, c config, logger *slog.Logger) (*node, error)
 }
 
 // newNodeOver is newNode that closes the store if it fails.
-func newNodeOver(ctx context.Context, c config, store registry.Store, logger *slog.Logger) (*node, error) {
+func newNodeOver(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (*node, error) {
 	made, err := newNode(ctx, c, store, logger)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -62,89 +67,15 @@ func newNodeOver(ctx context.Context, c config, store registry.Store, logger *sl
 	return made, nil
 }
 
-// openStopped opens a database, or the store of a server that is stopped; it makes nothing that is not there.
-func openStopped(ctx context.Context, c config, env environment) (*node, error) {
-	store, err := openStoppedStore(ctx, c, env)
-	if err != nil {
-		return nil, err
-	}
-	return newNodeOver(ctx, c, store, stoppedLogger(env))
-}
-
-// openStoppedStore opens the store of openStopped.
-func openStoppedStore(ctx context.Context, c config, env environment) (registry.Store, error) {
-	switch {
-	case c.Store == storeMemory:
-		return nil, &usageError{faults: []string{"--store: a store in memory is gone when its server ends"}}
-	case c.inDatabase(), pebble.IsUnfinished(c.storeDir()): // which openStore refuses, be it there or not
-	default:
-		there, err := pebble.Exists(c.storeDir())
-		if err != nil {
-			return nil, fmt.Errorf("look for the store: %w", err)
-		}
-		if !there {
-			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.storeDir())
-		}
-	}
-	opened, err := openStore(ctx, c, stoppedLogger(env))
-	if errors.Is(err, pebble.ErrLocked) {
-		err = fmt.Errorf("%w: stop the server first", err)
-	}
-	return opened, err
-}
-
-// stoppedLogger returns the log of commands that do not serve.
-func stoppedLogger(env environment) *slog.Logger {
-	return newLogger(config{LogLevel: slog.LevelWarn}, env.stderr)
-}
-
-// openStore opens what --store names.
-func openStore(ctx context.Context, c config, logger *slog.Logger) (registry.Store, error) {
-	switch {
-	case c.Store == storeMemory:
-		return memory.New(rand.Reader), nil
-	case c.inDatabase():
-		if err := awaitDatabase(ctx, c, logger); err != nil {
-			return nil, err
-		}
-		if c.Migrate {
-			if _, err := postgres.Migrate(ctx, c.Store); err != nil {
-				return nil, err
-			}
-		}
-		return openDatabase(ctx, c, logger)
-	}
-	if pebble.IsUnfinished(c.storeDir()) {
-		return nil, fmt.Errorf("%s is of a backup that did not end, which may delete files of the store that it is a copy of; it can be removed", c.storeDir())
-	}
-	return pebble.Open(c.storeDir(), pebble.Options{Random: rand.Reader, Logger: logger})
-}
-
-// openDatabase opens the database that --store names, and warns of settings that would lose commits.
-func openDatabase(ctx context.Context, c config, logger *slog.Logger) (registry.Store, error) {
-	store, err := postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
-	if err != nil {
-		return nil, err
-	}
-	warnings, err := store.Warnings(ctx)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	for _, warning := range warnings {
-		logger.Warn(warning)
-	}
-	return store, nil
-}
-
 // newNode makes the catalog and its HTTP handler over store.
-func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.Logger) (*node, error) {
+func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	store := meterStore(opened, metrics)
 	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
 		return nil, err
 	}
-	s3Options := c.s3Options()
+	s3Options := c.S3Options()
 	s3Options.Logger = logger
 	files := newStorages(s3Options)
 	made, err := catalog.New(catalog.Config{
@@ -160,7 +91,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		IdempotencyLifetime: c.KeyLifetime,
 		ChangeRetention:     c.ChangeRetention,
 		TransactionLockWait: c.TransactionWait,
-		AbortPending:        !c.inDatabase(),
+		AbortPending:        !c.InDatabase(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close())
@@ -176,7 +107,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 		Registry:     metrics,
 		Ready:        store.Healthy,
 		Refusal:      watch.refusal,
-		Hosts:        c.hosts(),
+		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
 	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
@@ -186,7 +117,7 @@ func newNode(ctx context.Context, c config, opened registry.Store, logger *slog.
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where
 // --default-location says, or in the folder warehouse below the data.
-func (n *node) ensureDefaultWarehouse(ctx context.Context, c config, logger *slog.Logger) (catalog.Warehouse, error) {
+func (n *node) ensureDefaultWarehouse(ctx context.Context, c cli.Config, logger *slog.Logger) (catalog.Warehouse, error) {
 	location, err := storage.Trim(c.DefaultLocation), error(nil)
 	if location == "" {
 		if location, err = folderLocation(filepath.Join(c.Data, "warehouse")); err != nil {
@@ -237,4 +168,113 @@ func (n *node) close() error {
 	storeErr := n.store.Close()
 	closing.Wait()
 	return errors.Join(locksErr, storeErr, n.storages.close())
+}
+
+// nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.
+type nodeLocks struct {
+	locks.Manager
+	// announce tells the other nodes that this one listens on an address, and ends the session of the
+	// process that did before.
+	announce func(address net.Addr)
+	// withdraw takes that back before the node stops listening, so that the process that does next
+	// leaves this one its locks.
+	withdraw func()
+	close    func() error
+}
+
+// openLocks returns locks in the process for a store that has one process, and locks that nodes share for a
+// database. What they do is measured in metrics.
+func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (nodeLocks, error) {
+	observer := newLockMetrics(metrics)
+	if !c.InDatabase() {
+		local := locks.NewLocal(locks.LocalConfig{Observer: observer})
+		return nodeLocks{local, func(net.Addr) {}, func() {}, func() error { return nil }}, nil
+	}
+	leases, err := postgres.OpenLeases(ctx, c.Store)
+	if err != nil {
+		return nodeLocks{}, err
+	}
+	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
+		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+	}))
+	return nodeLocks{
+		Manager:  manager,
+		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
+		withdraw: func() { withdraw(manager, logger) },
+		close:    func() error { return closeShared(manager.Close, leases.Close) },
+	}, nil
+}
+
+// leavePatience is how long a node that ends waits until the others know that it withdraws, and that
+// it gives back its locks. If the database stands still they find out without it.
+const leavePatience = 2 * time.Second
+
+// withdraw takes back what manager has announced.
+func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	if err := manager.Withdraw(ctx); err != nil {
+		logger.Warn("a process that listens on this address next may take the locks of what is still under way", "error", err)
+	}
+}
+
+// closeShared calls leave, then shut; after leavePatience shut at once, which ends what leave waits for.
+func closeShared(leave func(), shut func() error) error {
+	var leaving sync.WaitGroup
+	left := make(chan struct{})
+	leaving.Go(func() {
+		defer close(left)
+		leave()
+	})
+	patience := time.NewTimer(leavePatience)
+	defer patience.Stop()
+	select {
+	case <-left:
+	case <-patience.C:
+	}
+	err := shut()
+	leaving.Wait()
+	return err
+}
+
+// nodeName says in the store which process has a lock.
+func nodeName() string {
+	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
+}
+
+// nodeAddress says in the store where a process listens. The name of the machine is in it, because many listen on
+// all its addresses, or on an address that others have too.
+func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
+
+// newJitter returns a source of chance for pauses, in which no two nodes may be in step.
+func newJitter() *mathrand.Rand {
+	var seed [16]byte
+	rand.Read(seed[:])
+	return mathrand.New(mathrand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:])))
+}
+
+// hostIdentity returns what two processes have in common only if they run on one machine, since one start
+// of it, and in one network of it: the kernel's id of the start, and that of the network namespace.
+// Containers on one machine differ in the second, machines with one name in the first. Two such processes
+// cannot listen on one address at the same time. Empty where the system does not say: then nothing is
+// certain.
+func hostIdentity() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || strings.TrimSpace(string(boot)) == "" {
+		return ""
+	}
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil || network == "" {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + network
+}
+
+// hostName returns the name of the machine or container, for people.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
 }

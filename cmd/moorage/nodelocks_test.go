@@ -4,14 +4,15 @@ import (
 	"log/slog"
 	"testing"
 
+	"moorage/internal/cli"
 	"moorage/locks"
 )
 
 // A store that has one process has its locks in that process; TestPostgres shows those of a database.
 func TestLocksOfOneProcess(t *testing.T) {
 	t.Parallel()
-	for _, store := range []string{storeMemory, t.TempDir()} {
-		opened, err := openLocks(t.Context(), config{Store: store}, newMetrics(), slog.New(slog.DiscardHandler))
+	for _, store := range []string{cli.StoreMemory, t.TempDir()} {
+		opened, err := openLocks(t.Context(), cli.Config{Store: store}, newMetrics(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

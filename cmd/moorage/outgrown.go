@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -102,4 +104,14 @@ func (o *outgrown) cause() error {
 		return nil
 	}
 	return fmt.Errorf("%w; start that version", *reason)
+}
+
+// version describes the build in one line: the version of the module, which names the commit it was made
+// from and whether files had changed since, and that of Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return cmp.Or(info.Main.Version, "(devel)") + " " + info.GoVersion
 }

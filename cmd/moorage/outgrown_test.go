@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/cli"
 )
 
 // TestOutgrown has a newer version raise what the store needs while a server runs: it refuses
@@ -48,14 +50,14 @@ func TestOutgrown(t *testing.T) {
 			if code := finish(); code != http.StatusOK {
 				t.Errorf("the request under way: %d", code)
 			}
-			if code := server.wait(); code != exitFailed {
+			if code := server.wait(); code != cli.ExitFailed {
 				t.Errorf("the server ended with %d", code)
 			}
 			if log := server.stderr.String(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "needs a newer version") {
 				t.Errorf("it logged:\n%s", log)
 			}
 			again := runToEnd(t, "serve", "--store", database.DSN(), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
-			if again.code != exitFailed || !isSentence(again.stderr, "newer version") {
+			if again.code != cli.ExitFailed || !isSentence(again.stderr, "newer version") {
 				t.Errorf("a start: %+v", again)
 			}
 			execute(`UPDATE moorage_format SET value = '{"version":1}'; DELETE FROM moorage_step WHERE name = 'later.sql'`)

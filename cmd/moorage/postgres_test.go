@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"moorage/internal/cli"
 	"moorage/internal/pgtest"
 	"moorage/migrations"
 )
@@ -35,7 +36,7 @@ func TestPostgres(t *testing.T) {
 	database := startPostgres(t)
 	store, data := database.DSN(), t.TempDir()
 
-	if got := runToEnd(t, "serve", "--store", store, "--data", data, "--listen", "127.0.0.1:0"); got.code != exitFailed || !isSentence(got.stderr, "run moorage migrate") {
+	if got := runToEnd(t, "serve", "--store", store, "--data", data, "--listen", "127.0.0.1:0"); got.code != cli.ExitFailed || !isSentence(got.stderr, "run moorage migrate") {
 		t.Errorf("serve without tables: %+v", got)
 	}
 	steps, err := migrations.Steps()
@@ -43,7 +44,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{fmt.Sprintf("after %d steps", len(steps)), "the tables are up to date\n"} {
-		if got := runToEnd(t, "migrate", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, want) {
+		if got := runToEnd(t, "migrate", "--store", store); got.code != cli.ExitDone || !strings.Contains(got.stdout, want) {
 			t.Errorf("migrate: %+v, want %q", got, want)
 		}
 	}
@@ -86,7 +87,7 @@ func TestPostgres(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease_session").Scan(&sessions); err != nil || sessions != 2 {
 		t.Errorf("sessions of locks: got %d, error %v, want one for each server", sessions, err)
 	}
-	if got := runToEnd(t, "check", "--store", store); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "check", "--store", store); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	log := one.stderr.String()
@@ -103,7 +104,7 @@ func TestMigrateFaults(t *testing.T) {
 	for _, args := range [][]string{
 		{"migrate"}, {"migrate", "--store", "memory"}, {"serve", "--migrate"}, {"serve", "--store", t.TempDir(), "--migrate"},
 	} {
-		if got := runToEnd(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, "--store") {
+		if got := runToEnd(t, args...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, "--store") {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}

@@ -10,106 +10,13 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/cli"
 	"moorage/management/client"
 	"moorage/registry"
-	"moorage/registry/pebble"
 )
 
-// operatorText is said of every command that looks at what is unfinished.
-const operatorText = "\n\nWithout --uri it opens the store itself; if that is a folder, its server must be stopped.\n"
-
-func recoverListCommand() command {
-	return command{
-		name:    "recover list",
-		summary: "list transactions that did not end, and what was given up",
-		text: "Prints every transaction over several tables of which something is left to do: those under way, those that the recovery is ending, and those " +
-			"that it gave up after 50 attempts or 5 minutes, to which those are counted whose record cannot be read. Then the purges that were given up, with tasks " +
-			"that cannot be read. " +
-			"Exits with 1 if anything was given up." + operatorText,
-		settings: recoverSettings(),
-		validate: validateS3,
-		run: func(ctx context.Context, c config, env environment) error {
-			return withOperators(ctx, c, env, func(o operators) error { return recoverList(ctx, o, env.stdout) })
-		},
-	}
-}
-
-func recoverRetryCommand() command {
-	return command{
-		name:    "recover retry",
-		operand: "ID|all",
-		summary: "try again what was given up",
-		text: "Has the transaction or the purge with this id tried again from the start, as recover list shows it: once its storage is mended. A transaction is " +
-			"tried at once, and then by the servers; a purge by the servers. For all that was given up say all instead of an id." + operatorText,
-		settings: recoverSettings(),
-		validate: func(c config, faults *usageError) {
-			validateS3(c, faults)
-			if c.Operand != everything && !isUnfinishedID(c.Operand) {
-				faults.addf("%q is neither an id, 32 hexadecimal digits that recover list shows, nor all", c.Operand)
-			}
-		},
-		run: func(ctx context.Context, c config, env environment) error {
-			return withOperators(ctx, c, env, func(o operators) error {
-				if c.Operand == everything {
-					return retryAll(ctx, o, env.stdout)
-				}
-				retried, err := o.Retry(ctx, c.Operand)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintln(env.stdout, describeRetried(retried))
-				return nil
-			})
-		},
-	}
-}
-
-func recoverAbortCommand() command {
-	return command{
-		name:    "recover abort",
-		operand: "ID",
-		summary: "end a transaction, or remove a task that cannot be read",
-		text: "Ends the transaction with this id, as recover list shows it. One that is pending can no longer become true, and the servers delete its files. One that " +
-			"was given up is forgotten: the command prints the files that may be left of it, and nobody will delete them. So is one whose record cannot be read, of " +
-			"which no files can be printed.\n\nA purge cannot be aborted, but if the record of its task cannot be read that is removed, and the files that were to be purged stay, as far " +
-			"as they are there; the command prints where. The table can be registered again until its window ends, as after a drop without a purge, unless " +
-			"the purge had begun." + operatorText,
-		settings: recoverSettings(),
-		validate: func(c config, faults *usageError) {
-			validateS3(c, faults)
-			if !isUnfinishedID(c.Operand) {
-				faults.addf("%q is no id, 32 hexadecimal digits that recover list shows; one is aborted at a time", c.Operand)
-			}
-		},
-		run: func(ctx context.Context, c config, env environment) error {
-			return withOperators(ctx, c, env, func(o operators) error {
-				aborted, err := o.Abort(ctx, c.Operand)
-				if err != nil {
-					return err
-				}
-				describeAborted(env.stdout, aborted)
-				return nil
-			})
-		},
-	}
-}
-
-func recoverForgetCommand() command {
-	return command{
-		name:    "recover forget",
-		summary: "after a restore: forget what would have files deleted",
-		text: "For a store that was restored from something else than moorage backup: a dump or a point in time of a database, a snapshot of a disk, a folder that was " +
-			"copied. Such a copy remembers transactions that were under way, and purges that were asked for. They may have ended otherwise since: a server that " +
-			"went by them would delete current files of the store that was replaced, or of a newer copy, which could not be gone back to then.\n\nThe command forgets the " +
-			"transactions, and calls the purges off: no file is deleted, so what they would have deleted is left over. A table that was to be purged is then as one that was dropped without; " +
-			"if the purge had begun, it cannot come back. Run it while no server uses the store, before the first one starts on it. It can be run again, and must be after an error.\n",
-		settings: storeSettings(),
-		run:      recoverForget,
-	}
-}
-
 // recoverForget has the store say of no file any more that it is to be deleted.
-func recoverForget(ctx context.Context, c config, env environment) (err error) {
+func recoverForget(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	store, err := openStoppedStore(ctx, c, env)
 	if err != nil {
 		return err
@@ -117,20 +24,39 @@ func recoverForget(ctx context.Context, c config, env environment) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	off, err := catalog.CallOffDeletions(ctx, store, time.Now())
 	if err == nil {
-		fmt.Fprintf(env.stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
+		fmt.Fprintf(env.Stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
 			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))
 	}
 	return err
 }
 
-// isUnfinishedID tells whether text is what a transaction or a purge can have as its id.
-func isUnfinishedID(text string) bool {
-	var id registry.ID
-	return id.UnmarshalText([]byte(text)) == nil && !id.IsZero()
+func recoverEach(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withOperators(ctx, c, env, func(o operators) error { return recoverList(ctx, o, env.Stdout) })
 }
 
-func recoverSettings() []setting {
-	return append(nodeSettings(), uriSetting("Ask the server that runs at this address."))
+func recoverRetry(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withOperators(ctx, c, env, func(o operators) error {
+		if c.Operand == cli.Everything {
+			return retryAll(ctx, o, env.Stdout)
+		}
+		retried, err := o.Retry(ctx, c.Operand)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, describeRetried(retried))
+		return nil
+	})
+}
+
+func recoverAbort(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withOperators(ctx, c, env, func(o operators) error {
+		aborted, err := o.Abort(ctx, c.Operand)
+		if err != nil {
+			return err
+		}
+		describeAborted(env.Stdout, aborted)
+		return nil
+	})
 }
 
 // operators is what an operator may do: a catalog of this process, or a server that runs.
@@ -142,15 +68,11 @@ type operators interface {
 }
 
 // withOperators runs do on the server at c.URI, or on the store.
-func withOperators(ctx context.Context, c config, env environment, do func(operators) error) error {
+func withOperators(ctx context.Context, c cli.Config, env cli.Environment, do func(operators) error) error {
 	if c.URI != "" {
 		return do(client.New(c.URI))
 	}
-	err := withStopped(ctx, c, env, func(node *node) error { return do(node.catalog) })
-	if errors.Is(err, pebble.ErrLocked) {
-		err = fmt.Errorf("%w, or ask it with --uri", err)
-	}
-	return err
+	return orAsk(withStopped(ctx, c, env, func(node *node) error { return do(node.catalog) }))
 }
 
 // recoverPage is how many transactions or purges are asked for at once.
@@ -171,9 +93,6 @@ func eachPage[T any](ctx context.Context, list func(context.Context, catalog.Pag
 		}
 	}
 }
-
-// everything is what recover retry takes in the place of an id.
-const everything = "all"
 
 // retryAll has all tried again that was given up; that one cannot be keeps no other from it.
 func retryAll(ctx context.Context, o operators, out io.Writer) error {

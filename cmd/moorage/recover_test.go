@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/cli"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -29,7 +30,7 @@ type leftover struct {
 // mustOpenStore opens the store of a server that is stopped. The caller closes it before the next one starts.
 func mustOpenStore(t *testing.T, data string) (store *pebble.Store, closeStore func()) {
 	t.Helper()
-	store, err := pebble.Open(filepath.Join(data, storeFolder), pebble.Options{Random: rand.Reader})
+	store, err := pebble.Open(filepath.Join(data, cli.StoreFolder), pebble.Options{Random: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,15 +107,15 @@ func TestRecover(t *testing.T) {
 		}
 	}
 	stopped := []string{"--data", data}
-	wantSaid(append([]string{"list"}, stopped...), exitFailed, []string{
+	wantSaid(append([]string{"list"}, stopped...), cli.ExitFailed, []string{
 		mended.id + "  transaction in warehouse default, aborted, began ", broken.id, pending.id + "  transaction in warehouse default, pending, began ", " by ann\n",
 		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "up to 2 files written, 0 published\n",
 		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up\n",
 	}, "something was given up")
-	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != exitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
+	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != cli.ExitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
 		t.Errorf("check: %+v", got)
 	}
-	wantSaid(append([]string{"retry", mended.id}, stopped...), exitDone, []string{"the transaction is ended"}, "")
+	wantSaid(append([]string{"retry", mended.id}, stopped...), cli.ExitDone, []string{"the transaction is ended"}, "")
 	if there(mended) || !there(again) || !there(broken) || !there(pending) {
 		t.Error("after the retry another file is there than should be")
 	}
@@ -131,26 +132,26 @@ func TestRecover(t *testing.T) {
 		t.Error("after the start another file is there than should be")
 	}
 	running := []string{"--uri", server.uri}
-	wantSaid(append([]string{"list"}, running...), exitFailed, []string{broken.id, again.id, "2 transactions unfinished, 2 given up"}, "something was given up")
+	wantSaid(append([]string{"list"}, running...), cli.ExitFailed, []string{broken.id, again.id, "2 transactions unfinished, 2 given up"}, "something was given up")
 	if code, body := server.request(t, "GET", "/management/v1/transactions?pageToken=&pageSize=1", ""); code != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`{"id":%q,"state":"aborted"`, min(broken.id, again.id))) {
 		t.Errorf("the list of transactions: %d %s", code, body)
 	}
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_transactions_recovered_total 1\n") {
 		t.Error("the metrics do not count what was recovered")
 	}
-	wantSaid(append([]string{"list"}, stopped...), exitFailed, nil, "or ask it with --uri")
-	wantSaid(append([]string{"abort", broken.id}, running...), exitDone, []string{"which was aborted, is forgotten; 2 files", "\nfile://" + broken.written + "\n"}, "")
+	wantSaid(append([]string{"list"}, stopped...), cli.ExitFailed, nil, "or ask it with --uri")
+	wantSaid(append([]string{"abort", broken.id}, running...), cli.ExitDone, []string{"which was aborted, is forgotten; 2 files", "\nfile://" + broken.written + "\n"}, "")
 	if !there(broken) {
 		t.Error("the file of a forgotten transaction is gone")
 	}
-	wantSaid(append([]string{"retry", "all"}, running...), exitDone, []string{again.id + "  the transaction is ended"}, "")
+	wantSaid(append([]string{"retry", "all"}, running...), cli.ExitDone, []string{again.id + "  the transaction is ended"}, "")
 	if there(again) {
 		t.Error("the file of a transaction that was tried again is there")
 	}
-	wantSaid(append([]string{"retry", "all"}, running...), exitDone, []string{"nothing was given up"}, "")
-	wantSaid(append([]string{"retry", broken.id}, running...), exitFailed, nil, "Nothing unfinished has the id "+broken.id)
-	wantSaid(append([]string{"list"}, running...), exitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up\n"}, "")
-	wantSaid([]string{"abort"}, exitUsage, nil, "ID")
+	wantSaid(append([]string{"retry", "all"}, running...), cli.ExitDone, []string{"nothing was given up"}, "")
+	wantSaid(append([]string{"retry", broken.id}, running...), cli.ExitFailed, nil, "Nothing unfinished has the id "+broken.id)
+	wantSaid(append([]string{"list"}, running...), cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up\n"}, "")
+	wantSaid([]string{"abort"}, cli.ExitUsage, nil, "ID")
 }
 
 // What is no id is refused before anything is opened or asked, with what may stand there.
@@ -170,12 +171,12 @@ func TestRecoverWithoutAnID(t *testing.T) {
 	} {
 		for _, where := range [][]string{{"--uri", address}, {"--data", t.TempDir()}} {
 			got := runToEnd(t, append([]string{"recover", row.command, row.id}, where...)...)
-			if got.code != exitUsage || !strings.HasPrefix(got.stderr, "moorage: "+row.want) || strings.Count(got.stderr, "\n") != 2 {
+			if got.code != cli.ExitUsage || !strings.HasPrefix(got.stderr, "moorage: "+row.want) || strings.Count(got.stderr, "\n") != 2 {
 				t.Errorf("recover %s %q %s: %+v, want one fault, %s", row.command, row.id, where[0], got, row.want)
 			}
 		}
 	}
-	if got := runToEnd(t, "recover", "retry"); got.code != exitUsage || !strings.HasPrefix(got.stderr, "moorage: recover retry takes exactly one ID|all, not 0\nSee ") {
+	if got := runToEnd(t, "recover", "retry"); got.code != cli.ExitUsage || !strings.HasPrefix(got.stderr, "moorage: recover retry takes exactly one ID|all, not 0\nSee ") {
 		t.Errorf("recover retry of nothing: %+v", got)
 	}
 }
@@ -207,14 +208,14 @@ func TestRecoverUnreadable(t *testing.T) {
 			t.Errorf("%q: %+v, want %d and %q", args, got, code, said)
 		}
 	}
-	wantSaid(exitFailed, id.String()+"  transaction, committed, whose record cannot be read: decode ", "recover", "list")
-	wantSaid(exitFailed, "1 transaction unfinished, 1 given up", "recover", "list")
-	wantSaid(exitFailed, "which is committed, cannot be read", "check")
-	wantSaid(exitFailed, id.String()+": ", "recover", "retry", "all")
-	wantSaid(exitFailed, "it can be aborted", "recover", "retry", id.String())
-	wantSaid(exitDone, "which was committed, is forgotten; its record could not be read", "recover", "abort", id.String())
-	wantSaid(exitDone, "0 transactions unfinished, 0 given up", "recover", "list")
-	wantSaid(exitDone, "no problems", "check")
+	wantSaid(cli.ExitFailed, id.String()+"  transaction, committed, whose record cannot be read: decode ", "recover", "list")
+	wantSaid(cli.ExitFailed, "1 transaction unfinished, 1 given up", "recover", "list")
+	wantSaid(cli.ExitFailed, "which is committed, cannot be read", "check")
+	wantSaid(cli.ExitFailed, id.String()+": ", "recover", "retry", "all")
+	wantSaid(cli.ExitFailed, "it can be aborted", "recover", "retry", id.String())
+	wantSaid(cli.ExitDone, "which was committed, is forgotten; its record could not be read", "recover", "abort", id.String())
+	wantSaid(cli.ExitDone, "0 transactions unfinished, 0 given up", "recover", "list")
+	wantSaid(cli.ExitDone, "no problems", "check")
 }
 
 // TestRecoverUnreadableTask shows the task of a dropped table that cannot be read, and has it removed: through a server, and without one.
@@ -250,18 +251,18 @@ func TestRecoverUnreadableTask(t *testing.T) {
 		damaged[0] + "  task, probably a purge, whose record cannot be read: decode task/" + damaged[0], damaged[1] + "  task, probably",
 		"0 transactions unfinished, 0 given up; 2 purges given up",
 	}
-	wantSaid(exitFailed, list, "recover", "list", "--uri", server.uri)
-	wantSaid(exitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table harbour.ships", "2 problems"}, "check", "--uri", server.uri)
-	wantSaid(exitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
-	wantSaid(exitDone, []string{"so harbour.ships in warehouse default is not purged: it can be registered again until its window ends; files stay at\nfile://"},
+	wantSaid(cli.ExitFailed, list, "recover", "list", "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table harbour.ships", "2 problems"}, "check", "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
+	wantSaid(cli.ExitDone, []string{"so harbour.ships in warehouse default is not purged: it can be registered again until its window ends; files stay at\nfile://"},
 		"recover", "abort", damaged[0], "--uri", server.uri)
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_purges_blocked 2\n") {
 		t.Error("the metrics do not count what the server could not read when it looked")
 	}
 	server.stop()
-	wantSaid(exitDone, []string{"so harbour.crews in warehouse default is not purged"}, "recover", "abort", damaged[1], "--data", data)
-	wantSaid(exitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up"}, "recover", "list", "--data", data)
-	wantSaid(exitDone, []string{"no problems"}, "check", "--data", data)
+	wantSaid(cli.ExitDone, []string{"so harbour.crews in warehouse default is not purged"}, "recover", "abort", damaged[1], "--data", data)
+	wantSaid(cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up"}, "recover", "list", "--data", data)
+	wantSaid(cli.ExitDone, []string{"no problems"}, "check", "--data", data)
 }
 
 // dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a server that is stopped, and damages the tasks. It

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/internal/cli"
 	"moorage/registry"
 	"moorage/registry/postgres"
 )
@@ -118,7 +119,7 @@ func purgeAnother(t *testing.T, server *served, name string) {
 // wantFleet fails the test unless all tables load as the servers with flags leave them, and nothing is wrong with the store.
 func wantFleet(t *testing.T, flags ...string) {
 	t.Helper()
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	server := startServe(t, flags...)
@@ -142,9 +143,9 @@ func TestRestoreAndGoBack(t *testing.T) {
 	server.stop()
 	backUpAmid(t, data, location)
 
-	used, aside := filepath.Join(data, storeFolder), filepath.Join(data, "registry-before")
+	used, aside := filepath.Join(data, cli.StoreFolder), filepath.Join(data, "registry-before")
 	move(t, used, aside)
-	move(t, filepath.Join(data, "backups", "monday", storeFolder), used)
+	move(t, filepath.Join(data, "backups", "monday", cli.StoreFolder), used)
 	server = startServe(t, "--data", data)
 	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
 		t.Errorf("the backup, restored: %+v", got)
@@ -174,12 +175,12 @@ func TestUnfinishedBackup(t *testing.T) {
 	unfinished := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished")
 	move(t, data, unfinished)
 	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"check"}, {"recover", "retry", "all"}} {
-		if got := runToEnd(t, append(args, "--data", unfinished)...); got.code != exitFailed || !isSentence(got.stderr, "a backup that did not end") {
+		if got := runToEnd(t, append(args, "--data", unfinished)...); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
 	early := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished") // killed before there was a store
-	if got := runToEnd(t, "check", "--data", early); got.code != exitFailed || !isSentence(got.stderr, "a backup that did not end") {
+	if got := runToEnd(t, "check", "--data", early); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
 		t.Errorf("check of an early one: %+v", got)
 	}
 }
@@ -189,7 +190,7 @@ func backUpAmid(t *testing.T, data, location string) {
 	t.Helper()
 	opened, _ := mustOpenStore(t, data)
 	held := &heldStore{opened, make(chan struct{}), make(chan struct{})}
-	workAround(t, config{Data: data}, heldEmbedded{held, opened}, held, location, func(server *served) {
+	workAround(t, cli.Config{Data: data}, heldEmbedded{held, opened}, held, location, func(server *served) {
 		if code, body := server.request(t, "POST", "/management/v1/backup", `{"name":"monday"}`); code != http.StatusOK {
 			t.Errorf("backup: %d %s", code, body)
 		}
@@ -198,7 +199,7 @@ func backUpAmid(t *testing.T, data, location string) {
 
 // workAround calls do in the middle of the work of a server over store, whose workers do not run: after hulk was dropped with a purge, and
 // while a transaction, which held holds up, has written its files but is not true. Then it lets that end, brings hulk back, and ends the server.
-func workAround(t *testing.T, c config, store registry.Store, held *heldStore, location string, do func(*served)) {
+func workAround(t *testing.T, c cli.Config, store registry.Store, held *heldStore, location string, do func(*served)) {
 	t.Helper()
 	c.KeyLifetime, c.BodyBytesMax = time.Minute, 1<<20
 	node, err := newNode(t.Context(), c, store, slog.New(slog.DiscardHandler))
@@ -259,12 +260,12 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", program, err, output)
 		}
 	}
-	workAround(t, config{Data: data, Store: store}, held, held, location, func(*served) { client("pg_dump", "-f", dump, store) })
+	workAround(t, cli.Config{Data: data, Store: store}, held, held, location, func(*served) { client("pg_dump", "-f", dump, store) })
 
 	client("psql", "-q", "-c", "CREATE DATABASE restored", store)
 	client("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, restored)
 	for _, want := range []string{"1 transaction forgotten, 1 purge called off; ", "0 transactions forgotten, 0 purges called off; "} {
-		if got := runToEnd(t, "recover", "forget", "--store", restored); got.code != exitDone || !strings.HasPrefix(got.stdout, want) {
+		if got := runToEnd(t, "recover", "forget", "--store", restored); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, want) {
 			t.Errorf("recover forget: %+v, want %q", got, want)
 		}
 	}
@@ -292,19 +293,19 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 func TestRecoverForget(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "there is no store") {
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no store") {
 		t.Errorf("without a store: %+v", got)
 	}
 	server := startServe(t, "--data", data)
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "stop the server first") {
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "stop the server first") {
 		t.Errorf("of a server that runs: %+v", got)
 	}
 	server.stop()
 	leave(t, data)
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != exitDone || !strings.HasPrefix(got.stdout, "4 transactions forgotten, 0 purges called off; ") {
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "4 transactions forgotten, 0 purges called off; ") {
 		t.Errorf("of a server that is stopped: %+v", got)
 	}
-	if got := runToEnd(t, "recover", "list", "--data", data); got.code != exitDone || !strings.HasPrefix(got.stdout, "0 transactions unfinished") {
+	if got := runToEnd(t, "recover", "list", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "0 transactions unfinished") {
 		t.Errorf("recover list: %+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/internal/cli"
 	"moorage/internal/s3test"
 )
 
@@ -61,10 +62,10 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
 		t.Errorf("check: %d %s", code, body)
 	}
-	if code := s.stop(); code != exitDone {
+	if code := s.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 }
@@ -75,17 +76,17 @@ func TestWarehouseCreateInS3(t *testing.T) {
 	server := s3test.Start(t)
 	bucket := server.NewBucket(t)
 	data := t.TempDir()
-	if code := startServe(t, "--data", data).stop(); code != exitDone { // makes the store
+	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
 		t.Fatalf("exit code %d", code)
 	}
 	create := func(name, location string) result {
 		return runToEnd(t, append(append([]string{"warehouse", "create", name, "--data", data}, keys()...),
 			"--location", location, "--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1")...)
 	}
-	if got := create("nowhere", "s3://no-such-bucket/lake"); got.code != exitFailed || !isSentence(got.stderr, "there is no bucket called no-such-bucket") {
+	if got := create("nowhere", "s3://no-such-bucket/lake"); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no bucket called no-such-bucket") {
 		t.Errorf("in a bucket that is not there: %+v", got)
 	}
-	if got := create("lake", "s3://"+bucket+"/lake"); got.code != exitDone {
+	if got := create("lake", "s3://"+bucket+"/lake"); got.code != cli.ExitDone {
 		t.Fatalf("%+v", got)
 	}
 	if found := server.Keys(t, bucket); len(found) > 0 {
@@ -110,7 +111,7 @@ func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
-	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != exitDone {
+	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)
 	}
 	s := startServe(t, append(flags, "--s3-endpoint", "http://127.0.0.1:1")...)
@@ -133,7 +134,7 @@ func TestS3Faults(t *testing.T) {
 		{[]string{"serve", "--default-location", "gs://bucket"}, "--default-location"},
 		{[]string{"warehouse", "create", "w", "--location", "s3://"}, "--location"},
 	} {
-		if got := runToEnd(t, tt.args...); got.code != exitUsage || !strings.Contains(got.stderr, tt.want) {
+		if got := runToEnd(t, tt.args...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("%q: %+v, want %s", tt.args, got, tt.want)
 		}
 	}

@@ -4,62 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"syscall"
 	"time"
 
-	"moorage/catalog"
+	"moorage/internal/cli"
 )
-
-// Bounds of the HTTP server. There is none on the time that writing an answer takes as a
-// whole, because a load may be large; stallingConn bounds each part of it.
-const (
-	// readHeaderTimeout is more than any client needs that means to send a request.
-	readHeaderTimeout = 10 * time.Second
-	// idleTimeout is longer than common clients keep an idle connection, so that it is
-	// they who close it and no request meets a connection that just ended.
-	idleTimeout = 3 * time.Minute
-	// writeStallTimeout is how long a client may not take what is sent to it.
-	writeStallTimeout = time.Minute
-)
-
-func serveCommand() command {
-	return command{
-		name:    "serve",
-		summary: "run the catalog",
-		text: "Runs the catalog until SIGTERM, SIGINT or, unless it was started to ignore that, SIGHUP, then lets the requests under way end.\n\n" +
-			"Each setting is a flag, an environment variable, and a key of the YAML file that --config names. " +
-			"A flag wins over the environment, the environment over the file, the file over the default. " +
-			"In the file the names stand without dashes:\n\n" +
-			"  data: /var/lib/moorage\n  listen: 127.0.0.1:8181\n  allow-location: [\"file:///srv/lake\"]\n\n" +
-			"Endpoints beside the catalog's own: /healthz (the process runs), /readyz (its store takes writes), " +
-			"/metrics (Prometheus), and below /management/v1 what check, backup and recover ask with --uri.\n",
-		settings: serverSettings(),
-		validate: validateServe,
-		run:      serve,
-	}
-}
-
-func validateServe(c config, faults *usageError) {
-	if checkHostPort(c.Listen) == nil && !c.Insecure && !isLoopback(c.Listen) {
-		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
-			"listen on 127.0.0.1, or say --insecure", c.Listen)
-	}
-	validateS3(c, faults)
-	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
-		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured", c.ChangeRetention, least)
-	}
-	if c.Migrate && !c.inDatabase() && !isURI(c.Store) {
-		faults.addf("--migrate: --store does not name a PostgreSQL database")
-	}
-}
 
 // serve runs the catalog until ctx ends.
-func serve(ctx context.Context, c config, env environment) (err error) {
-	logger := newLogger(c, env.stderr)
+func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
+	logger := newLogger(c, env.Stderr)
 	if err := checkListen(ctx, c); err != nil {
 		return err
 	}
@@ -95,14 +51,14 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 	defer stopProbe()
 
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(stallingListener{bounded}) }()
+	go func() { served <- server.Serve(bounded) }()
 
 	uri := printedURI(listener.Addr())
-	writeBanner(env.stdout, uri, warehouse, clientConfig)
-	if !isLoopback(listener.Addr().String()) {
+	writeBanner(env.Stdout, uri, warehouse, clientConfig)
+	if !cli.IsLoopback(listener.Addr().String()) {
 		logger.Warn("anybody who can reach this address can change every table: there is no authentication", "address", listener.Addr().String())
 	}
-	logger.Info("ready", "uri", uri, "store", c.storeName(), "version", version())
+	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())
 
 	select {
 	case err := <-served:
@@ -125,7 +81,7 @@ func serve(ctx context.Context, c config, env environment) (err error) {
 // checkListen finds an address that cannot be listened on before anything is opened, made or migrated. It does not keep the port: until
 // the server is ready clients are to be refused, so that they know that nothing happened and ask another node. Who takes the port
 // in between is met by listen.
-func checkListen(ctx context.Context, c config) error {
+func checkListen(ctx context.Context, c cli.Config) error {
 	listener, err := listen(ctx, c)
 	if err != nil {
 		return err
@@ -134,7 +90,7 @@ func checkListen(ctx context.Context, c config) error {
 }
 
 // listen opens the port, and turns what commonly goes wrong into one sentence.
-func listen(ctx context.Context, c config) (net.Listener, error) {
+func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", c.Listen)
 	switch {
@@ -164,13 +120,4 @@ func shutdown(server *http.Server, timeout time.Duration) error {
 			server.Close())
 	}
 	return nil
-}
-
-// newLogger returns the log of a command; it writes to out as the settings ask.
-func newLogger(c config, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.LogLevel}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(out, options))
-	}
-	return slog.New(slog.NewTextHandler(out, options))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"moorage/internal/cli"
 )
 
 func TestServe(t *testing.T) {
@@ -37,7 +40,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: %d, want %s in %s", path, code, want, body)
 		}
 	}
-	if code := server.stop(); code != exitDone {
+	if code := server.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(server.uri, "http://")); err == nil {
@@ -72,7 +75,7 @@ func TestSecondServerOnOneStore(t *testing.T) {
 		{[]string{"warehouse", "list", "--data", data}, "is in use by another process: stop the server first\n"},
 	} {
 		got := runToEnd(t, row.args...)
-		if got.code != exitFailed || !isSentence(got.stderr, row.want) {
+		if got.code != cli.ExitFailed || !isSentence(got.stderr, row.want) {
 			t.Errorf("%q: exit %d, stderr %q; want 1 and a sentence with %q", row.args, got.code, got.stderr, row.want)
 		}
 	}
@@ -89,7 +92,7 @@ func TestPortInUse(t *testing.T) {
 	parent := t.TempDir()
 	for _, store := range []string{"memory", filepath.Join(parent, "store")} {
 		got := runToEnd(t, "serve", "--store", store, "--data", filepath.Join(parent, "data"), "--listen", address)
-		if got.code != exitFailed || !isSentence(got.stderr, address+" is in use") {
+		if got.code != cli.ExitFailed || !isSentence(got.stderr, address+" is in use") {
 			t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
 		}
 		if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
@@ -102,7 +105,7 @@ func TestDataFolderThatCannotBe(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "file", "")
 	got := runToEnd(t, "serve", "--data", filepath.Join(file, "below"), "--listen", "127.0.0.1:0")
-	if got.code != exitFailed || !isSentence(got.stderr, file) {
+	if got.code != cli.ExitFailed || !isSentence(got.stderr, file) {
 		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
 	}
 }
@@ -159,7 +162,7 @@ func signalAmidCommit(t *testing.T, stop syscall.Signal) {
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("the commit was answered %s", response.Status)
 	}
-	if code := server.wait(); code != exitDone {
+	if code := server.wait(); code != cli.ExitDone {
 		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 	server = startServe(t, "--data", data)
@@ -180,7 +183,7 @@ func TestHangUpIsIgnored(t *testing.T) {
 			t.Fatalf("config after the signal: %d %s", code, body)
 		}
 	}
-	if code := server.stop(); code != exitDone {
+	if code := server.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 }
@@ -211,7 +214,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
 		t.Fatalf("got %q, %v", line, err)
 	}
-	if code := server.stop(); code != exitFailed || !strings.Contains(server.stderr.String(), "cut off") {
+	if code := server.stop(); code != cli.ExitFailed || !strings.Contains(server.stderr.String(), "cut off") {
 		t.Errorf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 }
@@ -242,7 +245,7 @@ func timeToReady(t *testing.T, data string) time.Duration {
 		t.Fatalf("readyz: %d %s", code, body)
 	}
 	took := time.Since(begin)
-	if code := server.stop(); code != exitDone {
+	if code := server.stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d; stderr:\n%s", code, server.stderr)
 	}
 	return took
@@ -373,5 +376,17 @@ func TestHostNames(t *testing.T) {
 			t.Errorf("%q, asked for %s: %s, want %d", tt.args, tt.host, response.Status, tt.want)
 		}
 		server.stop()
+	}
+}
+
+func TestPrintedURI(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"127.0.0.1:8181": "http://127.0.0.1:8181", "[::1]:80": "http://[::1]:80",
+		"0.0.0.0:8181": "http://127.0.0.1:8181", "[::]:8181": "http://127.0.0.1:8181",
+	} {
+		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func TestSlowReaderGetsItAll(t *testing.T) {
 			}
 			read <- total
 		}()
-		n, err := stallingConn{Conn: server, timeout: writeStallTimeout}.Write(answer)
+		n, err := (&conn{Conn: server}).Write(answer)
 		if total := <-read; err != nil || n != len(answer) || total != len(answer) {
 			t.Errorf("wrote %d, %v, read %d of %d", n, err, total, len(answer))
 		}
@@ -46,7 +46,7 @@ func TestReaderThatStopsIsCutOff(t *testing.T) {
 		defer client.Close()
 		go func() { _, _ = io.ReadFull(client, make([]byte, writePartBytes+1)) }()
 		begin := time.Now()
-		n, err := stallingConn{Conn: server, timeout: writeStallTimeout}.Write(make([]byte, 3*writePartBytes))
+		n, err := (&conn{Conn: server}).Write(make([]byte, 3*writePartBytes))
 		if !errors.Is(err, os.ErrDeadlineExceeded) || n != writePartBytes+1 || time.Since(begin) != writeStallTimeout {
 			t.Errorf("wrote %d, %v after %s", n, err, time.Since(begin))
 		}
@@ -76,12 +76,12 @@ func TestCloseWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	server, err := stallingListener{listener}.Accept()
+	server, err := boundListener(listener, 1).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	if err := server.(stallingConn).CloseWrite(); err != nil {
+	if err := server.(*conn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(client); err != nil || len(got) > 0 {

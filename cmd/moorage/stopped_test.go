@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,130 +13,34 @@ import (
 
 	engine "github.com/cockroachdb/pebble/v2"
 
+	"moorage/internal/cli"
 	"moorage/registry"
 	"moorage/registry/pebble"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
-
-// TestHelp compares what every command says about itself with a golden file.
-func TestHelp(t *testing.T) {
-	t.Parallel()
-	overview := runToEnd(t, "help")
-	if overview.code != exitDone {
-		t.Errorf("help: exit %d", overview.code)
-	}
-	golden(t, "overview", overview.stdout)
-	group := runToEnd(t, "warehouse", "--help")
-	if group.code != exitDone {
-		t.Errorf("warehouse --help: exit %d", group.code)
-	}
-	golden(t, "warehouse", group.stdout)
-	for _, cmd := range commands() {
-		got := runToEnd(t, append(strings.Fields(cmd.name), "--help")...)
-		if got.code != exitDone || got.stderr != "" {
-			t.Errorf("%s --help: exit %d, stderr %q", cmd.name, got.code, got.stderr)
-		}
-		golden(t, strings.ReplaceAll(cmd.name, " ", "-"), got.stdout)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "help", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (rewrite it with -update); got\n%s\nwant\n%s", path, got, want)
-	}
-}
-
-func TestCommandLineFaults(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{}, {"frobnicate"}, {"warehouse"}, {"warehouse", "mend"}, {"serve", "--nonsense"}, {"version", "extra"},
-		{"check", "--uri", "no-address"}, {"check", "--store", "memory"}, {"warehouse", "create", "w"},
-		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "gs://bucket/x"},
-		{"warehouse", "drop"},
-	} {
-		got := runToEnd(t, args...)
-		if got.code != exitUsage || got.stderr == "" || got.stdout != "" {
-			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a word on stderr", args, got.code, got.stdout, got.stderr)
-		}
-	}
-}
-
-// A second word that is no command is named before the commands that there are.
-func TestUnknownSecondWord(t *testing.T) {
-	t.Parallel()
-	got := runToEnd(t, "recover", "frobnicate", "--uri", "http://127.0.0.1:8181")
-	if want := "moorage: there is no command \"recover frobnicate\"\n"; got.code != exitUsage || !strings.HasPrefix(got.stderr, want) {
-		t.Errorf("exit %d, stderr %q, want %q first", got.code, got.stderr, want)
-	}
-}
 
 // Who asks for a store before there is one is told where it was looked for, and what makes it.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	want := "moorage: there is no store in " + filepath.Join(data, "registry") + ": moorage serve makes it; --data or --store says where it is\n"
-	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != exitFailed || got.stderr != want {
+	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != cli.ExitFailed || got.stderr != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	if err := os.Mkdir(filepath.Join(data, "registry"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || got.stderr != want { // a disk that is not mounted
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || got.stderr != want { // a disk that is not mounted
 		t.Errorf("in an empty folder: %+v, want %q", got, want)
 	}
-	if got := runToEnd(t, "check", "--data", writeFile(t, "file", "")); got.code != exitFailed || !isSentence(got.stderr, "look for the store: ") {
+	if got := runToEnd(t, "check", "--data", writeFile(t, "file", "")); got.code != cli.ExitFailed || !isSentence(got.stderr, "look for the store: ") {
 		t.Errorf("in a file: %+v", got)
-	}
-}
-
-// A flag before the command is no command that there is not.
-func TestFlagBeforeTheCommand(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--data", "d", "serve"}, {"-v"}} {
-		got := runToEnd(t, args...)
-		if want := "moorage: a command must stand before " + args[0] + "; see moorage help\n"; got.code != exitUsage || got.stderr != want {
-			t.Errorf("%q: %+v, want %q", args, got, want)
-		}
-	}
-}
-
-// Help before a command is the help of that command.
-func TestHelpOfACommand(t *testing.T) {
-	t.Parallel()
-	for _, command := range []string{"serve", "recover retry", "recover", "help"} {
-		words := strings.Fields(command)
-		want := runToEnd(t, append(words, "--help")...)
-		for _, help := range []string{"help", "-h", "--help"} {
-			if got := runToEnd(t, append([]string{help}, words...)...); got != want || got.code != exitDone {
-				t.Errorf("%s %s: %+v, want %+v", help, command, got, want)
-			}
-		}
-	}
-	for command, want := range map[string]string{
-		"frobnicate": "moorage: there is no command \"frobnicate\"; see moorage help\n", "recover frobnicate": "moorage: there is no command \"recover frobnicate\"\n",
-	} {
-		if got := runToEnd(t, append([]string{"help"}, strings.Fields(command)...)...); got.code != exitUsage || !strings.HasPrefix(got.stderr, want) {
-			t.Errorf("help %s: %+v, want %q", command, got, want)
-		}
 	}
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"version", "--version"} {
-		if got := runToEnd(t, word); got.code != exitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
+		if got := runToEnd(t, word); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -146,7 +49,7 @@ func TestVersion(t *testing.T) {
 func TestWarehouses(t *testing.T) {
 	t.Parallel()
 	data, lake := t.TempDir(), t.TempDir()
-	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "there is no store") {
+	if got := runToEnd(t, "warehouse", "list", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no store") {
 		t.Errorf("list without a store: %+v", got)
 	}
 	startServe(t, "--data", data).stop()
@@ -156,16 +59,16 @@ func TestWarehouses(t *testing.T) {
 		code int
 		want string // on stdout, or on stderr if code is not 0
 	}{
-		{[]string{"create", "lake", "--location", "file://" + lake, "--property", "owner=port"}, exitDone, "created warehouse lake at file://" + lake},
-		{[]string{"create", "lake", "--location", "file://" + lake}, exitFailed, "Warehouse already exists: lake"},
-		{[]string{"list"}, exitDone, "lake     file://" + lake},
-		{[]string{"drop", "lake"}, exitDone, "dropped warehouse lake"},
-		{[]string{"drop", "lake"}, exitFailed, "Warehouse does not exist: lake"},
-		{[]string{"list"}, exitDone, "default  file://" + data + "/warehouse"},
+		{[]string{"create", "lake", "--location", "file://" + lake, "--property", "owner=port"}, cli.ExitDone, "created warehouse lake at file://" + lake},
+		{[]string{"create", "lake", "--location", "file://" + lake}, cli.ExitFailed, "Warehouse already exists: lake"},
+		{[]string{"list"}, cli.ExitDone, "lake     file://" + lake},
+		{[]string{"drop", "lake"}, cli.ExitDone, "dropped warehouse lake"},
+		{[]string{"drop", "lake"}, cli.ExitFailed, "Warehouse does not exist: lake"},
+		{[]string{"list"}, cli.ExitDone, "default  file://" + data + "/warehouse"},
 	} {
 		got := runToEnd(t, append([]string{"warehouse"}, append(step.args, "--data", data)...)...)
 		said := got.stdout
-		if step.code != exitDone {
+		if step.code != cli.ExitDone {
 			said = got.stderr
 		}
 		if got.code != step.code || !strings.Contains(said, step.want) {
@@ -179,7 +82,7 @@ func TestWarehouses(t *testing.T) {
 		t.Errorf("create a namespace in the new warehouse: %d %s", code, body)
 	}
 	server.stop()
-	if got := runToEnd(t, "warehouse", "drop", "lake", "--data", data); got.code != exitFailed || !isSentence(got.stderr, "not empty") {
+	if got := runToEnd(t, "warehouse", "drop", "lake", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "not empty") {
 		t.Errorf("drop a warehouse that is not empty: %+v", got)
 	}
 }
@@ -191,11 +94,11 @@ func TestCheck(t *testing.T) {
 	server := startServe(t, "--data", data)
 	server.makeTable(t)
 	const clean = "1 warehouse, 1 namespace, 1 table, 0 views\nno problems\n"
-	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != exitDone || got.stdout != clean {
+	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != cli.ExitDone || got.stdout != clean {
 		t.Errorf("check --uri: %+v", got)
 	}
 	server.stop()
-	if got := runToEnd(t, "check", "--data", data); got.code != exitDone || got.stdout != clean {
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitDone || got.stdout != clean {
 		t.Errorf("check --data: %+v", got)
 	}
 
@@ -206,11 +109,11 @@ func TestCheck(t *testing.T) {
 	if err := os.Remove(files[0]); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
 		t.Errorf("check --data without the file: %+v", got)
 	}
 	server = startServe(t, "--data", data)
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
 		t.Errorf("check --uri without the file: %+v", got)
 	}
 }
@@ -226,7 +129,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != exitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
 		t.Errorf("check: %+v", got)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
@@ -237,16 +140,16 @@ func TestCheckMakesNothing(t *testing.T) {
 func TestCheckOfAServerThatIsNone(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
-	if got := runToEnd(t, "check", "--uri", server.URL); got.code != exitFailed || !isSentence(got.stderr, "404") {
+	if got := runToEnd(t, "check", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "404") {
 		t.Errorf("404: %+v", got)
 	}
 	server.Close()
-	if got := runToEnd(t, "check", "--uri", server.URL); got.code != exitFailed || !isSentence(got.stderr, "refused") {
+	if got := runToEnd(t, "check", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "refused") {
 		t.Errorf("nobody there: %+v", got)
 	}
 	chatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) }))
 	defer chatter.Close()
-	if got := runToEnd(t, "check", "--uri", chatter.URL); got.code != exitFailed || !isSentence(got.stderr, "read the answer") {
+	if got := runToEnd(t, "check", "--uri", chatter.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "read the answer") {
 		t.Errorf("not JSON: %+v", got)
 	}
 }
@@ -279,7 +182,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 
 	got := runToEnd(t, "serve", "--store", dir, "--data", t.TempDir(), "--listen", "127.0.0.1:0")
-	if got.code != exitFailed || !isSentence(got.stderr, "newer version") {
+	if got.code != cli.ExitFailed || !isSentence(got.stderr, "newer version") {
 		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"moorage/internal/cli"
 	"moorage/storage"
 	"moorage/storage/file"
 	"moorage/storage/s3"
@@ -127,7 +128,7 @@ func (s *storages) keep(opened io.Closer) {
 func (s *storages) openSchemes(place storage.Place, openFiles func(roots []string) (storage.Store, error)) (storage.Store, error) {
 	roots := make(map[string][]string) // by scheme
 	for _, root := range place.Roots {
-		if err := checkLocation(root); err != nil {
+		if err := cli.CheckLocation(root); err != nil {
 			return nil, err
 		}
 		parsed, err := storage.Parse(root)
@@ -198,19 +199,6 @@ func (s *storages) close() error {
 	return errors.Join(faults...)
 }
 
-// checkLocation says what is wrong with a location that a user gave.
-func checkLocation(uri string) error {
-	location, err := storage.Parse(uri)
-	if err != nil {
-		return fmt.Errorf("%w; give one such as file:///srv/lake or s3://bucket/lake", err)
-	}
-	switch location.Scheme {
-	case storage.SchemeFile, storage.SchemeS3:
-		return nil
-	}
-	return fmt.Errorf("%q: only locations on local disks and in S3 are supported, such as file:///srv/lake and s3://bucket/lake", uri)
-}
-
 // isInS3 tells whether uri, which was checked, is a location in S3.
 func isInS3(uri string) bool {
 	location, err := storage.Parse(uri)
@@ -225,5 +213,5 @@ func folderLocation(dir string) (string, error) {
 		return "", fmt.Errorf("find %s: %w", dir, err)
 	}
 	location := storage.Location{Scheme: storage.SchemeFile, Path: filepath.ToSlash(absolute)}.String()
-	return location, checkLocation(location)
+	return location, cli.CheckLocation(location)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"moorage/internal/cli"
 )
 
 // formerCommit is the last commit whose binaries know no steps beyond migrations.Former, and no
@@ -196,7 +198,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.wantAll(old, present)
 
 	// The upgrade is called off.
-	if code := present.stop(); code != exitDone {
+	if code := present.stop(); code != cli.ExitDone {
 		t.Errorf("the new server ended with %d:\n%s", code, present.stderr)
 	}
 	m.create(old, "by-old-alone")
@@ -213,12 +215,12 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.write(old, present)
 	m.drop(present, "by-old-later")
 	m.wantAll(old, present)
-	if code := old.stop(); code != exitDone {
+	if code := old.stop(); code != cli.ExitDone {
 		t.Errorf("the old server ended with %d:\n%s", code, old.stderr)
 	}
 	m.write(present)
 	m.wantAll(present)
-	if got := runToEnd(t, "check", "--store", database.DSN()); got.code != exitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "check", "--store", database.DSN()); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	check := exec.CommandContext(t.Context(), m.binary, "check", "--store", database.DSN())

@@ -60,7 +60,7 @@ func TestDocumentsExist(t *testing.T) {
 		"docs/guide/tables.md", "docs/guide/backup.md", "docs/guide/monitor.md",
 		"docs/guide/troubleshoot.md", "docs/guide/curl.md",
 		"docs/reference/behaviour.md", "docs/reference/limits.md", "docs/reference/errors.md",
-		"docs/reference/metrics.md", "docs/reference/settings.md",
+		"docs/reference/metrics.md", "docs/reference/settings.md", "docs/reference/commands.md",
 	} {
 		if have[name] == "" {
 			t.Errorf("%s is missing or empty", name)

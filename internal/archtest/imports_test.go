@@ -48,6 +48,7 @@ func importTable() map[string][]string {
 		"catalog":               {"ledger", "txlog", "registry", "locks", "storage", "metadata", "manifest"},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},
+		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
 		"management":            {"catalog", "internal/web", "management/client"},
 		"management/client":     {"catalog"},
 		"cmd/moorage":           {everything},
@@ -126,7 +127,8 @@ func drivers() []driver {
 			"internal/web", "rest", "management", "management/client", "cmd/moorage", "storage/s3",
 			"internal/nodetest", "internal/transfertest", "internal/viewtest",
 		}},
-		{"go.yaml.in/", []string{"cmd/moorage"}},
+		{"go.yaml.in/", []string{"internal/cli"}},
+		{"github.com/spf13/", []string{"internal/cli"}},
 		{"github.com/apache/iceberg-go", []string{"metadata", "manifest"}},
 	}
 }

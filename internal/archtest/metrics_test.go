@@ -113,6 +113,7 @@ func metricOf(call *ast.CallExpr) (name string, made metric) {
 		return "", metric{}
 	}
 	made.help = texts[1]
+	made.labels = append(made.labels, texts[2:]...)
 	return texts[0], made
 }
 
@@ -127,7 +128,7 @@ func kindOfMetric(function ast.Expr) string {
 		name = f.Sel.Name
 	}
 	for _, kind := range []string{"counter", "gauge", "histogram"} {
-		if title := strings.ToUpper(kind[:1]) + kind[1:]; strings.HasPrefix(name, "New"+title) || name == kind+"Of" {
+		if title := strings.ToUpper(kind[:1]) + kind[1:]; strings.HasPrefix(name, "New"+title) || name == kind || name == kind+"Of" {
 			return kind
 		}
 	}

@@ -1,10 +1,8 @@
-package main
+package cli
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +11,7 @@ import (
 )
 
 // errHelp says that the user asked for help and nothing else.
-var errHelp = flag.ErrHelp
+var errHelp = errors.New("help")
 
 // usageError holds everything that is wrong with a command line, the environment and
 // the configuration file, each fault a sentence.
@@ -40,14 +38,14 @@ type given struct {
 	values []string
 }
 
-// loadConfig reads the settings of cmd: flags win over the environment, that over the
+// load reads the settings of cmd: flags win over the environment, that over the
 // file, that over the defaults. It reads all of them before it reports, as a *usageError, every
 // fault that it found; errHelp if the user asked for help.
-func loadConfig(cmd command, args, environ []string) (config, error) {
+func load(cmd command, args, environ []string) (Config, error) {
 	faults := &usageError{}
-	line, err := parseFlags(cmd, args, faults)
+	line, err := parseLine(cmd, args, faults)
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	understood := len(faults.faults) == 0
 	fromEnv := parseEnviron(cmd.settings, environ)
@@ -57,7 +55,10 @@ func loadConfig(cmd command, args, environ []string) (config, error) {
 		fromFile = parseFile(file.values[0], faults)
 	}
 
-	c := config{Operand: line.operand}
+	var c Config
+	if cmd.operand != "" && len(line.operands) == 1 {
+		c.Operand = line.operands[0]
+	}
 	for _, s := range cmd.settings {
 		value, ok := firstGiven(s.name, line.flags, fromEnv, fromFile)
 		if !ok {
@@ -77,7 +78,7 @@ func loadConfig(cmd command, args, environ []string) (config, error) {
 		cmd.validate(c, faults)
 	}
 	if err := faults.orNil(); err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	return c, nil
 }
@@ -93,92 +94,77 @@ func firstGiven(name string, sources ...map[string]given) (given, bool) {
 
 // commandLine is what the arguments behind the name of a command come to.
 type commandLine struct {
-	flags   map[string]given
-	operand string
-	// unclear is set if an argument is no flag of the command, or the last one has no value. What then seems to be missing
-	// may be what was meant by it, so that is no fault of its own.
+	flags    map[string]given
+	operands []string
+	// unclear is set if an argument is no flag of the command, or the last one has no value. What
+	// then seems to be missing may be what the user meant by it, and is no fault of its own.
 	unclear bool
 }
 
-// parseFlags reads the command line, which may hold one operand before, between or behind
-// the flags. Values are kept as text, so that all faults can be told at once.
-func parseFlags(cmd command, args []string, faults *usageError) (line commandLine, err error) {
+// parseLine reads the command line, which may hold the operand before, between or behind the flags.
+// pflag would stop at the first fault, and a user is told all of them.
+func parseLine(cmd command, args []string, faults *usageError) (line commandLine, err error) {
 	line.flags = make(map[string]given)
-	set := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.Usage = func() {}
-	for _, s := range cmd.settings {
-		record := func(value string) error {
-			old := line.flags[s.name]
-			if len(old.values) > 0 && !s.list {
-				faults.addf("--%s: given more than once", s.name)
-				return nil
-			}
-			line.flags[s.name] = given{where: "--" + s.name, values: append(old.values, value)}
-			return nil
-		}
-		if s.value == "" {
-			set.BoolFunc(s.name, "", record)
-		} else {
-			set.Func(s.name, "", record)
-		}
-	}
-	var operands []string
-	for {
-		err := set.Parse(args)
-		if errors.Is(err, flag.ErrHelp) {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		name, value, valued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		at := slices.IndexFunc(cmd.settings, func(s setting) bool { return s.name == name })
+		switch {
+		case arg == "--":
+			line.operands, args = append(line.operands, args...), nil
+			continue
+		case !strings.HasPrefix(arg, "-") || arg == "-":
+			line.operands = append(line.operands, arg)
+			continue
+		case isHelp(arg):
 			return line, errHelp
-		}
-		args = set.Args()
-		if err != nil {
-			// The rest may hold more faults.
+		case at < 0:
 			line.unclear = true
-			fault, taken := flagFault(err)
-			faults.addf("%s", fault)
-			if !taken {
-				args = args[1:]
+			if name != "" {
+				arg = "--" + name
 			}
+			faults.addf("there is no flag %s", arg)
+			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+				args = args[1:] // its value, which is no fault of its own
+			}
+			continue
+		case valued:
+		case cmd.settings[at].value == "":
+			value = "true"
+		case len(args) == 0:
+			line.unclear = true
+			faults.addf("--%s: needs a value", name)
+			continue
+		default:
+			value, args = args[0], args[1:]
 		}
-		if err != nil && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-			args = args[1:] // the value of a flag that there is not, and no fault of its own
-		}
-		if len(args) == 0 {
-			break
-		}
-		if err == nil {
-			operands, args = append(operands, args[0]), args[1:]
-		}
+		line.add(cmd.settings[at], value, faults)
 	}
-	line.takeOperand(cmd, operands, faults)
+	line.checkOperand(cmd, faults)
 	return line, nil
 }
 
-// flagFault words an error of package flag with the dashes that the help text uses, and tells whether Parse has taken the argument
-// that it could not use: not one that starts like a flag and has no name, such as "---data" and "-=x".
-func flagFault(err error) (fault string, taken bool) {
-	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return "there is no flag --" + name, true
+func (line *commandLine) add(s setting, value string, faults *usageError) {
+	old := line.flags[s.name]
+	if len(old.values) > 0 && !s.list {
+		faults.addf("--%s: given more than once", s.name)
+		return
 	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return "--" + name + ": needs a value", true
-	}
-	if arg, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
-		return "there is no flag " + arg, false
-	}
-	return text, true
+	line.flags[s.name] = given{where: "--" + s.name, values: append(old.values, value)}
 }
 
-func (line *commandLine) takeOperand(cmd command, operands []string, faults *usageError) {
-	switch {
+func (line *commandLine) checkOperand(cmd command, faults *usageError) {
+	allowed := choices(cmd.operand)
+	switch n := len(line.operands); {
 	case cmd.operand == "":
-		for _, extra := range operands {
+		for _, extra := range line.operands {
 			faults.addf("unexpected argument %q", extra)
 		}
-	case len(operands) == 1:
-		line.operand = operands[0]
-	case len(operands) > 1 || !line.unclear:
-		faults.addf("%s takes exactly one %s, not %d", cmd.name, cmd.operand, len(operands))
+	case n > 1 || n == 0 && !line.unclear:
+		faults.addf("%s takes exactly one %s, not %d", cmd.name, cmd.operand, n)
+	case n == 1 && len(allowed) > strings.Count(cmd.operand, "|") && !slices.Contains(allowed, line.operands[0]):
+		faults.addf("%q is not one of %s", line.operands[0], cmd.operand)
 	}
 }
 

@@ -1,10 +1,8 @@
-package main
+package cli
 
 import (
 	"errors"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +56,7 @@ func TestStoreDir(t *testing.T) {
 		{[]string{"--data", "/d"}, "/d/registry"},
 		{[]string{"--data", "/d", "--store", "/s"}, "/s"},
 	} {
-		if got := mustLoad(t, test.args, nil).storeDir(); got != test.want {
+		if got := mustLoad(t, test.args, nil).StoreDir(); got != test.want {
 			t.Errorf("%q: store in %s, want %s", test.args, got, test.want)
 		}
 	}
@@ -67,7 +65,7 @@ func TestStoreDir(t *testing.T) {
 func TestFaultsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "bad.yaml", "lisden: 1\nlog-format: xml\ncache-size: [1, 2]\nlog-level: info\nlog-level: warn\n")
-	_, err := loadConfig(serveCommand(), []string{
+	_, err := load(named("serve"), []string{
 		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--transaction-wait", "6s", "--store",
 	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
 	want := []string{
@@ -99,7 +97,7 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 func TestFlagsWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"---data", "---", "-=x", "--=x"} {
-		_, err := loadConfig(serveCommand(), []string{"--data", "d", arg, "x", "--log-level", "loud"}, nil)
+		_, err := load(named("serve"), []string{"--data", "d", arg, "x", "--log-level", "loud"}, nil)
 		want := []string{"there is no flag " + arg, `--log-level: "loud" is not debug, info, warn or error`}
 		var usage *usageError
 		if !errors.As(err, &usage) || !slices.Equal(usage.faults, want) {
@@ -120,7 +118,7 @@ func TestConfigFileFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			file := writeFile(t, "c.yaml", test.content)
-			_, err := loadConfig(serveCommand(), []string{"--config", file}, nil)
+			_, err := load(named("serve"), []string{"--config", file}, nil)
 			var usage *usageError
 			if !errors.As(err, &usage) || len(usage.faults) != 1 {
 				t.Fatalf("got %v, want one fault", err)
@@ -134,7 +132,7 @@ func TestConfigFileFaults(t *testing.T) {
 			}
 		})
 	}
-	if _, err := loadConfig(serveCommand(), []string{"--config", filepath.Join(t.TempDir(), "none.yaml")}, nil); err == nil {
+	if _, err := load(named("serve"), []string{"--config", filepath.Join(t.TempDir(), "none.yaml")}, nil); err == nil {
 		t.Error("a file that does not exist is no fault")
 	}
 	if got := mustLoad(t, []string{"--config", writeFile(t, "empty.yaml", "# nothing\n")}, nil); got.LogFormat != "text" {
@@ -148,11 +146,11 @@ func TestListenBeyondLoopback(t *testing.T) {
 		"127.0.0.1:0": true, "127.8.8.8:1": true, "[::1]:80": true, "localhost:0": true, "[::ffff:127.0.0.1]:0": true,
 		":8181": false, "0.0.0.0:8181": false, "[::]:0": false, "192.0.2.1:1": false, "example.org:80": false,
 	} {
-		_, err := loadConfig(serveCommand(), []string{"--listen", listen}, nil)
+		_, err := load(named("serve"), []string{"--listen", listen}, nil)
 		if (err == nil) != loopback {
 			t.Errorf("--listen %s: got error %v, want one: %t", listen, err, !loopback)
 		}
-		if _, err := loadConfig(serveCommand(), []string{"--listen", listen, "--insecure"}, nil); err != nil {
+		if _, err := load(named("serve"), []string{"--listen", listen, "--insecure"}, nil); err != nil {
 			t.Errorf("--listen %s --insecure: %v", listen, err)
 		}
 	}
@@ -189,7 +187,7 @@ func TestParseSize(t *testing.T) {
 
 func TestOperands(t *testing.T) {
 	t.Parallel()
-	got, err := loadConfig(warehouseCreateCommand(), []string{
+	got, err := load(named("warehouse create"), []string{
 		"--location", "file:///w", "lake", "--property", "a=b=c", "--property", "d=",
 	}, []string{"MOORAGE_ALLOW_LOCATION=file:///elsewhere", "MOORAGE_LOCATION=file:///no"})
 	if err != nil {
@@ -199,7 +197,7 @@ func TestOperands(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, args := range [][]string{{}, {"a", "b", "--location=file:///w"}, {"a"}, {"a", "--location=file:///w", "--property=x"}} {
-		if _, err := loadConfig(warehouseCreateCommand(), args, nil); err == nil {
+		if _, err := load(named("warehouse create"), args, nil); err == nil {
 			t.Errorf("%q is accepted", args)
 		}
 	}
@@ -214,16 +212,16 @@ func TestURIsThatAreNoFolders(t *testing.T) {
 		args []string
 		want string
 	}{
-		{serveCommand(), []string{"--data", "s3://bucket/moorage"}, "--data: " + noFolder},
-		{serveCommand(), []string{"--data=file:///srv/moorage"}, "--data: " + noFolder},
-		{serveCommand(), []string{"--backups", "s3://bucket/backups"}, "--backups: " + noFolder},
-		{serveCommand(), []string{"--store", "mysql://root:secret@db/moorage"}, "--store: " + noStore},
-		{serveCommand(), []string{"--store", "file:///srv/store"}, "--store: " + noStore},
-		{serveCommand(), []string{"--store", "sqlite://x", "--migrate"}, "--store: " + noStore},
-		{migrateCommand(), []string{"--store", "jdbc:postgresql://db/moorage"}, "--store: " + noStore},
-		{checkCommand(), []string{"--store", ""}, "--store: must not be empty"},
+		{named("serve"), []string{"--data", "s3://bucket/moorage"}, "--data: " + noFolder},
+		{named("serve"), []string{"--data=file:///srv/moorage"}, "--data: " + noFolder},
+		{named("serve"), []string{"--backups", "s3://bucket/backups"}, "--backups: " + noFolder},
+		{named("serve"), []string{"--store", "mysql://root:secret@db/moorage"}, "--store: " + noStore},
+		{named("serve"), []string{"--store", "file:///srv/store"}, "--store: " + noStore},
+		{named("serve"), []string{"--store", "sqlite://x", "--migrate"}, "--store: " + noStore},
+		{named("migrate"), []string{"--store", "jdbc:postgresql://db/moorage"}, "--store: " + noStore},
+		{named("check"), []string{"--store", ""}, "--store: must not be empty"},
 	} {
-		_, err := loadConfig(row.cmd, row.args, nil)
+		_, err := load(row.cmd, row.args, nil)
 		var usage *usageError
 		if !errors.As(err, &usage) || !slices.Equal(usage.faults, []string{row.want}) {
 			t.Errorf("%s %q: got %v, want %q", row.cmd.name, row.args, err, row.want)
@@ -240,7 +238,7 @@ func TestURIsThatAreNoFolders(t *testing.T) {
 func TestMalformedLocations(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"srv/lake", "gs://bucket/lake", "s3:/lake", ""} {
-		_, err := loadConfig(serveCommand(), []string{"--default-location", uri}, nil)
+		_, err := load(named("serve"), []string{"--default-location", uri}, nil)
 		var usage *usageError
 		if !errors.As(err, &usage) || len(usage.faults) != 1 || !strings.HasSuffix(usage.faults[0], "; give one such as file:///srv/lake or s3://bucket/lake") {
 			t.Errorf("%q: got %v, want one fault with examples", uri, err)
@@ -257,25 +255,25 @@ func TestOneFaultForOneMistake(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{warehouseCreateCommand(), []string{"lake", "--locaton", "file:///w"}, []string{"there is no flag --locaton"}},
-		{warehouseCreateCommand(), []string{"--locaton", "file:///w", "lake"}, []string{"there is no flag --locaton"}},
-		{warehouseCreateCommand(), []string{"lake", "--locaton=file:///w"}, []string{"there is no flag --locaton"}},
-		{warehouseCreateCommand(), []string{"--name", "lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
-		{warehouseCreateCommand(), []string{"--name=lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
-		{warehouseCreateCommand(), []string{"--verbose", "lake", "--location", "file:///w"}, []string{"there is no flag --verbose"}},
-		{warehouseCreateCommand(), []string{"lake", "--location"}, []string{"--location: needs a value"}},
-		{warehouseCreateCommand(), []string{"lake", "--location="}, []string{`--location: storage: malformed location: ""`}},
-		{warehouseCreateCommand(), []string{"lake", "sea", "--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 2"}},
-		{warehouseCreateCommand(), []string{"--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 0"}},
-		{warehouseCreateCommand(), []string{"lake"}, []string{"--location is required"}},
-		{warehouseCreateCommand(), nil, []string{"warehouse create takes exactly one NAME, not 0", "--location is required"}},
-		{warehouseCreateCommand(), []string{"lake", "sea", "--locaton", "file:///w"}, []string{"there is no flag --locaton", "warehouse create takes exactly one NAME, not 2"}},
-		{warehouseCreateCommand(), []string{"lake", "--locaton", "file:///w", "--property", "x"}, []string{"there is no flag --locaton", `--property: "x" is not KEY=VALUE`}},
-		{migrateCommand(), []string{"--stor", "postgres://db/moorage"}, []string{"there is no flag --stor"}},
-		{serveCommand(), []string{"--migrate", "--store"}, []string{"--store: needs a value"}},
-		{backupCommand(), []string{"--uri", uri}, []string{"backup takes exactly one DIR, not 0"}},
+		{named("warehouse create"), []string{"lake", "--locaton", "file:///w"}, []string{"there is no flag --locaton"}},
+		{named("warehouse create"), []string{"--locaton", "file:///w", "lake"}, []string{"there is no flag --locaton"}},
+		{named("warehouse create"), []string{"lake", "--locaton=file:///w"}, []string{"there is no flag --locaton"}},
+		{named("warehouse create"), []string{"--name", "lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
+		{named("warehouse create"), []string{"--name=lake", "--location", "file:///w"}, []string{"there is no flag --name"}},
+		{named("warehouse create"), []string{"--verbose", "lake", "--location", "file:///w"}, []string{"there is no flag --verbose"}},
+		{named("warehouse create"), []string{"lake", "--location"}, []string{"--location: needs a value"}},
+		{named("warehouse create"), []string{"lake", "--location="}, []string{`--location: storage: malformed location: ""`}},
+		{named("warehouse create"), []string{"lake", "sea", "--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 2"}},
+		{named("warehouse create"), []string{"--location", "file:///w"}, []string{"warehouse create takes exactly one NAME, not 0"}},
+		{named("warehouse create"), []string{"lake"}, []string{"--location is required"}},
+		{named("warehouse create"), nil, []string{"warehouse create takes exactly one NAME, not 0", "--location is required"}},
+		{named("warehouse create"), []string{"lake", "sea", "--locaton", "file:///w"}, []string{"there is no flag --locaton", "warehouse create takes exactly one NAME, not 2"}},
+		{named("warehouse create"), []string{"lake", "--locaton", "file:///w", "--property", "x"}, []string{"there is no flag --locaton", `--property: "x" is not KEY=VALUE`}},
+		{named("migrate"), []string{"--stor", "postgres://db/moorage"}, []string{"there is no flag --stor"}},
+		{named("serve"), []string{"--migrate", "--store"}, []string{"--store: needs a value"}},
+		{named("backup"), []string{"--uri", uri}, []string{"backup takes exactly one DIR, not 0"}},
 	} {
-		_, err := loadConfig(row.cmd, row.args, nil)
+		_, err := load(row.cmd, row.args, nil)
 		var usage *usageError
 		if !errors.As(err, &usage) || !slices.EqualFunc(usage.faults, row.want, strings.HasPrefix) {
 			t.Errorf("%s %q: got %v, want %q", row.cmd.name, row.args, err, row.want)
@@ -283,9 +281,9 @@ func TestOneFaultForOneMistake(t *testing.T) {
 	}
 }
 
-func mustLoad(t *testing.T, args, environ []string) config {
+func mustLoad(t *testing.T, args, environ []string) Config {
 	t.Helper()
-	got, err := loadConfig(serveCommand(), args, environ)
+	got, err := load(named("serve"), args, environ)
 	if err != nil {
 		t.Fatalf("%q %q: %v", args, environ, err)
 	}
@@ -301,19 +299,8 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-func TestPrintedURI(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"127.0.0.1:8181": "http://127.0.0.1:8181", "[::1]:80": "http://[::1]:80",
-		"0.0.0.0:8181": "http://127.0.0.1:8181", "[::]:8181": "http://127.0.0.1:8181",
-	} {
-		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
-	}
-}
-
-// FuzzConfigFile feeds files that nobody would write. They are read or refused, with a fault that names them.
+// FuzzConfigFile feeds files that nobody would write. Each is read, or refused with a fault that
+// names it.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
 		"listen: 127.0.0.1:1\nallow-location:\n- file:///a\n", "data: &a x\nstore: *a\n", "? [a]\n: b\n", "---\n...\n---\n", "<<: {data: x}\n", "\x00", "a: !!binary x",
@@ -334,4 +321,44 @@ func FuzzConfigFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestLifetimeSetting(t *testing.T) {
+	t.Parallel()
+	if got := mustLoad(t, nil, nil).KeyLifetime; got != 30*time.Minute {
+		t.Errorf("by default %s", got)
+	}
+	for value, want := range map[string]time.Duration{
+		"1s": time.Second, "90m": 90 * time.Minute, "1500ms": 2 * time.Second, "8760h": 365 * 24 * time.Hour,
+		"999ms": 0, "0s": 0, "-1m": 0, "8761h": 0, "30": 0, "PT30M": 0,
+	} {
+		c, err := load(named("serve"), []string{"--idempotency-lifetime=" + value}, nil)
+		if (err != nil) != (want == 0) || err == nil && c.KeyLifetime != want {
+			t.Errorf("%s is %s, %v; want %s", value, c.KeyLifetime, err, want)
+		}
+	}
+}
+
+// Changes are kept as long as is said, and never shorter than keys are honoured.
+func TestChangeRetentionSetting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want time.Duration // 0: refused
+	}{
+		{[]string{"--change-retention=36h"}, 36 * time.Hour},
+		{[]string{"--change-retention=14d"}, 14 * 24 * time.Hour},
+		{[]string{"--change-retention=35m"}, 35 * time.Minute},
+		{[]string{"--change-retention=34m"}, 0},
+		{[]string{"--change-retention=6m", "--idempotency-lifetime=1m"}, 6 * time.Minute},
+		{[]string{"--change-retention=0s"}, 0},
+	} {
+		c, err := load(named("serve"), tt.args, nil)
+		if (err != nil) != (tt.want == 0) || err == nil && c.ChangeRetention != tt.want {
+			t.Errorf("%q is %s, %v; want %s", tt.args, c.ChangeRetention, err, tt.want)
+		}
+	}
+	if got := mustLoad(t, nil, nil).ChangeRetention; got != 0 {
+		t.Errorf("by default %s", got)
+	}
 }

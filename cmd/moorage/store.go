@@ -2,16 +2,83 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"time"
 
+	"moorage/internal/cli"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/pebble"
 	"moorage/registry/postgres"
 )
+
+// openStoppedStore opens the store of openStopped.
+func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (registry.Store, error) {
+	if !c.InDatabase() && !pebble.IsUnfinished(c.StoreDir()) { // which openStore refuses
+		there, err := pebble.Exists(c.StoreDir())
+		if err != nil {
+			return nil, fmt.Errorf("look for the store: %w", err)
+		}
+		if !there {
+			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.StoreDir())
+		}
+	}
+	opened, err := openStore(ctx, c, stoppedLogger(env))
+	if errors.Is(err, pebble.ErrLocked) {
+		err = fmt.Errorf("%w: stop the server first", err)
+	}
+	return opened, err
+}
+
+// stoppedLogger returns the log of commands that do not serve.
+func stoppedLogger(env cli.Environment) *slog.Logger {
+	return newLogger(cli.Config{LogLevel: slog.LevelWarn}, env.Stderr)
+}
+
+// openStore opens what --store names.
+func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
+	switch {
+	case c.Store == cli.StoreMemory:
+		return memory.New(rand.Reader), nil
+	case c.InDatabase():
+		if err := awaitDatabase(ctx, c, logger); err != nil {
+			return nil, err
+		}
+		if c.Migrate {
+			if _, err := postgres.Migrate(ctx, c.Store); err != nil {
+				return nil, err
+			}
+		}
+		return openDatabase(ctx, c, logger)
+	}
+	if pebble.IsUnfinished(c.StoreDir()) {
+		return nil, fmt.Errorf("%s is of a backup that did not end, which may delete files of the store that it is a copy of; it can be removed", c.StoreDir())
+	}
+	return pebble.Open(c.StoreDir(), pebble.Options{Random: rand.Reader, Logger: logger})
+}
+
+// openDatabase opens the database that --store names, and warns of settings that would lose commits.
+func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
+	store, err := postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := store.Warnings(ctx)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	for _, warning := range warnings {
+		logger.Warn(warning)
+	}
+	return store, nil
+}
 
 const (
 	// storeWaitLogged is the time between two log lines of a start that waits for its database.
@@ -24,7 +91,7 @@ const (
 
 // awaitDatabase returns when the database that --store names can be reached. It waits for one that does not answer, for --store-wait at most, and says
 // so in the log. What the database refuses for good is returned at once.
-func awaitDatabase(ctx context.Context, c config, logger *slog.Logger) error {
+func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error {
 	err := reachDatabase(ctx, c)
 	if err == nil || c.StoreWait == 0 || !postgres.IsAway(err) {
 		return err
@@ -53,7 +120,7 @@ func awaitDatabase(ctx context.Context, c config, logger *slog.Logger) error {
 }
 
 // reachDatabase tries once to reach the database.
-func reachDatabase(ctx context.Context, c config) error {
+func reachDatabase(ctx context.Context, c cli.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	return postgres.Reach(ctx, c.Store)
@@ -101,4 +168,13 @@ func (w *databaseWait) tell(ctx context.Context, limit time.Duration, logger *sl
 		case <-ctx.Done():
 		}
 	}
+}
+
+// newLogger returns the log of a command; it writes to out as the settings ask.
+func newLogger(c cli.Config, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
 }

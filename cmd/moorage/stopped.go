@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/cli"
+	"moorage/management/client"
+	"moorage/registry/pebble"
+	"moorage/registry/postgres"
+)
+
+// migrate brings the tables of a database to the version of this binary.
+func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
+	steps, err := postgres.Migrate(ctx, c.Store)
+	if err != nil {
+		return err
+	}
+	if steps == 0 {
+		fmt.Fprintln(env.Stdout, "the tables are up to date")
+		return nil
+	}
+	fmt.Fprintf(env.Stdout, "the tables are up to date, after %s\n", counted(steps, "step"))
+	return nil
+}
+
+func check(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
+	var report catalog.Report
+	if c.URI != "" {
+		report, err = client.New(c.URI).Check(ctx)
+	} else {
+		err = withStopped(ctx, c, env, func(node *node) error {
+			report, err = node.catalog.Check(ctx)
+			return err
+		})
+	}
+	if err != nil {
+		return orAsk(err)
+	}
+	fmt.Fprintf(env.Stdout, "%s, %s, %s, %s\n", counted(report.Warehouses, "warehouse"),
+		counted(report.Namespaces, "namespace"), counted(report.Tables, "table"), counted(report.Views, "view"))
+	if len(report.Problems) == 0 {
+		fmt.Fprintln(env.Stdout, "no problems")
+		return nil
+	}
+	for _, problem := range report.Problems {
+		fmt.Fprintln(env.Stdout, "problem: "+moorage.OneLine(problem))
+	}
+	return errors.New(counted(len(report.Problems), "problem"))
+}
+
+// orAsk adds to a refusal of a store that its server has open that --uri asks the server.
+func orAsk(err error) error {
+	if errors.Is(err, pebble.ErrLocked) {
+		return fmt.Errorf("%w, or ask it with --uri", err)
+	}
+	return err
+}
+
+// counted returns a number and what it counts: "1 table", "2 tables".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withStopped(ctx, c, env, func(node *node) error {
+		spec := catalog.WarehouseSpec{
+			Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
+		}
+		if slices.ContainsFunc(append(c.AllowLocations, c.Location), isInS3) {
+			spec.Storage = c.S3Place()
+		}
+		made, err := node.catalog.CreateWarehouse(ctx, spec)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stdout, "created warehouse %s at %s\n", made.Name, made.Location)
+		return nil
+	})
+}
+
+func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withStopped(ctx, c, env, func(node *node) error {
+		warehouses, err := node.catalog.Warehouses(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+		for _, w := range warehouses {
+			fmt.Fprintf(table, "%s\t%s\n", w.Name, w.Location)
+		}
+		return table.Flush()
+	})
+}
+
+func dropWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withStopped(ctx, c, env, func(node *node) error {
+		if err := node.catalog.DropWarehouse(ctx, c.Operand); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stdout, "dropped warehouse %s\n", c.Operand)
+		return nil
+	})
+}
+
+// withStopped runs do on a database, or on the store of a server that is stopped.
+func withStopped(ctx context.Context, c cli.Config, env cli.Environment, do func(*node) error) (err error) {
+	node, err := openStopped(ctx, c, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.close()) }()
+	return do(node)
+}
+
+// openStopped opens a database, or the store of a server that is stopped; it makes nothing that is not there.
+func openStopped(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
+	store, err := openStoppedStore(ctx, c, env)
+	if err != nil {
+		return nil, err
+	}
+	return newNodeOver(ctx, c, store, stoppedLogger(env))
+}
+
+func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
+	back := backupStopped
+	if c.URI != "" {
+		back = func(ctx context.Context, c cli.Config, _ cli.Environment) (client.Backup, error) {
+			return client.New(c.URI).Backup(ctx, c.Operand)
+		}
+	}
+	made, err := back(ctx, c, env)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stdout, "%s in %s\nmetadata and data files are not in it; to restore it, stop the server and run moorage serve --data %s\n",
+		counted(made.Records, "record"), made.Folder, made.Folder)
+	return nil
+}
+
+// backupStopped opens the store, which nobody else may have open, and copies it.
+func backupStopped(ctx context.Context, c cli.Config, env cli.Environment) (made client.Backup, err error) {
+	dir, err := filepath.Abs(c.Operand)
+	if err != nil {
+		return made, fmt.Errorf("find %s: %w", c.Operand, err)
+	}
+	if c.InDatabase() {
+		return made, errDatabaseBackup
+	}
+	store, err := openStoppedStore(ctx, c, env)
+	if err != nil {
+		return made, orAsk(err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, callOffDeletions)
+	return client.Backup{Folder: dir, Records: records}, err
+}

@@ -1,0 +1,175 @@
+// Package cli is the command line of moorage: its commands, their settings, and what help,
+// completion and the manual page say about them. One table of settings is the source of flags,
+// environment variables, keys of the YAML file, and the pages in docs/reference.
+//
+// It knows what a user may write, and nothing about what a command does: Actions do that.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"moorage"
+)
+
+// Exit codes.
+const (
+	ExitDone   = 0
+	ExitFailed = 1 // it went wrong: one sentence on stderr
+	ExitUsage  = 2 // the command line, the environment or the file is wrong: a line for each fault
+)
+
+// Environment is what a command sees of the process that runs it.
+type Environment struct {
+	Environ        []string // KEY=value
+	Stdout, Stderr io.Writer
+}
+
+// Action does what a command is for. Its error becomes one line on stderr.
+type Action func(ctx context.Context, c Config, env Environment) error
+
+// Actions has an action for each command that is not about the command line itself.
+type Actions struct {
+	Serve, Migrate, Check, Backup                          Action
+	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
+	WarehouseCreate, WarehouseList, WarehouseDrop          Action
+	Version                                                Action
+}
+
+// Run executes one command line and returns the exit code of the process. It returns when the
+// command is done, or after ctx ended and what the command had begun was finished.
+func Run(ctx context.Context, args []string, env Environment, actions Actions) int {
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !isHelp(args[0]) && args[0] != "--version" {
+		fmt.Fprintf(env.Stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
+		return ExitUsage
+	}
+	root := newRoot(env, actions, len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd))
+	root.SetArgs(commandFirst(args))
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(cmd, err, env)
+}
+
+// commandFirst turns "help serve" into "serve --help", and --version into the command.
+func commandFirst(args []string) []string {
+	command := slices.Clone(args)
+	for len(command) > 0 && isHelp(command[0]) {
+		command = command[1:]
+	}
+	switch {
+	case len(command) < len(args):
+		return append(command, "--help")
+	case len(args) > 0 && args[0] == "--version":
+		command[0] = "version"
+	}
+	return append([]string{}, command...) // nil would mean os.Args
+}
+
+func isHelp(arg string) bool {
+	return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help"
+}
+
+// errUnnamed ends a command line that names no command, after the user was told.
+var errUnnamed = errors.New("no command")
+
+// report tells the user how a command ended, and returns the exit code.
+func report(cmd *cobra.Command, err error, env Environment) int {
+	if err == nil {
+		return ExitDone
+	}
+	if errors.Is(err, errUnnamed) {
+		return ExitUsage
+	}
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		for _, fault := range usage.faults {
+			fmt.Fprintln(env.Stderr, "moorage: "+fault)
+		}
+		fmt.Fprintf(env.Stderr, "See %s --help.\n", cmd.CommandPath())
+		return ExitUsage
+	}
+	text := moorage.MessageOf(err)
+	if text == "" {
+		text = err.Error()
+	}
+	fmt.Fprintln(env.Stderr, "moorage: "+text)
+	return ExitFailed
+}
+
+// newRoot returns the tree of commands. A command reads its flags with parseLine, because pflag
+// stops at the first fault. Only to complete a command line does pflag read them.
+func newRoot(env Environment, actions Actions, completing bool) *cobra.Command {
+	root := &cobra.Command{Use: "moorage"}
+	for _, c := range commands(actions) {
+		parent, name := root, c.name
+		if group, word, ok := strings.Cut(c.name, " "); ok {
+			if parent, _, _ = root.Find([]string{group}); parent == root {
+				parent = &cobra.Command{Use: group, Short: "commands for " + group}
+				root.AddCommand(parent)
+			}
+			name = word
+		}
+		parent.AddCommand(c.cobra(name, env, completing))
+	}
+	for _, group := range append(root.Commands(), root) {
+		group.Args = cobra.ArbitraryArgs
+		group.DisableFlagParsing = !completing
+		if group.RunE == nil {
+			group.RunE = func(cmd *cobra.Command, args []string) error { return runGroup(cmd, args, env) }
+		}
+	}
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	return root
+}
+
+// cobra returns the command as cobra wants it.
+func (c command) cobra(name string, env Environment, completing bool) *cobra.Command {
+	made := &cobra.Command{
+		Use:                   strings.TrimRight(name+" "+c.operand, " "),
+		Short:                 c.summary,
+		Long:                  c.text,
+		ValidArgs:             choices(c.operand),
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagParsing:    !completing,
+		DisableFlagsInUseLine: len(c.settings) == 0,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, err := load(c, args, env.Environ)
+			if errors.Is(err, errHelp) {
+				return cmd.Help()
+			}
+			if err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), config, env)
+		},
+	}
+	made.Flags().SortFlags = false
+	made.Flags().BoolP("help", "h", false, "")
+	made.Flags().Lookup("help").Hidden = true // the overview names it
+	for _, s := range c.settings {
+		s.addTo(made, completing)
+	}
+	return made
+}
+
+// runGroup answers a command line that names no command, or only the first word of one.
+func runGroup(cmd *cobra.Command, args []string, env Environment) error {
+	switch {
+	case len(args) > 0 && isHelp(args[0]):
+		return cmd.Help()
+	case len(args) > 0 && cmd.HasParent():
+		fmt.Fprintf(env.Stderr, "moorage: there is no command %q\n", cmd.Name()+" "+args[0])
+	case len(args) > 0:
+		fmt.Fprintf(env.Stderr, "moorage: there is no command %q; see moorage help\n", args[0])
+		return errUnnamed
+	}
+	writeHelp(env.Stderr, cmd)
+	return errUnnamed
+}

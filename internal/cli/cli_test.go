@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"moorage"
+)
+
+// result is how a command ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// runToEnd runs a command line that asks for no action.
+func runToEnd(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code := Run(t.Context(), args, Environment{Stdout: &stdout, Stderr: &stderr}, Actions{})
+	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// named returns the command of that name.
+func named(name string) command {
+	all := commands(Actions{})
+	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
+}
+
+func TestCommandLineFaults(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{}, {"frobnicate"}, {"warehouse"}, {"warehouse", "mend"}, {"serve", "--nonsense"}, {"version", "extra"},
+		{"check", "--uri", "no-address"}, {"check", "--store", "memory"}, {"warehouse", "create", "w"},
+		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "gs://bucket/x"},
+		{"warehouse", "drop"},
+	} {
+		got := runToEnd(t, args...)
+		if got.code != ExitUsage || got.stderr == "" || got.stdout != "" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a word on stderr", args, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+// A second word that is no command is named before the commands that there are.
+func TestUnknownSecondWord(t *testing.T) {
+	t.Parallel()
+	got := runToEnd(t, "recover", "frobnicate", "--uri", "http://127.0.0.1:8181")
+	if want := "moorage: there is no command \"recover frobnicate\"\n"; got.code != ExitUsage || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("exit %d, stderr %q, want %q first", got.code, got.stderr, want)
+	}
+}
+
+// A flag before the command is no command that there is not.
+func TestFlagBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--data", "d", "serve"}, {"-v"}} {
+		got := runToEnd(t, args...)
+		if want := "moorage: a command must stand before " + args[0] + "; see moorage help\n"; got.code != ExitUsage || got.stderr != want {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+// Help before a command is the help of that command.
+func TestHelpOfACommand(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"serve", "recover retry", "recover", "help"} {
+		words := strings.Fields(command)
+		want := runToEnd(t, append(words, "--help")...)
+		for _, help := range []string{"help", "-h", "--help"} {
+			if got := runToEnd(t, append([]string{help}, words...)...); got != want || got.code != ExitDone {
+				t.Errorf("%s %s: %+v, want %+v", help, command, got, want)
+			}
+		}
+	}
+	for command, want := range map[string]string{
+		"frobnicate": "moorage: there is no command \"frobnicate\"; see moorage help\n", "recover frobnicate": "moorage: there is no command \"recover frobnicate\"\n",
+	} {
+		if got := runToEnd(t, append([]string{"help"}, strings.Fields(command)...)...); got.code != ExitUsage || !strings.HasPrefix(got.stderr, want) {
+			t.Errorf("help %s: %+v, want %q", command, got, want)
+		}
+	}
+}
+
+// The environment reaches the action, and what it returns becomes the exit code and one line.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		want result
+	}{
+		{nil, result{ExitDone, "d\n", ""}},
+		{errors.New("no room"), result{ExitFailed, "d\n", "moorage: no room\n"}},
+		{moorage.E("op", "x", moorage.KindNotFound, moorage.Errorf(moorage.KindNotFound, "Not there: x")),
+			result{ExitFailed, "d\n", "moorage: Not there: x\n"}},
+	} {
+		var stdout, stderr strings.Builder
+		env := Environment{Environ: []string{"MOORAGE_DATA=d"}, Stdout: &stdout, Stderr: &stderr}
+		code := Run(t.Context(), []string{"warehouse", "list"}, env, Actions{
+			WarehouseList: func(_ context.Context, c Config, env Environment) error {
+				fmt.Fprintln(env.Stdout, c.Data)
+				return test.err
+			},
+		})
+		if got := (result{code, stdout.String(), stderr.String()}); got != test.want {
+			t.Errorf("got %+v, want %+v", got, test.want)
+		}
+	}
+}
+
+// A shell that completes a command line is offered commands, flags and their values.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ line, want string }{
+		{"war", "warehouse"}, {"recover ", "retry"}, {"serve --idem", "--idempotency-lifetime"},
+		{"serve --log-level ", "debug"}, {"serve --log-format=js", "json"}, {"check --data d --s3-path-style ", "true"},
+		{"recover retry ", "all"}, {"completion ", "fish"}, {"warehouse create --loc", "--location"},
+	} {
+		got := runToEnd(t, append([]string{cobra.ShellCompRequestCmd}, strings.Split(test.line, " ")...)...)
+		if got.code != ExitDone || !slices.ContainsFunc(strings.Split(got.stdout, "\n"), func(line string) bool {
+			word, _, _ := strings.Cut(line, "\t")
+			return strings.TrimPrefix(word, "--log-format=") == test.want
+		}) {
+			t.Errorf("%q: %+v, want %s", test.line, got, test.want)
+		}
+	}
+	for _, shell := range choices(named("completion").operand) {
+		if got := runToEnd(t, "completion", shell); got.code != ExitDone || !strings.Contains(got.stdout, cobra.ShellCompRequestCmd) {
+			t.Errorf("completion %s: %+v", shell, got)
+		}
+	}
+	if got := runToEnd(t, "completion", "cmd"); got.code != ExitUsage || !strings.Contains(got.stderr, `"cmd" is not one of bash|zsh|fish|powershell`) {
+		t.Errorf("completion cmd: %+v", got)
+	}
+}
+
+// The script that bash is given completes a line in bash.
+func TestCompletionInBash(t *testing.T) {
+	t.Parallel()
+	script := runToEnd(t, "completion", "bash").stdout
+	check := exec.CommandContext(t.Context(), "bash", "--norc", "-c", `source /dev/stdin && complete -p moorage`)
+	check.Stdin = strings.NewReader(script)
+	if out, err := check.CombinedOutput(); err != nil || !strings.Contains(string(out), "moorage") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// The manual page names every command and flag.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	page := strings.ReplaceAll(runToEnd(t, "man").stdout, `\-`, "-")
+	for _, c := range commands(Actions{}) {
+		if !strings.Contains(page, ".SS "+c.name) {
+			t.Errorf("it does not name %s", c.name)
+		}
+		for _, s := range c.settings {
+			if !strings.Contains(page, ".B --"+s.name) {
+				t.Errorf("it does not name --%s", s.name)
+			}
+		}
+	}
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !strings.HasPrefix(line, ".TH ") &&
+			!slices.Contains([]string{".SH", ".SS", ".B", ".TP", ".PP"}, strings.Fields(line)[0]) {
+			t.Errorf("%q is a request that nobody meant", line)
+		}
+	}
+}

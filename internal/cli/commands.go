@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+
+	"moorage/catalog"
+	"moorage/registry"
+)
+
+// command is a sub-command of moorage.
+type command struct {
+	name     string // as typed, "warehouse create"
+	operand  string // what follows the flags, "NAME"; empty: nothing may
+	summary  string // one line
+	text     string // what --help says before the flags: lines that end in a newline
+	settings []setting
+	// validate adds what is wrong with settings, or an operand, on a command line that load
+	// understood; may be nil.
+	validate func(c Config, faults *usageError)
+	run      Action
+}
+
+// commands returns every command, in the order of the help text.
+func commands(actions Actions) []command {
+	all := append(storeCommands(actions), recoverCommands(actions)...)
+	all = append(all, warehouseCommands(actions)...)
+	return append(all,
+		command{
+			name: "completion", operand: "bash|zsh|fish|powershell", run: complete,
+			summary: "print a script that completes command lines",
+			text: `Prints the script for one shell. In bash:
+
+  source <(moorage completion bash)
+`,
+		},
+		command{
+			name: "man", summary: "print the manual page", run: writeManual,
+			text: `Prints a manual page for all commands. To read it:
+
+  moorage man | man -l -
+`,
+		},
+		command{
+			name: "version", summary: "say which build this is", run: actions.Version,
+			text: "Prints the version of this build, with the commit that it was made from, and that of Go.\n",
+		})
+}
+
+func storeCommands(actions Actions) []command {
+	return []command{
+		{
+			name: "serve", summary: "run the catalog",
+			settings: serverSettings(), validate: validateServe, run: actions.Serve,
+			text: `Runs the catalog until SIGTERM, SIGINT or SIGHUP, then lets the requests under way end. It ignores
+SIGHUP if it was started so, as by nohup.
+
+Each setting is a flag, an environment variable, and a key of the YAML file that --config names. A
+flag wins over the environment, the environment over the file, the file over the default. In the
+file the names stand without dashes:
+
+  data: /var/lib/moorage
+  listen: 127.0.0.1:8181
+  allow-location: ["file:///srv/lake"]
+
+Besides the catalog the server answers /healthz (the process runs), /readyz (its store takes
+writes), /metrics (Prometheus), and below /management/v1 what check, backup and recover ask with
+--uri.
+`,
+		},
+		{
+			name: "migrate", summary: "make or update the tables of a database", run: actions.Migrate,
+			settings: storeSettings(), validate: validateMigrate,
+			text: `Brings the tables of the PostgreSQL database that --store names to the version of this binary. It
+may run while servers run, and several times at once. It only goes forward.
+`,
+		},
+		{
+			name: "check", summary: "look whether everything in the store holds together", run: actions.Check,
+			settings: append(nodeSettings(), askedServer("Ask the server that runs at this address to check itself.")),
+			validate: validateStopped,
+			text: `Checks that every record can be read, that every table and view has a metadata file that can be
+read, that names and tables or views belong to each other one to one, and that no record names a
+missing file. It prints what is wrong and changes nothing. It exits with 0 if all is well, else 1.
+
+` + stoppedText,
+		},
+		{
+			name: "backup", operand: "DIR", summary: "copy the embedded store, also while its server runs",
+			settings: append(storeSettings(),
+				askedServer("Ask the server that runs at this address, on this machine, to make the backup.")),
+			validate: validateBackup, run: actions.Backup,
+			text: `Copies the records of the embedded store to DIR, which must not exist yet. The folder that DIR is in
+must exist. When the command ends the copy is whole and on the disk, or there is none. It holds
+every commit that was acknowledged before.
+
+Without --uri the command opens the store itself, and its server must be stopped. With --uri it asks
+the server that runs there, which must be on this machine. DIR is then a name: the server makes a
+folder of that name in the folder that its --backups names.
+
+A backup holds records only; metadata and data files stay where they are. To restore it, stop the
+server and run moorage serve --data DIR, which goes on in DIR itself. Or put the folder registry of
+DIR in the place of the one in --data. The catalog is then as it was: it forgets later commits,
+whose files are left over. Files that were purged or trimmed since are gone, as moorage check says.
+
+A backup deletes nothing of the store that it copies, so you can go back to that store. It leaves
+out the transactions under way, and holds tables that were to be purged as dropped without a purge.
+moorage serve warns that the warehouse default was made in another folder, where its tables are.
+Never serve a backup while another server serves the same tables.
+`,
+		},
+	}
+}
+
+const stoppedText = `Without --uri the command opens the store itself. If that is a folder, its server must be stopped.
+`
+
+func recoverCommands(actions Actions) []command {
+	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."))
+	return []command{
+		{
+			name: "recover list", summary: "list transactions that did not end, and what was given up",
+			settings: settings, validate: validateStopped, run: actions.RecoverList,
+			text: `Prints every transaction over several tables that has something left to do: those under way, those
+that the recovery is ending, and those that it gave up. It gives up after 50 attempts or 5 minutes,
+and at once if it cannot read the record. Then the command prints the purges that were given up, and
+the tasks that cannot be read. It exits with 1 if anything was given up.
+
+` + stoppedText,
+		},
+		{
+			name: "recover retry", operand: "ID|all", summary: "try again what was given up",
+			settings: settings, validate: validateRetry, run: actions.RecoverRetry,
+			text: `Tries the transaction or the purge with this id again from the start, as recover list shows it. Mend
+its storage first. The command tries a transaction at once, and then the servers do; a purge is left
+to the servers. For everything that was given up say all instead of an id.
+
+` + stoppedText,
+		},
+		{
+			name: "recover abort", operand: "ID", summary: "end a transaction, or remove a task that cannot be read",
+			settings: settings, validate: validateAbort, run: actions.RecoverAbort,
+			text: `Ends the transaction with this id, as recover list shows it. A pending one can no longer become
+true, and the servers delete its files. One that was given up is forgotten: the command prints the
+files that may be left, and nobody will delete them. One whose record cannot be read is forgotten
+too, and the command cannot print its files.
+
+A purge cannot be aborted, unless the record of its task cannot be read. Then the command removes
+the task, leaves the files and prints where they are. The table can be registered again until its
+window ends, as after a drop without a purge, unless the purge had begun.
+
+` + stoppedText,
+		},
+		{
+			name: "recover forget", summary: "after a restore: forget what would have files deleted",
+			settings: storeSettings(), validate: validateStopped, run: actions.RecoverForget,
+			text: `For a store that was restored from something else than moorage backup: a dump or a point in time of
+a database, a snapshot of a disk, a copied folder. Such a copy remembers transactions that were
+under way, and purges that were asked for. Since then they may have ended otherwise. A server that
+went by them would delete current files of the store that was replaced, or of a newer copy.
+
+The command forgets the transactions and calls the purges off. It deletes no file, so what they
+would have deleted is left over. A table that was to be purged is then dropped without a purge; if
+the purge had begun, the table cannot come back. Run the command while no server uses the store,
+before the first one starts on it. It can run again, and must after an error.
+`,
+		},
+	}
+}
+
+func warehouseCommands(actions Actions) []command {
+	const stopped = "If the store is a folder, its server must be stopped.\n"
+	return []command{
+		{
+			name: "warehouse create", operand: "NAME", summary: "add a warehouse",
+			settings: append(nodeSettings(), warehouseSettings()...), validate: validateStopped,
+			run: actions.WarehouseCreate,
+			text: `Adds a warehouse, whose tables go below --location. It keeps the endpoint, region, path style and
+profile of S3 that are given, and these win over the server's. It does not keep access keys.
+` + stopped,
+		},
+		{
+			name: "warehouse list", summary: "list the warehouses", settings: nodeSettings(), validate: validateStopped,
+			run:  actions.WarehouseList,
+			text: "Prints every warehouse and its location, in the order of their names.\n" + stopped,
+		},
+		{
+			name: "warehouse drop", operand: "NAME", summary: "remove an empty warehouse", settings: nodeSettings(),
+			validate: validateStopped, run: actions.WarehouseDrop,
+			text: "Removes a warehouse that has no namespaces. Files below its location stay.\n" + stopped,
+		},
+	}
+}
+
+func validateServe(c Config, faults *usageError) {
+	if checkHostPort(c.Listen) == nil && !c.Insecure && !IsLoopback(c.Listen) {
+		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
+			"listen on 127.0.0.1, or say --insecure", c.Listen)
+	}
+	validateS3(c, faults)
+	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
+		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",
+			c.ChangeRetention, least)
+	}
+	if c.Migrate && !c.InDatabase() && !isURI(c.Store) {
+		faults.addf("--migrate: --store does not name a PostgreSQL database")
+	}
+}
+
+// validateS3 finds half a pair of credentials.
+func validateS3(c Config, faults *usageError) {
+	if (c.S3AccessKeyID == "") != (c.S3SecretAccessKey == "") {
+		faults.addf("--s3-access-key-id and --s3-secret-access-key go together")
+	}
+}
+
+func validateMigrate(c Config, faults *usageError) {
+	if !c.InDatabase() && !isURI(c.Store) {
+		faults.addf("--store: a PostgreSQL database is needed, postgres://USER@HOST:PORT/DATABASE")
+	}
+}
+
+// validateStopped is for commands that open the store unless they ask a server.
+func validateStopped(c Config, faults *usageError) {
+	validateS3(c, faults)
+	if c.URI == "" && c.Store == StoreMemory {
+		faults.addf("--store: a store in memory is gone when its server ends")
+	}
+}
+
+// backupName is what a client may call a backup: the name of one folder, not hidden and not the
+// folder above.
+var backupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// CheckBackupName says what is wrong with the name of a backup that a server is to make.
+func CheckBackupName(name string) error {
+	if backupName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%q is not a name of up to 100 letters, digits, dots, dashes and underscores "+
+		"that begins with a letter or a digit", name)
+}
+
+func validateBackup(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if err := CheckBackupName(c.Operand); c.URI != "" && err != nil {
+		faults.addf("backup --uri: %s; the server chooses the folder that it goes to", err)
+	}
+}
+
+// Everything is what recover retry takes in the place of an id.
+const Everything = "all"
+
+func validateRetry(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if c.Operand != Everything && !isUnfinishedID(c.Operand) {
+		faults.addf("%q is neither an id, 32 hexadecimal digits that recover list shows, nor all", c.Operand)
+	}
+}
+
+func validateAbort(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if !isUnfinishedID(c.Operand) {
+		faults.addf("%q is no id, 32 hexadecimal digits that recover list shows; one is aborted at a time", c.Operand)
+	}
+}
+
+// isUnfinishedID reports whether text can be the id of a transaction or a purge.
+func isUnfinishedID(text string) bool {
+	var id registry.ID
+	return id.UnmarshalText([]byte(text)) == nil && !id.IsZero()
+}

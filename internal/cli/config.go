@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"moorage/storage/s3"
+)
+
+// Config is what the settings of a command come to. A command looks only at the
+// fields of its own settings; the others have their defaults.
+type Config struct {
+	Operand string // what follows the flags: the name of a warehouse, the folder of a backup
+
+	File            string        // YAML file the rest was read from; empty: none
+	Backups         string        // folder that the server writes backups to; empty: the folder "backups" below Data
+	Data            string        // folder for everything the server keeps; example /var/lib/moorage
+	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
+	Migrate         bool          // bring the tables of the database to this version first
+	Listen          string        // host:port; port 0 takes a free one
+	Hosts           []string      // names by which clients may ask a server on loopback
+	Insecure        bool          // may listen beyond loopback without authentication
+	AllowLocations  []string      // URIs below which tables may live besides their warehouse's own
+	LogLevel        slog.Level    // the lowest level that is written
+	LogFormat       string        // "text" or "json"
+	BodyBytesMax    int64         // longest request body, in bytes
+	ConnectionsMax  int           // connections that are served at a time
+	CacheBytes      int64         // memory for metadata documents, in bytes
+	UndropWindow    time.Duration // how long a dropped table's records are kept
+	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
+	ChangeRetention time.Duration // how long change records are kept; 0: the catalog's default
+	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0: not at all
+	ShutdownTimeout time.Duration // how long requests under way may take to end
+	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
+
+	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
+	S3Endpoint        string // URL of the S3 server; empty: what the environment says
+	S3Region          string // empty: what the environment says
+	S3PathStyle       string // "true", "false"; empty: true if there is an endpoint
+	S3Profile         string // section of the shared AWS files; empty: what the environment says
+	S3AccessKeyID     string // empty: the default chain
+	S3SecretAccessKey string // goes with S3AccessKeyID
+
+	Location   string            // warehouse create: where its tables go
+	Properties map[string]string // warehouse create
+	URI        string            // check, backup, recover: the running server to ask; empty: open the store
+}
+
+const (
+	// StoreFolder is the folder of the embedded store in --data, and in a backup. So a server can
+	// go on in a backup.
+	StoreFolder = "registry"
+	// StoreMemory is the Store of a server that forgets everything when it ends.
+	StoreMemory = "memory"
+)
+
+// InDatabase reports whether the store is a PostgreSQL database.
+func (c Config) InDatabase() bool {
+	return strings.HasPrefix(c.Store, "postgres://") || strings.HasPrefix(c.Store, "postgresql://")
+}
+
+// StoreName is what a log may say about where the store is: no user, no password.
+func (c Config) StoreName() string {
+	switch {
+	case c.Store == StoreMemory:
+		return StoreMemory
+	case c.InDatabase():
+		return "PostgreSQL"
+	}
+	return c.StoreDir()
+}
+
+// StoreDir is the folder of the embedded store; not for another one.
+func (c Config) StoreDir() string {
+	if c.Store != "" {
+		return c.Store
+	}
+	return filepath.Join(c.Data, StoreFolder)
+}
+
+// HostNames are the names by which clients may ask for the server; nil: any.
+func (c Config) HostNames() []string {
+	if c.Insecure && len(c.Hosts) == 0 {
+		return nil
+	}
+	return append([]string{}, c.Hosts...)
+}
+
+// BackupsDir is the folder that the server writes backups to.
+func (c Config) BackupsDir() string {
+	if c.Backups != "" {
+		return c.Backups
+	}
+	return filepath.Join(c.Data, "backups")
+}
+
+// S3Options returns how S3 is reached where a warehouse does not say it. Load checked each setting.
+func (c Config) S3Options() s3.Options {
+	options, _ := s3.Options{AccessKeyID: c.S3AccessKeyID, SecretAccessKey: c.S3SecretAccessKey}.With(c.S3Place())
+	// A profile of the server as a whole does not take its static credentials away.
+	options.AccessKeyID, options.SecretAccessKey = c.S3AccessKeyID, c.S3SecretAccessKey
+	return options
+}
+
+// S3Place returns the settings as options of a place: all but the secrets.
+func (c Config) S3Place() map[string]string {
+	place := make(map[string]string)
+	for name, value := range map[string]string{
+		s3.OptionEndpoint: c.S3Endpoint, s3.OptionRegion: c.S3Region,
+		s3.OptionPathStyle: c.S3PathStyle, s3.OptionProfile: c.S3Profile,
+	} {
+		if value != "" {
+			place[name] = value
+		}
+	}
+	return place
+}

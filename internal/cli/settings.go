@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage/catalog"
+	"moorage/storage/s3"
+)
+
+// setting is one thing that a user can choose. It is a flag --name, and unless flagOnly
+// is set also the environment variable MOORAGE_NAME and a key of the YAML file.
+type setting struct {
+	name string
+	// value is what help says in the place of the value; empty for a switch. Words in lower case
+	// between bars stand for themselves.
+	value    string
+	preset   string // default, as a user would write it; empty: none
+	list     bool   // may be given more than once
+	flagOnly bool
+	required bool
+	usage    string
+	// set puts values into c; there is exactly one unless list is set.
+	set func(c *Config, values []string) error
+}
+
+// variable is the name of the environment variable.
+func (s setting) variable() string {
+	return "MOORAGE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// serverSettings returns the settings that the YAML file may hold: those of serve.
+func serverSettings() []setting {
+	return slices.Concat(nodeSettings(), accessSettings(), limitSettings())
+}
+
+// accessSettings returns the settings of serve that say who may reach it, where files go, and what
+// it logs.
+func accessSettings() []setting {
+	return []setting{
+		{name: "listen", value: "HOST:PORT", preset: "127.0.0.1:8181",
+			usage: "Address to listen on. Port 0 takes a free port, which the server prints.",
+			set: func(c *Config, v []string) (err error) {
+				c.Listen, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "host", value: "NAME", list: true,
+			usage: "Name by which clients may ask for the server, besides localhost and loopback addresses: that " +
+				"of a proxy in front of it, say. The server refuses others (421), unless --insecure stands without " +
+				"--host: a web page could make its own name mean this machine. May be given more than once.",
+			set: func(c *Config, v []string) error {
+				c.Hosts = v
+				if slices.Contains(v, "") {
+					return fmt.Errorf("must not be empty")
+				}
+				return nil
+			}},
+		{name: "insecure", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Insecure }),
+			usage: "Listen beyond loopback although there is no authentication: a client that can reach the port " +
+				"can change every table."},
+		{name: "migrate", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Migrate }),
+			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does."},
+		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
+			usage: "Where the tables of the warehouse called default go, when it is made: s3://bucket/prefix, or " +
+				"file:///absolute/folder. Default: the folder warehouse in --data."},
+		allowLocation(),
+		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
+			usage: "Folder in which the server makes the backups of moorage backup --uri. The folder that it is in " +
+				"must be there. Default: the folder backups in --data."},
+		{name: "log-level", value: "debug|info|warn|error", preset: "info",
+			usage: "Lowest level of the log, which goes to stderr.",
+			set:   one(parseLevel, "debug, info, warn or error", func(c *Config) *slog.Level { return &c.LogLevel })},
+		{name: "log-format", value: "text|json", preset: "text", usage: "Form of the log.",
+			set: one(oneOf("text", "json"), "text or json", func(c *Config) *string { return &c.LogFormat })},
+	}
+}
+
+// limitSettings returns the settings of serve that bound sizes and times.
+func limitSettings() []setting {
+	const days, size = "a duration such as 7d or 36h, more than 0", "a size such as 64MiB, at least 1"
+	return []setting{
+		{name: "body-limit", value: "SIZE", preset: "64MiB",
+			usage: "Longest request body. Bytes, or with a unit: KiB, MiB, GiB.",
+			set:   one(parseSize, size, func(c *Config) *int64 { return &c.BodyBytesMax })},
+		{name: "connection-limit", value: "N", preset: "4096",
+			usage: "How many connections the server has at a time. It tells one more to come back (429), unless " +
+				"that asks for health or metrics. An idle connection costs some 30 KiB.",
+			set: one(within(strconv.Atoi, 1, 1_000_000), "a number from 1 to 1000000",
+				func(c *Config) *int { return &c.ConnectionsMax })},
+		{name: "cache-size", value: "SIZE", preset: "256MiB", usage: "Memory for metadata documents.",
+			set: one(parseSize, size, func(c *Config) *int64 { return &c.CacheBytes })},
+		{name: "undrop-window", value: "DURATION", preset: "7d",
+			usage: "How long the records of a dropped table or view are kept, so that it can come back, such as 7d " +
+				"or 36h.",
+			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.UndropWindow })},
+		{name: "idempotency-lifetime", value: "DURATION", preset: "30m",
+			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a " +
+				"table that was changed with a key waits until then, and 5 minutes more.",
+			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h",
+				func(c *Config) *time.Duration { return &c.KeyLifetime })},
+		{name: "change-retention", value: "DURATION",
+			usage: "How long the record of a change is kept, such as 7d or 36h. Not shorter than " +
+				"--idempotency-lifetime and 5 minutes. Default: 7d, or as long as that.",
+			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.ChangeRetention })},
+		{name: "transaction-wait", value: "DURATION", preset: "0s",
+			usage: "How long a commit of several tables waits for one that another operation holds, before it is " +
+				"refused. At most 5s.",
+			set: one(within(time.ParseDuration, 0, catalog.TransactionLockWaitMax), "a duration from 0s to 5s",
+				func(c *Config) *time.Duration { return &c.TransactionWait })},
+		{name: "store-wait", value: "DURATION", preset: "30s",
+			usage: "How long a start waits for a PostgreSQL database that does not answer, or accepts no writes yet. " +
+				"At least 0s.",
+			set: one(within(parseDays, 0, math.MaxInt64), "a duration such as 30s, at least 0s",
+				func(c *Config) *time.Duration { return &c.StoreWait })},
+		{name: "shutdown-timeout", value: "DURATION", preset: "50s",
+			usage: "How long requests under way may take to end after SIGTERM, SIGINT or SIGHUP. A commit of " +
+				"several tables may need 45s.",
+			set: one(parseDuration, "a duration such as 45s, more than 0",
+				func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
+	}
+}
+
+// storeSettings returns the settings that say where the store is.
+func storeSettings() []setting {
+	return []setting{
+		{name: "config", value: "FILE", set: text(func(c *Config) *string { return &c.File }),
+			usage: "YAML file with settings."},
+		{name: "data", value: "DIR", preset: "./moorage-data", set: folder(func(c *Config) *string { return &c.Data }),
+			usage: "Folder for everything the server keeps. If it is not there, serve makes it. The warehouse " +
+				"called default is the folder warehouse in it, unless it was made with --default-location."},
+		{name: "store", value: "memory|DIR|URI",
+			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store; " +
+				"memory, which is gone when the server ends; or, for several servers at once, a PostgreSQL database, " +
+				"postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Default: the folder registry in --data.",
+			set: func(c *Config, v []string) error {
+				if c.Store = v[0]; c.InDatabase() {
+					return nil
+				}
+				if isURI(c.Store) { // which is not repeated, because it may hold a password
+					return fmt.Errorf("must be memory, a folder of this machine, or begin with postgres://")
+				}
+				return notEmpty(c.Store)
+			}},
+	}
+}
+
+// nodeSettings returns the settings of every command that opens a catalog: where its store is, and
+// how S3 is reached as far as a warehouse does not say it itself.
+func nodeSettings() []setting {
+	const amazon = " For warehouses that were made without one."
+	return append(storeSettings(), []setting{
+		{name: "s3-endpoint", value: "URL",
+			usage: "S3 server of warehouses on s3://, such as http://127.0.0.1:9000. Engines learn it too." + amazon +
+				" Default: what AWS_ENDPOINT_URL_S3 says, else Amazon's.",
+			set: func(c *Config, v []string) error {
+				c.S3Endpoint = v[0]
+				return s3.CheckEndpoint(v[0])
+			}},
+		{name: "s3-region", value: "REGION", set: text(func(c *Config) *string { return &c.S3Region }),
+			usage: "Region of buckets." + amazon + " Default: what AWS_REGION or the profile says, else us-east-1."},
+		{name: "s3-path-style", value: "true|false",
+			usage: "Whether the bucket is a part of the path rather than of the host's name." + amazon +
+				" Default: true if there is an endpoint.",
+			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.S3PathStyle })},
+		{name: "s3-profile", value: "NAME", set: text(func(c *Config) *string { return &c.S3Profile }),
+			usage: "Section of the shared AWS configuration files that has the credentials." + amazon},
+		{name: "s3-access-key-id", value: "ID", set: text(func(c *Config) *string { return &c.S3AccessKeyID }),
+			usage: "Static credentials, for warehouses without a profile. Default: the chain of the AWS SDKs " +
+				"(environment, shared files, web identity, container, instance)."},
+		{name: "s3-secret-access-key", value: "SECRET",
+			set: text(func(c *Config) *string { return &c.S3SecretAccessKey }),
+			usage: "The secret that belongs to it. A variable or the file is better: other users of the machine can " +
+				"see command lines."},
+	}...)
+}
+
+// warehouseSettings returns the settings that only warehouse create has.
+func warehouseSettings() []setting {
+	allow := allowLocation()
+	allow.flagOnly = true
+	return []setting{
+		{name: "location", value: "URI", set: place(func(c *Config) *string { return &c.Location }),
+			flagOnly: true, required: true,
+			usage: "Where the warehouse's tables go: file:///absolute/folder or s3://bucket/prefix."},
+		allow,
+		{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
+			usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
+				"of its own settings, such as table-default.write.format.default=orc. No secrets. May be repeated.",
+			set: func(c *Config, values []string) error {
+				c.Properties = make(map[string]string, len(values))
+				for _, pair := range values {
+					key, value, ok := strings.Cut(pair, "=")
+					if !ok || key == "" {
+						return fmt.Errorf("%q is not KEY=VALUE", pair)
+					}
+					c.Properties[key] = value
+				}
+				return nil
+			}},
+	}
+}
+
+func allowLocation() setting {
+	return setting{name: "allow-location", value: "URI", list: true,
+		usage: "Location below which tables may live, besides their warehouse's own. May be given more than once.",
+		set: func(c *Config, v []string) error {
+			c.AllowLocations = v
+			for _, uri := range v {
+				if err := CheckLocation(uri); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+}
+
+// askedServer is the flag by which a command asks a server that runs.
+func askedServer(usage string) setting {
+	return setting{name: "uri", value: "URI", flagOnly: true, usage: usage, set: func(c *Config, v []string) error {
+		u, err := url.Parse(v[0])
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return fmt.Errorf("%q is not an address such as http://127.0.0.1:8181", v[0])
+		}
+		c.URI = strings.TrimSuffix(v[0], "/")
+		return nil
+	}}
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage/storage"
+)
+
+// text is the set of a setting that takes any text that is not empty.
+func text(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		*field(c) = values[0]
+		return notEmpty(values[0])
+	}
+}
+
+func notEmpty(v string) error {
+	if v == "" {
+		return fmt.Errorf("must not be empty")
+	}
+	return nil
+}
+
+// folder is text that takes no URI: the server would make a folder of that name on this machine.
+func folder(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		if isURI(values[0]) {
+			return fmt.Errorf("must be a folder of this machine, not a URI")
+		}
+		return text(field)(c, values)
+	}
+}
+
+func isURI(v string) bool { return strings.Contains(v, "://") }
+
+// place is the set of a setting that takes the location of tables.
+func place(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		*field(c) = values[0]
+		return CheckLocation(values[0])
+	}
+}
+
+// one is the set of a setting that has one value, which parse reads; want says
+// what it should have been.
+func one[T any](parse func(string) (T, error), want string, field func(*Config) *T) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		value, err := parse(values[0])
+		if err != nil {
+			return fmt.Errorf("%q is not %s", values[0], want)
+		}
+		*field(c) = value
+		return nil
+	}
+}
+
+func oneOf(allowed ...string) func(string) (string, error) {
+	return func(v string) (string, error) {
+		if slices.Contains(allowed, v) {
+			return v, nil
+		}
+		return "", strconv.ErrSyntax
+	}
+}
+
+func parseLevel(v string) (level slog.Level, err error) {
+	_, err = oneOf("debug", "info", "warn", "error")(v)
+	if err == nil {
+		err = level.UnmarshalText([]byte(v))
+	}
+	return level, err
+}
+
+// within is parse that refuses what is less than least or more than most.
+func within[T cmp.Ordered](parse func(string) (T, error), least, most T) func(string) (T, error) {
+	return func(v string) (T, error) {
+		value, err := parse(v)
+		if err == nil && (value < least || value > most) {
+			err = strconv.ErrRange
+		}
+		return value, err
+	}
+}
+
+// parseDays reads a duration: as time.ParseDuration, or a whole number of days of 24 hours.
+func parseDays(v string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(v, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(v)
+}
+
+// parseDuration is parseDays for what must be more than 0.
+func parseDuration(v string) (time.Duration, error) {
+	return within(parseDays, 1, math.MaxInt64)(v)
+}
+
+// lifetimeMax is far beyond what any client waits.
+const lifetimeMax = 365 * 24 * time.Hour
+
+// parseLifetime reads a duration that clients are told in seconds.
+func parseLifetime(v string) (time.Duration, error) {
+	d, err := within(parseDays, time.Second, lifetimeMax)(v)
+	return d.Round(time.Second), err
+}
+
+// parseSize reads a positive number of bytes with an optional unit.
+func parseSize(v string) (int64, error) {
+	units := []struct {
+		suffix string
+		bits   uint
+	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"B", 0}, {"", 0}}
+	for _, unit := range units {
+		digits, ok := strings.CutSuffix(v, unit.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		if n < 1 || n > (1<<62)>>unit.bits {
+			return 0, strconv.ErrRange
+		}
+		return n << unit.bits, nil
+	}
+	return 0, strconv.ErrSyntax
+}
+
+func checkHostPort(v string) error {
+	_, port, err := net.SplitHostPort(v)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not HOST:PORT with a port from 0 to 65535", v)
+	}
+	return nil
+}
+
+// IsLoopback reports whether only this machine can reach a server that listens on hostPort. It
+// trusts no name except localhost: what another one means may change.
+func IsLoopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// CheckLocation says what is wrong with a location that a user gave: Moorage has storage for those
+// like file:///srv/lake and s3://bucket/lake.
+func CheckLocation(uri string) error {
+	location, err := storage.Parse(uri)
+	if err != nil {
+		return fmt.Errorf("%w; give one such as file:///srv/lake or s3://bucket/lake", err)
+	}
+	switch location.Scheme {
+	case storage.SchemeFile, storage.SchemeS3:
+		return nil
+	}
+	return fmt.Errorf("%q: only locations on local disks and in S3 are supported, "+
+		"such as file:///srv/lake and s3://bucket/lake", uri)
+}
