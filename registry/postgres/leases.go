@@ -184,9 +184,9 @@ func (l *Leases) Announce(ctx context.Context, session, address, host string) (e
 // queueSweep adds the statements that delete what sessions left that are gone.
 func queueSweep(batch *pgx.Batch) {
 	batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s " +
-		"WHERE s.session = l.session)")
+		"WHERE s.session = l.session) AND (SELECT " + dontSync + ") IS NOT NULL")
 	batch.Queue("DELETE FROM moorage_lease_want AS w WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s " +
-		"WHERE s.session = w.session)")
+		"WHERE s.session = w.session) AND (SELECT " + dontSync + ") IS NOT NULL")
 }
 
 // Renew says that a session is not silent and what it knows. It takes from the session what that

@@ -21,8 +21,9 @@ import (
 // Defaults of connections, for connection strings that do not say otherwise.
 const (
 	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others
-	// write, so there are more than a server of this size could use at once.
-	connsMax = 24
+	// write, so there are more than a server of this size could use at once. With those for leases
+	// and heartbeats a node has 24, so that three nodes leave room in max_connections = 100.
+	connsMax = 17
 	// readConnsMax is how many of them only read, at most; else it is one of readConnsShare, but at
 	// least one. They are few, because calls of Get share statements.
 	readConnsMax   = 8

@@ -65,6 +65,27 @@ func TestServer(t *testing.T) {
 			}
 		})
 	}
+	t.Run("sweep of leases waits for no standby", func(t *testing.T) {
+		leases, err := OpenLeases(t.Context(), own.DSN()+"&synchronous_commit=on")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leases.Close()
+		conn := connect(t, own.DSN())
+		if _, err := conn.Exec(t.Context(), "INSERT INTO moorage_lease VALUES ('gone', 1, 'p', 'p', 1, now()); "+
+			"INSERT INTO moorage_lease_want VALUES ('gone', 1, 'p', 1, 'p', now())"); err != nil {
+			t.Fatal(err)
+		}
+		bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := leases.Reap(bounded, time.Minute); err != nil {
+			t.Error(err)
+		}
+		var left int
+		if err := conn.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM moorage_lease) + (SELECT count(*) FROM moorage_lease_want)").Scan(&left); err != nil || left > 0 {
+			t.Errorf("%d rows are left, %v", left, err)
+		}
+	})
 	numbered := []int{0, 1, 2, 3}
 	t.Run("numbering waits for its standby", func(t *testing.T) {
 		waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name=numbering", Options{})

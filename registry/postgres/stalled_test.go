@@ -292,7 +292,7 @@ func TestLimitsOfSessions(t *testing.T) {
 func TestSplitOfConnections(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string][4]int32{ // reads, writes, and the least of each
-		"":                                     {8, 16, 0, 0},
+		"":                                     {5, 12, 0, 0},
 		"&pool_max_conns=1":                    {1, 1, 0, 0},
 		"&pool_max_conns=2":                    {1, 1, 0, 0},
 		"&pool_max_conns=16&pool_min_conns=16": {5, 11, 5, 11},
@@ -303,6 +303,9 @@ func TestSplitOfConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		reads := splitConfig(config)
+		if sum := config.MaxConns + reads.MaxConns + leaseConnectionsMax + heartbeatConnectionsMax; options == "" && sum > 24 {
+			t.Errorf("a node has %d connections, want 24 at most", sum)
+		}
 		if got := [4]int32{reads.MaxConns, config.MaxConns, reads.MinConns, config.MinConns}; got != want {
 			t.Errorf("%q: %v, want %v", options, got, want)
 		}
