@@ -45,16 +45,22 @@ func (n *numbering) run(ctx context.Context) error {
 	return err
 }
 
-// round gives places to changes that have waited for too long, or, as long as this node has the claim, to all that come.
+// round gives places to changes that have waited for too long, and then, as long as this node has the claim, to all that come. The late ones
+// come first, because the claim is a write, which may take long.
 func (n *numbering) round(ctx context.Context) error {
-	if now := n.now(); n.tried.IsZero() || now.Sub(n.tried) >= numberClaimPause {
-		n.tried = now
-		err := n.claims.Claim(ctx, numberClaim, numberClaimLife, n.runClaimed)
-		if !errors.Is(err, ledger.ErrClaimed) {
-			return err
-		}
+	if err := n.number(ctx, numberLate); err != nil {
+		return err
 	}
-	return n.number(ctx, numberLate)
+	now := n.now()
+	if !n.tried.IsZero() && now.Sub(n.tried) < numberClaimPause {
+		return nil
+	}
+	n.tried = now
+	err := n.claims.Claim(ctx, numberClaim, numberClaimLife, n.runClaimed)
+	if errors.Is(err, ledger.ErrClaimed) {
+		return nil
+	}
+	return err
 }
 
 // runClaimed gives places to changes until ctx ends. A claim that is lost is no failure: another node goes on.

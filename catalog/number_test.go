@@ -97,3 +97,32 @@ func TestNumberReportsFailuresSeldom(t *testing.T) {
 		t.Errorf("%d calls, %d of them reported", broken.calls, reported)
 	}
 }
+
+// waitsNumberer notes what it is asked, and ends after two questions.
+type waitsNumberer struct {
+	asked []time.Duration
+	end   context.CancelFunc
+}
+
+func (w *waitsNumberer) Number(_ context.Context, waited time.Duration) (bool, error) {
+	if w.asked = append(w.asked, waited); len(w.asked) == 2 {
+		w.end()
+	}
+	return false, nil
+}
+
+// A node gives places to late changes before it asks for the claim, which may hang.
+func TestLateChangesBeforeTheClaim(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	asked := &waitsNumberer{end: cancel}
+	n := &numbering{Catalog: f.Catalog, store: asked}
+	if err := n.round(ctx); err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	if len(asked.asked) != 2 || asked.asked[0] != numberLate || asked.asked[1] != 0 {
+		t.Errorf("it asked for changes that have waited for %v, want late ones first", asked.asked)
+	}
+}
