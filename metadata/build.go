@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // Env is what applying updates takes from outside.
@@ -66,9 +67,9 @@ type builder struct {
 	parents          map[int64]optional  // of snapshots of the base, as far as they were asked for; nil if none was
 
 	// What elements say that additions were compared with, as far as there were any.
-	parsedSchemas once[*schema]
-	parsedSpecs   once[*spec]
-	parsedOrders  once[*sortOrder]
+	parsedSchemas once[*schema.Schema]
+	parsedSpecs   once[*schema.Spec]
+	parsedOrders  once[*schema.SortOrder]
 
 	edits   [arrayCount]listEdit // what becomes of the arrays
 	changes []change
@@ -244,26 +245,26 @@ func (b *builder) checkDefaults() error {
 	if !ok {
 		return illegal("Cannot find schema with %s=%d from %s", keyCurrentSchemaID, b.currentSchemaID, schemas.key())
 	}
-	s, err := parseSchema(raw)
+	s, err := schema.Parse(raw)
 	if err != nil {
 		return err
 	}
-	columns := s.columnNames()
-	var defaultSpec *spec
+	columns := s.ColumnNames()
+	var defaultSpec *schema.Spec
 	for id, raw := range b.elements(partitionSpecs) {
-		p, err := parseSpec(raw)
+		p, err := schema.ParseSpec(raw)
 		if err != nil {
 			return err
 		}
 		if id == int64(b.defaultSpecID) {
 			defaultSpec = p
-		} else if err := p.checkNames(s, columns); err != nil {
+		} else if err := p.CheckNames(s, columns); err != nil {
 			return err
 		}
 	}
-	var defaultOrder *sortOrder
+	var defaultOrder *schema.SortOrder
 	if raw, ok := b.element(sortOrders, b.defaultOrderID); ok {
-		if defaultOrder, err = parseSortOrder(raw); err != nil {
+		if defaultOrder, err = schema.ParseSortOrder(raw); err != nil {
 			return err
 		}
 	}
@@ -339,9 +340,9 @@ func (b *builder) listV1Changes() {
 	}
 	if b.defaultSpecID != b.base.defaultSpecID || !b.base.has(keyPartitionSpec) || b.creating {
 		raw, _ := b.element(partitionSpecs, b.defaultSpecID) // checkDefaults has seen it
-		o, _ := parseObject(raw, "spec")
-		fields, _ := o.find("fields")
-		b.set(keyPartitionSpec, o.bytes(fields))
+		o, _ := jsontext.ParseFields(raw, "spec")
+		fields, _ := o.Find("fields")
+		b.set(keyPartitionSpec, o.Bytes(fields))
 	}
 }
 
@@ -397,15 +398,15 @@ func (b *builder) appendRefs(out []byte) []byte {
 		}
 		r := &b.refs[i]
 		start := len(out) - origin
-		if r.at.end > 0 {
-			out = append(out, old[r.keyStart:r.at.end]...)
+		if r.at.End > 0 {
+			out = append(out, old[r.keyStart:r.at.End]...)
 			shift := start - r.keyStart
-			r.at = extent{r.at.start + shift, r.at.end + shift}
+			r.at = jsontext.Span{Start: r.at.Start + shift, End: r.at.End + shift}
 		} else {
 			out = append(jsontext.AppendQuoted(out, r.name), ':')
-			r.at.start = len(out) - origin
+			r.at.Start = len(out) - origin
 			out = r.appendJSON(out)
-			r.at.end = len(out) - origin
+			r.at.End = len(out) - origin
 		}
 		r.keyStart = start
 	}

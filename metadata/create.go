@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // CreateTable is a request for a new table.
@@ -67,14 +68,14 @@ func Create(request CreateTable, env Env) (*Document, error) {
 	b.creating = true
 	b.location = stripTrailingSlash(request.Location)
 	b.lastColumnID, b.lastPartitionID = parts.lastColumnID, parts.lastPartitionID
-	b.defaultOrderID = parts.order.id
+	b.defaultOrderID = parts.order.ID
 	maps.Copy(b.editProps(), properties)
 	if err := parts.check(version); err != nil {
 		return nil, err
 	}
-	b.edit(schemas).add(int64(parts.schema.id), parts.schema.raw)
-	b.edit(partitionSpecs).add(int64(parts.spec.id), parts.spec.raw)
-	b.edit(sortOrders).add(int64(parts.order.id), parts.order.raw)
+	b.edit(schemas).add(int64(parts.schema.ID), parts.schema.Raw)
+	b.edit(partitionSpecs).add(int64(parts.spec.ID), parts.spec.Raw)
+	b.edit(sortOrders).add(int64(parts.order.ID), parts.order.Raw)
 	return b.finishNew()
 }
 
@@ -201,11 +202,11 @@ func checkCommitProperties(properties map[string]string) error {
 
 // checkMetricsColumns refuses metrics modes of columns that are not there. Source: Java
 // MetricsConfig.validate, which also asks only when a table is made.
-func checkMetricsColumns(properties map[string]string, s *schema) error {
-	names := s.columnNames()
+func checkMetricsColumns(properties map[string]string, s *schema.Schema) error {
+	names := s.ColumnNames()
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		column, ok := strings.CutPrefix(key, propMetricsColumn)
-		if ok && names.find(column) == nil {
+		if _, found := names.Find(column); ok && !found {
 			return moorage.Errorf(moorage.KindValidation,
 				"Invalid metrics config, could not find column %s from table prop %s in schema", jsontext.Clip(column),
 				jsontext.Clip(key))
@@ -216,9 +217,9 @@ func checkMetricsColumns(properties map[string]string, s *schema) error {
 
 // newParts are the schema, spec and sort order of a new table, with its ids.
 type newParts struct {
-	schema                        *schema
-	spec                          *spec
-	order                         *sortOrder
+	schema                        *schema.Schema
+	spec                          *schema.Spec
+	order                         *schema.SortOrder
 	lastColumnID, lastPartitionID int
 }
 
@@ -227,32 +228,32 @@ func freshParts(request CreateTable) (parts newParts, err error) {
 	if len(request.Schema) == 0 {
 		return parts, moorage.Errorf(moorage.KindBadRequest, "Invalid schema: null")
 	}
-	if asked.schema, err = parseStrictly(request.Schema, parseSchema); err != nil {
+	if asked.schema, err = parseStrictly(request.Schema, schema.Parse); err != nil {
 		return parts, err
 	}
 	if request.PartitionSpec != nil {
-		if asked.spec, err = parseStrictly(request.PartitionSpec, parseSpec); err != nil {
+		if asked.spec, err = parseStrictly(request.PartitionSpec, schema.ParseSpec); err != nil {
 			return parts, err
 		}
 	}
 	if request.WriteOrder != nil {
-		if asked.order, err = parseStrictly(request.WriteOrder, parseSortOrder); err != nil {
+		if asked.order, err = parseStrictly(request.WriteOrder, schema.ParseSortOrder); err != nil {
 			return parts, err
 		}
 	}
 	schemaRaw, specRaw, orderRaw, lastColumnID, lastPartitionID,
-		err := freshTable(asked.schema, asked.spec, asked.order)
+		err := schema.Fresh(asked.schema, asked.spec, asked.order)
 	if err != nil {
 		return parts, err
 	}
 	parts.lastColumnID, parts.lastPartitionID = lastColumnID, lastPartitionID
-	if parts.schema, err = parseSchema(schemaRaw); err != nil {
+	if parts.schema, err = schema.Parse(schemaRaw); err != nil {
 		return parts, err
 	}
-	if parts.spec, err = parseSpec(specRaw); err != nil {
+	if parts.spec, err = schema.ParseSpec(specRaw); err != nil {
 		return parts, err
 	}
-	parts.order, err = parseSortOrder(orderRaw)
+	parts.order, err = schema.ParseSortOrder(orderRaw)
 	return parts, err
 }
 
@@ -265,11 +266,11 @@ func parseStrictly[T any](raw []byte, parse func([]byte) (T, error)) (part T, er
 }
 
 func (p *newParts) check(version int) error {
-	if err := p.schema.check(version); err != nil {
+	if err := p.schema.Check(version); err != nil {
 		return err
 	}
-	if err := p.spec.check(p.schema, version); err != nil {
+	if err := p.spec.Check(p.schema, version); err != nil {
 		return err
 	}
-	return p.order.check(p.schema)
+	return p.order.Check(p.schema)
 }

@@ -1,7 +1,6 @@
 package metadata
 
 import (
-	"strconv"
 	"strings"
 
 	"moorage"
@@ -22,8 +21,8 @@ type operation interface {
 // Action returns the action of the update in lower case, "add-snapshot".
 func (u Update) Action() string { return u.action }
 
-func decodeUpdate(o jsonObject) (Update, error) {
-	action, err := o.discriminator("metadata update", "action")
+func decodeUpdate(o jsontext.Fields) (Update, error) {
+	action, err := discriminator(o, "metadata update", "action")
 	if err != nil {
 		return Update{}, err
 	}
@@ -31,7 +30,7 @@ func decodeUpdate(o jsonObject) (Update, error) {
 	return Update{action, op}, err
 }
 
-func decodeOperation(o jsonObject, action string) (operation, error) {
+func decodeOperation(o jsontext.Fields, action string) (operation, error) {
 	switch action {
 	case "assign-uuid":
 		return decodeAssignUUID(o)
@@ -84,11 +83,11 @@ func decodeOperation(o jsonObject, action string) (operation, error) {
 }
 
 // decodeEach returns what decode makes of the objects of the array that r reads, in their order.
-func decodeEach[T any](r jsontext.Reader, what string, decode func(jsonObject) (T, error)) ([]T, error) {
+func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fields) (T, error)) ([]T, error) {
 	all := []T{}
 	c := cursor{r}
 	err := c.Array(func() error {
-		o, err := c.objectHere(what)
+		o, err := c.Fields(what)
 		if err != nil {
 			return err
 		}
@@ -105,53 +104,17 @@ func decodeEach[T any](r jsontext.Reader, what string, decode func(jsonObject) (
 	return all, nil
 }
 
-// discriminator returns the member that says what an object is, in lower case.
-func (o jsonObject) discriminator(what, key string) (string, error) {
-	if _, ok := o.present(key); !ok {
+// discriminator returns the member that says what an object, named what, is, in lower case.
+func discriminator(o jsontext.Fields, what, key string) (string, error) {
+	if _, ok := o.Present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
 	}
-	text, _, err := o.str(key)
+	text, _, err := o.Str(key)
 	return strings.ToLower(text), err
 }
 
-// bytes returns the value of a member.
-func (o jsonObject) bytes(v jsonValue) []byte { return o.raw[v.at.start:v.at.end] }
-
-// long returns a member that must be an integer of 64 bits.
-func (o jsonObject) long(key string) (int64, error) {
-	v, ok := o.find(key)
-	if !ok {
-		return 0, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing long: %s", key)
-	}
-	n, err := strconv.ParseInt(o.text(v), 10, 64)
-	if err != nil {
-		return 0, moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse to a long value: %s: %s", key, jsontext.Clip(o.text(v)))
-	}
-	return n, nil
-}
-
-// longOrAbsent returns a member that is an integer of 64 bits; false if it is null or missing.
-func (o jsonObject) longOrAbsent(key string) (int64, bool, error) {
-	if _, ok := o.present(key); !ok {
-		return 0, false, nil
-	}
-	n, err := o.long(key)
-	return n, true, err
-}
-
-// cursor returns a cursor on the value of a member, which must be there and not null.
-func (o jsonObject) cursor(key string) (*cursor, error) {
-	v, err := o.required(key)
-	return reread(o.bytes(v)), err
-}
-
-// firstOf returns the first of keys that the object has, or else the first of all.
-func (o jsonObject) firstOf(keys ...string) string {
-	for _, key := range keys {
-		if _, ok := o.find(key); ok {
-			return key
-		}
-	}
-	return keys[0]
+// valueOf returns a cursor on the value of a member, which must be there and not null.
+func valueOf(o jsontext.Fields, key string) (*cursor, error) {
+	at, err := o.Required(key)
+	return reread(o.Bytes(at)), err
 }

@@ -3,6 +3,7 @@ package metadata
 import (
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // Members of a document that the catalog reads or writes. All others are kept as they are.
@@ -81,9 +82,9 @@ type index struct {
 type reader struct {
 	cursor
 	*index
-	schemas map[int]*schema
-	specs   map[int]*spec
-	orders  map[int]*sortOrder
+	schemas map[int]*schema.Schema
+	specs   map[int]*schema.Spec
+	orders  map[int]*schema.SortOrder
 	// snapshotSequenceMax is the highest sequence number of a snapshot.
 	snapshotSequenceMax int64
 	snapshotLogTimes    []int64
@@ -177,11 +178,11 @@ func (c *cursor) list(read func() (int64, error)) (list, error) {
 func (r *reader) element(a arrayName) (int64, error) {
 	switch a {
 	case schemas:
-		return readPart(r, r.schemas, parseSchema, func(s *schema) int { return s.id })
+		return readPart(r, r.schemas, schema.Parse, func(s *schema.Schema) int { return s.ID })
 	case partitionSpecs:
-		return readPart(r, r.specs, parseSpec, func(s *spec) int { return s.id })
+		return readPart(r, r.specs, schema.ParseSpec, func(s *schema.Spec) int { return s.ID })
 	case sortOrders:
-		return readPart(r, r.orders, parseSortOrder, func(o *sortOrder) int { return o.id })
+		return readPart(r, r.orders, schema.ParseSortOrder, func(o *schema.SortOrder) int { return o.ID })
 	case snapshots:
 		s, err := readSnapshot(&r.cursor)
 		r.snapshotSequenceMax = max(r.snapshotSequenceMax, s.sequenceNumber)
@@ -228,7 +229,7 @@ func (x *index) bytes() int64 {
 	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share that
 	properties, _ := x.find(keyProperties)               // their texts, as JSON
 	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes +
-		int64(properties.end-properties.start)
+		int64(properties.End-properties.Start)
 	for _, l := range x.arrays {
 		n += l.bytes()
 	}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"moorage/metadata/schema"
 )
 
 // What nobody looks at costs little memory, however small its parts are: a tree of them would be a
@@ -17,11 +19,11 @@ func TestUnknownMembersCostLittle(t *testing.T) {
 		with := func(text, before string) []byte {
 			return []byte(strings.Replace(text, before, unknown+","+before, 1))
 		}
-		schema := with(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`, `"name"`)
+		text := with(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`, `"name"`)
 		document, version := with(viewDocument, `"x-owner"`), with("["+addVersion(3, 0, "spark:x")+"]", `"dialect"`)
 		updates := with(`[{"action":"set-location","location":"x"}]`, `"location"`)
 		for what, parse := range map[string]func() error{
-			"schema":        func() error { _, err := parseSchema(schema); return err },
+			"schema":        func() error { _, err := schema.Parse(text); return err },
 			"view":          func() error { _, err := ParseView(document); return err },
 			"view version":  func() error { _, err := checked(DecodeViewUpdates, version); return err },
 			"updates":       func() error { _, err := checked(DecodeUpdates, updates); return err },

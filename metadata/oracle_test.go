@@ -216,7 +216,7 @@ func (g *generator) column() int { return 1 + g.rand.IntN(g.d.lastColumnID) }
 func (g *generator) addSpec() string {
 	transform := []string{"identity", "bucket[4]", "day", "void", "truncate[3]"}[g.rand.IntN(5)]
 	column := g.column()
-	id := firstPartitionFieldID
+	id := 1000
 	if g.d.formatVersion > 1 {
 		id = g.d.lastPartitionID + 1
 	}

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 const (
@@ -31,7 +32,8 @@ func Parse(raw []byte) (*Document, error) {
 	d := &Document{index: index{body: body{raw: raw}, currentSnapshotID: noSnapshot}}
 	r := reader{
 		cursor: *strict(raw), index: &d.index,
-		schemas: make(map[int]*schema), specs: make(map[int]*spec), orders: make(map[int]*sortOrder),
+		schemas: make(map[int]*schema.Schema), specs: make(map[int]*schema.Spec),
+		orders: make(map[int]*schema.SortOrder),
 	}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -147,15 +149,15 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	if !r.has(keySchema) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keySchema)
 	}
-	s, err := parseSchema(r.value(keySchema))
+	s, err := schema.Parse(r.value(keySchema))
 	if err != nil {
 		return nil, err
 	}
-	r.schemas[s.id] = s
-	r.currentSchemaID = s.id
+	r.schemas[s.ID] = s
+	r.currentSchemaID = s.ID
 	return []change{
-		{key: schemas.key(), list: &listEdit{base: &list{}, added: []newElement{{int64(s.id), s.withID(s.id)}}}},
-		intChange(keyCurrentSchemaID, int64(s.id)),
+		{key: schemas.key(), list: &listEdit{base: &list{}, added: []newElement{{int64(s.ID), s.WithID(s.ID)}}}},
+		intChange(keyCurrentSchemaID, int64(s.ID)),
 	}, nil
 }
 
@@ -172,15 +174,15 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	if !r.has(keyPartitionSpec) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing field: %s", keyPartitionSpec)
 	}
-	p, err := parseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.value(keyPartitionSpec)))
+	p, err := schema.ParseSpec(fmt.Appendf(nil, `{"spec-id":0,"fields":%s}`, r.value(keyPartitionSpec)))
 	if err != nil {
 		return nil, err
 	}
-	p.assignFieldIDs(0)
-	r.specs[p.id] = p
-	r.defaultSpecID = p.id
+	p.AssignFieldIDs(0)
+	r.specs[p.ID] = p
+	r.defaultSpecID = p.ID
 	return []change{
-		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.withID(0)}}},
+		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.WithID(0)}}},
 			array: partitionSpecs},
 		intChange(keyDefaultSpecID, 0),
 	}, nil
@@ -193,9 +195,9 @@ func (r *reader) resolveLastPartitionID() ([]change, error) {
 	if err := r.onlyV1(keyLastPartitionID); err != nil {
 		return nil, err
 	}
-	r.lastPartitionID = firstPartitionFieldID - 1
+	r.lastPartitionID = schema.FirstPartitionFieldID - 1
 	for _, p := range r.specs {
-		r.lastPartitionID = max(r.lastPartitionID, p.lastFieldID)
+		r.lastPartitionID = max(r.lastPartitionID, p.LastFieldID)
 	}
 	return []change{intChange(keyLastPartitionID, int64(r.lastPartitionID))}, nil
 }
@@ -211,12 +213,12 @@ func (r *reader) resolveOrders() ([]change, error) {
 		return nil, err
 	}
 	raw := []byte(unsortedJSON)
-	o, err := parseSortOrder(raw)
+	o, err := schema.ParseSortOrder(raw)
 	if err != nil {
 		return nil, err
 	}
-	r.orders[o.id] = o
-	r.defaultOrderID = o.id
+	r.orders[o.ID] = o
+	r.defaultOrderID = o.ID
 	return []change{
 		{key: sortOrders.key(), list: &listEdit{base: &list{}, added: []newElement{{0, raw}}}, array: sortOrders},
 		intChange(keyDefaultOrderID, 0),
@@ -233,7 +235,7 @@ func (r *reader) resolveRefs() ([]change, error) {
 	const before = `{"main":`
 	main := ref{name: mainBranch, snapshotID: r.currentSnapshotID, keyStart: len("{")}
 	value := main.appendJSON([]byte(before))
-	main.at = extent{len(before), len(value)}
+	main.at = jsontext.Span{Start: len(before), End: len(value)}
 	r.refs = []ref{main}
 	return []change{{key: keyRefs, value: append(value, '}')}}, nil
 }
@@ -246,7 +248,7 @@ func intChange(key string, n int64) change {
 // Java TableMetadata.
 func (r *reader) check() error {
 	for _, s := range r.schemas {
-		if err := s.checkLoad(); err != nil {
+		if err := s.CheckLoad(); err != nil {
 			return err
 		}
 	}
@@ -275,10 +277,10 @@ func (r *reader) checkDefaults() error {
 	if len(r.orders) == 0 {
 		return illegal("Sort orders cannot be null or empty")
 	}
-	columns := s.columnNames()
+	columns := s.ColumnNames()
 	for id, p := range r.specs {
 		if id != r.defaultSpecID {
-			if err := p.checkNames(s, columns); err != nil {
+			if err := p.CheckNames(s, columns); err != nil {
 				return err
 			}
 		}
@@ -288,17 +290,17 @@ func (r *reader) checkDefaults() error {
 
 // checkDefaults refuses a default spec or sort order that is not there (nil), or does not fit the
 // current schema.
-func checkDefaults(s *schema, p *spec, specID int, o *sortOrder, orderID int) error {
+func checkDefaults(s *schema.Schema, p *schema.Spec, specID int, o *schema.SortOrder, orderID int) error {
 	if p == nil {
 		return illegal("Cannot find partition spec with %s=%d from %s", keyDefaultSpecID, specID, partitionSpecs.key())
 	}
 	if o == nil {
 		return illegal("Cannot find sort order with %s=%d from %s", keyDefaultOrderID, orderID, sortOrders.key())
 	}
-	if err := p.checkBound(s); err != nil {
+	if err := p.CheckBound(s); err != nil {
 		return err
 	}
-	return o.checkBound(s)
+	return o.CheckBound(s)
 }
 
 // checkSnapshots refuses snapshots with one id, and refs to snapshots that are not there.

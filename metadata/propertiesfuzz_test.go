@@ -66,7 +66,7 @@ func tableProperties(f *testing.F) applyProperties {
 	table := createTest(f, 2)
 	at, _ := table.find(keyProperties)
 	return func(t *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool) {
-		base, err := Parse(slices.Concat(table.raw[:at.start], had, table.raw[at.end:]))
+		base, err := Parse(slices.Concat(table.raw[:at.Start], had, table.raw[at.End:]))
 		if err != nil {
 			return
 		}
@@ -87,7 +87,7 @@ func viewProperties(f *testing.F) applyProperties {
 	view := mustView(f, viewDocument)
 	at, _ := view.find(keyProperties)
 	return func(_ *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool) {
-		base, err := ParseView(slices.Concat(view.raw[:at.start], had, view.raw[at.end:]))
+		base, err := ParseView(slices.Concat(view.raw[:at.Start], had, view.raw[at.End:]))
 		if err != nil {
 			return
 		}

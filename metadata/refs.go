@@ -21,7 +21,7 @@ type ref struct {
 	maxRefAge  optional // max-ref-age-ms, milliseconds
 	// at is where its JSON lies, counted from the opening brace of refs; keyStart where its name
 	// does. Both are zero for a ref that is new.
-	at       extent
+	at       jsontext.Span
 	keyStart int
 }
 
@@ -126,7 +126,7 @@ func (r *reader) readRefs() ([]ref, error) {
 	err := r.Object(func(key []byte) error {
 		entry := ref{name: string(key), keyStart: r.KeyPos() - origin}
 		r.Space()
-		entry.at.start = r.Pos() - origin
+		entry.at.Start = r.Pos() - origin
 		err := r.record(func(key []byte) error {
 			known, err := entry.member(&r.cursor, key)
 			if err == nil && !known {
@@ -137,7 +137,7 @@ func (r *reader) readRefs() ([]ref, error) {
 		if err == nil {
 			err = entry.check()
 		}
-		entry.at.end = r.Pos() - origin
+		entry.at.End = r.Pos() - origin
 		refs = append(refs, entry)
 		return err
 	})

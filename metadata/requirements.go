@@ -22,8 +22,8 @@ const (
 	assertTableUUID = "assert-table-uuid"
 )
 
-func decodeRequirement(o jsonObject) (r Requirement, err error) {
-	r.kind, err = o.discriminator("update requirement", "type")
+func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
+	r.kind, err = discriminator(o, "update requirement", "type")
 	if err != nil {
 		return r, err
 	}
@@ -50,7 +50,7 @@ func decodeRequirement(o jsonObject) (r Requirement, err error) {
 		r.check, err = requireInt(o, "default-sort-order-id", "default sort order",
 			func(d *Document) int { return d.defaultOrderID })
 	case "assert-view-uuid":
-		_, _, err = o.str("uuid")
+		_, _, err = o.Str("uuid")
 		r.check = func(*Document) error {
 			return moorage.Errorf(moorage.KindValidation, "Cannot validate AssertViewUUID against a table")
 		}
@@ -72,8 +72,8 @@ func requireNoTable(d *Document) error {
 	return unmet("table already exists")
 }
 
-func decodeTableUUID(o jsonObject) (func(*Document) error, error) {
-	uuid, _, err := o.str("uuid")
+func decodeTableUUID(o jsontext.Fields) (func(*Document) error, error) {
+	uuid, _, err := o.Str("uuid")
 	return func(d *Document) error {
 		if strings.EqualFold(uuid, d.uuid) {
 			return nil
@@ -84,12 +84,12 @@ func decodeTableUUID(o jsonObject) (func(*Document) error, error) {
 
 // decodeRefSnapshotID reads a requirement that is met by a ref that points to a snapshot or, if
 // that is null or missing, does not exist. Older PyIceberg leaves the null out.
-func decodeRefSnapshotID(o jsonObject) (func(*Document) error, error) {
-	name, _, err := o.str("ref")
+func decodeRefSnapshotID(o jsontext.Fields) (func(*Document) error, error) {
+	name, _, err := o.Str("ref")
 	if err != nil {
 		return nil, err
 	}
-	expected, given, err := o.longOrAbsent("snapshot-id")
+	expected, given, err := o.LongOrAbsent("snapshot-id")
 	return func(d *Document) error {
 		r := d.ref(name)
 		switch {
@@ -107,8 +107,8 @@ func decodeRefSnapshotID(o jsonObject) (func(*Document) error, error) {
 	}, err
 }
 
-func requireInt(o jsonObject, key, what string, actual func(*Document) int) (func(*Document) error, error) {
-	expected, _, err := o.integer(key)
+func requireInt(o jsontext.Fields, key, what string, actual func(*Document) int) (func(*Document) error, error) {
+	expected, _, err := o.Int(key)
 	return func(d *Document) error {
 		if found := actual(d); found != expected {
 			return unmet("%s changed: expected id %d != %d", what, expected, found)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
 // change says what becomes of one top-level member.
@@ -65,7 +66,9 @@ func placeOf(start, valueStart, valueEnd int) memberPlace {
 	return memberPlace{uint32(start), uint32(valueStart), uint32(valueEnd)}
 }
 
-func (p memberPlace) value() extent { return extent{int(p.valueStart), int(p.valueEnd)} }
+func (p memberPlace) value() jsontext.Span {
+	return jsontext.Span{Start: int(p.valueStart), End: int(p.valueEnd)}
+}
 
 // read consumes a document and notes where its members lie. member consumes the value of each.
 func (d *body) read(c *cursor, member func(key string) error) error {
@@ -92,10 +95,10 @@ func bodyOf(raw []byte) body {
 }
 
 // find returns where the value of a member lies.
-func (d *body) find(key string) (extent, bool) {
+func (d *body) find(key string) (jsontext.Span, bool) {
 	i := slices.Index(d.names, key)
 	if i < 0 {
-		return extent{}, false
+		return jsontext.Span{}, false
 	}
 	return d.places[i].value(), true
 }
@@ -109,7 +112,7 @@ func (d *body) has(key string) bool {
 // value returns the JSON of a member, which is part of the document; nil if there is none.
 func (d *body) value(key string) []byte {
 	at, _ := d.find(key)
-	return d.raw[at.start:at.end]
+	return d.raw[at.Start:at.End]
 }
 
 // splicer copies a document with changes. It copies what they do not touch as it is, in runs as
@@ -148,22 +151,22 @@ func (s *splicer) copyMembers(d *body, changes []change) {
 		switch {
 		case c == nil:
 			shift := len(s.raw) - copied
-			s.places = append(s.places, placeOf(at+shift, value.start+shift, value.end+shift))
-			end = value.end
+			s.places = append(s.places, placeOf(at+shift, value.Start+shift, value.End+shift))
+			end = value.End
 		case c.drop:
 			s.raw = append(s.raw, d.raw[copied:end]...)
-			end = value.end
+			end = value.End
 			if len(s.places) == 0 && i+1 < len(d.places) {
 				end = int(d.places[i+1].start) // the comma after it goes, for there is none before
 			}
 			s.names = slices.Delete(slices.Clone(s.names), len(s.places), len(s.places)+1)
 			copied = end
 		default:
-			s.raw = append(s.raw, d.raw[copied:value.start]...)
+			s.raw = append(s.raw, d.raw[copied:value.Start]...)
 			start := len(s.raw)
-			s.raw = c.write(s.raw, d.raw[value.start:value.end], s.arrays)
-			s.places = append(s.places, placeOf(start-(value.start-at), start, len(s.raw)))
-			copied, end = value.end, value.end
+			s.raw = c.write(s.raw, d.raw[value.Start:value.End], s.arrays)
+			s.places = append(s.places, placeOf(start-(value.Start-at), start, len(s.raw)))
+			copied, end = value.End, value.End
 		}
 	}
 	s.raw = append(s.raw, d.raw[copied:end]...)

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // lastAddedID, sent as an id, stands for what the same request added last.
@@ -21,14 +23,14 @@ func (l *lastAdded) add(id int) {
 	l.all = append(l.all, id)
 }
 
-type addSchema struct{ schema *schema }
+type addSchema struct{ schema *schema.Schema }
 
-func decodeAddSchema(o jsonObject) (operation, error) {
-	v, err := o.required("schema")
+func decodeAddSchema(o jsontext.Fields) (operation, error) {
+	v, err := o.Required("schema")
 	if err != nil {
 		return nil, err
 	}
-	s, err := parseSchema(o.bytes(v))
+	s, err := schema.Parse(o.Bytes(v))
 	return addSchema{s}, err
 }
 
@@ -36,10 +38,10 @@ func decodeAddSchema(o jsonObject) (operation, error) {
 // count. A schema that the table had before the request is not the last added one.
 // Source: Java TableMetadata.Builder.addSchemaInternal.
 func (u addSchema) apply(b *builder) error {
-	if err := u.schema.check(b.formatVersion); err != nil {
+	if err := u.schema.Check(b.formatVersion); err != nil {
 		return err
 	}
-	highest := max(b.lastColumnID, u.schema.highestID)
+	highest := max(b.lastColumnID, u.schema.HighestID)
 	id, found, err := b.reuseSchemaID(u.schema)
 	if err != nil {
 		return err
@@ -52,21 +54,21 @@ func (u addSchema) apply(b *builder) error {
 	}
 	b.lastColumnID = highest
 	if !found {
-		b.edit(schemas).add(int64(id), u.schema.withID(id))
+		b.edit(schemas).add(int64(id), u.schema.WithID(id))
 	}
 	added.add(id)
 	b.changed = true
 	return nil
 }
 
-func (b *builder) reuseSchemaID(s *schema) (id int, found bool, err error) {
+func (b *builder) reuseSchemaID(s *schema.Schema) (id int, found bool, err error) {
 	id = b.currentSchemaID
 	for oldID, raw := range b.elements(schemas) {
-		old, err := b.parsedSchemas.parse(raw, parseSchema)
+		old, err := b.parsedSchemas.parse(raw, schema.Parse)
 		if err != nil {
 			return 0, false, err
 		}
-		if old.sameAs(s) {
+		if old.SameAs(s) {
 			return int(oldID), true, nil
 		}
 		id = max(id, int(oldID)+1)
@@ -76,8 +78,8 @@ func (b *builder) reuseSchemaID(s *schema) (id int, found bool, err error) {
 
 type setCurrentSchema struct{ id int }
 
-func decodeSetCurrentSchema(o jsonObject) (operation, error) {
-	id, _, err := o.integer("schema-id")
+func decodeSetCurrentSchema(o jsontext.Fields) (operation, error) {
+	id, _, err := o.Int("schema-id")
 	return setCurrentSchema{id}, err
 }
 
@@ -102,8 +104,8 @@ func (u setCurrentSchema) apply(b *builder) error {
 
 type removeSchemas struct{ ids []int }
 
-func decodeRemoveSchemas(o jsonObject) (operation, error) {
-	ids, err := o.idList("schema-ids")
+func decodeRemoveSchemas(o jsontext.Fields) (operation, error) {
+	ids, err := idList(o, "schema-ids")
 	return removeSchemas{ids}, err
 }
 
@@ -116,8 +118,8 @@ func (u removeSchemas) apply(b *builder) error {
 	return nil
 }
 
-func (o jsonObject) idList(key string) ([]int, error) {
-	c, err := o.cursor(key)
+func idList(o jsontext.Fields, key string) ([]int, error) {
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -137,23 +139,23 @@ func (b *builder) removeParts(a arrayName, ids []int) {
 }
 
 // currentSchema returns the schema that a new spec or order, named what, must fit.
-func (b *builder) currentSchema(what string) (*schema, error) {
+func (b *builder) currentSchema(what string) (*schema.Schema, error) {
 	raw, ok := b.element(schemas, b.currentSchemaID)
 	if !ok {
 		return nil, moorage.Errorf(moorage.KindValidation, "Attempting to add a %s before a schema is added", what)
 	}
-	return parseSchema(raw)
+	return schema.Parse(raw)
 }
 
 type addSpec struct{ raw []byte }
 
-func decodeAddSpec(o jsonObject) (operation, error) {
-	v, err := o.required("spec")
+func decodeAddSpec(o jsontext.Fields) (operation, error) {
+	v, err := o.Required("spec")
 	if err != nil {
 		return nil, err
 	}
-	_, err = parseSpec(o.bytes(v))
-	return addSpec{o.bytes(v)}, err
+	_, err = schema.ParseSpec(o.Bytes(v))
+	return addSpec{o.Bytes(v)}, err
 }
 
 // apply gives the spec the id of one with equal fields, or the next id.
@@ -163,7 +165,7 @@ func (u addSpec) apply(b *builder) error {
 	if err != nil {
 		return err
 	}
-	p, err := parseSpec(u.raw) // parsed each time: the steps below depend on the table
+	p, err := schema.ParseSpec(u.raw) // parsed each time: the steps below depend on the table
 	if err != nil {
 		return err
 	}
@@ -171,27 +173,27 @@ func (u addSpec) apply(b *builder) error {
 	if b.formatVersion == 1 {
 		last = 0 // the ids of every v1 spec count from 1000
 	}
-	p.assignFieldIDs(last)
-	if err := p.checkBound(s); err != nil { // other checks do not concern a spec that is there already
+	p.AssignFieldIDs(last)
+	if err := p.CheckBound(s); err != nil { // other checks do not concern a spec that is there already
 		return err
 	}
 	id := 0
 	for oldID, raw := range b.elements(partitionSpecs) {
-		old, err := b.parsedSpecs.parse(raw, parseSpec)
+		old, err := b.parsedSpecs.parse(raw, schema.ParseSpec)
 		if err != nil {
 			return err
 		}
-		if p.sameAs(old) {
+		if p.SameAs(old) {
 			b.lastAddedSpec.reuse(int(oldID))
 			return nil
 		}
 		id = max(id, int(oldID)+1)
 	}
-	if err := p.check(s, b.formatVersion); err != nil {
+	if err := p.Check(s, b.formatVersion); err != nil {
 		return err
 	}
-	b.edit(partitionSpecs).add(int64(id), p.withID(id))
-	b.lastPartitionID = max(b.lastPartitionID, p.lastFieldID)
+	b.edit(partitionSpecs).add(int64(id), p.WithID(id))
+	b.lastPartitionID = max(b.lastPartitionID, p.LastFieldID)
 	b.lastAddedSpec.add(id)
 	b.changed = true
 	return nil
@@ -206,8 +208,8 @@ func (l *lastAdded) reuse(id int) {
 
 type setDefaultSpec struct{ id int }
 
-func decodeSetDefaultSpec(o jsonObject) (operation, error) {
-	id, _, err := o.integer("spec-id")
+func decodeSetDefaultSpec(o jsontext.Fields) (operation, error) {
+	id, _, err := o.Int("spec-id")
 	return setDefaultSpec{id}, err
 }
 
@@ -229,8 +231,8 @@ func (u setDefaultSpec) apply(b *builder) error {
 
 type removeSpecs struct{ ids []int }
 
-func decodeRemoveSpecs(o jsonObject) (operation, error) {
-	ids, err := o.idList("spec-ids")
+func decodeRemoveSpecs(o jsontext.Fields) (operation, error) {
+	ids, err := idList(o, "spec-ids")
 	return removeSpecs{ids}, err
 }
 
@@ -242,14 +244,14 @@ func (u removeSpecs) apply(b *builder) error {
 	return nil
 }
 
-type addSortOrder struct{ order *sortOrder }
+type addSortOrder struct{ order *schema.SortOrder }
 
-func decodeAddSortOrder(o jsonObject) (operation, error) {
-	v, err := o.required("sort-order")
+func decodeAddSortOrder(o jsontext.Fields) (operation, error) {
+	v, err := o.Required("sort-order")
 	if err != nil {
 		return nil, err
 	}
-	order, err := parseSortOrder(o.bytes(v))
+	order, err := schema.ParseSortOrder(o.Bytes(v))
 	return addSortOrder{order}, err
 }
 
@@ -260,27 +262,27 @@ func (u addSortOrder) apply(b *builder) error {
 	if err != nil {
 		return err
 	}
-	if err := u.order.check(s); err != nil {
+	if err := u.order.Check(s); err != nil {
 		return err
 	}
 	id := 1
-	if u.order.isUnsorted() {
+	if u.order.IsUnsorted() {
 		id = 0
 	}
 	for oldID, raw := range b.elements(sortOrders) {
-		old, err := b.parsedOrders.parse(raw, parseSortOrder)
+		old, err := b.parsedOrders.parse(raw, schema.ParseSortOrder)
 		if err != nil {
 			return err
 		}
-		if old.sameAs(u.order) {
+		if old.SameAs(u.order) {
 			b.lastAddedOrder.reuse(int(oldID))
 			return nil
 		}
-		if !u.order.isUnsorted() {
+		if !u.order.IsUnsorted() {
 			id = max(id, int(oldID)+1)
 		}
 	}
-	b.edit(sortOrders).add(int64(id), u.order.withID(id))
+	b.edit(sortOrders).add(int64(id), u.order.WithID(id))
 	b.lastAddedOrder.add(id)
 	b.changed = true
 	return nil
@@ -288,8 +290,8 @@ func (u addSortOrder) apply(b *builder) error {
 
 type setDefaultSortOrder struct{ id int }
 
-func decodeSetDefaultSortOrder(o jsonObject) (operation, error) {
-	id, _, err := o.integer("sort-order-id")
+func decodeSetDefaultSortOrder(o jsontext.Fields) (operation, error) {
+	id, _, err := o.Int("sort-order-id")
 	return setDefaultSortOrder{id}, err
 }
 

@@ -12,8 +12,8 @@ type addSnapshot struct {
 	raw      []byte
 }
 
-func decodeAddSnapshot(o jsonObject) (operation, error) {
-	c, err := o.cursor("snapshot")
+func decodeAddSnapshot(o jsontext.Fields) (operation, error) {
+	c, err := valueOf(o, "snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (b *builder) takeRows(s *snapshot) error {
 
 type setRef struct{ ref ref }
 
-func decodeSetRef(o jsonObject) (operation, error) {
+func decodeSetRef(o jsontext.Fields) (operation, error) {
 	var u setRef
-	c := reread(o.raw[o.at.start:o.at.end])
+	c := reread(o.Raw())
 	err := c.record(func(key []byte) (err error) {
 		if string(key) == "ref-name" {
 			u.ref.name, err = c.string("ref-name")
@@ -192,8 +192,8 @@ func (b *builder) parent(id int64) optional {
 
 type removeRef struct{ name string }
 
-func decodeRemoveRef(o jsonObject) (operation, error) {
-	name, _, err := o.str("ref-name")
+func decodeRemoveRef(o jsontext.Fields) (operation, error) {
+	name, _, err := o.Str("ref-name")
 	return removeRef{name}, err
 }
 
@@ -204,8 +204,8 @@ func (u removeRef) apply(b *builder) error {
 
 type removeSnapshots struct{ ids []int64 }
 
-func decodeRemoveSnapshots(o jsonObject) (operation, error) {
-	c, err := o.cursor("snapshot-ids")
+func decodeRemoveSnapshots(o jsontext.Fields) (operation, error) {
+	c, err := valueOf(o, "snapshot-ids")
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ const actionUpgrade = "upgrade-format-version"
 // what clients and the catalog know it by.
 type assignUUID struct{ uuid string }
 
-func decodeAssignUUID(o jsonObject) (operation, error) {
-	uuid, _, err := o.str("uuid")
+func decodeAssignUUID(o jsontext.Fields) (operation, error) {
+	uuid, _, err := o.Str("uuid")
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (u assignUUID) apply(b *builder) error {
 
 type upgradeFormatVersion struct{ version int }
 
-func decodeUpgrade(o jsonObject) (operation, error) {
-	version, _, err := o.integer(keyFormatVersion)
+func decodeUpgrade(o jsontext.Fields) (operation, error) {
+	version, _, err := o.Int(keyFormatVersion)
 	return upgradeFormatVersion{version}, err
 }
 
@@ -76,8 +76,8 @@ func (u upgradeFormatVersion) apply(b *builder) error {
 
 type setLocation struct{ location string }
 
-func decodeSetLocation(o jsonObject) (operation, error) {
-	location, _, err := o.str(keyLocation)
+func decodeSetLocation(o jsontext.Fields) (operation, error) {
+	location, _, err := o.Str(keyLocation)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +108,9 @@ type setProperties struct{ updates []property }
 
 type property struct{ name, value string }
 
-func decodeSetProperties(o jsonObject) (operation, error) {
-	key := o.firstOf("updates", "updated")
-	c, err := o.cursor(key)
+func decodeSetProperties(o jsontext.Fields) (operation, error) {
+	key := o.FirstOf("updates", "updated")
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +136,9 @@ func (u setProperties) apply(b *builder) error {
 
 type removeProperties struct{ removals []string }
 
-func decodeRemoveProperties(o jsonObject) (operation, error) {
-	key := o.firstOf("removals", "removed")
-	c, err := o.cursor(key)
+func decodeRemoveProperties(o jsontext.Fields) (operation, error) {
+	key := o.FirstOf("removals", "removed")
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +181,8 @@ type addEncryptionKey struct {
 	raw []byte
 }
 
-func decodeAddEncryptionKey(o jsonObject) (operation, error) {
-	c, err := o.cursor("encryption-key")
+func decodeAddEncryptionKey(o jsontext.Fields) (operation, error) {
+	c, err := valueOf(o, "encryption-key")
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +208,8 @@ func (u addEncryptionKey) apply(b *builder) error {
 
 type removeEncryptionKey struct{ id string }
 
-func decodeRemoveEncryptionKey(o jsonObject) (operation, error) {
-	id, _, err := o.str("key-id")
+func decodeRemoveEncryptionKey(o jsontext.Fields) (operation, error) {
+	id, _, err := o.Str("key-id")
 	return removeEncryptionKey{id}, err
 }
 
@@ -254,9 +254,9 @@ type setStatistics struct {
 }
 
 func decodeSetStatistics(
-	o jsonObject, array arrayName, key string, read func(*cursor) (int64, error),
+	o jsontext.Fields, array arrayName, key string, read func(*cursor) (int64, error),
 ) (operation, error) {
-	c, err := o.cursor(key)
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -278,8 +278,8 @@ type removeStatistics struct {
 	snapshotID int64
 }
 
-func decodeRemoveStatistics(o jsonObject, array arrayName) (operation, error) {
-	id, err := o.long("snapshot-id")
+func decodeRemoveStatistics(o jsontext.Fields, array arrayName) (operation, error) {
+	id, err := o.Long("snapshot-id")
 	return removeStatistics{array, id}, err
 }
 

@@ -186,7 +186,7 @@ func memberOf(d *Document, key string) string {
 	if !ok {
 		return ""
 	}
-	return string(d.raw[at.start:at.end])
+	return string(d.raw[at.Start:at.End])
 }
 
 // Whatever a commit does not touch stays byte for byte, in documents with every oddity.

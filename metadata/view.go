@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // Members of a view document that a table document does not have.
@@ -54,7 +55,7 @@ func ParseView(raw []byte) (*ViewDocument, error) {
 		return nil, moorage.Errorf(moorage.KindTooLarge,
 			"Cannot read metadata of more than %d bytes", documentBytesMax)
 	}
-	members, err := parseObject(raw, "view metadata")
+	members, err := jsontext.ParseFields(raw, "view metadata")
 	if err != nil {
 		return nil, err
 	}
@@ -68,27 +69,27 @@ func ParseView(raw []byte) (*ViewDocument, error) {
 	return d, d.check()
 }
 
-func (d *ViewDocument) parseScalars(members jsonObject) error {
+func (d *ViewDocument) parseScalars(members jsontext.Fields) error {
 	var err error
-	if d.uuid, _, err = members.str(keyViewUUID); err != nil {
-		_, isView := members.find(keyViewUUID)
-		if _, isTable := members.find(keyUUID); isTable && !isView {
+	if d.uuid, _, err = members.Str(keyViewUUID); err != nil {
+		_, isView := members.Find(keyViewUUID)
+		if _, isTable := members.Find(keyUUID); isTable && !isView {
 			err = moorage.Errorf(moorage.KindBadRequest, "Cannot read the metadata of a table as that of a view")
 		}
 		return err
 	}
-	version, _, err := members.integer(keyFormatVersion)
+	version, _, err := members.Int(keyFormatVersion)
 	if err != nil {
 		return err
 	}
 	if version != viewFormatVersion {
 		return illegal("Unsupported format version: %d", version)
 	}
-	if d.location, _, err = members.str(keyLocation); err != nil {
+	if d.location, _, err = members.Str(keyLocation); err != nil {
 		return err
 	}
 	d.location = stripTrailingSlash(d.location)
-	if d.currentVersionID, _, err = members.integer(keyCurrentVersionID); err != nil {
+	if d.currentVersionID, _, err = members.Int(keyCurrentVersionID); err != nil {
 		return err
 	}
 	if d.has(keyProperties) {
@@ -98,14 +99,14 @@ func (d *ViewDocument) parseScalars(members jsonObject) error {
 }
 
 // parseArrays indexes the arrays, and checks the form of their elements.
-func (d *ViewDocument) parseArrays(members jsonObject) error {
+func (d *ViewDocument) parseArrays(members jsontext.Fields) error {
 	for a, parse := range [viewArrayCount]func(raw []byte) (id int, err error){
 		viewSchemas: func(raw []byte) (int, error) {
-			s, err := parseSchema(raw)
+			s, err := schema.Parse(raw)
 			if err != nil {
 				return 0, err
 			}
-			return s.id, nil
+			return s.ID, nil
 		},
 		viewVersions: func(raw []byte) (int, error) {
 			v, err := parseViewVersion(raw)
@@ -116,14 +117,14 @@ func (d *ViewDocument) parseArrays(members jsonObject) error {
 		},
 		viewLog: parseViewLogEntry,
 	} {
-		v, err := members.required(viewArrayKeys[a])
+		v, err := members.Required(viewArrayKeys[a])
 		if err != nil {
 			return err
 		}
-		c := reread(members.bytes(v))
+		c := reread(members.Bytes(v))
 		if c.Space() != '[' {
 			return moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse %s from non-array: %s", viewArrayKeys[a], jsontext.Clip(members.text(v)))
+				"Cannot parse %s from non-array: %s", viewArrayKeys[a], jsontext.Clip(members.Text(v)))
 		}
 		d.arrays[a], err = c.list(func() (int64, error) {
 			raw, err := c.Value()
@@ -141,14 +142,14 @@ func (d *ViewDocument) parseArrays(members jsonObject) error {
 }
 
 func parseViewLogEntry(raw []byte) (versionID int, err error) {
-	o, err := parseObject(raw, "view history entry")
+	o, err := jsontext.ParseFields(raw, "view history entry")
 	if err != nil {
 		return 0, err
 	}
-	if versionID, _, err = o.integer("version-id"); err != nil {
+	if versionID, _, err = o.Int("version-id"); err != nil {
 		return 0, err
 	}
-	_, err = o.long("timestamp-ms")
+	_, err = o.Long("timestamp-ms")
 	return versionID, err
 }
 

@@ -183,9 +183,9 @@ func TestNewView(t *testing.T) {
 	noLocation := request
 	noLocation.Location = ""
 	badSchema := request
-	badSchema.Schema = []byte(column(`"text"`))
+	badSchema.Schema = []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"text"}]}`)
 	badDefault := request
-	badDefault.Schema = []byte(defaulted(`"long"`, `"x"`))
+	badDefault.Schema = []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"long","write-default":"x"}]}`)
 	tests := []struct {
 		name    string
 		request CreateView
@@ -334,7 +334,7 @@ func TestApplyViewRefuses(t *testing.T) {
 		{"uuid", []string{`{"action":"assign-uuid","uuid":"00000000-0000-0000-0000-000000000000"}`}, moorage.KindIllegalArgument, "Cannot reassign uuid"},
 		{"downgrade", []string{`{"action":"upgrade-format-version","format-version":0}`}, moorage.KindIllegalArgument, "Cannot downgrade v1 view to v0"},
 		{"upgrade", []string{`{"action":"upgrade-format-version","format-version":2}`}, moorage.KindIllegalArgument, "Unsupported format version: 2"},
-		{"schema", []string{`{"action":"add-schema","schema":` + strings.Replace(column(`"int"`), `{`, `{"identifier-field-ids":[1],`, 1) + `}`}, moorage.KindIllegalArgument, "Cannot add field c as an identifier field: not a required field"},
+		{"schema", []string{`{"action":"add-schema","schema":` + `{"identifier-field-ids":[1],"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}` + `}`}, moorage.KindIllegalArgument, "Cannot add field c as an identifier field: not a required field"},
 		{"last schema", []string{addVersion(3, -1, "spark:x")}, moorage.KindValidation, "Cannot set last added schema: no schema has been added"},
 		{"unknown schema", []string{addVersion(3, 9, "spark:x")}, moorage.KindIllegalArgument, "Cannot add version with unknown schema: 9"},
 		{"two queries", []string{addVersion(3, 0, "trino:x", "Trino:y")}, moorage.KindIllegalArgument, "Invalid view version: Cannot add multiple queries for dialect trino"},

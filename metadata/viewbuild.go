@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // Properties of a view that rule its commits.
@@ -37,7 +38,7 @@ const viewSkeleton = `{"view-uuid":"","format-version":1,"location":"","properti
 // KindIllegalArgument or KindValidation for input that cannot be a view. Source: REST
 // specification, createView; Java BaseMetastoreViewCatalog.
 func NewView(request CreateView, env Env) (*ViewDocument, error) {
-	s, err := parseSchema(request.Schema)
+	s, err := schema.Parse(request.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ type viewBuilder struct {
 
 	lastSchema, lastVersion optional        // the ids of what the request named last
 	addedVersions           map[int64]int64 // the times of those that are new, by id
-	parsedSchemas           once[*schema]
+	parsedSchemas           once[*schema.Schema]
 	parsedVersions          once[*viewVersion]
 }
 
@@ -130,17 +131,17 @@ func (b *viewBuilder) setProperties(updates map[string]string) {
 // addSchema adds a schema under the next free id, unless there is an equal one. Either way the
 // schema counts as the one that was added last. The reference does not count an equal one, which
 // makes a commit that is sent twice fail the second time.
-func (b *viewBuilder) addSchema(s *schema) error {
-	if err := s.check(formatVersionMax); err != nil {
+func (b *viewBuilder) addSchema(s *schema.Schema) error {
+	if err := s.Check(formatVersionMax); err != nil {
 		return err
 	}
 	id := 0
 	for oldID, raw := range b.elements(viewSchemas) {
-		old, err := b.parsedSchemas.parse(raw, parseSchema)
+		old, err := b.parsedSchemas.parse(raw, schema.Parse)
 		if err != nil {
 			return err
 		}
-		if old.sameAs(s) {
+		if old.SameAs(s) {
 			b.lastSchema = optional{oldID, true}
 			return nil
 		}
@@ -149,7 +150,7 @@ func (b *viewBuilder) addSchema(s *schema) error {
 	if id > math.MaxInt32 {
 		return illegal("Cannot add a schema above the highest possible id: %d", math.MaxInt32)
 	}
-	b.edits[viewSchemas].add(int64(id), s.withID(id))
+	b.edits[viewSchemas].add(int64(id), s.WithID(id))
 	b.lastSchema = optional{int64(id), true}
 	b.changed = true
 	return nil

@@ -17,13 +17,13 @@ type ViewRequirement struct {
 
 const assertViewUUID = "assert-view-uuid"
 
-func decodeViewRequirement(o jsonObject) (r ViewRequirement, err error) {
-	r.kind, err = o.discriminator("update requirement", "type")
+func decodeViewRequirement(o jsontext.Fields) (r ViewRequirement, err error) {
+	r.kind, err = discriminator(o, "update requirement", "type")
 	if err != nil {
 		return r, err
 	}
 	if r.kind == assertViewUUID {
-		r.uuid, _, err = o.str("uuid")
+		r.uuid, _, err = o.Str("uuid")
 	} else {
 		_, err = decodeRequirement(o)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
 // ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
@@ -18,12 +19,12 @@ const viewUpdatesMax = 1000
 
 func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 	count := 0
-	return decodeEach(r, "metadata update", func(o jsonObject) (ViewUpdate, error) {
+	return decodeEach(r, "metadata update", func(o jsontext.Fields) (ViewUpdate, error) {
 		if count++; count > viewUpdatesMax {
 			return ViewUpdate{}, moorage.Errorf(moorage.KindBadRequest,
 				"Cannot change a view by more than %d updates at once", viewUpdatesMax)
 		}
-		action, err := o.discriminator("metadata update", "action")
+		action, err := discriminator(o, "metadata update", "action")
 		if err != nil {
 			return ViewUpdate{}, err
 		}
@@ -32,7 +33,7 @@ func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 	})
 }
 
-func decodeViewUpdate(o jsonObject, action string) (func(*viewBuilder) error, error) {
+func decodeViewUpdate(o jsontext.Fields, action string) (func(*viewBuilder) error, error) {
 	switch action {
 	case "assign-uuid":
 		return decodeAssignViewUUID(o)
@@ -49,14 +50,14 @@ func decodeViewUpdate(o jsonObject, action string) (func(*viewBuilder) error, er
 	case "add-view-version":
 		return decodeAddViewVersion(o)
 	case "set-current-view-version":
-		id, _, err := o.integer("view-version-id")
+		id, _, err := o.Int("view-version-id")
 		return func(b *viewBuilder) error { return b.setCurrentVersion(id) }, err
 	}
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized view update: %s", jsontext.Clip(action))
 }
 
-func decodeAssignViewUUID(o jsonObject) (func(*viewBuilder) error, error) {
-	uuid, _, err := o.str("uuid")
+func decodeAssignViewUUID(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	uuid, _, err := o.Str("uuid")
 	return func(b *viewBuilder) error {
 		if !strings.EqualFold(uuid, b.uuid) {
 			return illegal("Cannot reassign uuid")
@@ -65,8 +66,8 @@ func decodeAssignViewUUID(o jsonObject) (func(*viewBuilder) error, error) {
 	}, err
 }
 
-func decodeUpgradeView(o jsonObject) (func(*viewBuilder) error, error) {
-	version, _, err := o.integer(keyFormatVersion)
+func decodeUpgradeView(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	version, _, err := o.Int(keyFormatVersion)
 	return func(*viewBuilder) error {
 		switch {
 		case version < viewFormatVersion:
@@ -78,17 +79,17 @@ func decodeUpgradeView(o jsonObject) (func(*viewBuilder) error, error) {
 	}, err
 }
 
-func decodeAddViewSchema(o jsonObject) (func(*viewBuilder) error, error) {
-	v, err := o.required("schema")
+func decodeAddViewSchema(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	v, err := o.Required("schema")
 	if err != nil {
 		return nil, err
 	}
-	s, err := parseSchema(o.bytes(v))
+	s, err := schema.Parse(o.Bytes(v))
 	return func(b *viewBuilder) error { return b.addSchema(s) }, err
 }
 
-func decodeSetViewLocation(o jsonObject) (func(*viewBuilder) error, error) {
-	location, _, err := o.str(keyLocation)
+func decodeSetViewLocation(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	location, _, err := o.Str(keyLocation)
 	location = stripTrailingSlash(location)
 	if err == nil && location == "" {
 		err = illegal("Invalid view location: it must not be empty")
@@ -100,9 +101,9 @@ func decodeSetViewLocation(o jsonObject) (func(*viewBuilder) error, error) {
 	}, err
 }
 
-func decodeSetViewProperties(o jsonObject) (func(*viewBuilder) error, error) {
-	key := o.firstOf("updates", "updated")
-	c, err := o.cursor(key)
+func decodeSetViewProperties(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	key := o.FirstOf("updates", "updated")
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +114,9 @@ func decodeSetViewProperties(o jsonObject) (func(*viewBuilder) error, error) {
 	}, err
 }
 
-func decodeRemoveViewProperties(o jsonObject) (func(*viewBuilder) error, error) {
-	key := o.firstOf("removals", "removed")
-	c, err := o.cursor(key)
+func decodeRemoveViewProperties(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	key := o.FirstOf("removals", "removed")
+	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +130,11 @@ func decodeRemoveViewProperties(o jsonObject) (func(*viewBuilder) error, error) 
 	}, err
 }
 
-func decodeAddViewVersion(o jsonObject) (func(*viewBuilder) error, error) {
-	value, err := o.required("view-version")
+func decodeAddViewVersion(o jsontext.Fields) (func(*viewBuilder) error, error) {
+	value, err := o.Required("view-version")
 	if err != nil {
 		return nil, err
 	}
-	v, err := parseViewVersion(o.bytes(value))
+	v, err := parseViewVersion(o.Bytes(value))
 	return func(b *viewBuilder) error { return b.addVersion(v) }, err
 }

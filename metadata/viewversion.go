@@ -34,21 +34,21 @@ const queryKindSQL = "sql"
 // parseViewVersion reads a version. Malformed JSON and missing members are KindBadRequest.
 // Source: Java ViewVersionParser.
 func parseViewVersion(raw []byte) (*viewVersion, error) {
-	members, err := parseObject(raw, "view version")
+	members, err := jsontext.ParseFields(raw, "view version")
 	if err != nil {
 		return nil, err
 	}
 	v := &viewVersion{raw: raw}
-	if v.id, _, err = members.integer("version-id"); err != nil {
+	if v.id, _, err = members.Int("version-id"); err != nil {
 		return nil, err
 	}
-	if v.schemaID, _, err = members.integer("schema-id"); err != nil {
+	if v.schemaID, _, err = members.Int("schema-id"); err != nil {
 		return nil, err
 	}
-	if v.timestampMS, err = members.long("timestamp-ms"); err != nil {
+	if v.timestampMS, err = members.Long("timestamp-ms"); err != nil {
 		return nil, err
 	}
-	summary, err := members.cursor("summary")
+	summary, err := valueOf(members, "summary")
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func parseViewVersion(raw []byte) (*viewVersion, error) {
 	if v.queries, err = parseViewQueries(members); err != nil {
 		return nil, err
 	}
-	if _, ok := members.present("default-catalog"); ok {
-		catalog, _, err := members.str("default-catalog")
+	if _, ok := members.Present("default-catalog"); ok {
+		catalog, _, err := members.Str("default-catalog")
 		if err != nil {
 			return nil, err
 		}
 		v.catalog = &catalog
 	}
-	namespace, err := members.cursor("default-namespace")
+	namespace, err := valueOf(members, "default-namespace")
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +75,24 @@ func parseViewVersion(raw []byte) (*viewVersion, error) {
 	return v, nil
 }
 
-func parseViewQueries(members jsonObject) ([]viewQuery, error) {
+func parseViewQueries(members jsontext.Fields) ([]viewQuery, error) {
 	const key = "representations"
-	value, err := members.required(key)
+	value, err := members.Required(key)
 	if err != nil {
 		return nil, err
 	}
 	var queries []viewQuery
-	isArray, err := members.eachObject(value, "view representation", func(o jsonObject) error {
-		kind, _, err := o.str("type")
+	isArray, err := members.EachObject(value, "view representation", func(o jsontext.Fields) error {
+		kind, _, err := o.Str("type")
 		if err != nil {
 			return err
 		}
 		q := viewQuery{kind: strings.ToLower(kind)}
 		if q.kind == queryKindSQL {
-			if q.sql, _, err = o.str("sql"); err != nil {
+			if q.sql, _, err = o.Str("sql"); err != nil {
 				return err
 			}
-			if q.dialect, _, err = o.str("dialect"); err != nil {
+			if q.dialect, _, err = o.Str("dialect"); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func parseViewQueries(members jsonObject) ([]viewQuery, error) {
 	})
 	if err == nil && !isArray {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse %s from non-array: %s", key, jsontext.Clip(members.text(value)))
+			"Cannot parse %s from non-array: %s", key, jsontext.Clip(members.Text(value)))
 	}
 	return queries, err
 }

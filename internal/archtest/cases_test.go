@@ -29,9 +29,12 @@ func ruleCases() []ruleCase {
 
 		{"foreign driver", "drivers", "catalog", source("package catalog\nimport _ \"github.com/cockroachdb/pebble/v2\""), 1},
 		{"http in the catalog", "drivers", "catalog", source("package catalog\nimport _ \"net/http\""), 1},
+		{"types outside of the schema", "drivers", "metadata", source("package metadata\nimport _ \"github.com/apache/iceberg-go\""), 1},
+		{"types in the schema", "drivers", "metadata/schema", source("package schema\nimport _ \"github.com/apache/iceberg-go\""), 0},
 		{"own driver", "drivers", "registry/pebble", source("package pebble\nimport _ \"github.com/cockroachdb/pebble/v2\""), 0},
 
 		{"impure", "forbidden imports", "metadata", source("package metadata\nimport (\n_ \"context\"\n_ \"io/fs\"\n_ \"io\"\n)"), 2},
+		{"impure schema", "forbidden imports", "metadata/schema", source("package schema\nimport _ \"os\""), 1},
 		{"dot import", "forbidden imports", "rest", source("package rest\nimport . \"fmt\""), 1},
 
 		{"suite in the server", "test helpers", "catalog", source("package catalog\nimport _ \"moorage/registry/registrytest\""), 1},

@@ -43,11 +43,6 @@ type Reader struct {
 // NewReader returns a Reader of raw that is strict about it: see the package comment.
 func NewReader(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax} }
 
-// NewReaderAt is NewReader that begins at a position of raw.
-func NewReaderAt(raw []byte, pos int) Reader {
-	return Reader{raw: raw, pos: pos, depthMax: DepthMax}
-}
-
 // Reread returns a Reader of raw, a value within a text that a Reader has read before. It checks
 // only the depth.
 func Reread(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax, checked: true} }

@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata/schema"
 )
 
 // defaulted is a schema with one field of that type and write-default.
@@ -43,16 +44,16 @@ func TestDefaults(t *testing.T) {
 			t.Parallel()
 			quoted := fmt.Sprintf("%q", tt.typ)
 			for literal := range strings.FieldsSeq(tt.good) {
-				if err := mustSchema(t, defaulted(quoted, literal)).check(3); err != nil {
+				if err := mustSchema(t, defaulted(quoted, literal)).Check(3); err != nil {
 					t.Errorf("default %s: %v", literal, err)
 				}
 			}
 			for literal := range strings.FieldsSeq(tt.bad) {
-				s, err := parseSchema([]byte(defaulted(quoted, literal)))
+				s, err := schema.Parse([]byte(defaulted(quoted, literal)))
 				if err != nil {
-					t.Fatalf("parseSchema with default %s: %v", literal, err)
+					t.Fatalf("schema.Parse with default %s: %v", literal, err)
 				}
-				err = s.check(3)
+				err = s.Check(3)
 				if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), "Cannot parse default as a ") {
 					t.Errorf("default %s: %v, want it refused", literal, err)
 				}
@@ -69,12 +70,12 @@ func TestDefaultOfNestedTypeMustBeNull(t *testing.T) {
 		`{"type":"map","key-id":2,"key":"int","value-id":3,"value-required":true,"value":"int"}`,
 	} {
 		for _, literal := range []string{`{}`, `[]`, `{"keys":[],"values":[]}`, `0`, `""`} {
-			err := mustSchema(t, defaulted(typ, literal)).check(3)
+			err := mustSchema(t, defaulted(typ, literal)).Check(3)
 			if !strings.HasPrefix(moorage.MessageOf(err), "Invalid default value for ") {
 				t.Errorf("default %s of %s: %v, want it refused", literal, typ, err)
 			}
 		}
-		if err := mustSchema(t, defaulted(typ, `null`)).check(3); err != nil {
+		if err := mustSchema(t, defaulted(typ, `null`)).Check(3); err != nil {
 			t.Errorf("null default of %s: %v", typ, err)
 		}
 	}
@@ -109,7 +110,7 @@ func TestEqualDefaults(t *testing.T) {
 	for _, tt := range tests {
 		quoted := fmt.Sprintf("%q", tt.typ)
 		a, b := mustSchema(t, defaulted(quoted, tt.a)), mustSchema(t, defaulted(quoted, tt.b))
-		if got := a.sameAs(b); got != tt.want {
+		if got := a.SameAs(b); got != tt.want {
 			t.Errorf("%s: %s equals %s = %v, want %v", tt.typ, tt.a, tt.b, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"crypto/sha256"
@@ -59,18 +59,26 @@ func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	}
 }
 
-// columnNames finds the fields of a schema by their names.
-type columnNames struct{ full, short nameIndex }
+// ColumnNames finds the fields of a schema by their names.
+type ColumnNames struct{ full, short nameIndex }
 
-// columnNames indexes the names of the schema, which takes about as long as parsing it.
-func (s *schema) columnNames() columnNames {
+// ColumnNames indexes the names of the schema, which takes about as long as parsing it.
+func (s *Schema) ColumnNames() ColumnNames {
 	short := make(nameIndex, len(s.byID))
 	short.addShort(s.root, nameKey{})
-	return columnNames{s.names, short}
+	return ColumnNames{s.names, short}
+}
+
+// Find returns the id of the field with a full or else a short name; false if there is none.
+func (c ColumnNames) Find(name string) (id int, found bool) {
+	if f := c.find(name); f != nil {
+		return f.id, true
+	}
+	return 0, false
 }
 
 // find returns the field with a full or else a short name; nil if there is none.
-func (c columnNames) find(name string) *field {
+func (c ColumnNames) find(name string) *field {
 	key := nameKey{}.below(name)
 	if f := c.full[key]; f != nil {
 		return f

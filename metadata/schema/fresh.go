@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"slices"
@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/internal/jsontext"
 )
 
-// freshTable gives the schema of a new table ids from 1, and binds spec and order to them. The
+// Fresh gives the schema of a new table ids from 1, and binds spec and order to them. The
 // schema gets id 0, the spec id 0 with field ids from 1000, the sort order id 1, or 0 if it is
 // unsorted. p and o may be nil. Everything else stays as it was sent. The ids of a struct's fields
 // come before the ids of the fields below them, as clients that ask for particular ids expect.
 //
 // A spec or order whose source is not in s is KindValidation. The results are not checked further:
-// parse them and call check, which also sees the new ids. Source: Java
+// parse them and call Check, which also sees the new ids. Source: Java
 // TableMetadata.newTableMetadata, AssignFreshIds.
-func freshTable(s *schema, p *spec, o *sortOrder) (
+func Fresh(s *Schema, p *Spec, o *SortOrder) (
 	schemaRaw, specRaw, orderRaw []byte, lastColumnID, lastPartitionID int, err error,
 ) {
 	f := &freshIDs{ids: make(map[int]int, len(s.byID)), patches: slices.Clone(s.patches)}
@@ -24,7 +25,7 @@ func freshTable(s *schema, p *spec, o *sortOrder) (
 	if schemaRaw, err = f.schema(s); err != nil {
 		return nil, nil, nil, 0, 0, err
 	}
-	specRaw, lastPartitionID = []byte(`{"spec-id":0,"fields":[]}`), firstPartitionFieldID-1
+	specRaw, lastPartitionID = []byte(`{"spec-id":0,"fields":[]}`), FirstPartitionFieldID-1
 	if p != nil {
 		lastPartitionID += len(p.fields)
 		if specRaw, err = f.spec(p); err != nil {
@@ -44,31 +45,31 @@ func freshTable(s *schema, p *spec, o *sortOrder) (
 type freshIDs struct {
 	ids     map[int]int
 	last    int
-	patches []patch // to the schema
+	patches []jsontext.Patch // to the schema
 }
 
 func (f *freshIDs) assign(t *fieldType) {
 	for _, child := range t.fields {
 		f.last++
 		f.ids[child.id] = f.last
-		f.patches = append(f.patches, patch{child.idAt, strconv.Itoa(f.last)})
+		f.patches = append(f.patches, jsontext.Patch{At: child.idAt, With: strconv.Itoa(f.last)})
 	}
 	for _, child := range t.fields {
 		f.assign(child.typ)
 	}
 }
 
-func (f *freshIDs) schema(s *schema) ([]byte, error) {
-	patches := append(f.patches, s.members.setMember("schema-id", "0"))
+func (f *freshIDs) schema(s *Schema) ([]byte, error) {
+	patches := append(f.patches, s.members.Set("schema-id", "0"))
 	if len(s.identifiers) > 0 {
 		ids, missing := f.mapped(s.identifiers)
 		if len(ids) < len(s.identifiers) {
 			return nil, s.checkIdentifier(missing)
 		}
 		slices.Sort(ids)
-		patches = append(patches, s.members.setMember("identifier-field-ids", intList(ids)))
+		patches = append(patches, s.members.Set("identifier-field-ids", intList(ids)))
 	}
-	return applyPatches(s.raw, patches), nil
+	return jsontext.ApplyPatches(s.Raw, patches), nil
 }
 
 // mapped returns the new ids of fields, up to the first that does not exist, and that one's id.
@@ -84,40 +85,40 @@ func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
 }
 
 // sources are the patches that bind a partition or sort field to the new ids.
-func (f *freshIDs) sources(t columnTransform, members jsonObject, what string) ([]patch, error) {
+func (f *freshIDs) sources(t columnTransform, members jsontext.Fields, what string) ([]jsontext.Patch, error) {
 	ids, _ := f.mapped(t.sources)
 	if len(ids) < len(t.sources) {
 		return nil, moorage.Errorf(moorage.KindValidation, "Cannot find source column for %s", what)
 	}
-	var patches []patch
-	if _, ok := members.find("source-id"); ok {
-		patches = append(patches, members.setMember("source-id", strconv.Itoa(ids[0])))
+	var patches []jsontext.Patch
+	if _, ok := members.Find("source-id"); ok {
+		patches = append(patches, members.Set("source-id", strconv.Itoa(ids[0])))
 	}
-	if _, ok := members.present("source-ids"); ok {
-		patches = append(patches, members.setMember("source-ids", intList(ids)))
+	if _, ok := members.Present("source-ids"); ok {
+		patches = append(patches, members.Set("source-ids", intList(ids)))
 	}
 	return patches, nil
 }
 
-func (f *freshIDs) spec(p *spec) ([]byte, error) {
-	patches := append(slices.Clone(p.patches), p.members.setMember("spec-id", "0"))
+func (f *freshIDs) spec(p *Spec) ([]byte, error) {
+	patches := append(slices.Clone(p.patches), p.members.Set("spec-id", "0"))
 	for i, field := range p.fields {
 		bound, err := f.sources(field.transform, field.members, "partition field: "+field.String())
 		if err != nil {
 			return nil, err
 		}
-		id := strconv.Itoa(firstPartitionFieldID + i)
-		patches = append(append(patches, bound...), field.members.setMember("field-id", id))
+		id := strconv.Itoa(FirstPartitionFieldID + i)
+		patches = append(append(patches, bound...), field.members.Set("field-id", id))
 	}
-	return applyPatches(p.raw, patches), nil
+	return jsontext.ApplyPatches(p.Raw, patches), nil
 }
 
-func (f *freshIDs) order(o *sortOrder) ([]byte, error) {
+func (f *freshIDs) order(o *SortOrder) ([]byte, error) {
 	id := "1"
-	if o.isUnsorted() {
+	if o.IsUnsorted() {
 		id = "0"
 	}
-	patches := append(slices.Clone(o.patches), o.members.setMember("order-id", id))
+	patches := append(slices.Clone(o.patches), o.members.Set("order-id", id))
 	for _, field := range o.fields {
 		bound, err := f.sources(field.transform, field.members, "sort field: "+field.String())
 		if err != nil {
@@ -125,7 +126,7 @@ func (f *freshIDs) order(o *sortOrder) ([]byte, error) {
 		}
 		patches = append(patches, bound...)
 	}
-	return applyPatches(o.raw, patches), nil
+	return jsontext.ApplyPatches(o.Raw, patches), nil
 }
 
 func intList(ids []int) string {

@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"encoding/hex"
@@ -33,14 +33,14 @@ const (
 	secondsPerDay = 24 * 60 * 60
 )
 
-func (f *field) text(at extent) string { return string(f.schema.raw[at.start:at.end]) }
+func (f *field) text(at jsontext.Span) string { return string(f.schema.Raw[at.Start:at.End]) }
 
-func (f *field) hasInitialDefault() bool { return f.initialDefault != extent{} }
+func (f *field) hasInitialDefault() bool { return f.initialDefault != jsontext.Span{} }
 
 // checkDefault refuses a default that the Java reference could not read back.
 // Source: Java SingleValueParser.fromJson and NestedField.castDefault.
-func (f *field) checkDefault(at extent) error {
-	if at == (extent{}) {
+func (f *field) checkDefault(at jsontext.Span) error {
+	if at == (jsontext.Span{}) {
 		return nil
 	}
 	literal := f.text(at)
@@ -56,8 +56,8 @@ func (f *field) checkDefault(at extent) error {
 }
 
 // sameDefault reports whether two defaults are one value.
-func sameDefault(f *field, fAt extent, g *field, gAt extent) bool {
-	if fAt == (extent{}) || gAt == (extent{}) {
+func sameDefault(f *field, fAt jsontext.Span, g *field, gAt jsontext.Span) bool {
+	if fAt == (jsontext.Span{}) || gAt == (jsontext.Span{}) {
 		return fAt == gAt
 	}
 	a, b := f.text(fAt), g.text(gAt)

@@ -1,29 +1,30 @@
-package metadata
+package schema_test
 
 import (
 	"strings"
 	"testing"
 
 	"moorage"
+	"moorage/metadata/schema"
 )
 
 func TestFreshTableNumbersLevelByLevel(t *testing.T) {
 	t.Parallel()
-	schemaRaw, specRaw, orderRaw, lastColumn, lastPartition, err := freshTable(mustSchema(t, nested), nil, nil)
+	schemaRaw, specRaw, orderRaw, lastColumn, lastPartition, err := schema.Fresh(mustSchema(t, nested), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := mustSchema(t, string(schemaRaw))
-	names := got.columnNames()
+	names := got.ColumnNames()
 	for name, id := range map[string]int{
 		"id": 1, "a": 2, "l": 3, "m": 4, "ts": 5, "a.x": 6, "a.y": 7, "l.element": 8, "l.element.z": 9, "m.key": 10, "m.value": 11,
 	} {
-		if f := names.find(name); f == nil || f.id != id {
-			t.Errorf("field %s = %v, want id %d", name, f, id)
+		if found, _ := names.Find(name); found != id {
+			t.Errorf("field %s = %d, want id %d", name, found, id)
 		}
 	}
-	if lastColumn != 11 || got.highestID != 11 || got.id != 0 || len(got.identifiers) != 1 || got.identifiers[0] != 1 {
-		t.Errorf("last column %d, schema id %d, identifiers %v", lastColumn, got.id, got.identifiers)
+	if lastColumn != 11 || got.HighestID != 11 || got.ID != 0 || !strings.Contains(string(schemaRaw), `"identifier-field-ids":[1]`) {
+		t.Errorf("last column %d, schema id %d, of %s", lastColumn, got.ID, schemaRaw)
 	}
 	if string(specRaw) != `{"spec-id":0,"fields":[]}` || lastPartition != 999 || string(orderRaw) != `{"order-id":0,"fields":[]}` {
 		t.Errorf("spec %s, last partition %d, order %s", specRaw, lastPartition, orderRaw)
@@ -47,7 +48,7 @@ func TestFreshTableBindsAndKeepsTheRest(t *testing.T) {
 		orderWant = `{"order-id":1,"fields":[{"transform":"twin","source-ids":[4,1],"direction":"desc","null-order":"nulls-last"}]}`
 	)
 	schemaRaw, specRaw, orderRaw, lastColumn, lastPartition, err :=
-		freshTable(mustSchema(t, schemaSent), mustSpec(t, specSent), mustSortOrder(t, orderSent))
+		schema.Fresh(mustSchema(t, schemaSent), mustSpec(t, specSent), mustSortOrder(t, orderSent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestFreshTableAddsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	p := mustSpec(t, `{"fields":[{"name":"p","transform":"identity","source-id":1}]}`)
 	o := mustSortOrder(t, `{"fields":[]}`)
-	_, specRaw, orderRaw, _, last, err := freshTable(mustSchema(t, column(`"int"`)), p, o)
+	_, specRaw, orderRaw, _, last, err := schema.Fresh(mustSchema(t, column(`"int"`)), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +74,8 @@ func TestFreshTableAddsWhatIsMissing(t *testing.T) {
 	if string(specRaw) != want || last != 1000 || string(orderRaw) != `{"order-id":0,"fields":[]}` {
 		t.Errorf("spec %s, last %d, order %s", specRaw, last, orderRaw)
 	}
-	p.assignFieldIDs(1500)
-	if _, specRaw, _, _, last, _ = freshTable(mustSchema(t, column(`"int"`)), p, nil); string(specRaw) != want || last != 1000 {
+	p.AssignFieldIDs(1500)
+	if _, specRaw, _, _, last, _ = schema.Fresh(mustSchema(t, column(`"int"`)), p, nil); string(specRaw) != want || last != 1000 {
 		t.Errorf("after assignFieldIDs: spec %s, last %d", specRaw, last)
 	}
 }
@@ -85,9 +86,9 @@ func TestFreshTableRefuses(t *testing.T) {
 	identified := mustSchema(t, strings.Replace(column(`"int"`), `{`, `{"identifier-field-ids":[9],`, 1))
 	tests := []struct {
 		name string
-		s    *schema
-		p    *spec
-		o    *sortOrder
+		s    *schema.Schema
+		p    *schema.Spec
+		o    *schema.SortOrder
 		kind moorage.Kind
 		text string
 	}{
@@ -99,7 +100,7 @@ func TestFreshTableRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, _, _, _, err := freshTable(tt.s, tt.p, tt.o)
+			_, _, _, _, _, err := schema.Fresh(tt.s, tt.p, tt.o)
 			if moorage.KindOf(err) != tt.kind || moorage.MessageOf(err) != tt.text {
 				t.Errorf("freshTable = %v %v, want %v %q", moorage.KindOf(err), err, tt.kind, tt.text)
 			}

@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"fmt"
@@ -10,22 +10,22 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// schema is a parsed schema: what its fields are, with the bytes it was sent as. It is immutable,
+// Schema is a parsed schema: what its fields are, with the bytes it was sent as. It is immutable,
 // and safe for concurrent use.
 //
-// parseSchema accepts what a metadata document may hold, so that a table written elsewhere can be
+// Parse accepts what a metadata document may hold, so that a table written elsewhere can be
 // read. check refuses what must not be added to a document.
-type schema struct {
-	id          int    // schema-id; 0 if the schema does not say
-	raw         []byte // as sent
-	highestID   int    // the highest field id, 0 without fields
+type Schema struct {
+	ID          int    // schema-id; 0 if the schema does not say
+	Raw         []byte // as sent
+	HighestID   int    // the highest field id, 0 without fields
 	root        *fieldType
 	identifiers []int // identifier-field-ids, sorted, each once
 	byID        map[int]*field
 	names       nameIndex // full names
 
-	members jsonObject
-	patches []patch // spellings that only Java reads, and null defaults, which it does not
+	members jsontext.Fields
+	patches []jsontext.Patch // spellings that only Java reads, and null defaults, which it does not
 }
 
 // field is a field of a struct, the element of a list, or the key or the value of a map.
@@ -36,32 +36,32 @@ type field struct {
 	typ      *fieldType
 	doc      *string
 	parent   *field  // nil for columns
-	schema   *schema // that it belongs to
+	schema   *Schema // that it belongs to
 
 	// Places in the schema's bytes.
-	initialDefault extent // empty if there is none, or null
-	writeDefault   extent
-	idAt           extent
+	initialDefault jsontext.Span // empty if there is none, or null
+	writeDefault   jsontext.Span
+	idAt           jsontext.Span
 }
 
 // typeDepthMax bounds how deep types nest. Nothing that stores data nests as deep, and every
 // walk over a schema is recursive.
 const typeDepthMax = 100
 
-// parseSchema reads a schema. Malformed JSON, a missing member or an unknown type is
+// Parse reads a schema. Malformed JSON, a missing member or an unknown type is
 // KindBadRequest; a name or id that is used twice is KindValidation.
-func parseSchema(raw []byte) (*schema, error) {
-	members, err := parseObject(raw, "schema")
+func Parse(raw []byte) (*Schema, error) {
+	members, err := jsontext.ParseFields(raw, "schema")
 	if err != nil {
 		return nil, err
 	}
-	s := &schema{raw: raw, members: members, byID: make(map[int]*field), names: make(nameIndex)}
-	if v, ok := members.find("type"); !ok || members.text(v) != `"struct"` {
+	s := &Schema{Raw: raw, members: members, byID: make(map[int]*field), names: make(nameIndex)}
+	if v, ok := members.Find("type"); !ok || members.Text(v) != `"struct"` {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse type from json: %s", jsontext.Clip(string(raw)))
 	}
-	if _, ok := members.present("schema-id"); ok {
-		if s.id, _, err = members.integer("schema-id"); err != nil {
+	if _, ok := members.Present("schema-id"); ok {
+		if s.ID, _, err = members.Int("schema-id"); err != nil {
 			return nil, err
 		}
 	}
@@ -78,20 +78,20 @@ func parseSchema(raw []byte) (*schema, error) {
 	return s, nil
 }
 
-func parseIdentifiers(members jsonObject) ([]int, error) {
+func parseIdentifiers(members jsontext.Fields) ([]int, error) {
 	const key = "identifier-field-ids"
-	v, ok := members.present(key)
+	v, ok := members.Present(key)
 	if !ok {
 		return nil, nil
 	}
-	ids, err := members.integers(key, v)
+	ids, err := members.Ints(key, v)
 	slices.Sort(ids)
 	return slices.Compact(ids), err
 }
 
 // schemaParser collects the fields of a schema while it walks down its types.
 type schemaParser struct {
-	schema     *schema
+	schema     *Schema
 	primitives map[string]namedType // by name; fields share them
 }
 
@@ -107,27 +107,27 @@ func (p *schemaParser) add(f *field) error {
 			"Invalid schema: multiple fields with id %d: %s and %s", f.id, other.fullName(), f.fullName())
 	}
 	s.byID[f.id] = f
-	s.highestID = max(s.highestID, f.id)
+	s.HighestID = max(s.HighestID, f.id)
 	return nil
 }
 
 // typeOf reads a type, whose fields get parent as their parent.
-func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType, error) {
-	raw := p.schema.raw
+func (p *schemaParser) typeOf(v jsontext.Span, parent *field, depth int) (*fieldType, error) {
+	raw := p.schema.Raw
 	if depth > typeDepthMax {
 		return nil, moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse schema: types nest deeper than %d", typeDepthMax)
 	}
-	switch raw[v.at.start] {
+	switch raw[v.Start] {
 	case '"':
-		return p.primitive(jsontext.Unquote(raw[v.at.start:v.at.end]), v.at)
+		return p.primitive(jsontext.Unquote(raw[v.Start:v.End]), v)
 	case '{':
-		o, err := p.schema.members.object(v, "type")
+		o, err := p.schema.members.Object(v, "type")
 		if err != nil {
 			return nil, err
 		}
-		if name, ok := o.find("type"); ok {
-			switch o.text(name) {
+		if name, ok := o.Find("type"); ok {
+			switch o.Text(name) {
 			case `"struct"`:
 				return p.structType(o, parent, depth)
 			case `"list"`:
@@ -138,11 +138,11 @@ func (p *schemaParser) typeOf(v jsonValue, parent *field, depth int) (*fieldType
 		}
 	}
 	return nil, moorage.Errorf(moorage.KindBadRequest,
-		"Cannot parse type from json: %s", jsontext.Clip(string(raw[v.at.start:v.at.end])))
+		"Cannot parse type from json: %s", jsontext.Clip(string(raw[v.Start:v.End])))
 }
 
 // primitive returns the primitive type of that name, which stands at at.
-func (p *schemaParser) primitive(name string, at extent) (*fieldType, error) {
+func (p *schemaParser) primitive(name string, at jsontext.Span) (*fieldType, error) {
 	t, ok := p.primitives[name]
 	if !ok {
 		var err error
@@ -152,56 +152,54 @@ func (p *schemaParser) primitive(name string, at extent) (*fieldType, error) {
 		p.primitives[name] = t
 	}
 	if t.spelling != name {
-		p.schema.patches = append(p.schema.patches, patch{at, jsontext.Quote(t.spelling)})
+		p.schema.patches = append(p.schema.patches, jsontext.Patch{At: at, With: jsontext.Quote(t.spelling)})
 	}
 	return t.fieldType, nil
 }
 
-func (p *schemaParser) structType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+func (p *schemaParser) structType(o jsontext.Fields, parent *field, depth int) (*fieldType, error) {
 	t := &fieldType{kind: kindStruct}
-	v, err := o.required("fields")
+	v, err := o.Required("fields")
 	if err != nil {
 		return t, err
 	}
-	isArray, err := o.eachObject(v, "struct field", func(o jsonObject) error {
+	isArray, err := o.EachObject(v, "struct field", func(o jsontext.Fields) error {
 		f, err := p.structField(o, parent, depth)
 		t.fields = append(t.fields, f)
 		return err
 	})
 	if err == nil && !isArray {
 		err = moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse struct fields from non-array: %s", jsontext.Clip(o.text(v)))
+			"Cannot parse struct fields from non-array: %s", jsontext.Clip(o.Text(v)))
 	}
 	return t, err
 }
 
-func (p *schemaParser) structField(o jsonObject, parent *field, depth int) (*field, error) {
+func (p *schemaParser) structField(o jsontext.Fields, parent *field, depth int) (*field, error) {
 	f := &field{parent: parent, schema: p.schema}
 	var err error
-	if f.id, f.idAt, err = o.integer("id"); err != nil {
+	if f.id, f.idAt, err = o.Int("id"); err != nil {
 		return nil, err
 	}
-	if f.name, _, err = o.str("name"); err != nil {
+	if f.name, _, err = o.Str("name"); err != nil {
 		return nil, err
 	}
-	if _, ok := o.present("doc"); ok {
-		doc, _, err := o.str("doc")
+	if _, ok := o.Present("doc"); ok {
+		doc, _, err := o.Str("doc")
 		if err != nil {
 			return nil, err
 		}
 		f.doc = &doc
 	}
-	if f.required, err = o.boolean("required"); err != nil {
+	if f.required, err = o.Bool("required"); err != nil {
 		return nil, err
 	}
-	initialDefault, _ := o.present("initial-default")
-	writeDefault, _ := o.present("write-default")
-	f.initialDefault, f.writeDefault = initialDefault.at, writeDefault.at
-	p.schema.patches = append(p.schema.patches, o.dropMembers(func(m jsonField) bool {
-		isDefault := m.key == "initial-default" || m.key == "write-default"
-		return isDefault && o.raw[m.value.at.start] == 'n'
+	f.initialDefault, _ = o.Present("initial-default")
+	f.writeDefault, _ = o.Present("write-default")
+	p.schema.patches = append(p.schema.patches, o.Drop(func(key string, at jsontext.Span) bool {
+		return (key == "initial-default" || key == "write-default") && o.Bytes(at)[0] == 'n'
 	})...)
-	typeJSON, err := o.required("type")
+	typeJSON, err := o.Required("type")
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +207,7 @@ func (p *schemaParser) structField(o jsonObject, parent *field, depth int) (*fie
 }
 
 // complete adds f to the schema and reads its type.
-func (p *schemaParser) complete(f *field, typeJSON jsonValue, depth int) error {
+func (p *schemaParser) complete(f *field, typeJSON jsontext.Span, depth int) error {
 	if err := p.add(f); err != nil {
 		return err
 	}
@@ -218,44 +216,44 @@ func (p *schemaParser) complete(f *field, typeJSON jsonValue, depth int) error {
 	return err
 }
 
-func (p *schemaParser) listType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+func (p *schemaParser) listType(o jsontext.Fields, parent *field, depth int) (*fieldType, error) {
 	t := &fieldType{kind: kindList}
 	element := &field{name: "element", parent: parent, schema: p.schema}
 	var err error
-	if element.id, element.idAt, err = o.integer("element-id"); err != nil {
+	if element.id, element.idAt, err = o.Int("element-id"); err != nil {
 		return t, err
 	}
-	typeJSON, err := o.required("element")
+	typeJSON, err := o.Required("element")
 	if err != nil {
 		return t, err
 	}
-	if element.required, err = o.boolean("element-required"); err != nil {
+	if element.required, err = o.Bool("element-required"); err != nil {
 		return t, err
 	}
 	t.fields = []*field{element}
 	return t, p.complete(element, typeJSON, depth)
 }
 
-func (p *schemaParser) mapType(o jsonObject, parent *field, depth int) (*fieldType, error) {
+func (p *schemaParser) mapType(o jsontext.Fields, parent *field, depth int) (*fieldType, error) {
 	t := &fieldType{kind: kindMap}
 	key := &field{name: "key", required: true, parent: parent, schema: p.schema}
 	value := &field{name: "value", parent: parent, schema: p.schema}
 	var err error
-	if key.id, key.idAt, err = o.integer("key-id"); err != nil {
+	if key.id, key.idAt, err = o.Int("key-id"); err != nil {
 		return t, err
 	}
-	keyJSON, err := o.required("key")
+	keyJSON, err := o.Required("key")
 	if err != nil {
 		return t, err
 	}
-	if value.id, value.idAt, err = o.integer("value-id"); err != nil {
+	if value.id, value.idAt, err = o.Int("value-id"); err != nil {
 		return t, err
 	}
-	valueJSON, err := o.required("value")
+	valueJSON, err := o.Required("value")
 	if err != nil {
 		return t, err
 	}
-	if value.required, err = o.boolean("value-required"); err != nil {
+	if value.required, err = o.Bool("value-required"); err != nil {
 		return t, err
 	}
 	t.fields = []*field{key, value}
@@ -291,9 +289,9 @@ func (f *field) label() string {
 // String returns the field as the Java reference prints it, without its doc.
 func (f *field) String() string { return f.label() + f.typ.String() }
 
-// sameAs reports whether two schemas have equal fields (docs and defaults included) and the same
+// SameAs reports whether two schemas have equal fields (docs and defaults included) and the same
 // identifier fields. Ids do not matter. Source: Java Schema.sameSchema.
-func (s *schema) sameAs(o *schema) bool {
+func (s *Schema) SameAs(o *Schema) bool {
 	return slices.Equal(s.identifiers, o.identifiers) && s.root.sameAs(o.root)
 }
 
@@ -313,13 +311,13 @@ func sameDoc(a, b *string) bool {
 	return *a == *b
 }
 
-// withID returns the schema as it was sent, with its schema-id replaced or added. Beside the id
+// WithID returns the schema as it was sent, with its schema-id replaced or added. Beside the id
 // only what some reader could not load differs: type names get their lower-case spelling, and
 // defaults that are null are left out.
-func (s *schema) withID(id int) []byte {
+func (s *Schema) WithID(id int) []byte {
 	patches := slices.Clone(s.patches)
-	return applyPatches(s.raw, append(patches, s.members.setMember("schema-id", strconv.Itoa(id))))
+	return jsontext.ApplyPatches(s.Raw, append(patches, s.members.Set("schema-id", strconv.Itoa(id))))
 }
 
 // field returns the field with an id, nil if there is none.
-func (s *schema) field(id int) *field { return s.byID[id] }
+func (s *Schema) field(id int) *field { return s.byID[id] }

@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"moorage/metadata/schema"
 )
 
 // The tests of this file hold the model of schemas against iceberg-go's, on random schemas. Where
@@ -171,10 +173,10 @@ func (g *schemaMaker) json() string {
 }
 
 // accept returns what the two say of adding a schema to a new table.
-func accept(t *testing.T, raw string, version int) (ours *schema, theirs *iceberg.Schema, got verdicts) {
+func accept(t *testing.T, raw string, version int) (ours *schema.Schema, theirs *iceberg.Schema, got verdicts) {
 	t.Helper()
-	ours, err := parseSchema([]byte(raw))
-	got.ours = err == nil && ours.check(version) == nil
+	ours, err := schema.Parse([]byte(raw))
+	got.ours = err == nil && ours.Check(version) == nil
 	theirs = new(iceberg.Schema)
 	if json.Unmarshal([]byte(raw), theirs) == nil {
 		builder, err := table.NewMetadataBuilder(version)
@@ -198,14 +200,14 @@ func TestSchemaAgreesWithOracle(t *testing.T) {
 		if got != (verdicts{true, true}) {
 			t.Fatalf("seed %d: accepted %+v: %s", seed, got, raw)
 		}
-		if ours.highestID != theirs.HighestFieldID() {
-			t.Errorf("seed %d: highest id %d, theirs %d", seed, ours.highestID, theirs.HighestFieldID())
+		if ours.HighestID != theirs.HighestFieldID() {
+			t.Errorf("seed %d: highest id %d, theirs %d", seed, ours.HighestID, theirs.HighestFieldID())
 		}
-		for id, f := range ours.byID {
+		for id, f := range ours.Fields() {
 			name, _ := theirs.FindColumnName(id)
 			field, _ := theirs.FindFieldByID(id)
-			if name != longName(f) || field.Required != f.required || f.typ.primitive != nil && !field.Type.Equals(f.typ.primitive) {
-				t.Errorf("seed %d: field %d is %s (%s), theirs %s", seed, id, longName(f), f, field)
+			if name != f.Name || field.Required != f.Required || f.Type != nil && !field.Type.Equals(f.Type) {
+				t.Errorf("seed %d: field %d is %+v, theirs %s", seed, id, f, field)
 			}
 		}
 		for version := 1; version < 3; version++ {
@@ -253,13 +255,13 @@ func TestSameSchemaAgainstOracle(t *testing.T) {
 			change(changed)
 			ours, theirs, _ := accept(t, base.json(), 3)
 			oursChanged, theirsChanged, _ := accept(t, changed.json(), 3)
-			if a, b := ours.sameAs(oursChanged), theirs.Equals(theirsChanged); a != b {
+			if a, b := ours.SameAs(oursChanged), theirs.Equals(theirsChanged); a != b {
 				t.Errorf("%s, seed %d: same %v, theirs %v\n%s\n%s", name, seed, a, b, base.json(), changed.json())
 			}
 		}
 	}
 	a, b := mustSchema(t, column(`"int"`)), mustSchema(t, strings.Replace(column(`"int"`), `"id":1`, `"id":1,"doc":""`, 1))
-	if a.sameAs(b) {
+	if a.SameAs(b) {
 		t.Error("no doc and an empty one are the same; Java tells them apart")
 	}
 }
@@ -272,7 +274,7 @@ func TestFreshIDsAgainstOracle(t *testing.T) {
 	for seed := range uint64(oracleSeeds) {
 		g := newSchemaMaker(seed)
 		raw := g.json()
-		schemaRaw, _, _, last, _, err := freshTable(mustSchema(t, raw), nil, nil)
+		schemaRaw, _, _, last, _, err := schema.Fresh(mustSchema(t, raw), nil, nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -286,11 +288,12 @@ func TestFreshIDsAgainstOracle(t *testing.T) {
 			t.Errorf("seed %d: last id %d, theirs %d", seed, last, fresh.HighestFieldID())
 		}
 		ours := mustSchema(t, string(schemaRaw))
-		names := ours.columnNames()
-		for _, f := range ours.byID {
-			theirField, ok := fresh.FindFieldByName(longName(f))
-			if !ok || names.find(longName(f)) != f || !g.nested && theirField.ID != f.id {
-				t.Errorf("seed %d: %s has id %d, theirs %v", seed, longName(f), f.id, theirField)
+		names := ours.ColumnNames()
+		for id, f := range ours.Fields() {
+			theirField, ok := fresh.FindFieldByName(f.Name)
+			found, _ := names.Find(f.Name)
+			if !ok || found != id || !g.nested && theirField.ID != id {
+				t.Errorf("seed %d: %s has id %d, theirs %v", seed, f.Name, id, theirField)
 			}
 		}
 		if !g.nested {

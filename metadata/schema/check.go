@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ const (
 	problemsMax = 20
 )
 
-// check refuses a schema that must not be added to a table of the format version. It refuses types
-// and defaults that the version does not have ("Invalid schema for v…"), what checkLoad refuses,
+// Check refuses a schema that must not be added to a table of the format version. It refuses types
+// and defaults that the version does not have ("Invalid schema for v…"), what CheckLoad refuses,
 // empty names and reserved field ids. Errors are KindIllegalArgument.
-func (s *schema) check(formatVersion int) error {
+func (s *Schema) Check(formatVersion int) error {
 	fields := s.sortedFields()
 	if err := checkVersion(fields, formatVersion); err != nil {
 		return err
@@ -38,19 +38,19 @@ func (s *schema) check(formatVersion int) error {
 				"Invalid field id for %s: %d is reserved (above %d)", f.fullName(), f.id, fieldIDMax)
 		}
 	}
-	return s.checkLoad()
+	return s.CheckLoad()
 }
 
-// checkLoad refuses a schema that the Java reference cannot load, with KindIllegalArgument:
+// CheckLoad refuses a schema that the Java reference cannot load, with KindIllegalArgument:
 // identifier fields that cannot identify, defaults that are not a value of their type, and required
 // fields of unknown type.
-func (s *schema) checkLoad() error {
+func (s *Schema) CheckLoad() error {
 	for _, f := range s.sortedFields() {
 		if _, unknown := f.typ.primitive.(iceberg.UnknownType); unknown && f.required {
 			return moorage.Errorf(moorage.KindIllegalArgument,
 				"Cannot create required field with unknown type: %s", f.fullName())
 		}
-		for _, at := range []extent{f.initialDefault, f.writeDefault} {
+		for _, at := range []jsontext.Span{f.initialDefault, f.writeDefault} {
 			if err := f.checkDefault(at); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (s *schema) checkLoad() error {
 }
 
 // sortedFields returns all fields by id.
-func (s *schema) sortedFields() []*field {
+func (s *Schema) sortedFields() []*field {
 	fields := make([]*field, 0, len(s.byID))
 	for _, f := range s.byID {
 		fields = append(fields, f)
@@ -99,7 +99,7 @@ func checkVersion(fields []*field, formatVersion int) error {
 }
 
 // checkIdentifier follows Java Schema.validateIdentifierField.
-func (s *schema) checkIdentifier(id int) error {
+func (s *Schema) checkIdentifier(id int) error {
 	f := s.byID[id]
 	if f == nil {
 		return moorage.Errorf(moorage.KindIllegalArgument,

@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"fmt"
@@ -213,7 +213,7 @@ func (t *fieldType) minFormatVersion() int {
 	return 1
 }
 
-// sameAs reports whether two types are equal, the ids, names and defaults of their fields included.
+// SameAs reports whether two types are equal, the ids, names and defaults of their fields included.
 func (t *fieldType) sameAs(o *fieldType) bool {
 	if t.kind != o.kind || t.key != o.key {
 		return false

@@ -1,4 +1,4 @@
-package metadata
+package schema
 
 import (
 	"slices"
@@ -11,20 +11,20 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// firstPartitionFieldID is the id of the first partition field of a table.
-const firstPartitionFieldID = 1000
+// FirstPartitionFieldID is the id of the first partition field of a table.
+const FirstPartitionFieldID = 1000
 
-// spec is a parsed partition spec, with the bytes it was sent as. It is safe for concurrent use
-// once assignFieldIDs, if that is called at all, has returned.
-type spec struct {
-	id          int    // spec-id; 0 if the spec does not say
-	raw         []byte // as sent
-	lastFieldID int    // the highest partition field id, 999 without fields
+// Spec is a parsed partition spec, with the bytes it was sent as. It is safe for concurrent use
+// once AssignFieldIDs, if that is called at all, has returned.
+type Spec struct {
+	ID          int    // spec-id; 0 if the spec does not say
+	Raw         []byte // as sent
+	LastFieldID int    // the highest partition field id, 999 without fields
 	fields      []specField
 
-	members  jsonObject
+	members  jsontext.Fields
 	fieldIDs fieldIDs
-	patches  []patch
+	patches  []jsontext.Patch
 }
 
 // fieldIDs says where the ids of a spec's fields come from.
@@ -33,7 +33,7 @@ type fieldIDs uint8
 const (
 	idsSent     fieldIDs = iota
 	idsMissing           // they were not sent
-	idsAssigned          // they were not sent, and assignFieldIDs has given them
+	idsAssigned          // they were not sent, and AssignFieldIDs has given them
 )
 
 // specField is a field of a partition spec.
@@ -41,32 +41,32 @@ type specField struct {
 	id        int
 	name      string
 	transform columnTransform
-	members   jsonObject
+	members   jsontext.Fields
 }
 
 // columnTransform is what specs and sort orders do with their source columns.
 type columnTransform struct {
 	iceberg.Transform
-	sources []int  // source-id, or source-ids of a transform with several arguments
-	asField extent // the transform's name
+	sources []int         // source-id, or source-ids of a transform with several arguments
+	asField jsontext.Span // the transform's name
 }
 
-// parseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
+// ParseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
 //
 // Fields without field-id count from 1000, as in the documents of the first Iceberg releases.
-// assignFieldIDs replaces these ids by ids that follow the table's last.
-func parseSpec(raw []byte) (*spec, error) {
-	members, err := parseObject(raw, "spec")
+// AssignFieldIDs replaces these ids by ids that follow the table's last.
+func ParseSpec(raw []byte) (*Spec, error) {
+	members, err := jsontext.ParseFields(raw, "spec")
 	if err != nil {
 		return nil, err
 	}
-	p := &spec{raw: raw, members: members}
-	if _, ok := members.present("spec-id"); ok {
-		if p.id, _, err = members.integer("spec-id"); err != nil {
+	p := &Spec{Raw: raw, members: members}
+	if _, ok := members.Present("spec-id"); ok {
+		if p.ID, _, err = members.Int("spec-id"); err != nil {
 			return nil, err
 		}
 	}
-	fields, err := members.required("fields")
+	fields, err := members.Required("fields")
 	if err != nil {
 		return nil, err
 	}
@@ -76,20 +76,20 @@ func parseSpec(raw []byte) (*spec, error) {
 	return p, nil
 }
 
-func (p *spec) parseFields(v jsonValue) error {
+func (p *Spec) parseFields(v jsontext.Span) error {
 	identified := 0
-	isArray, err := p.members.eachObject(v, "partition field", func(members jsonObject) error {
-		f := specField{members: members, id: firstPartitionFieldID + len(p.fields)}
+	isArray, err := p.members.EachObject(v, "partition field", func(members jsontext.Fields) error {
+		f := specField{members: members, id: FirstPartitionFieldID + len(p.fields)}
 		var err error
-		if f.name, _, err = members.str("name"); err != nil {
+		if f.name, _, err = members.Str("name"); err != nil {
 			return err
 		}
 		if f.transform, err = parseColumnTransform(members); err != nil {
 			return err
 		}
 		p.patches = append(p.patches, f.transform.spelling()...)
-		if _, ok := members.find("field-id"); ok {
-			if f.id, _, err = members.integer("field-id"); err != nil {
+		if _, ok := members.Find("field-id"); ok {
+			if f.id, _, err = members.Int("field-id"); err != nil {
 				return err
 			}
 			identified++
@@ -102,7 +102,7 @@ func (p *spec) parseFields(v jsonValue) error {
 		return err
 	case !isArray:
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Cannot parse partition spec fields, not an array: %s", jsontext.Clip(p.members.text(v)))
+			"Cannot parse partition spec fields, not an array: %s", jsontext.Clip(p.members.Text(v)))
 	case identified != 0 && identified != len(p.fields):
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse spec with missing field IDs: %d missing of %d fields.",
@@ -111,18 +111,18 @@ func (p *spec) parseFields(v jsonValue) error {
 	if identified == 0 {
 		p.fieldIDs = idsMissing
 	}
-	p.lastFieldID = firstPartitionFieldID - 1
+	p.LastFieldID = FirstPartitionFieldID - 1
 	for _, f := range p.fields {
-		p.lastFieldID = max(p.lastFieldID, f.id)
+		p.LastFieldID = max(p.LastFieldID, f.id)
 	}
 	return nil
 }
 
 // parseColumnTransform reads transform and source-id or source-ids of a partition or sort field.
 // A transform that is not known is kept: tables that use it stay readable.
-func parseColumnTransform(members jsonObject) (columnTransform, error) {
+func parseColumnTransform(members jsontext.Fields) (columnTransform, error) {
 	var t columnTransform
-	name, at, err := members.str("transform")
+	name, at, err := members.Str("transform")
 	if err != nil {
 		return t, err
 	}
@@ -130,19 +130,19 @@ func parseColumnTransform(members jsonObject) (columnTransform, error) {
 	if t.Transform, err = parseTransform(name); err != nil {
 		return t, err
 	}
-	if list, ok := members.present("source-ids"); ok {
+	if list, ok := members.Present("source-ids"); ok {
 		if t.sources, err = parseSourceIDs(members, list); err != nil {
 			return t, err
 		}
-		if _, ok := members.find("source-id"); !ok && len(t.sources) > 1 {
+		if _, ok := members.Find("source-id"); !ok && len(t.sources) > 1 {
 			return t, nil
 		}
 	}
-	if _, ok := members.find("source-id"); !ok && t.isVoid() {
+	if _, ok := members.Find("source-id"); !ok && t.isVoid() {
 		t.sources = []int{0} // iceberg-go writes it so when the column is gone
 		return t, nil
 	}
-	id, _, err := members.integer("source-id")
+	id, _, err := members.Int("source-id")
 	if err != nil {
 		return t, err
 	}
@@ -155,9 +155,9 @@ func parseColumnTransform(members jsonObject) (columnTransform, error) {
 	return t, nil
 }
 
-func parseSourceIDs(members jsonObject, v jsonValue) ([]int, error) {
+func parseSourceIDs(members jsontext.Fields, v jsontext.Span) ([]int, error) {
 	const key = "source-ids"
-	ids, err := members.integers(key, v)
+	ids, err := members.Ints(key, v)
 	if err == nil && len(ids) == 0 {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse empty list: %s", key)
 	}
@@ -175,9 +175,9 @@ func parseTransform(name string) (iceberg.Transform, error) {
 
 // checkMembers refuses members that some readers cannot load: source-id together with source-ids,
 // and sources that cannot be field ids, which count from 1. what names the field.
-func (t columnTransform) checkMembers(members jsonObject, what string) error {
-	_, one := members.find("source-id")
-	_, several := members.find("source-ids")
+func (t columnTransform) checkMembers(members jsontext.Fields, what string) error {
+	_, one := members.Find("source-id")
+	_, several := members.Find("source-ids")
 	if one && several {
 		return moorage.Errorf(moorage.KindValidation, "Invalid source-id together with source-ids: %s", what)
 	}
@@ -190,11 +190,11 @@ func (t columnTransform) checkMembers(members jsonObject, what string) error {
 }
 
 // spelling is the patch that gives a known transform the spelling that every reader knows.
-func (t columnTransform) spelling() []patch {
+func (t columnTransform) spelling() []jsontext.Patch {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); unknown {
 		return nil
 	}
-	return []patch{{t.asField, jsontext.Quote(t.Transform.String())}}
+	return []jsontext.Patch{{At: t.asField, With: jsontext.Quote(t.Transform.String())}}
 }
 
 func (t columnTransform) sameAs(o columnTransform) bool {
@@ -208,7 +208,7 @@ func (t columnTransform) isVoid() bool {
 
 // checkSources refuses source columns that are not in s or that the transform cannot take. use
 // and what are how the messages call the field: "partition by", "partition field: …".
-func (t columnTransform) checkSources(s *schema, use, what string) error {
+func (t columnTransform) checkSources(s *Schema, use, what string) error {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); !unknown && len(t.sources) != 1 {
 		return moorage.Errorf(moorage.KindValidation,
 			"Invalid number of source columns for transform %s: %d", t.Transform, len(t.sources))
@@ -244,17 +244,17 @@ func (f specField) String() string {
 	return jsontext.Clip(strconv.Itoa(f.id) + ": " + jsontext.Clip(f.name) + ": " + f.transform.String())
 }
 
-// check refuses a spec that must not be added to a table of the format version with the current
-// schema s. It refuses what checkBound refuses and, in format version 1, field ids that do not
+// Check refuses a spec that must not be added to a table of the format version with the current
+// schema s. It refuses what CheckBound refuses and, in format version 1, field ids that do not
 // count from 1000. It also refuses what the Java reference would write and another reader could not
 // load (KindValidation).
-func (p *spec) check(s *schema, formatVersion int) error {
-	if err := p.checkBound(s); err != nil {
+func (p *Spec) Check(s *Schema, formatVersion int) error {
+	if err := p.CheckBound(s); err != nil {
 		return err
 	}
 	ids := make(map[int]bool, len(p.fields))
 	for i, f := range p.fields {
-		if formatVersion == 1 && f.id != firstPartitionFieldID+i {
+		if formatVersion == 1 && f.id != FirstPartitionFieldID+i {
 			return moorage.Errorf(moorage.KindValidation,
 				"Spec does not use sequential IDs that are required in v1: %s", f)
 		}
@@ -271,7 +271,7 @@ func (p *spec) check(s *schema, formatVersion int) error {
 
 // checkRedundant refuses two fields with equal sources and transforms: iceberg-go loads no table
 // with them.
-func (p *spec) checkRedundant() error {
+func (p *Spec) checkRedundant() error {
 	seen := make(map[string]specField, len(p.fields))
 	for _, f := range p.fields {
 		if f.transform.isVoid() {
@@ -287,13 +287,13 @@ func (p *spec) checkRedundant() error {
 	return nil
 }
 
-// checkBound refuses a spec that does not fit the schema s. Names must not be empty, used twice or
+// CheckBound refuses a spec that does not fit the schema s. Names must not be empty, used twice or
 // the name of another column (KindIllegalArgument). Source columns must exist, be primitive, not
 // lie below a list or map, and have a type that the transform takes (KindValidation). A void
 // transform may have any source: it stands for a field that was dropped. Source: Java
 // PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
-func (p *spec) checkBound(s *schema) error {
-	if err := p.checkNames(s, s.columnNames()); err != nil {
+func (p *Spec) CheckBound(s *Schema) error {
+	if err := p.CheckNames(s, s.ColumnNames()); err != nil {
 		return err
 	}
 	for _, f := range p.fields {
@@ -304,9 +304,9 @@ func (p *spec) checkBound(s *schema) error {
 	return nil
 }
 
-// checkNames refuses names that no reader could bind to s, whose columns have the names in columns.
-// It is the part of checkBound that also holds for specs other than the default one.
-func (p *spec) checkNames(s *schema, columns columnNames) error {
+// CheckNames refuses names that no reader could bind to s, whose columns have the names in columns.
+// It is the part of CheckBound that also holds for specs other than the default one.
+func (p *Spec) CheckNames(s *Schema, columns ColumnNames) error {
 	names := make(map[string]bool, len(p.fields))
 	for _, f := range p.fields {
 		if err := f.checkName(s, columns, names); err != nil {
@@ -316,7 +316,7 @@ func (p *spec) checkNames(s *schema, columns columnNames) error {
 	return nil
 }
 
-func (f specField) checkName(s *schema, columns columnNames, names map[string]bool) error {
+func (f specField) checkName(s *Schema, columns ColumnNames, names map[string]bool) error {
 	if f.name == "" {
 		return moorage.Errorf(moorage.KindIllegalArgument, "Cannot use empty partition name: ")
 	}
@@ -333,7 +333,7 @@ func (f specField) checkName(s *schema, columns columnNames, names map[string]bo
 		"Cannot create identity partition sourced from different field in schema: %s", jsontext.Clip(f.name))
 }
 
-func (f specField) checkSource(s *schema) error {
+func (f specField) checkSource(s *Schema) error {
 	if f.transform.isVoid() {
 		return nil
 	}
@@ -351,42 +351,42 @@ func (f specField) checkSource(s *schema) error {
 	return nil
 }
 
-// sameAs reports whether two specs partition alike: they have fields with equal sources, transforms
+// SameAs reports whether two specs partition alike: they have fields with equal sources, transforms
 // and names, in the same order. Ids do not matter. Source: Java PartitionSpec.compatibleWith.
-func (p *spec) sameAs(o *spec) bool {
+func (p *Spec) SameAs(o *Spec) bool {
 	return slices.EqualFunc(p.fields, o.fields, func(f, g specField) bool {
 		return f.name == g.name && f.transform.sameAs(g.transform)
 	})
 }
 
-// withID returns the spec as it was sent, with its spec-id replaced or added, and the field ids
-// that assignFieldIDs has given. Known transforms get their lower-case spelling.
-func (p *spec) withID(id int) []byte {
-	patches := append(slices.Clone(p.patches), p.members.setMember("spec-id", strconv.Itoa(id)))
+// WithID returns the spec as it was sent, with its spec-id replaced or added, and the field ids
+// that AssignFieldIDs has given. Known transforms get their lower-case spelling.
+func (p *Spec) WithID(id int) []byte {
+	patches := append(slices.Clone(p.patches), p.members.Set("spec-id", strconv.Itoa(id)))
 	if p.fieldIDs == idsAssigned {
 		for _, f := range p.fields {
-			patches = append(patches, f.members.setMember("field-id", strconv.Itoa(f.id)))
+			patches = append(patches, f.members.Set("field-id", strconv.Itoa(f.id)))
 		}
 	}
-	return applyPatches(p.raw, patches)
+	return jsontext.ApplyPatches(p.Raw, patches)
 }
 
-// assignFieldIDs gives ids to fields that were sent without field-id. They follow last, the table's
+// AssignFieldIDs gives ids to fields that were sent without field-id. They follow last, the table's
 // last-partition-id, and are at least 1000. A v1 table passes 0, because its ids must count from
-// 1000 in every spec. assignFieldIDs does nothing if the fields have ids.
+// 1000 in every spec. AssignFieldIDs does nothing if the fields have ids.
 //
 // The Java reference counts from 1000 for every such spec. Then two fields share an id as soon as
 // there are two specs, and readers that join the partition types of all specs refuse the table.
-func (p *spec) assignFieldIDs(last int) {
+func (p *Spec) AssignFieldIDs(last int) {
 	if p.fieldIDs != idsMissing {
 		return
 	}
 	p.fieldIDs = idsAssigned
-	next := max(last+1, firstPartitionFieldID)
+	next := max(last+1, FirstPartitionFieldID)
 	for i := range p.fields {
 		p.fields[i].id = next + i
 	}
 	if len(p.fields) > 0 {
-		p.lastFieldID = next + len(p.fields) - 1
+		p.LastFieldID = next + len(p.fields) - 1
 	}
 }

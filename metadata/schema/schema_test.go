@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"bytes"
@@ -9,13 +9,14 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 )
 
-func mustSchema(t testing.TB, raw string) *schema {
+func mustSchema(t testing.TB, raw string) *schema.Schema {
 	t.Helper()
-	s, err := parseSchema([]byte(raw))
+	s, err := schema.Parse([]byte(raw))
 	if err != nil {
-		t.Fatalf("parseSchema(%s): %v", raw, err)
+		t.Fatalf("schema.Parse(%s): %v", raw, err)
 	}
 	return s
 }
@@ -47,26 +48,26 @@ const nested = `{"type":"struct","schema-id":4,"identifier-field-ids":[1],"field
 func TestParseSchema(t *testing.T) {
 	t.Parallel()
 	s := mustSchema(t, nested)
-	if s.id != 4 || s.highestID != 42 || string(s.raw) != nested {
-		t.Errorf("id %d, highest %d", s.id, s.highestID)
+	if s.ID != 4 || s.HighestID != 42 || string(s.Raw) != nested {
+		t.Errorf("id %d, highest %d", s.ID, s.HighestID)
 	}
-	names := s.columnNames()
+	names := s.ColumnNames()
 	for name, id := range map[string]int{
 		"id": 1, "a": 2, "a.x": 21, "a.y": 22, "l": 3, "l.element": 31, "l.element.z": 32, "l.z": 32,
 		"m": 4, "m.key": 41, "m.value": 42, "ts": 5,
 	} {
-		if f := names.find(name); f == nil || f.id != id {
-			t.Errorf("find(%q) = %v, want id %d", name, f, id)
+		if found, _ := names.Find(name); found != id {
+			t.Errorf("Find(%q) = %d, want id %d", name, found, id)
 		}
 	}
 	for _, name := range []string{"", "z", "a.", ".a", "l.element.element", "m.value.z"} {
-		if f := names.find(name); f != nil {
-			t.Errorf("find(%q) = %v, want none", name, f)
+		if found, ok := names.Find(name); ok {
+			t.Errorf("Find(%q) = %d, want none", name, found)
 		}
 	}
-	mustSchema(t, column(lists(typeDepthMax-1)))
-	if empty := mustSchema(t, `{"type":"struct","fields":[]}`); empty.highestID != 0 {
-		t.Errorf("highest id without fields is %d", empty.highestID)
+	mustSchema(t, column(lists(schema.TypeDepthMax-1)))
+	if empty := mustSchema(t, `{"type":"struct","fields":[]}`); empty.HighestID != 0 {
+		t.Errorf("highest id without fields is %d", empty.HighestID)
 	}
 }
 
@@ -116,14 +117,14 @@ func TestParseSchemaRefuses(t *testing.T) {
 		{"duplicate id", `{"type":"struct","fields":[{"id":1,"name":"a",` + rest + `},{"id":1,"name":"b",` + rest + `}]}`, moorage.KindValidation, "Invalid schema: multiple fields with id 1: a and b"},
 		{"duplicate name", `{"type":"struct","fields":[{"id":1,"name":"a",` + rest + `},{"id":2,"name":"a",` + rest + `}]}`, moorage.KindValidation, "Invalid schema: multiple fields for name a: 1 and 2"},
 		{"name across levels", `{"type":"struct","fields":[{"id":1,"name":"a.b",` + rest + `},{"id":2,"name":"a","required":true,"type":{"type":"struct","fields":[{"id":3,"name":"b",` + rest + `}]}}]}`, moorage.KindValidation, "Invalid schema: multiple fields for name a.b: 1 and 3"},
-		{"too deep", column(lists(typeDepthMax)), moorage.KindBadRequest, "Cannot parse schema: types nest deeper than 100"},
+		{"too deep", column(lists(schema.TypeDepthMax)), moorage.KindBadRequest, "Cannot parse schema: types nest deeper than 100"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := parseSchema([]byte(tt.raw))
+			s, err := schema.Parse([]byte(tt.raw))
 			if s != nil || moorage.KindOf(err) != tt.kind || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("parseSchema(%s) = %v, %v %v; want %v %q", jsontext.Clip(tt.raw), s, moorage.KindOf(err), err, tt.kind, tt.text)
+				t.Errorf("schema.Parse(%s) = %v, %v %v; want %v %q", jsontext.Clip(tt.raw), s, moorage.KindOf(err), err, tt.kind, tt.text)
 			}
 		})
 	}
@@ -150,9 +151,9 @@ func TestParsePrimitive(t *testing.T) {
 		{"geography(EPSG:4326, Karney)", "geography(EPSG:4326, karney)", "geography(EPSG:4326, Karney)"},
 	}
 	for _, tt := range tests {
-		got, spelling, err := parsePrimitive(tt.name)
-		if err != nil || got.text != tt.text || spelling != tt.spelling {
-			t.Errorf("parsePrimitive(%q) = %q, %q, %v; want %q, %q", tt.name, got.text, spelling, err, tt.text, tt.spelling)
+		_, text, spelling, err := schema.ParsePrimitive(tt.name)
+		if err != nil || text != tt.text || spelling != tt.spelling {
+			t.Errorf("ParsePrimitive(%q) = %q, %q, %v; want %q, %q", tt.name, text, spelling, err, tt.text, tt.spelling)
 		}
 	}
 	for _, name := range []string{
@@ -161,8 +162,8 @@ func TestParsePrimitive(t *testing.T) {
 		"fixed[99999999999]", "geometry()", "geography()", "geography(,spherical)", "geography(a, flat)",
 		"geography(a,)", "timestamp(6)", " int",
 	} {
-		if got, _, err := parsePrimitive(name); moorage.KindOf(err) != moorage.KindBadRequest {
-			t.Errorf("parsePrimitive(%q) = %q, %v, want a bad request", name, got.text, err)
+		if _, got, _, err := schema.ParsePrimitive(name); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("ParsePrimitive(%q) = %q, %v, want a bad request", name, got, err)
 		}
 	}
 }
@@ -201,8 +202,8 @@ func TestSchemaSameAs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a, b := mustSchema(t, tt.a), mustSchema(t, tt.b)
-			if a.sameAs(b) != tt.want || b.sameAs(a) != tt.want {
-				t.Errorf("sameAs = %v, %v; want %v\n%s\n%s", a.sameAs(b), b.sameAs(a), tt.want, tt.a, tt.b)
+			if a.SameAs(b) != tt.want || b.SameAs(a) != tt.want {
+				t.Errorf("sameAs = %v, %v; want %v\n%s\n%s", a.SameAs(b), b.SameAs(a), tt.want, tt.a, tt.b)
 			}
 		})
 	}
@@ -235,12 +236,12 @@ func TestSchemaWithID(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := mustSchema(t, tt.raw)
-			got := s.withID(7)
+			got := s.WithID(7)
 			if string(got) != tt.want {
 				t.Errorf("withID(7)\n got %s\nwant %s", got, tt.want)
 			}
 			again := mustSchema(t, string(got))
-			if again.id != 7 || !again.sameAs(s) || !bytes.Equal(again.withID(7), got) {
+			if again.ID != 7 || !again.SameAs(s) || !bytes.Equal(again.WithID(7), got) {
 				t.Errorf("%s parses to another schema", got)
 			}
 		})
@@ -299,7 +300,7 @@ func TestSchemaCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := mustSchema(t, tt.raw).check(tt.version)
+			err := mustSchema(t, tt.raw).Check(tt.version)
 			if tt.text == "" {
 				if err != nil {
 					t.Errorf("check(%d) of %s = %v", tt.version, tt.raw, err)
@@ -323,8 +324,8 @@ func TestSchemaMessagesAreBounded(t *testing.T) {
 	}
 	raw := fmt.Sprintf(`{"type":"struct","fields":[{"id":1,"name":%q,"required":false,"type":{"type":"struct","fields":[%s]}}]}`,
 		name, strings.Join(fields, ","))
-	err := mustSchema(t, raw).check(1)
-	if n := len(moorage.MessageOf(err)); n == 0 || n > 2*problemsMax*jsontext.ClipBytes {
+	err := mustSchema(t, raw).Check(1)
+	if n := len(moorage.MessageOf(err)); n == 0 || n > 2*schema.ProblemsMax*jsontext.ClipBytes {
 		t.Errorf("message has %d bytes", n)
 	}
 }
@@ -342,7 +343,7 @@ func TestParseSchemaIsLinear(t *testing.T) {
 		children = append(children, field(i+200, fmt.Sprint(i), `"int"`))
 	}
 	wide := field(1, "n", `{"type":"struct","fields":[`+strings.Join(children, ",")+`]}`)
-	for depth := range typeDepthMax - 2 {
+	for depth := range schema.TypeDepthMax - 2 {
 		deep = field(depth+2, "n", `{"type":"struct","fields":[`+deep+`]}`)
 		wide = field(depth+2, "n", `{"type":"struct","fields":[`+wide+`]}`)
 	}
@@ -356,7 +357,7 @@ func TestParseSchemaIsLinear(t *testing.T) {
 		raw := []byte(`{"type":"struct","fields":[` + fields + `]}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := parseSchema(raw)
+		_, err := schema.Parse(raw)
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -384,7 +385,7 @@ func BenchmarkParseSchema(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := parseSchema(raw); err != nil {
+		if _, err := schema.Parse(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata/schema"
 )
 
-func mustSpec(t testing.TB, raw string) *spec {
+func mustSpec(t testing.TB, raw string) *schema.Spec {
 	t.Helper()
-	p, err := parseSpec([]byte(raw))
+	p, err := schema.ParseSpec([]byte(raw))
 	if err != nil {
-		t.Fatalf("parseSpec(%s): %v", raw, err)
+		t.Fatalf("schema.ParseSpec(%s): %v", raw, err)
 	}
 	return p
 }
@@ -43,17 +44,17 @@ func partitioned(name, transform string, source int) string {
 func TestParseSpec(t *testing.T) {
 	t.Parallel()
 	p := mustSpec(t, `{"spec-id":3,"fields":[{"name":"a","transform":"identity","source-id":1,"field-id":1007},{"name":"b","transform":"bucket[16]","source-id":2,"field-id":1005}]}`)
-	if p.id != 3 || p.lastFieldID != 1007 || len(p.fields) != 2 {
-		t.Errorf("id %d, last field id %d, %d fields", p.id, p.lastFieldID, len(p.fields))
+	if p.ID != 3 || p.LastFieldID != 1007 || p.Len() != 2 {
+		t.Errorf("id %d, last field id %d, %d fields", p.ID, p.LastFieldID, p.Len())
 	}
-	if p := mustSpec(t, `{"fields":[{"name":"p","transform":"void","field-id":1000}]}`); p.checkBound(mustSchema(t, columns)) != nil {
+	if p := mustSpec(t, `{"fields":[{"name":"p","transform":"void","field-id":1000}]}`); p.CheckBound(mustSchema(t, columns)) != nil {
 		t.Error("a void transform without source, as iceberg-go writes it, is refused")
 	}
-	if p := mustSpec(t, `{"fields":[]}`); p.id != 0 || p.lastFieldID != 999 {
-		t.Errorf("id %d, last field id %d", p.id, p.lastFieldID)
+	if p := mustSpec(t, `{"fields":[]}`); p.ID != 0 || p.LastFieldID != 999 {
+		t.Errorf("id %d, last field id %d", p.ID, p.LastFieldID)
 	}
-	if p := mustSpec(t, `{"fields":[{"name":"a","transform":"identity","source-id":1},{"name":"b","transform":"void","source-id":1}]}`); p.lastFieldID != 1001 {
-		t.Errorf("last field id %d", p.lastFieldID)
+	if p := mustSpec(t, `{"fields":[{"name":"a","transform":"identity","source-id":1},{"name":"b","transform":"void","source-id":1}]}`); p.LastFieldID != 1001 {
+		t.Errorf("last field id %d", p.LastFieldID)
 	}
 }
 
@@ -86,9 +87,9 @@ func TestParseSpecRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := parseSpec([]byte(tt.raw))
+			p, err := schema.ParseSpec([]byte(tt.raw))
 			if p != nil || moorage.KindOf(err) != moorage.KindBadRequest || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("parseSpec(%s) = %v, %v; want %q", tt.raw, p, err, tt.text)
+				t.Errorf("schema.ParseSpec(%s) = %v, %v; want %q", tt.raw, p, err, tt.text)
 			}
 		})
 	}
@@ -149,7 +150,7 @@ func TestSpecCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := mustSpec(t, tt.raw).check(s, tt.version)
+			err := mustSpec(t, tt.raw).Check(s, tt.version)
 			kind := moorage.KindOf(err)
 			if (err == nil) != (tt.text == "") || moorage.MessageOf(err) != tt.text ||
 				err != nil && kind != moorage.KindValidation && kind != moorage.KindIllegalArgument {
@@ -174,11 +175,11 @@ func TestSpecSameAs(t *testing.T) {
 		partitioned("p", "zorder", 1):         false,
 		strings.Replace(base, "]}", ",{\"name\":\"x\",\"transform\":\"void\",\"source-id\":1,\"field-id\":1001}]}", 1): false,
 	} {
-		if got := mustSpec(t, base).sameAs(mustSpec(t, other)); got != want {
+		if got := mustSpec(t, base).SameAs(mustSpec(t, other)); got != want {
 			t.Errorf("%s same as %s = %v, want %v", base, other, got, want)
 		}
 	}
-	if mustSpec(t, partitioned("p", "ZOrder", 1)).sameAs(mustSpec(t, partitioned("p", "zorder", 1))) {
+	if mustSpec(t, partitioned("p", "ZOrder", 1)).SameAs(mustSpec(t, partitioned("p", "zorder", 1))) {
 		t.Error("unknown transforms are compared without letter case")
 	}
 }
@@ -191,19 +192,19 @@ func TestSpecAssignFieldIDs(t *testing.T) {
 	}{{0, 1000}, {999, 1000}, {1000, 1001}, {1006, 1007}}
 	for _, tt := range tests {
 		p := mustSpec(t, raw)
-		p.assignFieldIDs(tt.last)
+		p.AssignFieldIDs(tt.last)
 		want := fmt.Sprintf(`{"spec-id":5, "fields":[{"field-id":%d,"name":"a","transform":"identity","source-id":1 , "x":1},{"field-id":%d,"name":"b","transform":"void","source-id":2}]}`, tt.first, tt.first+1)
-		if got := string(p.withID(5)); got != want || p.lastFieldID != tt.first+1 {
-			t.Errorf("assignFieldIDs(%d): last %d\n got %s\nwant %s", tt.last, p.lastFieldID, got, want)
+		if got := string(p.WithID(5)); got != want || p.LastFieldID != tt.first+1 {
+			t.Errorf("assignFieldIDs(%d): last %d\n got %s\nwant %s", tt.last, p.LastFieldID, got, want)
 		}
-		p.assignFieldIDs(5000)
-		if got := string(p.withID(5)); got != want {
+		p.AssignFieldIDs(5000)
+		if got := string(p.WithID(5)); got != want {
 			t.Errorf("assigned twice: %s", got)
 		}
 	}
 	p := mustSpec(t, partitioned("p", "identity", 1))
-	p.assignFieldIDs(2000)
-	if got := string(p.withID(0)); got != partitioned("p", "identity", 1) {
+	p.AssignFieldIDs(2000)
+	if got := string(p.WithID(0)); got != partitioned("p", "identity", 1) {
 		t.Errorf("ids that were sent changed: %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go"
+
+	"moorage/metadata/schema"
 )
 
 // The transforms are iceberg-go's. This holds them against what the Java reference's
@@ -31,17 +33,17 @@ func TestTransformsTakeTheTypesThatJavaTakes(t *testing.T) {
 		{"hour", times},
 	}
 	for _, tt := range tests {
-		transform, err := parseTransform(tt.transform)
+		transform, err := schema.ParseTransform(tt.transform)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name := range strings.FieldsSeq(plain + " " + strange) {
-			typ, _, err := parsePrimitive(name)
+			typ, _, _, err := schema.ParsePrimitive(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := slices.Contains(strings.Fields(tt.takes), name)
-			if got := transform.CanTransform(typ.primitive); got != want {
+			if got := transform.CanTransform(typ); got != want {
 				t.Errorf("%s takes %s: %v, want %v", tt.transform, name, got, want)
 			}
 		}
@@ -56,12 +58,12 @@ func TestParseTransform(t *testing.T) {
 		"Zorder[3]": "Zorder[3]", "bucket": "bucket", "bucket[]": "bucket[]", "bucket[-1]": "bucket[-1]", "bucket[ 4 ]": "bucket[ 4 ]",
 		"days": "days", " identity": " identity",
 	} {
-		transform, err := parseTransform(name)
+		transform, err := schema.ParseTransform(name)
 		if err != nil || transform.String() != want {
-			t.Errorf("parseTransform(%q) = %v, %v, want %s", name, transform, err, want)
+			t.Errorf("schema.ParseTransform(%q) = %v, %v, want %s", name, transform, err, want)
 			continue
 		}
-		if raw := string(mustSpec(t, partitioned("p", name, 1)).withID(0)); raw != partitioned("p", want, 1) {
+		if raw := string(mustSpec(t, partitioned("p", name, 1)).WithID(0)); raw != partitioned("p", want, 1) {
 			t.Errorf("transform %q is stored in %s", name, raw)
 		}
 	}
@@ -89,7 +91,7 @@ func TestSpecSameAsAgainstOracle(t *testing.T) {
 	}
 	for i, a := range raws {
 		for j, b := range raws {
-			got, want := mustSpec(t, a).sameAs(mustSpec(t, b)), theirs[i].CompatibleWith(&theirs[j])
+			got, want := mustSpec(t, a).SameAs(mustSpec(t, b)), theirs[i].CompatibleWith(&theirs[j])
 			if got != want {
 				t.Errorf("same %v, theirs %v:\n%s\n%s", got, want, a, b)
 			}
@@ -113,14 +115,14 @@ func TestAddedSpecsLoadInOracle(t *testing.T) {
 	for _, first := range fields {
 		for _, second := range fields {
 			raw := fmt.Sprintf(`{"spec-id":0,"fields":[{"name":"a","field-id":1000,%s},{"name":"b","field-id":1001,%s}]}`, first, second)
-			p, err := parseSpec([]byte(raw))
-			if err != nil || p.check(s, 2) != nil {
+			p, err := schema.ParseSpec([]byte(raw))
+			if err != nil || p.Check(s, 2) != nil {
 				continue
 			}
 			accepted++
 			var theirs iceberg.PartitionSpec
-			if err := theirs.UnmarshalJSON(p.withID(1)); err != nil {
-				t.Errorf("theirs cannot load %s: %v", p.withID(1), err)
+			if err := theirs.UnmarshalJSON(p.WithID(1)); err != nil {
+				t.Errorf("theirs cannot load %s: %v", p.WithID(1), err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package metadata
+package schema_test
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata/schema"
 )
 
-func mustSortOrder(t testing.TB, raw string) *sortOrder {
+func mustSortOrder(t testing.TB, raw string) *schema.SortOrder {
 	t.Helper()
-	o, err := parseSortOrder([]byte(raw))
+	o, err := schema.ParseSortOrder([]byte(raw))
 	if err != nil {
-		t.Fatalf("parseSortOrder(%s): %v", raw, err)
+		t.Fatalf("schema.ParseSortOrder(%s): %v", raw, err)
 	}
 	return o
 }
@@ -24,14 +25,14 @@ func sorted(transform string, source int) string {
 
 func TestParseSortOrder(t *testing.T) {
 	t.Parallel()
-	if o := mustSortOrder(t, sorted("identity", 1)); o.id != 1 || o.isUnsorted() {
-		t.Errorf("id %d, unsorted %v", o.id, o.isUnsorted())
+	if o := mustSortOrder(t, sorted("identity", 1)); o.ID != 1 || o.IsUnsorted() {
+		t.Errorf("id %d, unsorted %v", o.ID, o.IsUnsorted())
 	}
-	if o := mustSortOrder(t, `{"fields":[]}`); o.id != 0 || !o.isUnsorted() {
-		t.Errorf("id %d, unsorted %v", o.id, o.isUnsorted())
+	if o := mustSortOrder(t, `{"fields":[]}`); o.ID != 0 || !o.IsUnsorted() {
+		t.Errorf("id %d, unsorted %v", o.ID, o.IsUnsorted())
 	}
-	if o := mustSortOrder(t, strings.Replace(sorted("identity", 1), `"order-id":1,`, ``, 1)); o.id != 1 {
-		t.Errorf("id %d without order-id", o.id)
+	if o := mustSortOrder(t, strings.Replace(sorted("identity", 1), `"order-id":1,`, ``, 1)); o.ID != 1 {
+		t.Errorf("id %d without order-id", o.ID)
 	}
 }
 
@@ -57,9 +58,9 @@ func TestParseSortOrderRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o, err := parseSortOrder([]byte(tt.raw))
+			o, err := schema.ParseSortOrder([]byte(tt.raw))
 			if o != nil || moorage.KindOf(err) != moorage.KindBadRequest || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("parseSortOrder(%s) = %v, %v; want %q", tt.raw, o, err, tt.text)
+				t.Errorf("schema.ParseSortOrder(%s) = %v, %v; want %q", tt.raw, o, err, tt.text)
 			}
 		})
 	}
@@ -83,7 +84,7 @@ func TestSortOrderCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := mustSortOrder(t, tt.raw).check(s)
+			err := mustSortOrder(t, tt.raw).Check(s)
 			if (err == nil) != (tt.text == "") || moorage.MessageOf(err) != tt.text ||
 				err != nil && moorage.KindOf(err) != moorage.KindValidation {
 				t.Errorf("check of %s = %v, want %q", tt.raw, err, tt.text)
@@ -106,14 +107,14 @@ func TestSortOrderSameAsAndWithID(t *testing.T) {
 		strings.Replace(base, "first", "last", 1): false,
 		`{"order-id":0,"fields":[]}`:              false,
 	} {
-		if got := mustSortOrder(t, base).sameAs(mustSortOrder(t, other)); got != want {
+		if got := mustSortOrder(t, base).SameAs(mustSortOrder(t, other)); got != want {
 			t.Errorf("%s same as %s = %v, want %v", base, other, got, want)
 		}
 	}
-	if got := string(mustSortOrder(t, shout).withID(1)); got != base {
+	if got := string(mustSortOrder(t, shout).WithID(1)); got != base {
 		t.Errorf("withID corrects the spelling to %s, want %s", got, base)
 	}
-	if got := string(mustSortOrder(t, `{"fields":[] , "x":0.0}`).withID(0)); got != `{"order-id":0,"fields":[] , "x":0.0}` {
+	if got := string(mustSortOrder(t, `{"fields":[] , "x":0.0}`).WithID(0)); got != `{"order-id":0,"fields":[] , "x":0.0}` {
 		t.Errorf("withID(0) = %s", got)
 	}
 }

@@ -1,8 +1,9 @@
-package metadata
+package schema_test
 
 import (
 	"bytes"
 	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
 	"testing"
 )
 
@@ -27,44 +28,36 @@ func FuzzSchema(f *testing.F) {
 	addSeeds(f, schemaSeeds()...)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		sent := bytes.Clone(raw)
-		s, err := parseSchema(raw)
+		s, err := schema.Parse(raw)
 		if err != nil {
 			return
 		}
-		for version := range formatVersionMax + 1 {
-			if err := s.check(version); err != nil && len(err.Error()) > 3*problemsMax*jsontext.ClipBytes {
+		for version := range 4 {
+			if err := s.Check(version); err != nil && len(err.Error()) > 3*schema.ProblemsMax*jsontext.ClipBytes {
 				t.Errorf("a message of %d bytes", len(err.Error()))
 			}
 		}
-		written := s.withID(7)
-		again, err := parseSchema(written)
+		written := s.WithID(7)
+		again, err := schema.Parse(written)
 		if err != nil {
 			t.Fatalf("%s does not parse: %v", written, err)
 		}
-		if again.id != 7 || !again.sameAs(s) || !s.sameAs(again) || again.highestID != s.highestID {
+		if again.ID != 7 || !again.SameAs(s) || !s.SameAs(again) || again.HighestID != s.HighestID {
 			t.Errorf("%s is another schema than %s", written, raw)
 		}
-		if !bytes.Equal(again.withID(7), written) {
-			t.Errorf("%s is written as %s", written, again.withID(7))
+		if !bytes.Equal(again.WithID(7), written) {
+			t.Errorf("%s is written as %s", written, again.WithID(7))
 		}
-		names := s.columnNames()
-		for id, field := range s.byID {
-			if found := names.find(longName(field)); found != field {
-				t.Errorf("field %d is not found by its name %q, but %v", id, longName(field), found)
+		names := s.ColumnNames()
+		for id, field := range s.Fields() {
+			if found, _ := names.Find(field.Name); found != id {
+				t.Errorf("field %d is not found by its name %q, but %v", id, field.Name, found)
 			}
 		}
 		if !bytes.Equal(raw, sent) {
 			t.Error("the input was written to")
 		}
 	})
-}
-
-// longName is fullName without a bound.
-func longName(f *field) string {
-	if f.parent == nil {
-		return f.name
-	}
-	return longName(f.parent) + "." + f.name
 }
 
 // A new table has dense ids, and its parts parse again as what they were.
@@ -74,41 +67,42 @@ func FuzzFreshTable(f *testing.F) {
 		f.Add([]byte(s), []byte(specs[i%len(specs)]), []byte(sorted("Identity", 1)))
 	}
 	f.Fuzz(func(t *testing.T, schemaSent, specSent, orderSent []byte) {
-		s, err := parseSchema(schemaSent)
+		s, err := schema.Parse(schemaSent)
 		if err != nil {
 			return
 		}
-		p, err := parseSpec(specSent)
+		p, err := schema.ParseSpec(specSent)
 		if err != nil {
 			p = nil
 		}
-		o, err := parseSortOrder(orderSent)
+		o, err := schema.ParseSortOrder(orderSent)
 		if err != nil {
 			o = nil
 		}
-		schemaRaw, specRaw, orderRaw, lastColumn, lastPartition, err := freshTable(s, p, o)
+		schemaRaw, specRaw, orderRaw, lastColumn, lastPartition, err := schema.Fresh(s, p, o)
 		if err != nil {
 			return
 		}
-		fresh := reparse(t, schemaRaw, parseSchema)
-		if len(fresh.byID) != len(s.byID) || fresh.highestID != lastColumn || lastColumn != len(s.byID) || fresh.id != 0 {
-			t.Errorf("%d fields, highest id %d of %d, schema id %d", len(fresh.byID), fresh.highestID, lastColumn, fresh.id)
+		fresh := reparse(t, schemaRaw, schema.Parse)
+		was, is := s.Fields(), fresh.Fields()
+		if len(is) != len(was) || fresh.HighestID != lastColumn || lastColumn != len(was) || fresh.ID != 0 {
+			t.Errorf("%d fields, highest id %d of %d, schema id %d", len(is), fresh.HighestID, lastColumn, fresh.ID)
 		}
-		names := fresh.columnNames()
-		for id, old := range s.byID {
-			if found := names.find(longName(old)); found == nil || found.required != old.required {
-				t.Errorf("field %d, %s, is %v now", id, longName(old), found)
+		names := fresh.ColumnNames()
+		for id, old := range was {
+			if found, ok := names.Find(old.Name); !ok || is[found].Required != old.Required {
+				t.Errorf("field %d, %s, is %d now, %+v", id, old.Name, found, is[found])
 			}
 		}
-		freshSpec := reparse(t, specRaw, parseSpec)
-		if freshSpec.id != 0 || freshSpec.lastFieldID != lastPartition {
+		freshSpec := reparse(t, specRaw, schema.ParseSpec)
+		if freshSpec.ID != 0 || freshSpec.LastFieldID != lastPartition {
 			t.Errorf("spec %s, last field id %d", specRaw, lastPartition)
 		}
-		if p != nil && p.check(s, formatVersionMax) == nil && freshSpec.check(fresh, 1) != nil {
-			t.Errorf("spec %s fits, %s does not: %v", specSent, specRaw, freshSpec.check(fresh, 1))
+		if p != nil && p.Check(s, 3) == nil && freshSpec.Check(fresh, 1) != nil {
+			t.Errorf("spec %s fits, %s does not: %v", specSent, specRaw, freshSpec.Check(fresh, 1))
 		}
-		freshOrder := reparse(t, orderRaw, parseSortOrder)
-		if o != nil && o.check(s) == nil && freshOrder.check(fresh) != nil {
+		freshOrder := reparse(t, orderRaw, schema.ParseSortOrder)
+		if o != nil && o.Check(s) == nil && freshOrder.Check(fresh) != nil {
 			t.Errorf("order %s fits, %s does not", orderSent, orderRaw)
 		}
 	})
@@ -128,18 +122,18 @@ func FuzzSpec(f *testing.F) {
 		`{"fields":[{"name":"a","transform":"identity","source-id":1},{"name":"b","transform":"void","source-id":99}]}`)
 	s := mustSchema(f, columns)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p, err := parseSpec(raw)
+		p, err := schema.ParseSpec(raw)
 		if err != nil {
 			return
 		}
-		again := reparse(t, p.withID(7), parseSpec)
-		if again.id != 7 || !again.sameAs(p) || again.lastFieldID != p.lastFieldID || (p.check(s, 2) == nil) != (again.check(s, 2) == nil) {
-			t.Errorf("%s is another spec than %s", p.withID(7), raw)
+		again := reparse(t, p.WithID(7), schema.ParseSpec)
+		if again.ID != 7 || !again.SameAs(p) || again.LastFieldID != p.LastFieldID || (p.Check(s, 2) == nil) != (again.Check(s, 2) == nil) {
+			t.Errorf("%s is another spec than %s", p.WithID(7), raw)
 		}
-		p.assignFieldIDs(1500)
-		again = reparse(t, p.withID(7), parseSpec)
-		if !again.sameAs(p) || again.lastFieldID != p.lastFieldID || again.fieldIDs == idsMissing && len(p.fields) > 0 {
-			t.Errorf("%s is another spec than %s with ids", p.withID(7), raw)
+		p.AssignFieldIDs(1500)
+		again = reparse(t, p.WithID(7), schema.ParseSpec)
+		if !again.SameAs(p) || again.LastFieldID != p.LastFieldID || again.LacksIDs() {
+			t.Errorf("%s is another spec than %s with ids", p.WithID(7), raw)
 		}
 	})
 }
@@ -148,17 +142,17 @@ func FuzzSortOrder(f *testing.F) {
 	addSeeds(f, `{"fields":[]}`, sorted("Bucket[4]", 2), `{"order-id":2,"fields":[{"transform":"x","source-ids":[1,2],"direction":"DESC","null-order":"Nulls-Last"}]}`)
 	s := mustSchema(f, columns)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		o, err := parseSortOrder(raw)
+		o, err := schema.ParseSortOrder(raw)
 		if err != nil {
 			return
 		}
 		id := 7
-		if o.isUnsorted() {
+		if o.IsUnsorted() {
 			id = 0
 		}
-		again := reparse(t, o.withID(id), parseSortOrder)
-		if again.id != id || !again.sameAs(o) || (o.check(s) == nil) != (again.check(s) == nil) {
-			t.Errorf("%s is another order than %s", o.withID(id), raw)
+		again := reparse(t, o.WithID(id), schema.ParseSortOrder)
+		if again.ID != id || !again.SameAs(o) || (o.Check(s) == nil) != (again.Check(s) == nil) {
+			t.Errorf("%s is another order than %s", o.WithID(id), raw)
 		}
 	})
 }
