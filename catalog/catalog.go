@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -22,9 +24,6 @@ const (
 	requestTimeout = 30 * time.Second
 	// settleTimeout bounds how long the outcome of one Apply is looked for.
 	settleTimeout = 10 * time.Second
-	// droppingStale is the age from which a record in state dropping is taken
-	// for the remains of a node that died, and put back by whoever meets it.
-	droppingStale = 30 * time.Second
 )
 
 // Config is what a Catalog is made of. Fields without a default are required.
@@ -69,28 +68,26 @@ type Config struct {
 
 // Catalog is the service. It is safe for concurrent use.
 type Catalog struct {
-	ledger           *ledger.Ledger
-	store            registry.Store
-	locks            locks.Manager
-	now              func() time.Time
-	random           io.Reader
-	log              *slog.Logger
-	allowedLocations []string
-	undropWindow     time.Duration
-	purgeLook        time.Duration // how often purges that are due are looked for while others run
-	purgeStall       time.Duration // purgeStallMax, but for tests
-	purgeLife        time.Duration // purgeClaimLife, but for tests
-	changeRetention  time.Duration
-	keyLifetime      time.Duration
-	transactionWait  time.Duration
+	ledger          *ledger.Ledger
+	store           registry.Store
+	locks           locks.Manager
+	now             func() time.Time
+	random          io.Reader
+	log             *slog.Logger
+	undropWindow    time.Duration
+	purgeLook       time.Duration // how often purges that are due are looked for while others run
+	purgeStall      time.Duration // purgeStallMax, but for tests
+	purgeLife       time.Duration // purgeClaimLife, but for tests
+	changeRetention time.Duration
+	keyLifetime     time.Duration
+	transactionWait time.Duration
 
 	transactionBytesMax int64 // transactionBytesMax, but for tests
 
-	storages  *storages
+	directory *directory.Directory
+	locations *claims.Claims
 	documents *documents
 	room      *room // for metadata of requests
-	names     *names
-	chains    *chains
 	turns     *turns
 	twins     *twins
 	checks    sharedChecks
@@ -134,28 +131,29 @@ func New(config Config) (*Catalog, error) {
 		return nil, fmt.Errorf("draw the owner of claims: %w", err)
 	}
 	c := &Catalog{
-		ledger:           records,
-		store:            config.Store,
-		locks:            config.Locks,
-		now:              config.Now,
-		random:           config.Random,
-		log:              config.Logger,
-		allowedLocations: config.AllowedLocations,
-		undropWindow:     config.UndropWindow,
-		purgeLook:        config.SweepInterval,
-		purgeStall:       purgeStallMax,
-		purgeLife:        purgeClaimLife,
-		changeRetention:  config.ChangeRetention,
-		keyLifetime:      config.IdempotencyLifetime,
-		transactionWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
+		ledger:          records,
+		store:           config.Store,
+		locks:           config.Locks,
+		now:             config.Now,
+		random:          config.Random,
+		log:             config.Logger,
+		undropWindow:    config.UndropWindow,
+		purgeLook:       config.SweepInterval,
+		purgeStall:      purgeStallMax,
+		purgeLife:       purgeClaimLife,
+		changeRetention: config.ChangeRetention,
+		keyLifetime:     config.IdempotencyLifetime,
+		transactionWait: min(config.TransactionLockWait, TransactionLockWaitMax),
 
 		transactionBytesMax: transactionBytesMax,
 
-		storages:     newStorages(config),
+		directory: directory.New(directory.Config{
+			Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
+			AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
+		}),
+		locations:    claims.New(records),
 		documents:    newDocuments(config.DocumentCacheBytes),
 		room:         newRoom(),
-		names:        newNames(),
-		chains:       newChains(),
 		turns:        newTurns(),
 		claims:       ledger.NewClaimer(config.Store, owner),
 		transactions: txlog.New(records),

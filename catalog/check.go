@@ -99,7 +99,7 @@ type pointerAt struct {
 
 // String names p in a problem.
 func (p pointerAt) String() string {
-	return fmt.Sprintf("%s %s (%s)", strings.ToLower(kindOf(p.value).noun), p.value.Identifier(), p.value.ID)
+	return fmt.Sprintf("%s %s (%s)", strings.ToLower(kindOf(p.value).Noun), p.value.Identifier(), p.value.ID)
 }
 
 // awaits tells whether a dropped table is to be purged by task.
@@ -247,7 +247,7 @@ func (k *checker) entry(record registry.Record) {
 		k.problem("entry %s names a table that is %s", record.Key, pointer.state)
 	case key != record.Key:
 		k.problem("entry %s names a table that is called %s", record.Key, key)
-	case kindOf(pointer.value).state != record.State:
+	case kindOf(pointer.value).State != record.State:
 		k.problem("entry %s, of a %s, names what is none", record.Key, record.State)
 	default:
 		k.named[value.Pointer]++
@@ -475,7 +475,7 @@ func (k *checker) files(ctx context.Context) error {
 func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (document, error) {
 	warehouse, ok := k.warehouses[pointer.Warehouse]
 	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
-		document, err := k.readAt(ctx, pointer, k.catalog.placeOf(warehouse))
+		document, err := k.readAt(ctx, pointer, k.catalog.directory.PlaceOf(warehouse))
 		if !errors.Is(err, storage.ErrOutside) {
 			return document, err
 		}
@@ -485,7 +485,7 @@ func (k *checker) readDocument(ctx context.Context, pointer registry.Pointer) (d
 
 // readAt reads a table's document in a place, without making the folders that the place should have.
 func (k *checker) readAt(ctx context.Context, pointer registry.Pointer, place storage.Place) (document, error) {
-	store, giveBack, err := k.catalog.storages.borrow(ctx, place)
+	store, giveBack, err := k.catalog.directory.Borrow(ctx, place)
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,11 @@ func (f tampering) entry() registry.Record {
 // pointer returns the record and the value of the table "t".
 func (f tampering) pointer() (registry.Record, registry.Pointer) {
 	f.t.Helper()
-	found, err := f.resolve(f.ctx, aTable, ident("t"))
+	found, err := f.directory.Find(f.ctx, aTable.Kind, ident("t"))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return found.record, found.pointer
+	return found.Record, found.Pointer
 }
 
 // change writes the pointer of "t" again, as change leaves it.
@@ -142,13 +142,13 @@ var damages = []struct {
 	{"tables within each other", func(f tampering) {
 		outer := f.record(registry.TableLocation, "/ns", registry.StateBelow)
 		f.create("u")
-		found, err := f.resolve(f.ctx, aTable, ident("u"))
+		found, err := f.directory.Find(f.ctx, aTable.Kind, ident("u"))
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		found.pointer.Claims = append(found.pointer.Claims, outer.Key.ID)
-		f.put(found.record.Key, registry.StateLive, found.pointer)
-		f.put(outer.Key, registry.StateOwner, registry.LocationClaim{Pointer: found.pointer.ID})
+		found.Pointer.Claims = append(found.Pointer.Claims, outer.Key.ID)
+		f.put(found.Record.Key, registry.StateLive, found.Pointer)
+		f.put(outer.Key, registry.StateOwner, registry.LocationClaim{Pointer: found.Pointer.ID})
 	}, "lies within that of another table"},
 	{"task of nothing", func(f tampering) {
 		f.put(registry.TaskKey(registry.ID{1}), registry.StateNone, registry.Task{ID: registry.ID{1}, Kind: registry.TaskPurge})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog/claims"
 	"moorage/registry"
 )
 
@@ -112,7 +113,7 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 		"file:///wh/free":               "",
 	} {
 		for _, kind := range []*kind{aTable, aView} {
-			t.Run(kind.noun+" to "+location, func(t *testing.T) {
+			t.Run(kind.Noun+" to "+location, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
 				move := func(location string) (err error) {
@@ -191,14 +192,14 @@ func TestLocationsOfOneTable(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	at := func(n int) CommitRequest { return moveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
-	for n := 1; n < claimsMax; n++ {
+	for n := 1; n < claims.Max; n++ {
 		_, err := f.Commit(f.ctx, ident("t"), at(n))
 		must(t, err)
 	}
-	_, err := f.Commit(f.ctx, ident("t"), at(claimsMax))
+	_, err := f.Commit(f.ctx, ident("t"), at(claims.Max))
 	wantKind(t, err, moorage.KindBadRequest)
 	f.create("u")
-	wantKind(t, f.transact(TableChange{ident("t"), at(claimsMax)}, TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
+	wantKind(t, f.transact(TableChange{ident("t"), at(claims.Max)}, TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
 	last, err := f.Commit(f.ctx, ident("t"), at(1)) // where it was before
 	must(t, err)
 

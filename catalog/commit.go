@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -133,7 +135,7 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 	size := len(current.document.Raw())
 	if !begun {
 		current = nil // so that it need not stay in memory
-		if release, err = c.turns.take(ctx, found.pointer.ID); err != nil {
+		if release, err = c.turns.take(ctx, found.Pointer.ID); err != nil {
 			release = func() {}
 			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
 		}
@@ -166,16 +168,16 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 // turnIfFree begins the turn of what is called ident if it is known which pointer that is and nobody is in front.
 // Then one read serves the whole commit.
 func (c *Catalog) turnIfFree(ident moorage.Identifier) (release func(), begun bool) {
-	known, ok := c.names.get(nameKey(ident))
+	known, ok := c.directory.Known(ident)
 	if !ok {
 		return func() {}, false
 	}
-	return c.turns.takeIfFree(known.pointer.ID)
+	return c.turns.takeIfFree(known.Pointer.ID)
 }
 
 // tryCommitLocked is tryCommit while no other contended commit of the pointer is under way.
-func (c *Catalog) tryCommitLocked(ctx context.Context, work *commit, found *resolved) (*version, error) {
-	hold, err := c.lock(ctx, work.kind.commitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.pointer.ID}})
+func (c *Catalog) tryCommitLocked(ctx context.Context, work *commit, found *directory.Found) (*version, error) {
+	hold, err := c.lock(ctx, work.kind.commitContended, lockScope{warehouse: work.ident.Warehouse, pointers: []registry.ID{found.Pointer.ID}})
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +187,7 @@ func (c *Catalog) tryCommitLocked(ctx context.Context, work *commit, found *reso
 
 // tryCommit reads the pointer again and makes one attempt; ledger.ErrRetry if only its version changed meanwhile. known is
 // the pointer as it was found first.
-func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *resolved) (*version, error) {
+func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *directory.Found) (*version, error) {
 	found, err := c.resolveForCommit(ctx, work, known)
 	if err != nil {
 		return nil, err
@@ -200,18 +202,18 @@ func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *resolved) 
 
 // commitOn makes one attempt on the document base that found names; ledger.ErrRetry if only the pointer's version
 // changed meanwhile.
-func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, base document) (*version, error) {
+func (c *Catalog) commitOn(ctx context.Context, work *commit, found *directory.Found, base document) (*version, error) {
 	if work.replays(base) {
-		return found.version(work.ident, base), nil
+		return newVersion(found, work.ident, base), nil
 	}
 	next, err := c.buildNext(found, base, work.edit)
 	if err != nil {
 		return nil, err
 	}
 	if next.document == base {
-		return found.version(work.ident, base), nil
+		return newVersion(found, work.ident, base), nil
 	}
-	change, err := c.ledger.NewChange(ctx, string(work.kind.commit), found.pointer.Identifier())
+	change, err := c.ledger.NewChange(ctx, string(work.kind.commit), found.Pointer.Identifier())
 	if err != nil {
 		return nil, err
 	}
@@ -220,77 +222,77 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *resolved, b
 	if err != nil {
 		return nil, err
 	}
-	committed := &version{work.ident, found.pointer.ID, next.location, next.document, found.storage, registry.ID{}}
+	committed := &version{work.ident, found.Pointer.ID, next.location, next.document, found.Storage, registry.ID{}}
 	etags, isUnwanted, err := c.publish(ctx, next, change, move.batch, committed.outcome())
 	if isUnwanted {
-		work.unwanted = &unwanted{next, found.pointer.MetadataLocation}
+		work.unwanted = &unwanted{next, found.Pointer.MetadataLocation}
 	}
 	if err != nil {
 		return nil, ledger.RetryOnConflict(err)
 	}
 	if len(etags) > 0 {
-		c.moved(found, move.to, move.batch.Writes[0], etags[0])
+		c.directory.RememberMove(move.to, move.batch.Writes[0], etags[0])
 	}
-	c.deleteTrimmed(ctx, []trimmed{trimmedBy(latest(found, move.to), base, next)})
+	c.deleteTrimmed(ctx, []trimmed{trimmedBy(directory.Latest(found, move.to), base, next)})
 	return committed, nil
 }
 
 // resolveForCommit returns the pointer that the commit is about, as it is now.
-func (c *Catalog) resolveForCommit(ctx context.Context, work *commit, known *resolved) (*resolved, error) {
+func (c *Catalog) resolveForCommit(ctx context.Context, work *commit, known *directory.Found) (*directory.Found, error) {
 	if !work.pinned {
-		return c.resolve(ctx, work.kind, work.ident)
+		return c.directory.Find(ctx, work.kind.Kind, work.ident)
 	}
-	found, err := c.readPointer(ctx, known)
-	if err == nil && !found.isIn(work.ident.Warehouse) {
-		err = work.kind.noSuch(work.ident)
+	found, err := c.directory.Reread(ctx, known)
+	if err == nil && !found.IsIn(work.ident.Warehouse) {
+		err = work.kind.NoSuch(work.ident)
 	}
 	return found, err
 }
 
 // buildNext makes the next version of base, which found names, and names its file. If the edit changes nothing the
 // result's document is base itself, and it has no name.
-func (c *Catalog) buildNext(found *resolved, base document, asked edit) (metadataFile, error) {
-	document, err := asked.next(base, metadata.Env{Now: c.now(), BaseLocation: found.pointer.MetadataLocation})
+func (c *Catalog) buildNext(found *directory.Found, base document, asked edit) (metadataFile, error) {
+	document, err := asked.next(base, metadata.Env{Now: c.now(), BaseLocation: found.Pointer.MetadataLocation})
 	if err != nil || document == base {
 		return metadataFile{document: base}, err
 	}
-	return c.nameFile(kindOf(found.pointer), found.pointer.ID, found.storage, document, metadataFile{location: found.pointer.MetadataLocation, document: base})
+	return c.nameFile(kindOf(found.Pointer), found.Pointer.ID, found.Storage, document, metadataFile{location: found.Pointer.MetadataLocation, document: base})
 }
 
 // move is what one Apply must require and write to make a pointer name another version.
 type move struct {
-	batch registry.Batch // its first write is that of the pointer
-	to    *resolved      // what that one makes of it, without the record
+	batch registry.Batch   // its first write is that of the pointer
+	to    *directory.Found // what that one makes of it, without the record
 }
 
 // planMove returns the move to next, which was built on base, the current version.
-func (c *Catalog) planMove(ctx context.Context, found *resolved, base document, next metadataFile) (move, error) {
-	to := &resolved{pointer: found.pointer, storage: found.storage, place: found.place, warehouse: found.warehouse}
-	pointer := &to.pointer
+func (c *Catalog) planMove(ctx context.Context, found *directory.Found, base document, next metadataFile) (move, error) {
+	to := &directory.Found{Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse}
+	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.location, registry.ID{}
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
-	conditions := []registry.Condition{ledger.Unchanged(found.record)}
+	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
 	var puts []ledger.Write
 	if next.document.Location() != base.Location() {
 		moved, err := c.claimMove(ctx, found, next.document.Location())
 		if err != nil {
 			return move{}, err
 		}
-		conditions, puts = append(conditions, moved.conditions...), moved.puts
-		if pointer.Claims, err = withClaim(pointer.Claims, moved.normalised); err != nil {
+		conditions, puts = append(conditions, moved.Conditions...), moved.Puts
+		if pointer.Claims, err = claims.With(pointer.Claims, moved.Normalised); err != nil {
 			return move{}, err
 		}
 	}
-	writes, err := ledger.Encode(append([]ledger.Write{ledger.Put(found.record.Key, registry.StateLive, pointer)}, puts...)...)
+	writes, err := ledger.Encode(append([]ledger.Write{ledger.Put(found.Record.Key, registry.StateLive, pointer)}, puts...)...)
 	return move{registry.Batch{Conditions: conditions, Writes: writes}, to}, err
 }
 
 // claimMove plans the claim of a location that set-location asked for; the old one is kept.
-func (c *Catalog) claimMove(ctx context.Context, found *resolved, location string) (claim, error) {
-	ch, err := c.resolveChain(ctx, found.pointer.Warehouse, nil)
+func (c *Catalog) claimMove(ctx context.Context, found *directory.Found, location string) (claims.Claim, error) {
+	ch, err := c.directory.Path(ctx, found.Pointer.Warehouse, nil)
 	if err != nil {
-		return claim{}, err
+		return claims.Claim{}, err
 	}
-	planned, err := c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: found.pointer.ID})
-	return planned, explicitTaken(err, location)
+	planned, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claims.Claimant{Pointer: found.Pointer.ID})
+	return planned, claims.Refusal(err, location)
 }

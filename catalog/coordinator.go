@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -81,7 +82,7 @@ func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	var ids []registry.ID
 	for _, p := range o.t.parts {
 		if !p.create {
-			ids = append(ids, p.found.pointer.ID)
+			ids = append(ids, p.found.Pointer.ID)
 		}
 	}
 	slices.SortFunc(ids, func(a, b registry.ID) int { return strings.Compare(a.String(), b.String()) })
@@ -138,11 +139,11 @@ func movedIfAgain(err error) error {
 
 // mustBeUnmoved tells, for a transaction that writes nothing, whether all that was required was so at one moment.
 func (o *coordinator) mustBeUnmoved(ctx context.Context) error {
-	var known []*resolved
+	var known []*directory.Found
 	for _, p := range o.t.parts {
 		known = append(known, p.found)
 	}
-	now, err := o.readPointers(ctx, known)
+	now, err := o.directory.RereadAll(ctx, known)
 	if err == nil && !slices.Equal(now, known) {
 		err = errMoved
 	}
@@ -289,7 +290,7 @@ func (o *coordinator) remember(etags []registry.ETag) {
 		}
 		o.documents.set(p.next.pointer, p.next.location, p.next.document)
 		if !p.create && len(etags) > 0 {
-			o.moved(p.found, p.to, p.batch.Writes[0], etags[p.toWrite])
+			o.directory.RememberMove(p.to, p.batch.Writes[0], etags[p.toWrite])
 		}
 	}
 }
@@ -303,7 +304,7 @@ func (o *coordinator) finish(ctx context.Context) {
 	fallen := make([]trimmed, 0, len(o.t.parts))
 	for _, p := range o.t.parts {
 		if !p.create && p.writes() {
-			fallen = append(fallen, trimmedBy(latest(p.found, p.to), p.base, p.next))
+			fallen = append(fallen, trimmedBy(directory.Latest(p.found, p.to), p.base, p.next))
 		}
 	}
 	o.deleteTrimmed(ctx, fallen)

@@ -424,8 +424,8 @@ func TestTransactionIsRecorded(t *testing.T) {
 		ID: changes[len(changes)-1].Change.ID, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
 		Participants: []txlog.Participant{
 			{Ident: ident("new"), Writes: true},
-			{Ident: ident("a"), Pointer: parts[0].found.pointer.ID, ETag: parts[0].found.record.ETag, Writes: true},
-			{Ident: ident("b"), Pointer: parts[1].found.pointer.ID, ETag: parts[1].found.record.ETag},
+			{Ident: ident("a"), Pointer: parts[0].found.Pointer.ID, ETag: parts[0].found.Record.ETag, Writes: true},
+			{Ident: ident("b"), Pointer: parts[1].found.Pointer.ID, ETag: parts[1].found.Record.ETag},
 		},
 		Began: f.clock.Now(), Deadline: f.clock.Now().Add(time.Minute), Principal: "ann",
 	}

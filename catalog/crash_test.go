@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -337,7 +338,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	if definite && err != nil && len(files.there) > before && plan.hit != storagetest.MethodDelete {
 		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
 	}
-	f.clock.Advance(max(droppingStale, purgeClaimLife) + time.Second)
+	f.clock.Advance(max(directory.DroppingStale, purgeClaimLife) + time.Second)
 	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	recovered.recover()
 	recovered.wantClean()
@@ -359,11 +360,11 @@ func (f *fixture) recover() {
 		}
 	}
 	for _, ns := range []moorage.Namespace{nil, {"ns"}, {"empty"}} {
-		if _, err := f.resolveLive(f.ctx, testWarehouse, ns); err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
+		if _, err := f.directory.LivePath(f.ctx, testWarehouse, ns); err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			f.t.Fatal(err)
 		}
 	}
-	if _, err := f.resolveLive(f.ctx, "spare", nil); err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := f.directory.LivePath(f.ctx, "spare", nil); err != nil && moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		f.t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -110,7 +111,7 @@ func (w *keyedCrash) run() {
 	if w.plan.hit == "" && !answered {
 		w.t.Fatalf("%s without a fault", at)
 	}
-	w.clock.Advance(max(droppingStale, purgeClaimLife) + time.Second) // what a dead drop left is put back by who meets it
+	w.clock.Advance(max(directory.DroppingStale, purgeClaimLife) + time.Second) // what a dead drop left is put back by who meets it
 	var node *Catalog
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -83,20 +85,20 @@ func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked cr
 
 // mustBeFree reports why none of kind k can be made at ident, as far as a look without locks can tell.
 func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
-	_, found, err := c.resolveEntry(ctx, ident)
+	_, found, err := c.directory.PathAndEntry(ctx, ident)
 	if err != nil {
 		return err
 	}
-	return k.mustBeFree(found, ident)
+	return k.CheckFree(found, ident)
 }
 
 // tryCreate makes one attempt; ledger.ErrRetry if something changed meanwhile.
 func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
-	ch, found, err := c.resolveLiveEntry(ctx, ident)
+	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
 		return nil, err
 	}
-	if err := asked.kind.mustBeFree(found, ident); err != nil {
+	if err := asked.kind.CheckFree(found, ident); err != nil {
 		return nil, err
 	}
 	id, err := c.ledger.NewID()
@@ -116,26 +118,26 @@ func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked
 
 // chooseLocation returns the location of what is to be made, and what claiming it for id takes: the one that was
 // asked for, or the first of defaultLocations that is free.
-func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.Identifier, asked creation, id registry.ID) (string, claim, error) {
+func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident moorage.Identifier, asked creation, id registry.ID) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
 	if asked.location == "" {
 		var err error
 		if locations, err = c.defaultLocations(ch, ident); err != nil {
-			return "", claim{}, err
+			return "", claims.Claim{}, err
 		}
 		if asked.stage {
 			locations = locations[1:] // nothing keeps it for the table until the commit
 		}
 	}
-	var planned claim
+	var planned claims.Claim
 	var err error
 	for _, location := range locations {
-		planned, err = c.planClaim(ctx, c.roots(ch.warehouse), location, claimant{pointer: id, fresh: true})
-		if taken := (*errTaken)(nil); !errors.As(err, &taken) {
+		planned, err = c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claims.Claimant{Pointer: id, Fresh: true})
+		if taken := (*claims.TakenError)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
 	}
-	return "", claim{}, explicitTaken(err, locations[len(locations)-1])
+	return "", claims.Claim{}, claims.Refusal(err, locations[len(locations)-1])
 }
 
 // defaultLocations returns where a table or view may live that was not told where, the best first:
@@ -146,16 +148,16 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *chain, ident moorage.I
 //	location would have this one in it; or the path is longer than defaultFolderBytesMax
 //
 // They are two at least: the first is not for tables that are staged.
-func (c *Catalog) defaultLocations(ch *chain, ident moorage.Identifier) ([]string, error) {
+func (c *Catalog) defaultLocations(ch *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(c.random, random[:]); err != nil {
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
 	suffix := "-" + hex.EncodeToString(random[:])
 	name := storage.Escape(ident.Name)
-	folder := folderOf(ch.warehouse, ident.Namespace)
-	last := storage.Join(ch.warehouse.Location, name+suffix)
-	if folder == ch.warehouse.Location {
+	folder := folderOf(ch.Warehouse, ident.Namespace)
+	last := storage.Join(ch.Warehouse.Location, name+suffix)
+	if folder == ch.Warehouse.Location {
 		return []string{last, last}, nil
 	}
 	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil
@@ -177,7 +179,7 @@ func (c *Catalog) birthEnv() (metadata.Env, error) {
 
 // stage builds a table and stores nothing.
 func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
-	ch, err := c.resolveChain(ctx, ident.Warehouse, ident.Namespace)
+	ch, err := c.directory.Path(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -189,10 +191,10 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	if err != nil {
 		return nil, err
 	}
-	if err := c.staged.make(ctx, ident.Warehouse, ch.storage, storage.Join(location, "metadata"), c.now()); err != nil {
+	if err := c.staged.make(ctx, ident.Warehouse, ch.Storage, storage.Join(location, "metadata"), c.now()); err != nil {
 		return nil, err
 	}
-	return &version{ident: ident, document: document, storage: ch.storage}, nil
+	return &version{ident: ident, document: document, storage: ch.Storage}, nil
 }
 
 // birth is a table or view about to be made: entry, pointer and claims are born in one Apply.
@@ -201,18 +203,18 @@ type birth struct {
 	ident    moorage.Identifier
 	id       registry.ID // of the pointer
 	document document
-	claim    claim
+	claim    claims.Claim
 
 	replayableUntil time.Time // see registry.Pointer
 }
 
 // bear makes it; ledger.ErrRetry if something changed meanwhile.
-func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b birth) (*version, error) {
+func (c *Catalog) bear(ctx context.Context, operation Operation, ch *directory.Path, b birth) (*version, error) {
 	change, err := c.ledger.NewChange(ctx, string(operation), b.ident)
 	if err != nil {
 		return nil, err
 	}
-	file, err := c.nameFile(b.kind, b.id, ch.storage, b.document, metadataFile{})
+	file, err := c.nameFile(b.kind, b.id, ch.Storage, b.document, metadataFile{})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +224,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 	if err != nil {
 		return nil, err
 	}
-	born := &version{b.ident, b.id, file.location, b.document, ch.storage, registry.ID{}}
+	born := &version{b.ident, b.id, file.location, b.document, ch.Storage, registry.ID{}}
 	_, isUnwanted, err := c.publish(ctx, file, change, batch, born.outcome())
 	if isUnwanted {
 		c.discard(ctx, unwanted{metadataFile: file})
@@ -234,27 +236,27 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *chain, b bi
 }
 
 // birthBatch returns the conditions and writes of a birth.
-func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (registry.Batch, error) {
-	parent := ch.record()
+func (c *Catalog) birthBatch(ch *directory.Path, b birth, metadataLocation string) (registry.Batch, error) {
+	parent := ch.Record()
 	pointer := registry.Pointer{
 		ID:               b.id,
 		Warehouse:        b.ident.Warehouse,
 		Namespace:        b.ident.Namespace,
 		Name:             b.ident.Name,
-		NamespaceID:      ch.id(),
+		NamespaceID:      ch.ID(),
 		View:             b.kind == aView,
 		TableUUID:        b.document.UUID(),
 		MetadataLocation: metadataLocation,
-		Claims:           []string{b.claim.normalised},
+		Claims:           []string{b.claim.Normalised},
 		Since:            c.now(),
 		ReplayableUntil:  b.replayableUntil,
 	}
-	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.id(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
+	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.ID(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
 	puts := append([]ledger.Write{
-		ledger.Put(entryKey, b.kind.state, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
+		ledger.Put(entryKey, b.kind.State, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
 		ledger.Put(pointerKey, registry.StateLive, pointer),
 		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}),
-	}, b.claim.puts...)
+	}, b.claim.Puts...)
 	writes, err := ledger.Encode(puts...)
 	return registry.Batch{
 		Conditions: append([]registry.Condition{
@@ -262,7 +264,7 @@ func (c *Catalog) birthBatch(ch *chain, b birth, metadataLocation string) (regis
 			registry.Absent(entryKey),
 			registry.Absent(pointerKey),
 			registry.Absent(uuidKey),
-		}, b.claim.conditions...),
+		}, b.claim.Conditions...),
 		Writes: writes,
 	}, err
 }
@@ -303,15 +305,15 @@ func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier,
 }
 
 // planBirth builds the table that steps, of which the first has assert-create, describe, and plans what it claims.
-func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*chain, birth, error) {
-	ch, found, err := c.resolveLiveEntry(ctx, ident)
+func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*directory.Path, birth, error) {
+	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
 		return nil, birth{}, err
 	}
-	if found.record.State == registry.StateTable {
+	if found.Record.State == registry.StateTable {
 		return nil, birth{}, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
 	}
-	if err := aTable.mustBeFree(found, ident); err != nil {
+	if err := aTable.CheckFree(found, ident); err != nil {
 		return nil, birth{}, err
 	}
 	env, err := c.birthEnv()
@@ -329,9 +331,9 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
 		return nil, birth{}, c.unlessBorn(ctx, ident, err)
 	}
-	claim, err := c.planClaim(ctx, c.roots(ch.warehouse), document.Location(), claimant{pointer: id, fresh: true})
+	claim, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), document.Location(), claims.Claimant{Pointer: id, Fresh: true})
 	if err != nil {
-		return nil, birth{}, c.unlessBorn(ctx, ident, explicitTaken(err, document.Location()))
+		return nil, birth{}, c.unlessBorn(ctx, ident, claims.Refusal(err, document.Location()))
 	}
 	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
 }
@@ -339,11 +341,11 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 // unlessBorn returns err, by which nothing can be made at ident, or ledger.ErrRetry if the name, which was free, is taken by now: what is in
 // the way may be what was made there, and that the client is to be told.
 func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err error) error {
-	_, found, lookErr := c.resolveEntry(ctx, ident)
+	_, found, lookErr := c.directory.PathAndEntry(ctx, ident)
 	switch {
 	case lookErr != nil:
 		return lookErr
-	case found.record.Exists():
+	case found.Record.Exists():
 		return ledger.ErrRetry
 	}
 	return err

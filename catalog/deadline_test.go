@@ -45,9 +45,9 @@ func TestDropOutOfTimePutsBack(t *testing.T) {
 		hanging.hangs = true
 		wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindUnavailable)
 		hanging.hangs = false
-		ch, err := f.resolveChain(f.ctx, testWarehouse, moorage.Namespace{"ns"})
-		if err != nil || ch.record().State != registry.StateLive {
-			t.Errorf("the namespace is %v, %v", ch.record().State, err)
+		ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
+		if err != nil || ch.Record().State != registry.StateLive {
+			t.Errorf("the namespace is %v, %v", ch.Record().State, err)
 		}
 	})
 }
@@ -110,11 +110,11 @@ func TestLoadOfADamagedNameEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		f.create("t")
-		found, err := f.resolve(f.ctx, aTable, ident("t"))
+		found, err := f.directory.Find(f.ctx, aTable.Kind, ident("t"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(found.record.Key)}}); err != nil {
+		if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(found.Record.Key)}}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = f.LoadTable(f.ctx, ident("t"))

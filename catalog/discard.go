@@ -5,6 +5,7 @@ import (
 
 	"moorage"
 
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -19,17 +20,17 @@ type unwanted struct {
 
 // discardBehind deletes the file of an earlier attempt of work, by what this one has read since then: the table or view as it is now, and
 // its present version. So those who race for a table need not look for themselves.
-func (c *Catalog) discardBehind(ctx context.Context, work *commit, now *resolved, present document) {
+func (c *Catalog) discardBehind(ctx context.Context, work *commit, now *directory.Found, present document) {
 	file := work.unwanted
 	if file == nil {
 		return
 	}
 	work.unwanted = nil
-	if file.pointer != now.pointer.ID { // the name leads to another one by now
+	if file.pointer != now.Pointer.ID { // the name leads to another one by now
 		c.discard(ctx, *file)
 		return
 	}
-	if now.pointer.MetadataLocation == file.base || !namesFile(now.pointer.MetadataLocation, present, file.location) {
+	if now.Pointer.MetadataLocation == file.base || !namesFile(now.Pointer.MetadataLocation, present, file.location) {
 		c.delete(ctx, file.metadataFile)
 	}
 }
@@ -82,7 +83,7 @@ func (c *Catalog) isNamed(ctx context.Context, file unwanted) (bool, error) {
 	if err != nil || pointer.MetadataLocation == file.base {
 		return false, err
 	}
-	store, giveBack, err := c.storageOf(ctx, pointer, holder.State)
+	store, giveBack, err := c.directory.StorageOf(ctx, pointer, holder.State)
 	if err != nil {
 		return false, err
 	}

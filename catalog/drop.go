@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -45,15 +46,15 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 // of an operation that works on both.
 type named struct {
 	ident   moorage.Identifier
-	entry   entry
-	pointer *resolved
+	entry   directory.Entry
+	pointer *directory.Found
 }
 
 // conditions requires that neither the name nor the pointer changed since.
 func (n named) conditions() []registry.Condition {
 	return []registry.Condition{
-		registry.ETagIs(n.entry.record.Key, n.entry.record.ETag),
-		registry.ETagIs(n.pointer.record.Key, n.pointer.record.ETag),
+		registry.ETagIs(n.entry.Record.Key, n.entry.Record.ETag),
+		registry.ETagIs(n.pointer.Record.Key, n.pointer.Record.ETag),
 	}
 }
 
@@ -63,14 +64,14 @@ func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, i
 	if err := ident.Validate(); err != nil {
 		return err
 	}
-	found, err := c.resolve(ctx, k, ident)
+	found, err := c.directory.Find(ctx, k.Kind, ident)
 	if err != nil {
 		return err
 	}
 	hold, err := c.lock(ctx, operation, lockScope{
 		warehouse: ident.Warehouse,
 		names:     []moorage.Identifier{ident},
-		pointers:  []registry.ID{found.pointer.ID},
+		pointers:  []registry.ID{found.Pointer.ID},
 	})
 	if err != nil {
 		return err
@@ -89,25 +90,25 @@ func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, i
 
 // readNamed reads the name and the pointer of a table or view.
 func (c *Catalog) readNamed(ctx context.Context, k *kind, ident moorage.Identifier) (named, error) {
-	found, err := c.resolve(ctx, k, ident)
+	found, err := c.directory.Find(ctx, k.Kind, ident)
 	if err != nil {
 		return named{}, err
 	}
-	records, err := c.ledger.Get(ctx, registry.EntryKey(found.pointer.NamespaceID, ident.Name), found.record.Key)
+	records, err := c.ledger.Get(ctx, registry.EntryKey(found.Pointer.NamespaceID, ident.Name), found.Record.Key)
 	if err != nil {
 		return named{}, err
 	}
-	if !records[0].Exists() || records[1].ETag != found.record.ETag {
+	if !records[0].Exists() || records[1].ETag != found.Record.ETag {
 		return named{}, ledger.ErrRetry
 	}
 	value, err := ledger.Decode[registry.Entry](records[0])
 	if err != nil {
 		return named{}, err
 	}
-	if value.Pointer != found.pointer.ID {
+	if value.Pointer != found.Pointer.ID {
 		return named{}, ledger.ErrRetry
 	}
-	return named{ident, entry{records[0], value}, found}, nil
+	return named{ident, directory.Entry{Record: records[0], Value: value}, found}, nil
 }
 
 func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOptions) error {
@@ -115,12 +116,12 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 	if err != nil {
 		return err
 	}
-	dropped := n.pointer.pointer
+	dropped := n.pointer.Pointer
 	if dropped.Since, err = c.ledger.Time(ctx); err != nil {
 		return err
 	}
-	dropped.Storage, dropped.WarehouseID = n.pointer.place.Options, n.pointer.warehouse
-	puts := []ledger.Write{ledger.Put(n.pointer.record.Key, registry.StateDropped, &dropped)}
+	dropped.Storage, dropped.WarehouseID = n.pointer.Place.Options, n.pointer.Warehouse
+	puts := []ledger.Write{ledger.Put(n.pointer.Record.Key, registry.StateDropped, &dropped)}
 	if options.Purge {
 		if dropped.Task, err = c.ledger.NewID(); err != nil {
 			return err
@@ -134,7 +135,7 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 	}
 	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: n.conditions(),
-		Writes:     append(writes, registry.Delete(n.entry.record.Key)),
+		Writes:     append(writes, registry.Delete(n.entry.Record.Key)),
 	}, Outcome{})
 	return ledger.RetryOnConflict(err)
 }
@@ -148,14 +149,14 @@ func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	conditions, deletes, err := c.release(ctx, n.pointer.pointer)
+	conditions, deletes, err := c.locations.Release(ctx, n.pointer.Pointer)
 	if err != nil {
 		return nil, err
 	}
-	last := n.pointer.version(n.ident, document)
+	last := newVersion(n.pointer, n.ident, document)
 	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: slices.Concat(n.conditions(), conditions),
-		Writes:     append(deletes, registry.Delete(n.entry.record.Key), registry.Delete(n.pointer.record.Key)),
+		Writes:     append(deletes, registry.Delete(n.entry.Record.Key), registry.Delete(n.pointer.Record.Key)),
 	}, last.outcome())
 	if err != nil {
 		return nil, ledger.RetryOnConflict(err)

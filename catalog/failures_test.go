@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -160,9 +161,9 @@ func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		f.clock.Advance(2 * droppingStale)
+		f.clock.Advance(2 * directory.DroppingStale)
 		ns := moorage.Namespace{"ns"}
-		ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+		ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
 		must(t, err)
 		_, err = f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch)
 		must(t, err)

@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/registry"
 	"moorage/registry/registrytest"
+	"moorage/storage"
 )
 
 // folder returns the record of a folder or location.
@@ -40,7 +41,7 @@ func TestSweepFolders(t *testing.T) {
 		"/wh/full": registry.StateBelow, "/wh/empty-not": registry.StateBelow, "/wh": registry.StateBelow,
 		"/wh/empty": registry.StateNone, "/wh/empty/a": registry.StateNone,
 	} {
-		normalised := normalisedFile(t, f, location)
+		normalised := normalisedFile(t, location)
 		if got := f.folder(normalised); got.State != want || got.Exists() != (want != registry.StateNone) {
 			t.Errorf("%s is %s, want %s", normalised, got.State, want)
 		}
@@ -50,9 +51,9 @@ func TestSweepFolders(t *testing.T) {
 }
 
 // normalisedFile returns the form in which a location on a disk is claimed.
-func normalisedFile(t *testing.T, f *fixture, path string) string {
+func normalisedFile(t *testing.T, path string) string {
 	t.Helper()
-	normalised, _, err := f.claimPath([]string{"file:///"}, "file://"+path)
+	normalised, err := storage.Normalise("file://" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestSweepFolderWhileATableComes(t *testing.T) {
 		if err := f.sweepFolders(f.ctx); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
-		if got := f.folder(normalisedFile(t, f, "/wh/a")); got.State != registry.StateBelow {
+		if got := f.folder(normalisedFile(t, "/wh/a")); got.State != registry.StateBelow {
 			t.Errorf("%s: the folder is %s, exists: %t", when, got.State, got.Exists())
 		}
 		_, err := f.CreateTable(f.ctx, ident("outer"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/a"})
@@ -158,7 +159,7 @@ func TestSweepFolderFails(t *testing.T) {
 				if err := f.sweepFolders(f.ctx); err != nil {
 					t.Fatal(err)
 				}
-				if got := f.folder(normalisedFile(t, f, "/wh/a")); got.State != want || got.Exists() != back {
+				if got := f.folder(normalisedFile(t, "/wh/a")); got.State != want || got.Exists() != back {
 					t.Errorf("action %d at call %d, back %t: the folder is %s, exists: %t", action, k, back, got.State, got.Exists())
 				}
 				f.wantClean()

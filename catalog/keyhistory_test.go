@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -204,9 +205,9 @@ func (h *keyHistory) judge() {
 		h.t.Errorf("%d of %d requests were refused: too few, or too many, to show much", refused, total)
 	}
 	// What a drop marked that did not learn its outcome is put back by the next who meets it.
-	h.clock.Advance(droppingStale + time.Second)
+	h.clock.Advance(directory.DroppingStale + time.Second)
 	for n := range keyHistorySpaces {
-		_, err := h.clean.resolveLive(h.ctx, testWarehouse, namespaceOfKeys(n))
+		_, err := h.clean.directory.LivePath(h.ctx, testWarehouse, namespaceOfKeys(n))
 		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			h.t.Error(err)
 		}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -19,11 +20,9 @@ type document interface {
 
 // kind is what a name may stand for, with all that tables and views differ in below their verbs.
 type kind struct {
-	noun    string         // in messages
-	missing moorage.Kind   // of the error if there is none of a name
-	state   registry.State // of its entries
-	codec   string         // of its metadata files, unless its properties say otherwise; as propMetadataCodec has it
-	parse   func(raw []byte) (document, error)
+	*directory.Kind
+	codec string // of its metadata files, unless its properties say otherwise; as propMetadataCodec has it
+	parse func(raw []byte) (document, error)
 
 	create, register, drop, rename, commit, commitContended Operation
 }
@@ -31,12 +30,12 @@ type kind struct {
 // The kinds. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
 var (
 	aTable = &kind{
-		noun: "Table", missing: moorage.KindNoSuchTable, state: registry.StateTable, codec: codecNone,
+		Kind: directory.Table(), codec: codecNone,
 		parse:  func(raw []byte) (document, error) { return metadata.Parse(raw) },
 		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
 	}
 	aView = &kind{
-		noun: "View", missing: moorage.KindNoSuchView, state: registry.StateView, codec: codecGzip,
+		Kind: directory.View(), codec: codecGzip,
 		parse:  func(raw []byte) (document, error) { return metadata.ParseView(raw) },
 		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView, commit: OpReplace, commitContended: OpReplaceContended,
 	}
@@ -50,39 +49,12 @@ func kindOf(pointer registry.Pointer) *kind {
 	return aTable
 }
 
-// isOf tells whether a pointer is of kind k.
-func (k *kind) isOf(pointer registry.Pointer) bool { return kindOf(pointer) == k }
-
-// other returns the kind that k is not.
-func (k *kind) other() *kind {
-	if k == aView {
-		return aTable
-	}
-	return aView
-}
-
 // codecOf returns how the metadata files of document are to be compressed, as propMetadataCodec has it.
 func (k *kind) codecOf(document document) string {
 	if codec, set := document.Property(propMetadataCodec); set {
 		return codec
 	}
 	return k.codec
-}
-
-// noSuch says that there is none of the name.
-func (k *kind) noSuch(ident moorage.Identifier) error {
-	return moorage.Errorf(k.missing, "%s does not exist: %s", k.noun, ident)
-}
-
-// mustBeFree reports KindAlreadyExists if e is an entry, so that none of kind k can be made there.
-func (k *kind) mustBeFree(e entry, ident moorage.Identifier) error {
-	switch e.record.State {
-	case registry.StateNone:
-		return nil
-	case k.state:
-		return moorage.Errorf(moorage.KindAlreadyExists, "%s already exists: %s", k.noun, ident)
-	}
-	return moorage.Errorf(moorage.KindAlreadyExists, "%s with same name already exists: %s", k.other().noun, ident)
 }
 
 // version is one version of a table or view, as loads and mutations answer it.
@@ -96,9 +68,9 @@ type version struct {
 	registration registry.ID
 }
 
-// version returns the version of ident that found names, which is in document.
-func (r *resolved) version(ident moorage.Identifier, document document) *version {
-	return &version{ident, r.pointer.ID, r.pointer.MetadataLocation, document, r.storage, r.pointer.Registration}
+// newVersion returns the version of ident that r names, which is in document.
+func newVersion(r *directory.Found, ident moorage.Identifier, document document) *version {
+	return &version{ident, r.Pointer.ID, r.Pointer.MetadataLocation, document, r.Storage, r.Pointer.Registration}
 }
 
 // clientConfig returns what a client must know to reach the files in s; nil for nothing.

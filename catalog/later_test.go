@@ -143,7 +143,7 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 
 	// Folders.
 	f.createAt("h", "file:///wh/folder/h")
-	folder := f.folder(normalisedFile(t, f, "/wh/folder"))
+	folder := f.folder(normalisedFile(t, "/wh/folder"))
 	_, err = f.writeFolder(f.ctx, folder, registry.StateDropping)
 	succeed(t, err)
 	f.createAt("i", "file:///wh/folder/i")

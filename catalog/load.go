@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/storage"
 )
@@ -22,19 +23,19 @@ func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier) (*Tab
 // TableExists returns nil if there is such a table, else the error that LoadTable returns. It does
 // not look at the metadata file.
 func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.resolve(ctx, aTable, ident)
+	_, err := c.directory.Find(ctx, aTable.Kind, ident)
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
 }
 
 // load returns the pointer called ident and the version that it names.
-func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (found *resolved, loaded *version, err error) {
+func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (found *directory.Found, loaded *version, err error) {
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		if found, err = c.resolve(ctx, k, ident); err != nil {
+		if found, err = c.directory.Find(ctx, k.Kind, ident); err != nil {
 			return err
 		}
 		document, err := c.currentDocument(ctx, found)
 		if err == nil {
-			loaded = found.version(ident, document)
+			loaded = newVersion(found, ident, document)
 		}
 		return err
 	})
@@ -43,16 +44,16 @@ func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (
 
 // currentDocument returns the document that a pointer names. If its file is missing that is
 // an error only if the pointer, read again, still names it; else ledger.ErrRetry. That it cannot be read is no fault of who asks for it.
-func (c *Catalog) currentDocument(ctx context.Context, found *resolved) (document, error) {
-	document, err := c.document(ctx, placeOfDocument(found.pointer, found.storage))
+func (c *Catalog) currentDocument(ctx context.Context, found *directory.Found) (document, error) {
+	document, err := c.document(ctx, placeOfDocument(found.Pointer, found.Storage))
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge: // of a file that is registered
-		return nil, moorage.E("catalog.currentDocument", found.pointer.MetadataLocation, moorage.KindInternal, err)
+		return nil, moorage.E("catalog.currentDocument", found.Pointer.MetadataLocation, moorage.KindInternal, err)
 	default:
 		return document, err
 	}
-	now, readErr := c.readPointer(ctx, found)
+	now, readErr := c.directory.Reread(ctx, found)
 	if readErr != nil {
 		return nil, readErr
 	}

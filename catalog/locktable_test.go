@@ -16,14 +16,14 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	ns := moorage.Namespace{"ns"}
 	shard := func(name string) string { return fmt.Sprintf("W /w/ns/#%x", registry.Shard(name)) }
 	pointer := func(f *fixture, name string) string {
-		found, err := f.resolve(f.ctx, aTable, ident(name))
+		found, err := f.directory.Find(f.ctx, aTable.Kind, ident(name))
 		if err != nil {
-			found, err = f.resolve(f.ctx, aView, ident(name))
+			found, err = f.directory.Find(f.ctx, aView.Kind, ident(name))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return "W /w/@" + found.pointer.ID.String()
+		return "W /w/@" + found.Pointer.ID.String()
 	}
 	request := CreateTableRequest{Schema: []byte(testSchema)}
 	tests := []struct {
@@ -96,7 +96,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			return nil, err
 		}},
 		{OpCommitContended, func(f *fixture) ([]string, error) {
-			found, err := f.resolve(f.ctx, aTable, ident("t"))
+			found, err := f.directory.Find(f.ctx, aTable.Kind, ident("t"))
 			if err != nil {
 				return nil, err
 			}
@@ -126,7 +126,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			return nil, err
 		}},
 		{OpReplaceContended, func(f *fixture) ([]string, error) {
-			found, err := f.resolve(f.ctx, aView, ident("v"))
+			found, err := f.directory.Find(f.ctx, aView.Kind, ident("v"))
 			if err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/catalog/directory"
 	"moorage/registry"
 )
 
@@ -73,32 +74,31 @@ func TestNamesRememberWhatWasFollowed(t *testing.T) {
 // wantRemembered fails unless the pointer of table is remembered as the store holds it.
 func (f *fixture) wantRemembered(table string) {
 	f.t.Helper()
-	known, ok := f.names.get(nameKey(ident(table)))
+	known, ok := f.directory.Known(ident(table))
 	if !ok {
 		f.t.Fatalf("%s is not remembered", table)
 	}
-	records, err := f.store.Get(f.ctx, known.record.Key)
+	records, err := f.store.Get(f.ctx, known.Record.Key)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if !reflect.DeepEqual(known.record, records[0]) {
-		f.t.Errorf("%s is remembered as %s, and is %s", table, known.record.Value, records[0].Value)
+	if !reflect.DeepEqual(known.Record, records[0]) {
+		f.t.Errorf("%s is remembered as %s, and is %s", table, known.Record.Value, records[0].Value)
 	}
 	stored, err := registry.Decode[registry.Pointer](records[0])
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	walked, err := f.walk(f.ctx, aTable, ident(table))
+	walked, err := f.other(f.store).directory.Find(f.ctx, directory.Table(), ident(table))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if known.storage != walked.storage || !reflect.DeepEqual(known.place, walked.place) {
-		f.t.Errorf("%s is remembered in %v, and is in %v", table, known.place, walked.place)
+	path, err := f.directory.Path(f.ctx, testWarehouse, nil)
+	must(f.t, err)
+	if known.Storage != path.Storage || !reflect.DeepEqual(known.Place, walked.Place) {
+		f.t.Errorf("%s is remembered in %v, and is in %v", table, known.Place, walked.Place)
 	}
-	if known.kept == nil || known.kept.Load() != known {
-		f.t.Errorf("it is not known where %s is remembered", table)
-	}
-	remembered := known.pointer
+	remembered := known.Pointer
 	for _, at := range []*time.Time{&stored.Since, &stored.ReplayableUntil, &remembered.Since, &remembered.ReplayableUntil} {
 		*at = at.UTC().Round(0)
 	}
@@ -157,11 +157,11 @@ func TestDocumentsOfNewTablesAreKept(t *testing.T) {
 
 func (f *fixture) pointerOf(table string) registry.Pointer {
 	f.t.Helper()
-	found, err := f.resolve(f.ctx, aTable, ident(table))
+	found, err := f.directory.Find(f.ctx, aTable.Kind, ident(table))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return found.pointer
+	return found.Pointer
 }
 
 // keeps tells whether the document that pointer names is kept.

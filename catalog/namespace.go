@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -38,14 +39,14 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 }
 
 func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
-	ch, err := c.resolveChain(ctx, warehouse, ns)
+	ch, err := c.directory.Path(ctx, warehouse, ns)
 	if err == nil {
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
 	}
 	if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 		return nil, err
 	}
-	existing := ns[:len(ch.levels)]
+	existing := ns[:ch.Depth()]
 	highest := ns[:len(existing)+1]
 	hold, err := c.lock(ctx, OpCreateNamespace, lockScope{warehouse: warehouse, namespace: highest})
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns m
 	defer hold.Release()
 	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	if ch, err = c.resolveLive(ctx, warehouse, existing); err != nil {
+	if ch, err = c.directory.LivePath(ctx, warehouse, existing); err != nil {
 		if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
 			return nil, ledger.ErrRetry // a parent that was there is gone
 		}
@@ -64,16 +65,16 @@ func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns m
 }
 
 // insertNamespaces writes the records of all namespaces on ident that ch does not have, and returns the answered properties of the last.
-func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage.Identifier, properties map[string]string) (map[string]string, error) {
+func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, ident moorage.Identifier, properties map[string]string) (map[string]string, error) {
 	change, err := c.ledger.NewChange(ctx, string(OpCreateNamespace), ident)
 	if err != nil {
 		return nil, err
 	}
-	parent := ch.record()
+	parent := ch.Record()
 	conditions := []registry.Condition{registry.ETagIs(parent.Key, parent.ETag)}
 	var puts []ledger.Write
-	parentID := ch.id()
-	missing := ident.Namespace[len(ch.levels):]
+	parentID := ch.ID()
+	missing := ident.Namespace[ch.Depth():]
 	for i, name := range missing {
 		value := registry.Namespace{Properties: map[string]string{}, Since: c.now()}
 		if i == len(missing)-1 {
@@ -82,7 +83,7 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 		if value.ID, err = c.ledger.NewID(); err != nil {
 			return nil, err
 		}
-		key := registry.NamespaceKey(ch.warehouse.ID, parentID, name)
+		key := registry.NamespaceKey(ch.Warehouse.ID, parentID, name)
 		conditions = append(conditions, registry.Absent(key))
 		puts = append(puts, ledger.Put(key, registry.StateLive, value))
 		parentID = value.ID
@@ -91,7 +92,7 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *chain, ident moorage
 	if err != nil {
 		return nil, err
 	}
-	answered := answeredProperties(ch.warehouse, ident.Namespace, properties)
+	answered := answeredProperties(ch.Warehouse, ident.Namespace, properties)
 	_, err = c.apply(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: answered})
 	return answered, ledger.RetryOnConflict(err)
 }
@@ -105,11 +106,11 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
-	value, err := ledger.Decode[registry.Namespace](ch.record())
+	value, err := ledger.Decode[registry.Namespace](ch.Record())
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
 	}
-	return answeredProperties(ch.warehouse, ns, value.Properties), nil
+	return answeredProperties(ch.Warehouse, ns, value.Properties), nil
 }
 
 // answeredProperties adds to what is stored of a namespace what is answered besides: Trino makes tables beneath `location`, or none
@@ -134,11 +135,11 @@ func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
 }
 
 // resolveNamespace is resolveChain for a name that must be valid and not empty.
-func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (*chain, error) {
+func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (*directory.Path, error) {
 	if err := ns.Validate(); err != nil {
 		return nil, err
 	}
-	return c.resolveChain(ctx, warehouse, ns)
+	return c.directory.Path(ctx, warehouse, ns)
 }
 
 // ListNamespaces returns the namespaces directly below parent (all top levels if parent is empty), as full
@@ -152,11 +153,11 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 			return nil, "", moorage.Annotate(op, parent.String(), err)
 		}
 	}
-	ch, err := c.resolveChain(ctx, warehouse, parent)
+	ch, err := c.directory.Path(ctx, warehouse, parent)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
-	names, next, err := c.listNames(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), page,
+	names, next, err := c.listNames(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.Warehouse.ID, ch.ID()), page,
 		func(registry.Record) bool { return true })
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -183,8 +184,8 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	if err != nil {
 		return nil, "", err
 	}
-	return c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), page,
-		func(record registry.Record) bool { return record.State == k.state })
+	return c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.ID()), page,
+		func(record registry.Record) bool { return record.State == k.State })
 }
 
 // listNames lists what follows prefix in the IDs of table, as far as keep says so.
@@ -256,11 +257,11 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 }
 
 func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
-	ch, err := c.resolveLive(ctx, warehouse, ns)
+	ch, err := c.directory.LivePath(ctx, warehouse, ns)
 	if err != nil {
 		return PropertiesResult{}, err
 	}
-	record := ch.record()
+	record := ch.Record()
 	value, err := ledger.Decode[registry.Namespace](record)
 	if err != nil {
 		return PropertiesResult{}, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/registrytest"
@@ -159,7 +160,7 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +170,11 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	if _, err := f.LoadNamespace(f.ctx, testWarehouse, ns); err != nil {
 		t.Errorf("readers: %v", err)
 	}
-	f.clock.Advance(droppingStale + 1)
+	f.clock.Advance(directory.DroppingStale + 1)
 	f.create("t")
-	ch, err = f.resolveChain(f.ctx, testWarehouse, ns)
-	if err != nil || ch.record().State != registry.StateLive {
-		t.Errorf("state %v, %v", ch.record().State, err)
+	ch, err = f.directory.Path(f.ctx, testWarehouse, ns)
+	if err != nil || ch.Record().State != registry.StateLive {
+		t.Errorf("state %v, %v", ch.Record().State, err)
 	}
 	f.wantClean()
 }
@@ -218,14 +219,14 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(droppingStale + 1)
+	f.clock.Advance(directory.DroppingStale + 1)
 	wantClean(t, f.Catalog)
 }
 
@@ -278,13 +279,13 @@ func TestNamespaceTooLarge(t *testing.T) {
 // putLong gives the namespace ns properties as an older version took them: so many bytes of them in each of a, b and c.
 func (f *fixture) putLong(bytes int) {
 	f.t.Helper()
-	ch, err := f.resolveChain(f.ctx, testWarehouse, moorage.Namespace{"ns"})
+	ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
 	must(f.t, err)
-	value, err := ledger.Decode[registry.Namespace](ch.record())
+	value, err := ledger.Decode[registry.Namespace](ch.Record())
 	must(f.t, err)
 	long := strings.Repeat("x", bytes)
 	value.Properties = map[string]string{"a": long, "b": long, "c": long}
-	writes, err := ledger.Encode(ledger.Put(ch.record().Key, registry.StateLive, value))
+	writes, err := ledger.Encode(ledger.Put(ch.Record().Key, registry.StateLive, value))
 	must(f.t, err)
 	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: writes})
 	must(f.t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -32,12 +33,12 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 					return registrytest.Pass
 				})
 				dropper, creator := f.otherBy(dying, row.dropper), f.otherBy(f.store, row.creator)
-				ch, err := dropper.resolveChain(f.ctx, testWarehouse, ns)
+				ch, err := dropper.directory.Path(f.ctx, testWarehouse, ns)
 				must(t, err)
 				_, err = dropper.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch)
 				must(t, err)
 				dead = true
-				f.clock.Advance(droppingStale)
+				f.clock.Advance(directory.DroppingStale)
 				_, err = creator.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
 				wantKind(t, err, moorage.KindUnavailable)
 				f.clock.Advance(time.Second)

@@ -321,9 +321,9 @@ func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Out
 // deleted by an engine. Then the present version is answered, also of what was dropped meanwhile: its purge waits until nobody may
 // ask any more (see registry.Pointer). The warehouse may be gone too, or another one have its name.
 func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.TableVersion) (present *version, err error) {
-	ch, err := c.resolveChain(ctx, answered.Ident.Warehouse, nil)
+	ch, err := c.directory.Path(ctx, answered.Ident.Warehouse, nil)
 	if err == nil {
-		present, err = c.versionAt(ctx, k, answered, ch.storage)
+		present, err = c.versionAt(ctx, k, answered, ch.Storage)
 	}
 	if err == nil || !isElsewhere(err) {
 		return present, err
@@ -364,13 +364,13 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 		return nil, err
 	}
 	if !records[0].Exists() {
-		return nil, k.noSuch(answered.Ident)
+		return nil, k.NoSuch(answered.Ident)
 	}
 	pointer, err := ledger.Decode[registry.Pointer](records[0])
 	if err != nil {
 		return nil, err
 	}
-	store, giveBack, err := c.storageOf(ctx, pointer, records[0].State)
+	store, giveBack, err := c.directory.StorageOf(ctx, pointer, records[0].State)
 	if err != nil {
 		return nil, err
 	}
@@ -384,7 +384,7 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read
 		}
 		if records[0].State == registry.StatePurging {
-			return nil, k.noSuch(answered.Ident)
+			return nil, k.NoSuch(answered.Ident)
 		}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/metadata"
@@ -31,12 +32,11 @@ type transaction struct {
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
 type participant struct {
 	ident  moorage.Identifier
-	key    string // of ident in names
 	edit   tableEdit
 	create bool
 	pinned bool // it is followed by its table-uuid; see commit
 
-	found *resolved          // nil for a table that is to be made
+	found *directory.Found   // nil for a table that is to be made
 	base  *metadata.Document // what found names, nil likewise
 
 	place storage.Place  // where its files are
@@ -44,7 +44,7 @@ type participant struct {
 	batch registry.Batch // what makes next the current version
 
 	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
-	to      *resolved
+	to      *directory.Found
 	toWrite int
 }
 
@@ -91,32 +91,15 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	return c.readDocuments(ctx, t)
 }
 
-// findTables reads the pointers of tables that are followed by their names: all that were found before in one read, as of one moment.
+// findTables reads the pointers of tables that are followed by their names.
 func (c *Catalog) findTables(ctx context.Context, parts []*participant) error {
-	found := make([]*resolved, len(parts))
-	known, places := make([]*resolved, 0, len(parts)), make([]int, 0, len(parts))
+	idents := make([]moorage.Identifier, len(parts))
 	for i, p := range parts {
-		if hit, ok := c.names.get(p.key); ok && aTable.isOf(hit.pointer) {
-			known, places = append(known, hit), append(places, i)
-		}
+		idents[i] = p.ident
 	}
-	now, err := c.readPointers(ctx, known)
+	found, err := c.directory.FindAll(ctx, directory.Table(), idents)
 	if err != nil {
 		return err
-	}
-	for n, i := range places {
-		if now[n] != nil && now[n].pointer.Identifier().Equal(parts[i].ident) {
-			if found[i] = now[n]; now[n] != known[n] {
-				c.names.set(parts[i].key, now[n])
-			}
-		}
-	}
-	for i, p := range parts {
-		if found[i] == nil {
-			if found[i], err = c.resolve(ctx, aTable, p.ident); err != nil {
-				return err
-			}
-		}
 	}
 	for i, p := range parts {
 		p.found = found[i]
@@ -140,7 +123,7 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 		if p.create {
 			continue
 		}
-		kept := c.keptDocument(ctx, placeOfDocument(p.found.pointer, p.found.storage))
+		kept := c.keptDocument(ctx, placeOfDocument(p.found.Pointer, p.found.Storage))
 		if kept == nil {
 			others = append(others, p)
 			continue
@@ -173,17 +156,17 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 
 // readPinned reads the pointers of tables that are followed by their table-uuid, whatever they are called by now.
 func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
-	known := make([]*resolved, len(parts))
+	known := make([]*directory.Found, len(parts))
 	for i, p := range parts {
 		known[i] = p.found
 	}
-	now, err := c.readPointers(ctx, known)
+	now, err := c.directory.RereadAll(ctx, known)
 	if err != nil {
 		return err
 	}
 	for i, p := range parts {
-		if !now[i].isIn(p.ident.Warehouse) {
-			return aTable.noSuch(p.ident)
+		if !now[i].IsIn(p.ident.Warehouse) {
+			return aTable.NoSuch(p.ident)
 		}
 		p.found = now[i]
 	}
@@ -264,20 +247,20 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 		if err != nil {
 			return err
 		}
-		p.place = c.placeOf(ch.warehouse)
-		if p.next, err = c.nameFile(born.kind, born.id, ch.storage, born.document, metadataFile{}); err != nil {
+		p.place = c.directory.PlaceOf(ch.Warehouse)
+		if p.next, err = c.nameFile(born.kind, born.id, ch.Storage, born.document, metadataFile{}); err != nil {
 			return err
 		}
 		p.batch, err = c.birthBatch(ch, born, p.next.location)
 		return err
 	}
-	p.place = p.found.place
+	p.place = p.found.Place
 	var err error
 	if p.next, err = c.buildNext(p.found, p.base, &p.edit); err != nil {
 		return err
 	}
 	if !p.writes() {
-		p.batch = registry.Batch{Conditions: []registry.Condition{ledger.Unchanged(p.found.record)}}
+		p.batch = registry.Batch{Conditions: []registry.Condition{ledger.Unchanged(p.found.Record)}}
 		return nil
 	}
 	moved, err := c.planMove(ctx, p.found, p.base, p.next)
@@ -336,7 +319,7 @@ func (t *transaction) participants() []txlog.Participant {
 	for i, p := range t.parts {
 		noted[i] = txlog.Participant{Ident: p.ident, Writes: p.writes()}
 		if !p.create {
-			noted[i].Pointer, noted[i].ETag = p.found.pointer.ID, p.found.record.ETag
+			noted[i].Pointer, noted[i].ETag = p.found.Pointer.ID, p.found.Record.ETag
 		}
 	}
 	return noted

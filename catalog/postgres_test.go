@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/internal/pgtest"
 	"moorage/locks"
 	"moorage/registry"
@@ -222,7 +223,7 @@ func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 		for {
 			late, began := over.Load(), time.Now()
 			err := call()
-			if late || moorage.KindOf(err) != moorage.KindUnavailable || time.Since(began) < liveWait {
+			if late || moorage.KindOf(err) != moorage.KindUnavailable || time.Since(began) < directory.LiveWait {
 				return err
 			}
 		}

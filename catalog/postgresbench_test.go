@@ -201,11 +201,11 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 		if _, err := f.CreateNamespace(f.ctx, testWarehouse, ns, nil); err != nil {
 			b.Fatal(err)
 		}
-		ch, err := f.resolveChain(f.ctx, testWarehouse, ns)
+		ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
 		if err != nil {
 			b.Fatal(err)
 		}
-		f.putEntries(b, ch.id(), tables)
+		f.putEntries(b, ch.ID(), tables)
 		for _, clients := range clientCounts {
 			b.Run(fmt.Sprintf("tables=%d/clients=%d", tables, clients), func(b *testing.B) {
 				inParallel(b, clients, func(n int64) error {

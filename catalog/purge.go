@@ -53,7 +53,7 @@ type purging struct {
 // again from any point.
 func (c *Catalog) purge(ctx context.Context, work purging, dog *watchdog) error {
 	pointer := work.pointer
-	store, giveBack, err := c.storageOf(ctx, pointer, registry.StatePurging)
+	store, giveBack, err := c.directory.StorageOf(ctx, pointer, registry.StatePurging)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (c *Catalog) endPointer(ctx context.Context, operation Operation, id regist
 		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
-		conditions, deletes, err := c.release(ctx, pointer)
+		conditions, deletes, err := c.locations.Release(ctx, pointer)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
@@ -211,7 +212,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 			t.Error(err)
 		}
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
-		time.Sleep(max(droppingStale, transactionDeadline) + time.Second) // whoever left something half done is dead now
+		time.Sleep(max(directory.DroppingStale, transactionDeadline) + time.Second) // whoever left something half done is dead now
 		f.putBackAll(f.Catalog, nil)
 		if err := f.recovery.RunOnce(f.ctx); err != nil {
 			t.Error(err)
@@ -235,7 +236,7 @@ func answerOf(err error) string {
 // putBackAll does what those do who create something below parent, and below the namespaces in it.
 func (f *fixture) putBackAll(c *Catalog, parent moorage.Namespace) {
 	f.t.Helper()
-	if _, err := c.resolveLive(f.ctx, testWarehouse, parent); err != nil {
+	if _, err := c.directory.LivePath(f.ctx, testWarehouse, parent); err != nil {
 		f.t.Fatal(err)
 	}
 	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, Page{})

@@ -89,7 +89,7 @@ func (c *Catalog) deleteSurplus(ctx context.Context, transaction txlog.Transacti
 	if len(surplus) == 0 {
 		return nil
 	}
-	store, giveBack, err := c.storages.borrow(ctx, storage.Place(transaction.Place))
+	store, giveBack, err := c.directory.Borrow(ctx, storage.Place(transaction.Place))
 	if err != nil {
 		return err
 	}

@@ -33,11 +33,11 @@ func (f *fixture) transactionOver(names ...string) txlog.Transaction {
 		Began: f.clock.Now().Add(-2 * time.Minute), Deadline: f.clock.Now().Add(-time.Minute),
 	}
 	for _, name := range names {
-		found, err := f.resolve(f.ctx, aTable, ident(name))
+		found, err := f.directory.Find(f.ctx, aTable.Kind, ident(name))
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		transaction.Participants = append(transaction.Participants, txlog.Participant{Ident: ident(name), Pointer: found.pointer.ID, ETag: registry.ETag{1}, Writes: true})
+		transaction.Participants = append(transaction.Participants, txlog.Participant{Ident: ident(name), Pointer: found.Pointer.ID, ETag: registry.ETag{1}, Writes: true})
 		for try := range 2 {
 			transaction.Files = append(transaction.Files, fmt.Sprintf("file:///wh/ns/%s/metadata/%s-%d.metadata.json", name, id, try))
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
@@ -37,9 +39,9 @@ func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifie
 		if err := c.mustBeFree(ctx, k, ident); err != nil {
 			return nil, err
 		}
-	} else if found, err := c.resolve(ctx, k, ident); err == nil {
-		operation, scope.pointers = OpRegisterOver, []registry.ID{found.pointer.ID}
-	} else if moorage.KindOf(err) != k.missing {
+	} else if found, err := c.directory.Find(ctx, k.Kind, ident); err == nil {
+		operation, scope.pointers = OpRegisterOver, []registry.ID{found.Pointer.ID}
+	} else if moorage.KindOf(err) != k.Missing {
 		return nil, err
 	}
 	hold, err := c.lock(ctx, operation, scope)
@@ -66,8 +68,8 @@ type registration struct {
 	ident    moorage.Identifier
 	location string // of the metadata file
 	document document
-	chain    *chain
-	entry    entry           // zero if the name is free
+	chain    *directory.Path
+	entry    directory.Entry // zero if the name is free
 	occupant registry.Record // the pointer that entry names
 	claim    registry.Record // of the table-uuid
 	holder   registry.Record // the pointer that claim names
@@ -95,14 +97,14 @@ func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation,
 		return nil, err
 	}
 	switch {
-	case !k.isOf(pointer):
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists, or was dropped and can come back: %s", k.other().noun, pointer.Identifier())
+	case !k.IsOf(pointer):
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists, or was dropped and can come back: %s", k.Other().Noun, pointer.Identifier())
 	case r.holder.State == registry.StatePurging && pointer.Task.IsZero():
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s", r.document.UUID())
 	case r.holder.State == registry.StatePurging:
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is being purged: %s", r.document.UUID())
-	case r.holder.State == registry.StateLive && r.entry.value.Pointer != holderID:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists: %s", k.noun, pointer.Identifier())
+	case r.holder.State == registry.StateLive && r.entry.Value.Pointer != holderID:
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists: %s", k.Noun, pointer.Identifier())
 	}
 	return c.registerPointer(ctx, operation, r, pointer, taken)
 }
@@ -119,21 +121,21 @@ func (r *registration) holderID() (registry.ID, error) {
 // still there: a purge that ended before the records were read has deleted it, and one that ends later has to
 // change them.
 func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
-	ch, err := c.resolveLive(ctx, ident.Warehouse, ident.Namespace)
+	ch, err := c.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	r := &registration{kind: k, ident: ident, location: request.MetadataLocation, chain: ch}
-	if r.entry, err = c.readEntry(ctx, ch, ident.Name); err != nil {
+	if r.entry, err = c.directory.ReadEntry(ctx, ch, ident.Name); err != nil {
 		return nil, err
 	}
-	if !request.Overwrite || r.entry.record.State != k.state {
-		if err := k.mustBeFree(r.entry, ident); err != nil {
+	if !request.Overwrite || r.entry.Record.State != k.State {
+		if err := k.CheckFree(r.entry, ident); err != nil {
 			return nil, err
 		}
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
-	if r.document, err = c.readDocument(ctx, k, ident.Warehouse, ch.storage, r.location); err != nil {
+	if r.document, err = c.readDocument(ctx, k, ident.Warehouse, ch.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
@@ -145,7 +147,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	if err := c.mustBeNoTransactions(ctx, r); err != nil {
 		return nil, err
 	}
-	if _, err := ch.storage.Stat(ctx, r.location); err != nil {
+	if _, err := ch.Storage.Stat(ctx, r.location); err != nil {
 		return nil, fileError(r.location, err)
 	}
 	return r, nil
@@ -207,15 +209,15 @@ func (r *registration) holderNamesIt() (bool, error) {
 // readHolders reads who has the name and who has the table-uuid of r.
 func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
-	if r.entry.record.Exists() {
-		keys = append(keys, registry.PointerKey(r.entry.value.Pointer))
+	if r.entry.Record.Exists() {
+		keys = append(keys, registry.PointerKey(r.entry.Value.Pointer))
 	}
 	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
 	r.claim = records[0]
-	if r.entry.record.Exists() {
+	if r.entry.Record.Exists() {
 		if r.occupant = records[1]; !r.occupant.Exists() {
 			return ledger.ErrRetry
 		}
@@ -239,9 +241,9 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	change.MetadataLocation = r.location
-	who := claimant{pointer: pointer.ID}
-	if r.occupant.Exists() && r.entry.value.Pointer != pointer.ID {
-		who.replaces = r.entry.value.Pointer
+	who := claims.Claimant{Pointer: pointer.ID}
+	if r.occupant.Exists() && r.entry.Value.Pointer != pointer.ID {
+		who.Replaces = r.entry.Value.Pointer
 	}
 	claimed, err := c.planRegistration(ctx, r, pointer.Claims, who)
 	if err != nil {
@@ -253,7 +255,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.storage, change.ID}
+	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.Storage, change.ID}
 	_, err = c.apply(ctx, change, batch, registered.outcome())
 	c.documents.forget(pointer.ID, before) // also if it failed: it may have happened
 	if err != nil {
@@ -266,28 +268,28 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 // planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
 // before. One of them may have passed to another one while this one was dropped; then it cannot come back,
 // because each would take the other's files for its own.
-func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claimant) (claim, error) {
-	roots := c.roots(r.chain.warehouse)
-	planned, err := c.planClaim(ctx, roots, r.document.Location(), who)
+func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claims.Claimant) (claims.Claim, error) {
+	roots := c.directory.Roots(r.chain.Warehouse)
+	planned, err := c.locations.Plan(ctx, roots, r.document.Location(), who)
 	if err == nil {
-		err = c.planKept(ctx, &planned, roots, kept, who)
+		err = c.locations.PlanKept(ctx, &planned, roots, kept, who)
 	}
-	if taken := (*errTaken)(nil); errors.As(err, &taken) && taken.own == takenByAnother && r.holder.State == registry.StateDropped {
-		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.noun), taken.at)
+	if taken := (*claims.TakenError)(nil); errors.As(err, &taken) && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
+		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.Noun), taken.At)
 	}
-	if err = explicitTaken(err, r.document.Location()); err != nil && !r.entry.record.Exists() {
+	if err = claims.Refusal(err, r.document.Location()); err != nil && !r.entry.Record.Exists() {
 		err = c.unlessBorn(ctx, r.ident, err)
 	}
 	return planned, err
 }
 
-func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claim, who claimant) (registry.Batch, error) {
-	parent := r.chain.record()
-	entryKey, uuidKey := registry.EntryKey(r.chain.id(), r.ident.Name), registry.UUIDKey(r.document.UUID())
-	conditions := append([]registry.Condition{ledger.Unchanged(parent), unchanged}, claimed.conditions...)
-	puts := claimed.puts
-	if r.entry.record.Exists() {
-		conditions = append(conditions, ledger.Unchanged(r.entry.record))
+func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claims.Claim, who claims.Claimant) (registry.Batch, error) {
+	parent := r.chain.Record()
+	entryKey, uuidKey := registry.EntryKey(r.chain.ID(), r.ident.Name), registry.UUIDKey(r.document.UUID())
+	conditions := append([]registry.Condition{ledger.Unchanged(parent), unchanged}, claimed.Conditions...)
+	puts := claimed.Puts
+	if r.entry.Record.Exists() {
+		conditions = append(conditions, ledger.Unchanged(r.entry.Record))
 	} else {
 		conditions = append(conditions, registry.Absent(entryKey))
 	}
@@ -297,7 +299,7 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 		conditions = append(conditions, registry.Absent(uuidKey))
 	}
 	puts = append(puts, ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID}))
-	if !who.replaces.IsZero() {
+	if !who.Replaces.IsZero() {
 		replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 		if err != nil {
 			return registry.Batch{}, err
@@ -305,7 +307,7 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 		if replaced.Since, err = c.ledger.Time(ctx); err != nil {
 			return registry.Batch{}, err
 		}
-		replaced.Storage, replaced.WarehouseID = r.chain.warehouse.Storage, r.chain.warehouse.ID
+		replaced.Storage, replaced.WarehouseID = r.chain.Warehouse.Storage, r.chain.Warehouse.ID
 		conditions = append(conditions, ledger.Unchanged(r.occupant))
 		puts = append(puts, ledger.Put(r.occupant.Key, registry.StateDropped, replaced))
 	}
@@ -314,16 +316,16 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 		deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 	}
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
-	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.id(), r.document.UUID(), r.location
+	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.ID(), r.document.UUID(), r.location
 	pointer.Since, pointer.Task = c.now(), registry.ID{}
 	pointer.Storage, pointer.WarehouseID = nil, registry.ID{}
 	var err error
-	if pointer.Claims, err = withClaim(pointer.Claims, claimed.normalised); err != nil {
+	if pointer.Claims, err = claims.With(pointer.Claims, claimed.Normalised); err != nil {
 		return registry.Batch{}, err
 	}
 	puts = append(puts,
 		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
-		ledger.Put(entryKey, r.kind.state, registry.Entry{Unknown: r.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}),
+		ledger.Put(entryKey, r.kind.State, registry.Entry{Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}),
 	)
 	writes, err := ledger.Encode(puts...)
 	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err

@@ -28,14 +28,14 @@ func (c *Catalog) rename(ctx context.Context, k *kind, from, to moorage.Identifi
 	if from.Warehouse != to.Warehouse {
 		return moorage.Errorf(moorage.KindBadRequest, "Cannot rename %s to another warehouse", from)
 	}
-	found, err := c.resolve(ctx, k, from)
+	found, err := c.directory.Find(ctx, k.Kind, from)
 	if err != nil {
 		return err
 	}
 	hold, err := c.lock(ctx, k.rename, lockScope{
 		warehouse: from.Warehouse,
 		names:     []moorage.Identifier{from, to},
-		pointers:  []registry.ID{found.pointer.ID},
+		pointers:  []registry.ID{found.Pointer.ID},
 	})
 	if err != nil {
 		return err
@@ -51,17 +51,17 @@ func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Ident
 	if err != nil {
 		return err
 	}
-	target, err := c.resolveLive(ctx, to.Warehouse, to.Namespace)
+	target, err := c.directory.LivePath(ctx, to.Warehouse, to.Namespace)
 	if err != nil {
 		return err
 	}
-	occupant, err := c.readEntry(ctx, target, to.Name)
+	occupant, err := c.directory.ReadEntry(ctx, target, to.Name)
 	if err != nil {
 		return err
 	}
-	switch occupant.record.State {
+	switch occupant.Record.State {
 	case registry.StateNone:
-	case aView.state:
+	case aView.State:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. View already exists", from, to)
 	default:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
@@ -73,20 +73,20 @@ func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Ident
 	if err != nil {
 		return err
 	}
-	pointer := source.pointer.pointer
-	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.id()
-	targetKey, parent := registry.EntryKey(target.id(), to.Name), target.record()
-	renamed := registry.Entry{Unknown: source.entry.value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(to.Name)}
+	pointer := source.pointer.Pointer
+	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.ID()
+	targetKey, parent := registry.EntryKey(target.ID(), to.Name), target.Record()
+	renamed := registry.Entry{Unknown: source.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(to.Name)}
 	writes, err := ledger.Encode(
-		ledger.Put(targetKey, k.state, renamed),
-		ledger.Put(source.pointer.record.Key, registry.StateLive, pointer),
+		ledger.Put(targetKey, k.State, renamed),
+		ledger.Put(source.pointer.Record.Key, registry.StateLive, pointer),
 	)
 	if err != nil {
 		return err
 	}
 	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: append(source.conditions(), registry.ETagIs(parent.Key, parent.ETag), registry.Absent(targetKey)),
-		Writes:     append(writes, registry.Delete(source.entry.record.Key)),
+		Writes:     append(writes, registry.Delete(source.entry.Record.Key)),
 	}, Outcome{})
 	return ledger.RetryOnConflict(err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/registry"
 )
 
@@ -155,7 +156,7 @@ func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[s
 		if client := next(ready); client != "" {
 			store.let(client)
 		} else {
-			time.Sleep(droppingStale + time.Second)
+			time.Sleep(directory.DroppingStale + time.Second)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/storage"
 )
 
@@ -34,7 +34,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.create("t")
-		f.storages = newStorages(f.config) // as after a start
+		f.Catalog = f.other(f.store) // as after a start
 		began := time.Now()
 		var callers sync.WaitGroup
 		for range 20 {
@@ -58,7 +58,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 		}
 		_, err := f.LoadWarehouse(f.ctx, "stuck")
 		wantKind(t, err, moorage.KindUnavailable)
-		if took := time.Since(began); took != time.Second+openStorageMax {
+		if took := time.Since(began); took != time.Second+directory.OpenStorageMax {
 			t.Errorf("who does not give up was answered after %s", took)
 		}
 		if told := f.unreachable(); len(told) != 1 {
@@ -68,38 +68,6 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 		synctest.Wait()
 		if _, err := f.LoadWarehouse(f.ctx, "stuck"); err != nil || opens.Load() != 2 {
 			t.Errorf("when it answers: %v, after %d calls, want 2", err, opens.Load())
-		}
-	})
-}
-
-// A place that hangs is opened by one who borrows it at a time, and what nobody waits for any more is given back.
-func TestBorrowOfWhatHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var opens, back atomic.Int64
-		answers := make(chan struct{})
-		s := newStorages(Config{BorrowStorage: func(storage.Place) (storage.Store, func(), error) {
-			opens.Add(1)
-			<-answers
-			return nil, func() { back.Add(1) }, nil
-		}})
-		place := storage.Place{Roots: []string{"file:///stuck"}}
-		for range 3 {
-			if _, _, err := s.borrow(t.Context(), place); !errors.Is(err, storage.ErrUnavailable) {
-				t.Errorf("answered %v", err)
-			}
-		}
-		if opens.Load() != 1 {
-			t.Errorf("opened %d times", opens.Load())
-		}
-		close(answers)
-		synctest.Wait()
-		if back.Load() != 1 {
-			t.Errorf("given back %d times", back.Load())
-		}
-		_, giveBack, err := s.borrow(t.Context(), place)
-		if giveBack(); err != nil || opens.Load() != 2 || back.Load() != 2 {
-			t.Errorf("then: %v, opened %d times, given back %d times", err, opens.Load(), back.Load())
 		}
 	})
 }

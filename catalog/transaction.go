@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
@@ -108,11 +109,11 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 		if change.Ident.Warehouse != warehouse {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Table %s is not in the warehouse %s", change.Ident, warehouse)
 		}
-		key := nameKey(change.Ident)
+		key := directory.NameKey(change.Ident)
 		p, again := at[key]
 		if !again {
 			p = &all[i]
-			p.ident, p.key, p.edit.steps = change.Ident, key, steps[i:i:i+1]
+			p.ident, p.edit.steps = change.Ident, steps[i:i:i+1]
 			at[key] = p
 			parts = append(parts, p)
 		}
@@ -161,7 +162,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 	scope := lockScope{warehouse: t.warehouse, pointers: make([]registry.ID, 0, len(t.parts))}
 	for _, p := range t.parts {
 		if !p.create {
-			scope.pointers = append(scope.pointers, p.found.pointer.ID)
+			scope.pointers = append(scope.pointers, p.found.Pointer.ID)
 		}
 	}
 	request := lockRequest(OpTransaction, scope)
@@ -209,7 +210,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 // heldTable names, for people, the table whose lock could not be had. Where more than a table is held, none is named.
 func (t *transaction) heldTable(blocked locks.Path) string {
 	for _, p := range t.parts {
-		if !p.create && blocked == locks.Warehouse(t.warehouse).Pointer(p.found.pointer.ID.String()) {
+		if !p.create && blocked == locks.Warehouse(t.warehouse).Pointer(p.found.Pointer.ID.String()) {
 			return "the table " + p.ident.String()
 		}
 	}

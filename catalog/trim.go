@@ -6,24 +6,25 @@ import (
 	"strconv"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/metadata"
 	"moorage/storage"
 )
 
 // trimmed are the metadata files that fell out of a table's log with a commit that certainly happened, and are to be deleted.
 type trimmed struct {
-	table *resolved // as it was last known
+	table *directory.Found // as it was last known
 	files []string
 }
 
 // trimmedBy returns what is trimmed by the commit that made next of base: nothing, unless the table wants that.
-func trimmedBy(table *resolved, base document, next metadataFile) trimmed {
+func trimmedBy(table *directory.Found, base document, next metadataFile) trimmed {
 	after, isTable := next.document.(*metadata.Document)
 	if !isTable || !trims(after) { // a view has no metadata log
 		return trimmed{table: table}
 	}
 	files := slices.DeleteFunc(after.TrimmedSince(base.(*metadata.Document)), func(file string) bool {
-		return file == next.location || !withinClaims(table.pointer.Claims, file)
+		return file == next.location || !withinClaims(table.Pointer.Claims, file)
 	})
 	return trimmed{table, files}
 }
@@ -35,11 +36,11 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 	if len(all) == 0 {
 		return
 	}
-	known := make([]*resolved, len(all))
+	known := make([]*directory.Found, len(all))
 	for i, t := range all {
 		known[i] = t.table
 	}
-	now, err := c.readPointers(ctx, known)
+	now, err := c.directory.RereadAll(ctx, known)
 	if err != nil {
 		c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "error", err)
 		return
@@ -52,14 +53,14 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 	for i, t := range all {
 		unnamed, err := c.unnamed(ctx, t, now[i])
 		if err != nil {
-			c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "ident", t.table.pointer.Identifier(), "error", err)
+			c.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "ident", t.table.Pointer.Identifier(), "error", err)
 		}
 		if len(unnamed) == 0 {
 			continue
 		}
-		key := placeKey(t.table.place)
+		key := directory.PlaceKey(t.table.Place)
 		if places[key] == nil {
-			places[key] = &place{store: t.table.storage}
+			places[key] = &place{store: t.table.Storage}
 		}
 		places[key].files = append(places[key].files, unnamed...)
 	}
@@ -72,18 +73,18 @@ func (c *Catalog) deleteTrimmed(ctx context.Context, all []trimmed) {
 
 // unnamed returns those files of t that the table's present version, which now names, neither is nor logs, however it spells them; none
 // of a table that is not live, because who takes it back may do so with any of them. As long as the version is that which trimmed them these are all.
-func (c *Catalog) unnamed(ctx context.Context, t trimmed, now *resolved) ([]string, error) {
+func (c *Catalog) unnamed(ctx context.Context, t trimmed, now *directory.Found) ([]string, error) {
 	switch now {
 	case nil:
 		return nil, nil
 	case t.table:
 		return t.files, nil
 	}
-	present, err := c.document(ctx, placeOfDocument(now.pointer, now.storage))
+	present, err := c.document(ctx, placeOfDocument(now.Pointer, now.Storage))
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{normalised(now.pointer.MetadataLocation): true}
+	names := map[string]bool{normalised(now.Pointer.MetadataLocation): true}
 	for _, entry := range present.(*metadata.Document).MetadataLog() {
 		names[normalised(entry.MetadataLocation)] = true
 	}

@@ -285,10 +285,10 @@ func TestViewLocations(t *testing.T) {
 	}
 	_, err = f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/mine"}]`))
 	must(t, err)
-	found, err := f.resolve(f.ctx, aView, ident("v"))
+	found, err := f.directory.Find(f.ctx, aView.Kind, ident("v"))
 	must(t, err)
-	if want := []string{"file:///wh/moved", "file:///wh/mine"}; !slices.Equal(found.pointer.Claims, want) {
-		t.Errorf("moved back, it claims %q, want %q", found.pointer.Claims, want)
+	if want := []string{"file:///wh/moved", "file:///wh/mine"}; !slices.Equal(found.Pointer.Claims, want) {
+		t.Errorf("moved back, it claims %q, want %q", found.Pointer.Claims, want)
 	}
 	f.wantClean()
 }

@@ -20,7 +20,7 @@ func TestReplaceFollows(t *testing.T) {
 			if view := f.createView("v"); pinned {
 				requirements = fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, view.Document.UUID())
 			}
-			found, err := f.resolve(f.ctx, aView, ident("v"))
+			found, err := f.directory.Find(f.ctx, aView.Kind, ident("v"))
 			must(t, err)
 			must(t, f.RenameView(f.ctx, ident("v"), ident("w")))
 			work := newCommit(f.ctx, aView, ident("v"), viewEdit(newQuery(t, requirements, "select 2")))

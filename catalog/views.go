@@ -45,7 +45,7 @@ func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View
 // ViewExists returns nil if there is such a view, else the error that LoadView returns. It does
 // not look at the metadata file.
 func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.resolve(ctx, aView, ident)
+	_, err := c.directory.Find(ctx, aView.Kind, ident)
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -35,7 +36,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 				moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location))
 		}
 	}
-	err := c.probe(ctx, value)
+	err := c.directory.Probe(ctx, value)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
 		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindUnavailable, err)
@@ -108,11 +109,11 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 	if err := moorage.ValidateName("warehouse name", name); err != nil {
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
-	ch, err := c.resolveChain(ctx, name, nil)
+	ch, err := c.directory.Path(ctx, name, nil)
 	if err != nil {
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
-	return newWarehouse(name, ch.warehouse), nil
+	return newWarehouse(name, ch.Warehouse), nil
 }
 
 // ClientConfig returns what an engine must know to reach the files of the warehouse called name, as Table.Config has it; it must
@@ -120,11 +121,11 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 //
 // Errors: KindNoSuchWarehouse.
 func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
-	ch, err := c.resolveChain(ctx, name, nil)
+	ch, err := c.directory.Path(ctx, name, nil)
 	if err != nil {
 		return nil, moorage.Annotate("catalog.ClientConfig", name, err)
 	}
-	return clientConfig(ch.storage), nil
+	return clientConfig(ch.Storage), nil
 }
 
 // Warehouses returns all warehouses, ordered by name.
@@ -139,6 +140,13 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 		return true, err
 	})
 	return found, moorage.Annotate(op, "", err)
+}
+
+// ProbeStorage probes the storage of every warehouse, several side by side. It calls unreachable, one
+// at a time, for each that cannot be reached, as soon as that is known. The error is that of the
+// store, or of ctx.
+func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
+	return moorage.Annotate("catalog.ProbeStorage", "", c.directory.ProbeAll(ctx, unreachable))
 }
 
 // DropWarehouse removes a warehouse that has no namespaces. Files are left alone.
@@ -164,7 +172,7 @@ func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name s
 	ctx, cancel := moorage.Detached(ctx, requestTimeout)
 	defer cancel()
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		ch, err := c.resolveLive(ctx, name, ns)
+		ch, err := c.directory.LivePath(ctx, name, ns)
 		if err != nil {
 			return err
 		}
@@ -185,11 +193,11 @@ const putBackAttempts = 5
 
 // putBackDetached is putBack for a drop that has failed, perhaps because its time ran out. What stays in state
 // dropping all the same is put back by whoever meets it once it is stale.
-func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *chain) {
+func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *directory.Path) {
 	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		err := c.putBack(ctx, ident.Warehouse, ident.Namespace, ch)
+		err := c.directory.PutBack(ctx, ident.Warehouse, ident.Namespace, ch)
 		if err == nil {
 			return
 		}
@@ -201,7 +209,7 @@ func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier,
 }
 
 // deleteIfEmpty looks for children of ch, which is in state dropping, and deletes it if there are none.
-func (c *Catalog) deleteIfEmpty(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+func (c *Catalog) deleteIfEmpty(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) error {
 	empty, err := c.isEmpty(ctx, ch)
 	if err != nil {
 		return err
@@ -220,30 +228,30 @@ func notEmpty(name string, ns moorage.Namespace) error {
 }
 
 // markDropping puts the last record of ch in state dropping, and returns ch as it is then.
-func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) (*chain, error) {
+func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) (*directory.Path, error) {
 	change, err := c.ledger.NewChange(ctx, string(operation)+"-begin", ident)
 	if err != nil {
 		return nil, err
 	}
-	marked, err := c.setContainerState(ctx, change, ch, registry.StateDropping)
+	marked, err := c.directory.SetState(ctx, change, ch, registry.StateDropping)
 	if err != nil || marked != nil {
 		return marked, ledger.RetryOnConflict(err)
 	}
-	if marked, err = c.resolveChain(ctx, ident.Warehouse, ident.Namespace); err != nil {
+	if marked, err = c.directory.Path(ctx, ident.Warehouse, ident.Namespace); err != nil {
 		return nil, err
 	}
-	if marked.record().State != registry.StateDropping {
+	if marked.Record().State != registry.StateDropping {
 		return nil, ledger.ErrRetry // put back by somebody who took us for dead
 	}
 	return marked, nil
 }
 
-func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *chain) error {
+func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) error {
 	change, err := c.ledger.NewChange(ctx, string(operation), ident)
 	if err != nil {
 		return err
 	}
-	record := ch.record()
+	record := ch.Record()
 	_, err = c.apply(ctx, change, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(record)},
 		Writes:     []registry.Write{registry.Delete(record.Key)},
@@ -252,11 +260,11 @@ func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, iden
 }
 
 // isEmpty tells whether there is neither a namespace nor an entry directly below ch.
-func (c *Catalog) isEmpty(ctx context.Context, ch *chain) (bool, error) {
-	children, err := c.ledger.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.warehouse.ID, ch.id()), "", 1)
+func (c *Catalog) isEmpty(ctx context.Context, ch *directory.Path) (bool, error) {
+	children, err := c.ledger.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.Warehouse.ID, ch.ID()), "", 1)
 	if err != nil || len(children) > 0 {
 		return false, ledger.StoreError("catalog.isEmpty", err)
 	}
-	entries, err := c.ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(ch.id()), "", 1)
+	entries, err := c.ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(ch.ID()), "", 1)
 	return len(entries) == 0, ledger.StoreError("catalog.isEmpty", err)
 }

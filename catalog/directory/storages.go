@@ -1,4 +1,4 @@
-package catalog
+package directory
 
 import (
 	"cmp"
@@ -21,14 +21,16 @@ import (
 
 // Bounds of storages that do not answer.
 const (
-	// openStorageMax is how long an operation waits for a storage to be opened.
-	openStorageMax = 10 * time.Second
-	// probesAtOnce is how many warehouses ProbeStorage probes side by side, and probeMax how long it waits for one.
+	// OpenStorageMax is how long an operation waits for a storage to be opened.
+	OpenStorageMax = 10 * time.Second
+	// probesAtOnce is how many warehouses ProbeAll probes side by side, and probeMax how long it
+	// waits for one.
 	probesAtOnce = 8
 	probeMax     = 10 * time.Second
 )
 
-// storages keeps one open storage for each place. One that does not come open holds up those who ask for it, and nobody else.
+// storages keeps one open storage for each place. One that does not come open holds up those who
+// ask for it, and nobody else.
 type storages struct {
 	openPlace   func(place storage.Place) (storage.Store, error)
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
@@ -66,16 +68,17 @@ func newStorages(config Config) *storages {
 	return s
 }
 
-// open returns the storage that reaches place. It waits until ctx ends, but not for long: storage.ErrUnavailable.
+// open returns the storage that reaches place. It waits until ctx ends, but not for long:
+// storage.ErrUnavailable.
 func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store, error) {
-	key := placeKey(place)
+	key := PlaceKey(place)
 	s.mu.Lock()
 	store, ok := s.kept[key]
 	s.mu.Unlock()
 	if ok {
 		return store, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openStorageMax)
+	ctx, cancel := context.WithTimeout(ctx, OpenStorageMax)
 	defer cancel()
 	now := s.joinOpening(key, place)
 	if err := now.wait(ctx); err != nil {
@@ -84,7 +87,8 @@ func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store
 	return now.store, now.err
 }
 
-// joinOpening returns the opening of place that is under way, or begins one, which keeps what it opens.
+// joinOpening returns the opening of place that is under way, or begins one, which keeps what it
+// opens.
 func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +115,8 @@ func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	return now
 }
 
-// begin calls open, then end, in a goroutine that nobody waits for: nobody can end the system call that it may hang in. end runs before
-// anybody sees what was opened.
+// begin calls open, then end, in a goroutine that nobody waits for: nobody can end the system call
+// that it may hang in. end runs before anybody sees what was opened.
 func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
 	now := &opening{done: make(chan struct{}), giveBack: func() {}}
 	go func() {
@@ -139,12 +143,14 @@ func (o *opening) wait(ctx context.Context) error {
 	}
 }
 
-// borrow returns the storage that reaches place for one piece of work, and how to give it back: the one that is kept, or else
-// one that is opened for this alone and makes no folders. It is for places that only records name, such as those of a
-// warehouse that is gone: of those there is no end. It waits as open does, and for others that borrow the place.
-func (s *storages) borrow(ctx context.Context, place storage.Place) (store storage.Store, giveBack func(), err error) {
-	key := placeKey(place)
-	ctx, cancel := context.WithTimeout(ctx, openStorageMax)
+// borrow returns the storage that reaches place for one piece of work, and how to give it back: the
+// one that is kept, or else one that is opened for this alone and makes no folders. It is for
+// places that only records name, such as those of a warehouse that is gone: of those there is no
+// end. It waits as open does, and for others that borrow the place.
+func (s *storages) borrow(ctx context.Context, place storage.Place) (
+	store storage.Store, giveBack func(), err error) {
+	key := PlaceKey(place)
+	ctx, cancel := context.WithTimeout(ctx, OpenStorageMax)
 	defer cancel()
 	for {
 		s.mu.Lock()
@@ -170,7 +176,8 @@ func (s *storages) borrow(ctx context.Context, place storage.Place) (store stora
 	}
 }
 
-// lendLocked begins to open a storage for one borrower. s.mu must be held, and no other opening of the place be under way.
+// lendLocked begins to open a storage for one borrower. s.mu must be held, and no other opening of
+// the place be under way.
 func (s *storages) lendLocked(key string, place storage.Place) *opening {
 	lending := begin(func() (storage.Store, func(), error) { return s.borrowPlace(place) }, func(now *opening) {
 		s.mu.Lock()
@@ -197,8 +204,14 @@ func (s *storages) leave(lending *opening) {
 	}
 }
 
-// placeKey joins what a place is made of with bytes that none of it may contain.
-func placeKey(place storage.Place) string {
+// Borrow returns the storage that reaches place for one piece of work, and how to give it back. See
+// storages.borrow.
+func (d *Directory) Borrow(ctx context.Context, place storage.Place) (storage.Store, func(), error) {
+	return d.storages.borrow(ctx, place)
+}
+
+// PlaceKey joins what a place is made of with bytes that none of it may contain.
+func PlaceKey(place storage.Place) string {
 	key := strings.Join(place.Roots, "\x00")
 	for _, name := range slices.Sorted(maps.Keys(place.Options)) {
 		key += "\x01" + name + "\x00" + place.Options[name]
@@ -206,29 +219,29 @@ func placeKey(place storage.Place) string {
 	return key
 }
 
-// placeOf returns where the tables of a warehouse may live, and how that is reached.
-func (c *Catalog) placeOf(warehouse registry.Warehouse) storage.Place {
-	return storage.Place{Roots: c.roots(warehouse), Options: warehouse.Storage}
+// PlaceOf returns where the tables of a warehouse may live, and how that is reached.
+func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
+	return storage.Place{Roots: d.Roots(warehouse), Options: warehouse.Storage}
 }
 
-// ProbeStorage probes the storage of every warehouse, several side by side, and calls unreachable, one at a time, for each that cannot be
-// reached, as soon as that is known; what a storage lacks without being useless it logs itself. The error is that of the
-// store, or of ctx.
-func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
-	const op = "catalog.ProbeStorage"
+// ProbeAll probes the storage of every warehouse, several side by side, and calls unreachable, one
+// at a time, for each that cannot be reached, as soon as that is known; what a storage lacks
+// without being useless it logs itself. The error is that of the store, or of ctx.
+func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
+	const op = "directory.ProbeAll"
 	var mu sync.Mutex // one call of unreachable at a time
 	var probes errgroup.Group
 	probes.SetLimit(probesAtOnce)
-	err := c.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+	err := d.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
 		if err != nil {
 			return true, err
 		}
 		probes.Go(func() error {
-			err := safely(ctx, func(ctx context.Context) error {
+			err := worker.Safely(ctx, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, probeMax)
 				defer cancel()
-				return c.probe(ctx, value)
+				return d.Probe(ctx, value)
 			})
 			if err != nil && ctx.Err() == nil {
 				mu.Lock()
@@ -243,9 +256,9 @@ func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, 
 	return moorage.Annotate(op, "", cmp.Or(err, ctx.Err()))
 }
 
-// probe checks that a warehouse's storage can be reached, where that is a question.
-func (c *Catalog) probe(ctx context.Context, warehouse registry.Warehouse) error {
-	store, err := c.storages.open(ctx, c.placeOf(warehouse))
+// Probe checks that a warehouse's storage can be reached, where that is a question.
+func (d *Directory) Probe(ctx context.Context, warehouse registry.Warehouse) error {
+	store, err := d.storages.open(ctx, d.PlaceOf(warehouse))
 	if err != nil {
 		return err
 	}

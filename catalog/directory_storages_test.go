@@ -242,7 +242,7 @@ func TestBorrowedStorages(t *testing.T) {
 		t.Errorf("opened for good %d, borrowed %d, given back %d; want 0, 3 and 3", opened.Load()-before, borrowed.Load(), back.Load())
 	}
 	f.create("t")
-	f.storages = newStorages(f.config) // as in a process that checks and does nothing else
+	f.Catalog = f.other(f.store) // as in a process that checks and does nothing else
 	f.wantClean()
 	if opened.Load() != before || borrowed.Load() < 4 || back.Load() != borrowed.Load() {
 		t.Errorf("after a check: opened for good %d, borrowed %d, given back %d", opened.Load()-before, borrowed.Load(), back.Load())

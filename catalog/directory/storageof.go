@@ -1,4 +1,4 @@
-package catalog
+package directory
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"moorage/storage"
 )
 
-// storageOf borrows the storage that reaches a table's files where they are. pointer is the table's
-// record, and state that of the record. The storage is that of the table's warehouse. But the warehouse
-// may be gone, another one may have its name by now, or it may not allow the table's locations any
-// more: then it is one that reaches the table's own locations.
-func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (storage.Store, func(), error) {
+// StorageOf borrows the storage that reaches a table's files where they are. pointer is the table's
+// record, and state that of the record. The storage is that of the table's warehouse. But the
+// warehouse may be gone, another one may have its name by now, or it may not allow the table's
+// locations any more: then it is one that reaches the table's own locations.
+func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (
+	storage.Store, func(), error) {
 	own := storage.Place{Roots: ownRoots(pointer), Options: pointer.Storage}
-	records, err := c.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))
+	records, err := d.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,30 +28,30 @@ func (c *Catalog) storageOf(ctx context.Context, pointer registry.Pointer, state
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case isOfWarehouse(pointer, state, warehouse) && reachesAll(c.roots(warehouse), own.Roots):
-			ch, err := c.newChain(ctx, records[0], pointer.Warehouse)
+		case isOfWarehouse(pointer, state, warehouse) && reachesAll(d.Roots(warehouse), own.Roots):
+			ch, err := d.newPath(ctx, records[0], pointer.Warehouse)
 			if err != nil {
 				return nil, nil, err
 			}
-			return ch.storage, func() {}, nil
+			return ch.Storage, func() {}, nil
 		case isOfWarehouse(pointer, state, warehouse):
 			own.Options = warehouse.Storage
 		}
 	}
-	store, giveBack, err := c.storages.borrow(ctx, own)
+	store, giveBack, err := d.storages.borrow(ctx, own)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
-		return nil, nil, moorage.E("catalog.storageOf", "", moorage.KindUnavailable, err)
+		return nil, nil, moorage.E("directory.StorageOf", "", moorage.KindUnavailable, err)
 	case err != nil:
-		return nil, nil, moorage.E("catalog.storageOf", "", moorage.KindInternal, err)
+		return nil, nil, moorage.E("directory.StorageOf", "", moorage.KindInternal, err)
 	}
 	return store, giveBack, nil
 }
 
 // isOfWarehouse reports whether a table belongs to warehouse, which has the name of the table's
-// warehouse. A live table does: nobody can drop a warehouse with tables. A dropped one may have belonged
-// to an earlier warehouse of that name. Older versions kept no id of it: then the way to the storage
-// must be the same, which for local disks and the default server is to have no options.
+// warehouse. A live table does: nobody can drop a warehouse with tables. A dropped one may have
+// belonged to an earlier warehouse of that name. Older versions kept no id of it: then the way to
+// the storage must be the same, which for local disks and the default server is to have no options.
 func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse registry.Warehouse) bool {
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID
@@ -58,7 +59,8 @@ func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse reg
 	return !state.IsDropped() || maps.Equal(pointer.Storage, warehouse.Storage)
 }
 
-// ownRoots returns the locations that a table has claimed, and the folder of its metadata file, which may lie elsewhere.
+// ownRoots returns the locations that a table has claimed, and the folder of its metadata file,
+// which may lie elsewhere.
 func ownRoots(pointer registry.Pointer) []string {
 	roots := slices.Clone(pointer.Claims)
 	file, err := storage.Parse(pointer.MetadataLocation)

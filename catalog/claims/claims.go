@@ -1,0 +1,322 @@
+package claims
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Claim is what a batch must require and write so that a table or view may live at a location.
+type Claim struct {
+	Normalised string // the location, in its one spelling
+	Conditions []registry.Condition
+	Puts       []ledger.Write
+}
+
+// Max bounds how many locations one table or view keeps. The one Apply that ends it gives up all of
+// them, and registry.BatchItemsMax bounds its items. Each load reads the record that lists them.
+const Max = 1000
+
+// With returns the locations that a pointer has claimed, and as the last one that which it claims
+// now. It is KindBadRequest if that is one too many.
+func With(claims []string, normalised string) ([]string, error) {
+	others := slices.DeleteFunc(slices.Clone(claims), func(kept string) bool { return kept == normalised })
+	all := append(others, normalised)
+	if len(all) > Max && len(all) > len(claims) {
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"A table or view keeps the locations that it had, at most %d: one more is not possible", Max)
+	}
+	return all, nil
+}
+
+// Claimant is who claims a location.
+type Claimant struct {
+	Pointer  registry.ID
+	Fresh    bool        // the pointer is new, and has claimed nothing
+	Replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
+}
+
+// TakenError says that a location cannot be claimed because of a live table or view.
+type TakenError struct {
+	At  string
+	Own Taking // what is in the way
+}
+
+// Taking is what takes a location: another table or view, or, by how it lies to the location, the
+// claimant itself.
+type Taking int
+
+// What takes a location.
+const (
+	ByAnother   Taking = iota // it is, contains or lies within that of another table or view
+	WithinOwn                 // it lies within one that the claimant has, or had
+	AroundOwn                 // it contains one that the claimant has, or had
+	AwaitsPurge               // a dropped table has it, and a purge deletes, or will delete, files there
+)
+
+// Error names the location that is taken.
+func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
+
+// Plan reads the records of location and of the folders above it, and returns what claiming it for
+// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. The
+// error is *TakenError if the location cannot be had, and KindBadRequest if it is malformed or
+// outside the warehouse's roots.
+func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
+	normalised, folders, err := c.claimPath(roots, location)
+	if err != nil {
+		return Claim{}, err
+	}
+	keys := []registry.Key{registry.LocationKey(normalised)}
+	for _, folder := range folders {
+		keys = append(keys, registry.LocationKey(folder))
+	}
+	records, err := c.ledger.Get(ctx, keys...)
+	if err != nil {
+		return Claim{}, err
+	}
+	planned := Claim{Normalised: normalised}
+	if err := c.planOwner(ctx, &planned, keys[0], records[0], who); err != nil {
+		return Claim{}, err
+	}
+	for i, record := range records[1:] {
+		key := keys[i+1]
+		switch {
+		case !record.Exists():
+			planned.Conditions = append(planned.Conditions, registry.Absent(key))
+			planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateBelow, registry.LocationClaim{}))
+		case record.State == registry.StateBelow:
+			planned.Conditions = append(planned.Conditions, ledger.Unchanged(record))
+		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
+			planned.Conditions = append(planned.Conditions, ledger.Unchanged(record))
+			below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
+			planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateBelow, below))
+		default:
+			return Claim{}, takenAbove(record, who)
+		}
+	}
+	return planned, nil
+}
+
+// planOwner plans the record of the location itself.
+func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key,
+	record registry.Record, who Claimant) error {
+	owner := registry.LocationClaim{Pointer: who.Pointer}
+	if !record.Exists() {
+		planned.Conditions = append(planned.Conditions, registry.Absent(key))
+		planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateOwner, owner))
+		return nil
+	}
+	if record.State != registry.StateOwner {
+		return c.takenBeneath(ctx, key, who)
+	}
+	held, err := ledger.Decode[registry.LocationClaim](record)
+	if err != nil {
+		return err
+	}
+	if held.Pointer == who.Pointer { // claimed before, and kept since
+		planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
+		return nil
+	}
+	holder := registry.PointerKey(held.Pointer)
+	records, err := c.ledger.Get(ctx, holder)
+	if err != nil {
+		return err
+	}
+	if records[0].Exists() && held.Pointer != who.Replaces {
+		if taken := takenBy(records[0]); taken != nil {
+			taken.At = key.ID
+			return taken
+		}
+		planned.Conditions = append(planned.Conditions, ledger.Unchanged(records[0]))
+	}
+	owner.Unknown = held.Unknown
+	planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
+	planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateOwner, owner))
+	return nil
+}
+
+// takenBy returns why a location of holder does not pass on, or nil if it does. A purge deletes all
+// that the dropped table named there, so nobody may come to live in its files' place before it is
+// over. The claim must require that holder stays unchanged: the table may come back, and be dropped
+// with a purge then.
+func takenBy(holder registry.Record) *TakenError {
+	pointer, err := registry.Decode[registry.Pointer](holder)
+	switch {
+	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
+		return &TakenError{}
+	case holder.State == registry.StatePurging, !pointer.Task.IsZero():
+		return &TakenError{Own: AwaitsPurge}
+	}
+	return nil
+}
+
+// takenAbove says that somebody lives in a folder above the location.
+func takenAbove(folder registry.Record, who Claimant) *TakenError {
+	taken := &TakenError{At: folder.Key.ID}
+	if held, err := ledger.Decode[registry.LocationClaim](folder); err == nil && held.Pointer == who.Pointer {
+		taken.Own = WithinOwn
+	}
+	return taken
+}
+
+// takenBeneath says that somebody lives beneath the location; it looks who. What it finds is for
+// the message only.
+func (c *Claims) takenBeneath(ctx context.Context, location registry.Key, who Claimant) error {
+	taken := &TakenError{At: location.ID}
+	if who.Fresh {
+		return taken
+	}
+	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateOwner {
+			return true, ctx.Err()
+		}
+		taken.Own = ByAnother
+		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.Pointer {
+			taken.Own = AroundOwn
+		}
+		return taken.Own == AroundOwn, ctx.Err()
+	})
+	return cmp.Or[error](err, taken)
+}
+
+// PlanKept plans that who goes on to hold, or gets back, the locations that it claimed before;
+// *TakenError if one cannot be had, KindBadRequest if one that is to be claimed again is outside
+// the warehouse's roots.
+func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations []string, who Claimant) error {
+	for _, location := range locations {
+		if location == planned.Normalised {
+			continue
+		}
+		key := registry.LocationKey(location)
+		if slices.ContainsFunc(planned.Puts, func(p ledger.Write) bool { return p.Key == key }) {
+			return &TakenError{location, WithinOwn} // it was given up, and lies above the one that is planned
+		}
+		records, err := c.ledger.Get(ctx, key)
+		switch {
+		case err != nil:
+		case records[0].Exists(): // and with it the folders above
+			err = c.planOwner(ctx, planned, key, records[0], who)
+		default:
+			err = c.planAnew(ctx, planned, roots, location, who)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planAnew plans the claim of one more location. Another table that had it, while the claimant was
+// dropped, has given it up. After that the records of the folders above may be gone too.
+func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, location string, who Claimant) error {
+	more, err := c.Plan(ctx, roots, location, who)
+	if err != nil {
+		return err
+	}
+	for _, condition := range more.Conditions {
+		if !slices.Contains(planned.Conditions, condition) {
+			planned.Conditions = append(planned.Conditions, condition)
+		}
+	}
+	for _, p := range more.Puts {
+		i := slices.IndexFunc(planned.Puts, func(other ledger.Write) bool { return other.Key == p.Key })
+		switch {
+		case i < 0:
+			planned.Puts = append(planned.Puts, p)
+		case planned.Puts[i].State != p.State: // the one that is planned is a folder above it
+			return &TakenError{location, AroundOwn}
+		}
+	}
+	return nil
+}
+
+// claimPath returns the normalised form of location and the folders above it, the nearest first, up
+// to the highest of its disk or bucket. It goes that far because roots may lie within those of
+// other warehouses, or change at the next start. The location must be below one of roots. A root
+// cannot be claimed, even within another one.
+func (c *Claims) claimPath(roots []string, location string) (normalised string, folders []string, err error) {
+	place, err := storage.Parse(location)
+	if err != nil {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+	}
+	normalised = place.String()
+	if len(normalised) > registry.KeyBytesMax {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest,
+			"Location of %d bytes is too long, at most %d are allowed", len(normalised), registry.KeyBytesMax)
+	}
+	within := false
+	for _, root := range roots {
+		top, err := storage.Parse(root)
+		if err != nil || !top.Contains(place) {
+			continue
+		}
+		if top == place {
+			return "", nil, moorage.Errorf(moorage.KindBadRequest,
+				"Location is a folder for tables and views, not for one of them: %s", location)
+		}
+		within = true
+	}
+	if !within {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest,
+			"Location is outside of those that the warehouse allows (--allow-location): %s", location)
+	}
+	for _, folder := range place.Ancestors() { // nothing can live in the highest of all, which lies below no root
+		folders = append(folders, folder.String())
+	}
+	return normalised, folders, nil
+}
+
+// Refusal turns *TakenError into the answer for a location that the client chose.
+func Refusal(err error, location string) error {
+	taken, ok := err.(*TakenError)
+	switch {
+	case !ok:
+		return err
+	case taken.Own == WithinOwn:
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Location lies within %s, where the table or view lives, or lived, itself: %s", taken.At, location)
+	case taken.Own == AroundOwn:
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Location contains one where the table or view lives, or lived, itself: %s", location)
+	case taken.Own == AwaitsPurge:
+		return moorage.Errorf(moorage.KindUnavailable, "The files of a dropped table at %s are still being purged; "+
+			"nothing was changed. Repeat the request later, or choose another location", location)
+	}
+	return moorage.Errorf(moorage.KindBadRequest,
+		"Location is, contains or lies within the location of another table or view: %s", location)
+}
+
+// Release returns the conditions and deletes that give up those of the pointer's claims that it
+// still holds.
+func (c *Claims) Release(ctx context.Context, pointer registry.Pointer) (
+	[]registry.Condition, []registry.Write, error) {
+	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
+	for _, location := range pointer.Claims {
+		keys = append(keys, registry.LocationKey(location))
+	}
+	records, err := c.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, nil, err
+	}
+	var conditions []registry.Condition
+	var writes []registry.Write
+	for _, record := range records {
+		if !record.Exists() || record.Key.Table == registry.TableLocation && record.State != registry.StateOwner {
+			continue
+		}
+		held, err := ledger.Decode[registry.LocationClaim](record) // a table-uuid's claim has the same member
+		if err != nil {
+			return nil, nil, err
+		}
+		if held.Pointer == pointer.ID {
+			conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
+			writes = append(writes, registry.Delete(record.Key))
+		}
+	}
+	return conditions, writes, nil
+}

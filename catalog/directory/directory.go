@@ -1,0 +1,63 @@
+// Package directory finds what names stand for: warehouses, namespaces, and the pointers of tables
+// and views. It keeps the storage of each warehouse open.
+//
+// # How a name is resolved
+//
+// A name leads through records. Each has the id by which the next one is found:
+//
+//	warehouse ─► namespace ─► namespace ─► entry ─► pointer
+//
+// The directory remembers which records a path and a name led to. So it reads a path, or a pointer,
+// that it knows in one call of the store. It always reads: what it remembers only says where. A
+// record says itself what it is called and whether it is live, so a memory that is wrong is
+// noticed, and the name is resolved from the warehouse down. That something is missing is always
+// the result of such reads.
+//
+// # What it must not know
+//
+// It knows nothing of metadata files, locks or commits. It writes only one thing: a namespace or
+// warehouse that a drop left in the middle is made live again.
+package directory
+
+import (
+	"log/slog"
+	"time"
+
+	"moorage/ledger"
+	"moorage/storage"
+)
+
+// requestTimeout bounds one resolution, from its first read to its last.
+const requestTimeout = 30 * time.Second
+
+// Config is what a Directory is made of. Fields without a default are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	// OpenStorage and BorrowStorage are those of catalog.Config.
+	OpenStorage   func(place storage.Place) (storage.Store, error)
+	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
+	// AllowedLocations are URIs below which tables of every warehouse may live, besides the
+	// warehouse's own.
+	AllowedLocations []string
+	Now              func() time.Time
+	Logger           *slog.Logger
+}
+
+// Directory resolves names. It is safe for concurrent use.
+type Directory struct {
+	ledger           *ledger.Ledger
+	now              func() time.Time
+	log              *slog.Logger
+	allowedLocations []string
+	storages         *storages
+	names            *names
+	paths            *paths
+}
+
+// New returns a directory over the records of config.Ledger, which remembers nothing yet.
+func New(config Config) *Directory {
+	return &Directory{
+		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
+		storages: newStorages(config), names: newNames(), paths: newPaths(),
+	}
+}

@@ -1,0 +1,251 @@
+package directory
+
+import (
+	"context"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Found is a table's or view's pointer as of one read, and where its files are.
+type Found struct {
+	Record  registry.Record
+	Pointer registry.Pointer
+	Storage storage.Store
+	Place   storage.Place // that Storage reaches, as the warehouse has it
+	// Warehouse is the id of that.
+	Warehouse registry.ID
+}
+
+// IsIn reports whether r is in the warehouse; nil is nowhere. Who may change a table or view by its
+// uuid alone, whatever it is called by now, may do so in the warehouse only in which it was asked
+// for.
+func (r *Found) IsIn(warehouse string) bool {
+	return r != nil && r.Pointer.Warehouse == warehouse
+}
+
+// names remembers which pointer a name led to, and that pointer's value. Each use reads the pointer
+// again: the record says itself what it is called and whether it is live. So a name that is
+// remembered wrongly is noticed.
+type names struct{ cache *otter.Cache[string, *Found] }
+
+func newNames() *names {
+	return &names{otter.Must(&otter.Options[string, *Found]{MaximumSize: namesMax})}
+}
+
+// NameKey returns a text that tells identifiers apart.
+func NameKey(ident moorage.Identifier) string {
+	return cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
+}
+
+// get returns what the name of a NameKey led to when it was asked for last.
+func (n *names) get(key string) (*Found, bool) { return n.cache.GetIfPresent(key) }
+
+// set keeps found as what the name leads to.
+func (n *names) set(key string, found *Found) { n.cache.Set(key, found) }
+
+func (n *names) forget(key string) { n.cache.Invalidate(key) }
+
+// RememberMove notes that this node moved a pointer, to how to has it, by a write
+// that got the ETag etag. So the next reader need not decode it.
+func (d *Directory) RememberMove(to *Found, write registry.Write, etag registry.ETag) {
+	to.Record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
+	d.names.set(NameKey(to.Pointer.Identifier()), to)
+}
+
+// Latest returns what is known last of a pointer that was moved from how found has it to how to
+// does: to, unless the move's ETag is not known.
+func Latest(found, to *Found) *Found {
+	if to.Record.Exists() {
+		return to
+	}
+	return found
+}
+
+// Find returns the live pointer of kind k called ident. Its error is of kind k.Missing if there is
+// none, also because the namespace is missing (clients look for metadata tables such as
+// ns.table.files this way), or because ident is of the other kind.
+func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
+	key := NameKey(ident)
+	if known, ok := d.names.get(key); ok && k.IsOf(known.Pointer) {
+		found, err := d.Reread(ctx, known)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && found.Pointer.Identifier().Equal(ident) {
+			if found != known {
+				d.names.set(key, found)
+			}
+			return found, nil
+		}
+		d.names.forget(key)
+	}
+	found, err := d.findFromRoot(ctx, k, ident)
+	if err == nil {
+		d.names.set(key, found)
+	}
+	return found, err
+}
+
+// Reread reads the pointer of known again: known itself if nothing changed, nil if
+// it is not live any more.
+func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
+	records, err := d.ledger.Get(ctx, known.Record.Key)
+	if err != nil {
+		return nil, err
+	}
+	return d.asOf(ctx, known, records[0])
+}
+
+// RereadAll is Reread for several, in one read.
+func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, error) {
+	if len(known) == 0 {
+		return nil, nil
+	}
+	keys := make([]registry.Key, len(known))
+	for i, k := range known {
+		keys[i] = k.Record.Key
+	}
+	records, err := d.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	now := make([]*Found, len(known))
+	for i, record := range records {
+		if now[i], err = d.asOf(ctx, known[i], record); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
+}
+
+// asOf returns what known is by a later record of its pointer: known itself if nothing changed, nil
+// if it is not live any more.
+func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Record) (*Found, error) {
+	switch {
+	case !record.Exists() || record.State != registry.StateLive:
+		return nil, nil
+	case record.ETag == known.Record.ETag:
+		return known, nil
+	}
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	if err != nil {
+		return nil, err
+	}
+	if pointer.Warehouse == known.Pointer.Warehouse && pointer.NamespaceID == known.Pointer.NamespaceID {
+		now := *known
+		now.Record, now.Pointer = record, pointer
+		return &now, nil
+	}
+	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again
+	// since.
+	path, err := d.Path(ctx, pointer.Warehouse, nil)
+	switch {
+	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse:
+		return nil, nil // dropped again, and its warehouse with it
+	case err != nil:
+		return nil, err
+	}
+	return d.newFound(record, pointer, path), nil
+}
+
+// newFound returns the pointer of a record in the warehouse of path.
+func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, path *Path) *Found {
+	return &Found{
+		Record: record, Pointer: pointer, Storage: path.Storage,
+		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID,
+	}
+}
+
+// findFromRoot resolves ident by reads from the warehouse down. Records that stay at odds with each
+// other, which is no work of this package, are KindUnavailable after requestTimeout.
+func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var found *Found
+	err := d.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		path, entry, err := d.PathAndEntry(ctx, ident)
+		if err != nil {
+			if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
+				return k.NoSuch(ident)
+			}
+			return err
+		}
+		if entry.Record.State != k.State {
+			return k.NoSuch(ident)
+		}
+		records, err := d.ledger.Get(ctx, registry.PointerKey(entry.Value.Pointer))
+		if err != nil {
+			return err
+		}
+		if !records[0].Exists() || records[0].State != registry.StateLive {
+			return ledger.ErrRetry // dropped, or moved to another name, since the entry was read
+		}
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil {
+			return err
+		}
+		if !pointer.Identifier().Equal(ident) || pointer.NamespaceID != path.ID() {
+			return ledger.ErrRetry
+		}
+		found = d.newFound(records[0], pointer, path)
+		return nil
+	})
+	return found, err
+}
+
+// Known returns what the name ident led to when it was asked for last. It reads nothing.
+func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
+	return d.names.get(NameKey(ident))
+}
+
+// FindAll is Find for several names. It reads the pointers of all that it knows in one call, as of
+// one moment.
+func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
+	found := make([]*Found, len(idents))
+	known, places := make([]*Found, 0, len(idents)), make([]int, 0, len(idents))
+	for i, ident := range idents {
+		if hit, ok := d.Known(ident); ok && k.IsOf(hit.Pointer) {
+			known, places = append(known, hit), append(places, i)
+		}
+	}
+	now, err := d.RereadAll(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range places {
+		if now[n] != nil && now[n].Pointer.Identifier().Equal(idents[i]) {
+			if found[i] = now[n]; now[n] != known[n] {
+				d.names.set(NameKey(idents[i]), now[n])
+			}
+		}
+	}
+	for i, ident := range idents {
+		if found[i] == nil {
+			if found[i], err = d.Find(ctx, k, ident); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// Entry is an entry's record and value; both are zero if there is none.
+type Entry struct {
+	Record registry.Record
+	Value  registry.Entry
+}
+
+// ReadEntry reads the entry called name in the namespace that path leads to.
+func (d *Directory) ReadEntry(ctx context.Context, path *Path, name string) (Entry, error) {
+	records, err := d.ledger.Get(ctx, registry.EntryKey(path.ID(), name))
+	if err != nil || !records[0].Exists() {
+		return Entry{}, err
+	}
+	value, err := ledger.Decode[registry.Entry](records[0])
+	return Entry{records[0], value}, err
+}

@@ -1,0 +1,381 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Bounds of what is remembered between requests; an element is a few hundred bytes.
+const (
+	pathsMax = 20_000
+	namesMax = 100_000
+)
+
+// Path is a warehouse and the namespaces that lead to one of them.
+type Path struct {
+	Warehouse       registry.Warehouse
+	warehouseRecord registry.Record
+	levels          []level
+	Storage         storage.Store
+}
+
+// level is one namespace on a chain.
+type level struct {
+	record registry.Record
+	head   namespaceHead
+}
+
+// namespaceHead is what a chain needs of a registry.Namespace. Few requests need the properties,
+// which may be long, so only they decode them.
+type namespaceHead struct {
+	ID    registry.ID `json:"id"`
+	Since time.Time   `json:"since"`
+}
+
+// ID returns the id of the last namespace, that of the warehouse if there is none.
+func (p *Path) ID() registry.ID {
+	if len(p.levels) == 0 {
+		return p.Warehouse.ID
+	}
+	return p.levels[len(p.levels)-1].head.ID
+}
+
+// Depth returns how many namespaces there are on the path.
+func (p *Path) Depth() int { return len(p.levels) }
+
+// Record returns the record of the last namespace, that of the warehouse if there is none.
+func (p *Path) Record() registry.Record {
+	if len(p.levels) == 0 {
+		return p.warehouseRecord
+	}
+	return p.levels[len(p.levels)-1].record
+}
+
+// since returns when the present state of record began.
+func (p *Path) since() time.Time {
+	if len(p.levels) == 0 {
+		return p.Warehouse.Since
+	}
+	return p.levels[len(p.levels)-1].head.Since
+}
+
+// paths remembers the way to a namespace, so that the next request reads all of it at once.
+type paths struct {
+	cache *otter.Cache[string, cachedPath]
+}
+
+// way is how a namespace was reached. A key holds the id of the parent, so keys that still lead
+// somewhere are right.
+type cachedPath struct {
+	keys   []registry.Key
+	levels []level     // as they were found, without their values
+	id     registry.ID // of the namespace
+}
+
+// newCachedPath returns the way to the end of p, which was reached by keys.
+func newCachedPath(keys []registry.Key, p *Path) cachedPath {
+	levels := slices.Clone(p.levels)
+	for i := range levels {
+		levels[i].record.Value = nil
+	}
+	return cachedPath{keys, levels, p.ID()}
+}
+
+func newPaths() *paths {
+	return &paths{otter.Must(&otter.Options[string, cachedPath]{MaximumSize: pathsMax})}
+}
+
+// cacheKey joins names with bytes that none of them may contain.
+func cacheKey(warehouse string, ns moorage.Namespace, name string) string {
+	return warehouse + "\x00" + strings.Join(ns, moorage.LevelSeparator) + "\x00" + name
+}
+
+// Roots returns the locations below which the warehouse's tables may live.
+func (d *Directory) Roots(warehouse registry.Warehouse) []string {
+	roots := append([]string{warehouse.Location}, warehouse.AllowedLocations...)
+	return append(roots, d.allowedLocations...)
+}
+
+// Path returns the warehouse called name and the namespaces that lead to ns. A missing warehouse is
+// KindNoSuchWarehouse; a missing namespace is KindNoSuchNamespace, and the chain is returned as
+// far as it exists. That something is missing is always the result of reads from the warehouse
+// down, never of what is remembered.
+func (d *Directory) Path(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
+	p, _, err := d.pathAnd(ctx, name, ns, nil)
+	return p, err
+}
+
+// PathAndEntry is Path for the namespace of ident, together with the entry of that name: one read
+// if the way is known.
+func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
+	p, record, err := d.pathAnd(ctx, ident.Warehouse, ident.Namespace, func(namespace registry.ID) registry.Key {
+		return registry.EntryKey(namespace, ident.Name)
+	})
+	if err != nil || !record.Exists() {
+		return p, Entry{}, err
+	}
+	value, err := ledger.Decode[registry.Entry](record)
+	return p, Entry{record, value}, err
+}
+
+// pathAnd is Path, and reads one key more, which depends on the id of the namespace; extra may be
+// nil.
+func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespace,
+	extra func(namespace registry.ID) registry.Key) (*Path, registry.Record, error) {
+	cacheKey := cacheKey(name, ns, "")
+	if known, ok := d.paths.cache.GetIfPresent(cacheKey); ok {
+		p, record, err := d.readCachedPath(ctx, name, known, extra)
+		if err == nil && !p.isAsIn(known) {
+			d.paths.cache.Set(cacheKey, newCachedPath(known.keys, p))
+		}
+		if err == nil || moorage.KindOf(err) == moorage.KindUnavailable || ctx.Err() != nil {
+			return p, record, err
+		}
+		d.paths.cache.Invalidate(cacheKey)
+	}
+	p, keys, err := d.pathFromRoot(ctx, name, ns)
+	if err != nil {
+		return p, registry.Record{}, err
+	}
+	d.paths.cache.Set(cacheKey, newCachedPath(keys, p))
+	if extra == nil {
+		return p, registry.Record{}, nil
+	}
+	records, err := d.ledger.Get(ctx, extra(p.ID()))
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	return p, records[0], nil
+}
+
+// readCachedPath reads all of a way at once; ledger.ErrRetry or an error of newPath if it leads
+// nowhere any more.
+func (d *Directory) readCachedPath(ctx context.Context, name string, known cachedPath,
+	extra func(registry.ID) registry.Key) (*Path, registry.Record, error) {
+	keys := known.keys
+	if extra != nil {
+		keys = append(keys[:len(keys):len(keys)], extra(known.id))
+	}
+	records, err := d.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	p, err := d.newPath(ctx, records[0], name)
+	if err != nil {
+		return nil, registry.Record{}, err
+	}
+	levels := len(known.keys) - 1
+	if err := p.follow(known.keys[1:], records[1:1+levels], known.levels); err != nil {
+		return nil, registry.Record{}, err
+	}
+	if p.ID() != known.id {
+		return nil, registry.Record{}, ledger.ErrRetry // another one has the name now
+	}
+	if extra == nil {
+		return p, registry.Record{}, nil
+	}
+	return p, records[len(records)-1], nil
+}
+
+// pathFromRoot reads one level after the other, and returns the keys that it read.
+func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace) (
+	*Path, []registry.Key, error) {
+	keys := []registry.Key{registry.WarehouseKey(name)}
+	records, err := d.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := d.newPath(ctx, records[0], name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, levelName := range ns {
+		key := registry.NamespaceKey(p.Warehouse.ID, p.ID(), levelName)
+		records, err := d.ledger.Get(ctx, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !records[0].Exists() {
+			return p, nil, moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s", ns)
+		}
+		if err := p.follow([]registry.Key{key}, records, nil); err != nil {
+			return nil, nil, err
+		}
+		keys = append(keys, key)
+	}
+	return p, keys, nil
+}
+
+// newPath begins a chain at a warehouse's record.
+func (d *Directory) newPath(ctx context.Context, record registry.Record, name string) (*Path, error) {
+	if !record.Exists() {
+		return nil, moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
+	}
+	warehouse, err := ledger.Decode[registry.Warehouse](record)
+	if err != nil {
+		return nil, err
+	}
+	store, err := d.storages.open(ctx, d.PlaceOf(warehouse))
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return nil, moorage.E("directory.newPath", name, moorage.KindUnavailable, err)
+	case err != nil:
+		return nil, moorage.E("directory.newPath", name, moorage.KindInternal, err)
+	}
+	return &Path{Warehouse: warehouse, warehouseRecord: record, Storage: store}, nil
+}
+
+// isAsIn reports whether the namespaces of p are those that a way knows, in the same versions.
+func (p *Path) isAsIn(known cachedPath) bool {
+	return slices.EqualFunc(p.levels, known.levels, func(a, b level) bool { return a.record.ETag == b.record.ETag })
+}
+
+// follow appends the namespaces of records, which were found at keys, as long as each is the child
+// of the one before; ledger.ErrRetry if one is not. Those that known has in the same version are
+// not decoded.
+func (p *Path) follow(keys []registry.Key, records []registry.Record, known []level) error {
+	for i, record := range records {
+		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(p.Warehouse.ID, p.ID())) {
+			return ledger.ErrRetry
+		}
+		if i < len(known) && known[i].record.ETag == record.ETag {
+			p.levels = append(p.levels, level{record, known[i].head})
+			continue
+		}
+		head, err := registry.DecodePart[namespaceHead](record)
+		if err != nil {
+			return ledger.Undecoded(record, err)
+		}
+		p.levels = append(p.levels, level{record, head})
+	}
+	return nil
+}
+
+// LivePath is Path for a caller that is about to make something below ns. While a drop looks
+// through the namespace (or warehouse), LivePath waits. If that drop died it makes the namespace
+// live again. If the drop takes too long the error is KindUnavailable.
+func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
+	ctx, cancel := context.WithTimeout(ctx, LiveWait)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		p, err := d.Path(ctx, name, ns)
+		if err != nil {
+			return p, err
+		}
+		if p.Record().State == registry.StateLive {
+			return p, nil
+		}
+		stale, err := d.isStale(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if stale {
+			if err := d.PutBack(ctx, name, ns, p); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if d.ledger.Pause(ctx, attempt+4) != nil {
+			return nil, moorage.Errorf(moorage.KindUnavailable, "Namespace is being dropped: %s", ns)
+		}
+	}
+}
+
+// LivePathAndEntry is LivePath for the namespace of ident, together with the entry of that name.
+func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
+	p, found, err := d.PathAndEntry(ctx, ident)
+	if err != nil || p.Record().State == registry.StateLive {
+		return p, found, err
+	}
+	if p, err = d.LivePath(ctx, ident.Warehouse, ident.Namespace); err != nil {
+		return nil, Entry{}, err
+	}
+	found, err = d.ReadEntry(ctx, p, ident.Name)
+	return p, found, err
+}
+
+// DroppingStale is the age from which a record in state dropping is taken for the remains of a node
+// that died, and put back by the next request that meets it.
+const DroppingStale = 30 * time.Second
+
+// LiveWait bounds how long a creator waits for a drop that is under way.
+const LiveWait = 5 * time.Second
+
+// isStale reports whether the mark of a drop on the last record of p is the remains of a node that
+// died. Marks and their age go by the store's clock. Older versions marked by the clock of the
+// node. Nobody knows the age of a mark from the future, so it is stale: a drop that is
+// under way and is put back marks again.
+func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
+	now, err := d.ledger.Time(ctx)
+	if err != nil {
+		return false, err
+	}
+	return now.Sub(p.since()).Abs() > DroppingStale, nil
+}
+
+// PutBack makes a namespace or warehouse live again that a drop left in state dropping. Its
+// condition is the version that was seen, so it also fences that drop, should it still be under
+// way.
+func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespace, p *Path) error {
+	change, err := d.ledger.NewChange(ctx, "put-back", moorage.Identifier{Warehouse: name, Namespace: ns})
+	if err != nil {
+		return err
+	}
+	_, err = d.SetState(ctx, change, p, registry.StateLive)
+	if _, failed := registry.FailedCondition(err); failed {
+		return nil // somebody else was here first; the caller looks again
+	}
+	return ledger.IgnoreRetry(err)
+}
+
+// SetState writes the last record of p again with another state, and returns p as it is then; nil
+// without an error if that has to be read, because the store's answer was lost.
+func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Path, state registry.State) (
+	*Path, error) {
+	now := d.now()
+	if state == registry.StateDropping { // whose age others judge
+		var err error
+		if now, err = d.ledger.Time(ctx); err != nil {
+			return nil, err
+		}
+	}
+	next := *p
+	next.levels = slices.Clone(p.levels)
+	record, value := &next.warehouseRecord, registry.Value(&next.Warehouse)
+	if len(next.levels) == 0 {
+		next.Warehouse.Since = now
+	} else {
+		last := &next.levels[len(next.levels)-1]
+		namespace, err := ledger.Decode[registry.Namespace](last.record)
+		if err != nil {
+			return nil, err
+		}
+		namespace.Since = now
+		last.head.Since = namespace.Since
+		record, value = &last.record, &namespace
+	}
+	writes, err := ledger.Encode(ledger.Put(record.Key, state, value))
+	if err != nil {
+		return nil, err
+	}
+	etags, err := d.ledger.Apply(ctx, ledger.Mutation{
+		Change:     change,
+		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+		Writes:     writes,
+	})
+	if err != nil || etags == nil {
+		return nil, err
+	}
+	record.ETag, record.State, record.Value = etags[0], state, writes[0].Value
+	return &next, nil
+}
