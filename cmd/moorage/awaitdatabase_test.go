@@ -12,7 +12,8 @@ import (
 
 const waitingLine = "waiting for the database, which does not answer"
 
-// TestStoreWait starts a server while its database is down. It says so, listens only when the database is there, and then serves.
+// TestStoreWait starts a server while its database is down. The server says so, listens only when
+// the database is there, and then serves.
 func TestStoreWait(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -48,7 +49,8 @@ func TestStoreWait(t *testing.T) {
 	}
 }
 
-// TestStoreWaitEnds: a database that does not come is one sentence in the end, as is one that refuses the server, at once.
+// TestStoreWaitEnds: a database that does not come is one sentence in the end. A database that
+// refuses the server is one sentence at once.
 func TestStoreWaitEnds(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)

@@ -17,7 +17,8 @@ import (
 
 // backuper is a store that can be copied while it is in use.
 type backuper interface {
-	Backup(ctx context.Context, dir, name string, prepare func(context.Context, registry.Store) error) (records int, err error)
+	Backup(ctx context.Context, dir, name string,
+		prepare func(context.Context, registry.Store) error) (records int, err error)
 }
 
 // callOffDeletions keeps a backup from deleting files of the store that it is a copy of.
@@ -28,11 +29,14 @@ func callOffDeletions(ctx context.Context, copied registry.Store) error {
 
 // Why some stores have no backups.
 var (
-	errMemoryBackup   = moorage.Errorf(moorage.KindUnsupported, "A store in memory is gone when its server ends; there is nothing to restore a backup to")
-	errDatabaseBackup = moorage.Errorf(moorage.KindUnsupported, "The store is a PostgreSQL database: back it up with its own tools, pg_dump or pg_basebackup")
+	errMemoryBackup = moorage.Errorf(moorage.KindUnsupported,
+		"A store in memory is gone when its server ends; there is nothing to restore a backup to")
+	errDatabaseBackup = moorage.Errorf(moorage.KindUnsupported,
+		"The store is a PostgreSQL database: back it up with its own tools, pg_dump or pg_basebackup")
 )
 
-// newBackups returns what a server does to make a backup of store: a folder in the folder that --backups says, and nowhere else.
+// newBackups returns what a server does to make a backup of store: a folder in the folder that
+// --backups names, and nowhere else.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
 	return func(ctx context.Context, name string) (made client.Backup, err error) {
 		const op = "backup"
@@ -60,7 +64,8 @@ func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, na
 		case errors.Is(err, fs.ErrExist):
 			return made, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", name)
 		}
-		return made, moorage.E(op, name, moorage.KindUnavailable, moorage.Errorf(moorage.KindUnavailable, "There is no new backup: %w", err))
+		err = moorage.Errorf(moorage.KindUnavailable, "There is no new backup: %w", err)
+		return made, moorage.E(op, name, moorage.KindUnavailable, err)
 	}
 }
 

@@ -62,8 +62,8 @@ func (l *backupLoad) acknowledged() (a acknowledged) {
 	return a
 }
 
-// TestBackupAndRestore takes backups while clients commit and create, serves each, and finds everything that was acknowledged before
-// it began, and nothing by halves.
+// TestBackupAndRestore takes backups while clients commit and create, and serves each. It finds
+// everything that was acknowledged before the backup began, and nothing by halves.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -133,7 +133,8 @@ func (a acknowledged) check(t *testing.T, backup string) {
 	}
 }
 
-// TestBackupOfAStoppedStore copies the folder itself, restores it in place, and asks for what cannot be.
+// TestBackupOfAStoppedStore copies the folder itself, restores it in place, and asks for what
+// cannot be done.
 func TestBackupOfAStoppedStore(t *testing.T) {
 	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()

@@ -31,7 +31,8 @@ func printedURI(addr net.Addr) string {
 	return "http://" + addr.String()
 }
 
-// writeBanner says that the server is ready, and how each client reaches it; config says how they reach the warehouse's files.
+// writeBanner says that the server is ready, and how each client reaches it. config says how
+// clients reach the files of the warehouse.
 func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string) {
 	name, inS3 := warehouse.Name, isInS3(warehouse.Location)
 	fmt.Fprintf(out, "Moorage is ready at %s\nWarehouse %s is at %s\n\n", uri, name, warehouse.Location)
@@ -73,8 +74,8 @@ func sparkOptions(uri, warehouse string, inS3 bool) []string {
 	return append(options, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 }
 
-// trinoProperties returns the properties of a catalog of Trino's. Unlike other clients it does not heed what the server answers
-// about files in S3.
+// trinoProperties returns the properties of a catalog in Trino. Unlike other clients Trino ignores
+// what the server answers about files in S3.
 func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string) []string {
 	properties := []string{
 		"connector.name=iceberg",
@@ -108,7 +109,8 @@ func flinkStatement(uri, warehouse string, inS3 bool) string {
 	if !inS3 {
 		fileIO = ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
 	}
-	return fmt.Sprintf("CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', 'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, fileIO)
+	return fmt.Sprintf("CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "+
+		"'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, fileIO)
 }
 
 func duckDBLines(uri, warehouse string, inS3 bool) []string {
@@ -118,6 +120,7 @@ func duckDBLines(uri, warehouse string, inS3 bool) []string {
 	}
 	return []string{
 		"INSTALL iceberg; LOAD iceberg;",
-		fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', AUTHORIZATION_TYPE 'none', SUPPORT_NESTED_NAMESPACES true%s);", warehouse, uri, delegation),
+		fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', AUTHORIZATION_TYPE 'none', "+
+			"SUPPORT_NESTED_NAMESPACES true%s);", warehouse, uri, delegation),
 	}
 }

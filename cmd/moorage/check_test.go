@@ -8,7 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// TestCheckUnreadable has a store checked in which the record of a table and a metadata file are damaged: through a server, and without one.
+// TestCheckUnreadable checks a store in which the record of a table and a metadata file are
+// damaged: through a server, and without one.
 func TestCheckUnreadable(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

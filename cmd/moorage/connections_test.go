@@ -144,8 +144,8 @@ func residentBytes(t *testing.T, pid int) int64 {
 // connectionsBytesMax is what 2,000 connections that do nothing, or little, may cost.
 const connectionsBytesMax = 100 << 20
 
-// TestIdleConnectionsCostLittle opens 2,000 connections to a process: idle ones, some that sent a part of a header, and some whose bodies
-// do not come.
+// TestIdleConnectionsCostLittle opens 2,000 connections to a process: idle ones, some that sent a
+// part of a header, and some whose bodies do not come.
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	t.Parallel()
 	server, process := startProcess(t, "--store", "memory", "--data", t.TempDir())

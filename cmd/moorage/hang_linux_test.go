@@ -19,11 +19,13 @@ import (
 	"moorage/internal/cli"
 )
 
-// hangAt is the variable that says at which folder a process of startHanging has everything hang from the start.
+// hangAt is the variable that names a folder. A process of startHanging has everything in it hang
+// from the start.
 const hangAt = "TEST_HANG_AT"
 
-// hangFolders makes every call on some folders hang, as on a mount whose server is gone: those of hangAt at once, and those that
-// come in, a line each, when they do. An empty line ends that. Each folder gets a file system whose server, this process, never answers.
+// hangFolders makes every call on some folders hang, as on a mount whose server is gone. Those of
+// hangAt hang at once, and those that come in, a line each, when they do. An empty line ends that.
+// Each folder gets a file system whose server, this process, never answers.
 func hangFolders() {
 	var held []int
 	hang := func(folder string) {
@@ -62,7 +64,8 @@ type hanging struct {
 	orders  io.Writer
 }
 
-// startHanging starts a server in a mount namespace of its own, in which folder hangs, if it is not empty.
+// startHanging starts a server in a mount namespace of its own, in which folder hangs, if it is not
+// empty.
 func startHanging(t *testing.T, folder string, args ...string) *hanging {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -109,7 +112,8 @@ const (
 	lakeTable  = "/v1/lake/namespaces/harbour/tables/ships"
 )
 
-// makeWarehouses makes a store with the warehouses stuck and lake, a table in each, and returns the flags, and the folder of stuck.
+// makeWarehouses makes a store with the warehouses stuck and lake, and a table in each. It returns
+// the flags, and the folder of stuck.
 func makeWarehouses(t *testing.T) (flags []string, stuck string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -156,7 +160,8 @@ func (h *hanging) use(t *testing.T) {
 
 const setOwner = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"owner":"crew"}}]}`
 
-// flood sends many requests to a table, each of which is given up soon, and returns how many were answered with which status.
+// flood sends many requests to a table and gives each up soon. It returns how many were answered
+// with which status.
 func (h *hanging) flood(t *testing.T, requests int, table string) map[int]int {
 	t.Helper()
 	var mu sync.Mutex
@@ -192,10 +197,12 @@ func (h *hanging) flood(t *testing.T, requests int, table string) map[int]int {
 	return answers
 }
 
-// threadsMore is how many threads more a server may have because of one warehouse that hangs: the bound of its storage, and some.
+// threadsMore is how many threads more a server may have because of one warehouse that hangs: the
+// bound of its storage, and some.
 const threadsMore = 128 + 40
 
-// TestStartsWhileAWarehouseHangs starts a server while every call on the folder of a warehouse hangs.
+// TestStartsWhileAWarehouseHangs starts a server while every call on the folder of a warehouse
+// hangs.
 func TestStartsWhileAWarehouseHangs(t *testing.T) {
 	t.Parallel()
 	flags, stuck := makeWarehouses(t)
@@ -225,7 +232,8 @@ func TestStartsWhileAWarehouseHangs(t *testing.T) {
 	}
 }
 
-// TestWarehouseThatBeginsToHang lets the folder of a table hang while the server runs, and answer again.
+// TestWarehouseThatBeginsToHang lets the folder of a table hang while the server runs, and answer
+// again.
 func TestWarehouseThatBeginsToHang(t *testing.T) {
 	t.Parallel()
 	flags, stuck := makeWarehouses(t)

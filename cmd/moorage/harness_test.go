@@ -178,7 +178,8 @@ func await(t *testing.T, done <-chan struct{}, what string) {
 	}
 }
 
-// request sends one request with a JSON body and returns the status and the answer. headers are name, value, name, value…
+// request sends one request with a JSON body and returns the status and the answer. headers are
+// name, value, name, value…
 func (s *served) request(t *testing.T, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -20,7 +20,8 @@ func TestLifetimeIsAdvertised(t *testing.T) {
 	}
 }
 
-// A change that is sent again to a server that was started again on its folder is answered as before, a refusal too.
+// A client sends a change again to a server that was started again on its folder. The server
+// answers as before, a refusal too.
 func TestKeysSurviveARestart(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -25,9 +25,9 @@ const (
 	// writeStallTimeout is how long a client may not take the next writePartBytes of an answer.
 	writeStallTimeout = time.Minute
 	writePartBytes    = 256 << 10
-	// connectionsReserve is how many connections the server takes beyond --connection-limit. It tells
-	// each that there is no room, unless it asks for health or metrics, and ends it. Further ones wait
-	// in the system's queue.
+	// connectionsReserve is how many connections the server takes beyond --connection-limit. It
+	// tells each that there is no room, unless it asks for health or metrics, and ends it. Further
+	// ones wait in the system's queue.
 	connectionsReserve = 64
 )
 
@@ -93,7 +93,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// Write writes p in parts, each of which has the whole timeout.
+// Write writes p in parts. Each part has the whole timeout.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for {
 		part := p[written:min(written+writePartBytes, len(p))]

@@ -1,8 +1,8 @@
 // Command moorage runs an Apache Iceberg REST catalog, and looks after its store.
 //
 // It is the only place where the parts are put together, where the environment is read, and where
-// the clock and the source of randomness are chosen. Package internal/cli has the commands and their
-// settings; each function here that takes a cli.Config does what one of them is for.
+// the clock and the source of randomness are chosen. Package internal/cli has the commands and
+// their settings; each function here that takes a cli.Config does what one of them is for.
 package main
 
 import (
@@ -32,8 +32,8 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 	})
 }
 
-// stopSignals returns the signals that end a command in good order. A terminal that is closed does so too, unless the process was
-// started to outlive it (nohup).
+// stopSignals returns the signals that end a command in good order. A terminal that closes sends
+// one too, unless the process was started to outlive it (nohup).
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

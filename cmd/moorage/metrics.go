@@ -78,13 +78,15 @@ func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) (_ []regis
 }
 
 // List is registry.Store.List, measured.
-func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) (_ []registry.Record, err error) {
+func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int,
+) (_ []registry.Record, err error) {
 	defer m.calls.begin("list")(&err)
 	return m.Store.List(ctx, table, prefix, after, limit)
 }
 
 // ListKeys is registry.Store.ListKeys, measured.
-func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) (_ []registry.Record, err error) {
+func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int,
+) (_ []registry.Record, err error) {
 	defer m.calls.begin("list-keys")(&err)
 	return m.Store.ListKeys(ctx, table, prefix, after, limit)
 }
@@ -96,7 +98,8 @@ func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) (_ []reg
 }
 
 // Changes is registry.Store.Changes, measured.
-func (m *meteredStore) Changes(ctx context.Context, after registry.Position, limit int) (_ []registry.PositionedChange, err error) {
+func (m *meteredStore) Changes(ctx context.Context, after registry.Position, limit int,
+) (_ []registry.PositionedChange, err error) {
 	defer m.calls.begin("changes")(&err)
 	return m.Store.Changes(ctx, after, limit)
 }
@@ -166,19 +169,23 @@ func (m *meteredLeases) Open(ctx context.Context, session locks.Session) (err er
 }
 
 // Announce is locks.Leases.Announce, measured.
-func (m *meteredLeases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
+func (m *meteredLeases) Announce(ctx context.Context, session, address, host string,
+) (ended int, alive bool, err error) {
 	defer m.calls.begin("announce")(&err)
 	return m.Leases.Announce(ctx, session, address, host)
 }
 
 // Renew is locks.Leases.Renew, measured.
-func (m *meteredLeases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool, err error) {
+func (m *meteredLeases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration,
+) (lost []int64, alive bool, err error) {
 	defer m.calls.begin("renew")(&err)
 	return m.Leases.Renew(ctx, session, known, orphaned)
 }
 
 // Try is locks.Leases.Try, measured; what is blocked counts as a conflict.
-func (m *meteredLeases) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease, silence time.Duration) (blocked int, alive bool, err error) {
+func (m *meteredLeases) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease,
+	silence time.Duration,
+) (blocked int, alive bool, err error) {
 	began := time.Now()
 	blocked, alive, err = m.Leases.Try(ctx, session, ticket, leases, silence)
 	ended := outcome(err)
@@ -226,7 +233,8 @@ type lockMetrics struct {
 // newLockMetrics returns an observer whose counts are in metrics.
 func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 	return &lockMetrics{
-		conflicts: counter(metrics, "moorage_lock_conflicts_total", "Locks that could not be had at once, by level.", "level"),
+		conflicts: counter(metrics, "moorage_lock_conflicts_total",
+			"Locks that could not be had at once, by level.", "level"),
 		waits: histogram(metrics, "moorage_lock_wait_duration_seconds",
 			"Time waited for locks that could not be had at once, by level and by how it ended.", "level", "outcome"),
 		holds: histogram(metrics, "moorage_lock_hold_duration_seconds",
@@ -275,13 +283,16 @@ func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
 			"Transactions with something left to do, those under way among them, when this node last looked.",
 			func(s txlog.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_transactions_blocked",
-			"Transactions that the recovery gave up or cannot read, until an operator looks, when this node last looked; see moorage recover.",
+			"Transactions that the recovery gave up or cannot read, until an operator looks, "+
+				"when this node last looked; see moorage recover.",
 			func(s txlog.Stats) int { return s.Blocked }),
-		counterOf(stats, "moorage_recovery_attempts_total", "Attempts of this node to end a transaction whose coordinator did not.",
+		counterOf(stats, "moorage_recovery_attempts_total",
+			"Attempts of this node to end a transaction whose coordinator did not.",
 			func(s txlog.Stats) int64 { return s.Attempts }),
 		counterOf(stats, "moorage_recovery_failures_total", "Attempts of this node to end a transaction that failed.",
 			func(s txlog.Stats) int64 { return s.Failures }),
-		counterOf(stats, "moorage_transactions_recovered_total", "Transactions that this node ended because their coordinator did not.",
+		counterOf(stats, "moorage_transactions_recovered_total",
+			"Transactions that this node ended because their coordinator did not.",
 			func(s txlog.Stats) int64 { return s.Recovered }))
 }
 
@@ -289,19 +300,24 @@ func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
 func meterPurges(metrics prometheus.Registerer, stats func() catalog.PurgeStats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_purges_unfinished",
-			"Dropped tables whose files are still to be deleted, those that wait for their time among them, when this node last looked.",
+			"Dropped tables whose files are still to be deleted, those that wait for their time among them, "+
+				"when this node last looked.",
 			func(s catalog.PurgeStats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_purges_blocked",
-			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, when this node last looked; see moorage recover.",
+			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, "+
+				"when this node last looked; see moorage recover.",
 			func(s catalog.PurgeStats) int { return s.Blocked }),
-		counterOf(stats, "moorage_purge_failures_total", "Attempts of this node to delete a dropped table's files that failed.",
+		counterOf(stats, "moorage_purge_failures_total",
+			"Attempts of this node to delete a dropped table's files that failed.",
 			func(s catalog.PurgeStats) int64 { return s.Failures }))
 }
 
 func gaugeOf[S any](stats func() S, name, help string, value func(S) int) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stats())) })
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+		func() float64 { return float64(value(stats())) })
 }
 
 func counterOf[S any](stats func() S, name, help string, value func(S) int64) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(stats())) })
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+		func() float64 { return float64(value(stats())) })
 }

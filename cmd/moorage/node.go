@@ -45,7 +45,7 @@ type node struct {
 // prefix mean.
 const defaultWarehouse = rest.DefaultWarehouse
 
-// openNode opens the store, which it makes if it is to be in a folder and is not there, and a catalog over it.
+// openNode opens the store and a catalog over it. It makes a store in a folder that has none.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
 	// Who else may look into it is for the umask to say: engines may run as other users.
 	if err := os.MkdirAll(c.Data, 0o777); err != nil {
@@ -55,25 +55,16 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 	if err != nil {
 		return nil, err
 	}
-	return newNodeOver(ctx, c, store, logger)
+	return newNode(ctx, c, store, logger)
 }
 
-// newNodeOver is newNode that closes the store if it fails.
-func newNodeOver(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (*node, error) {
-	made, err := newNode(ctx, c, store, logger)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return made, nil
-}
-
-// newNode makes the catalog and its HTTP handler over store.
+// newNode makes the catalog and its HTTP handler over opened, which it closes if it fails.
 func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	store := meterStore(opened, metrics)
 	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, opened.Close())
 	}
 	s3Options := c.S3Options()
 	s3Options.Logger = logger
@@ -94,11 +85,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		AbortPending:        !c.InDatabase(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, locks.close())
+		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	watch, err := watchStore(opened, logger)
 	if err != nil {
-		return nil, errors.Join(err, locks.close())
+		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	meterRecovery(metrics, made.RecoveryStats)
 	meterPurges(metrics, made.PurgeStats)
@@ -112,12 +103,15 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	})
 	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
 	management.Mount(handler, management.Config{Catalog: made, Backup: newBackups(c, opened)})
-	return &node{store: store, locks: locks, storages: files, catalog: made, outgrown: watch, handler: handler, metrics: metrics}, nil
+	return &node{
+		store: store, locks: locks, storages: files, catalog: made, outgrown: watch, handler: handler, metrics: metrics,
+	}, nil
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where
 // --default-location says, or in the folder warehouse below the data.
-func (n *node) ensureDefaultWarehouse(ctx context.Context, c cli.Config, logger *slog.Logger) (catalog.Warehouse, error) {
+func (n *node) ensureDefaultWarehouse(ctx context.Context, c cli.Config, logger *slog.Logger,
+) (catalog.Warehouse, error) {
 	location, err := storage.Trim(c.DefaultLocation), error(nil)
 	if location == "" {
 		if location, err = folderLocation(filepath.Join(c.Data, "warehouse")); err != nil {
@@ -139,14 +133,15 @@ func (n *node) ensureDefaultWarehouse(ctx context.Context, c cli.Config, logger 
 	return made, err
 }
 
-// probeStorage logs which warehouses cannot be reached, in the background, until stop is called: they may be reached later,
-// and others now.
+// probeStorage logs in the background which warehouses cannot be reached, until stop is called.
+// Other warehouses can be reached meanwhile, and these may be later.
 func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
 	probing.Go(func() {
 		err := n.catalog.ProbeStorage(ctx, func(warehouse, location string, err error) {
-			logger.Warn("the storage of a warehouse cannot be reached: requests for its files are answered 503 until it can",
+			logger.Warn("the storage of a warehouse cannot be reached: "+
+				"requests for its files are answered 503 until it can",
 				"warehouse", warehouse, "location", location, "error", moorage.OneLine(err.Error()))
 		})
 		if err != nil && ctx.Err() == nil {
@@ -159,8 +154,8 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	}
 }
 
-// close ends the store and what was opened beside it; locks and store at once, because each may have to wait for a database
-// that stands still.
+// close ends the store and what was opened with it. It ends locks and store at the same time,
+// because each may have to wait for a database that stands still.
 func (n *node) close() error {
 	var locksErr error
 	var closing sync.WaitGroup
@@ -173,8 +168,8 @@ func (n *node) close() error {
 // nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.
 type nodeLocks struct {
 	locks.Manager
-	// announce tells the other nodes that this one listens on an address, and ends the session of the
-	// process that did before.
+	// announce tells the other nodes that this one listens on an address, and ends the session of
+	// the process that did before.
 	announce func(address net.Addr)
 	// withdraw takes that back before the node stops listening, so that the process that does next
 	// leaves this one its locks.
@@ -182,9 +177,10 @@ type nodeLocks struct {
 	close    func() error
 }
 
-// openLocks returns locks in the process for a store that has one process, and locks that nodes share for a
-// database. What they do is measured in metrics.
-func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (nodeLocks, error) {
+// openLocks returns locks in the process for a store that has one process, and for a database locks
+// that nodes share. It measures in metrics what they do.
+func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
+) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
 	if !c.InDatabase() {
 		local := locks.NewLocal(locks.LocalConfig{Observer: observer})
@@ -195,7 +191,8 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 		return nodeLocks{}, err
 	}
 	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
-		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(), Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(),
+		Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
 	}))
 	return nodeLocks{
 		Manager:  manager,
@@ -205,8 +202,8 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 	}, nil
 }
 
-// leavePatience is how long a node that ends waits until the others know that it withdraws, and that
-// it gives back its locks. If the database stands still they find out without it.
+// leavePatience is how long a node that ends waits until the others know that it withdraws, and
+// that it gives back its locks. If the database stands still they find out without it.
 const leavePatience = 2 * time.Second
 
 // withdraw takes back what manager has announced.
@@ -214,11 +211,13 @@ func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 	defer cancel()
 	if err := manager.Withdraw(ctx); err != nil {
-		logger.Warn("a process that listens on this address next may take the locks of what is still under way", "error", err)
+		logger.Warn("a process that listens on this address next may take the locks of what is still under way",
+			"error", err)
 	}
 }
 
-// closeShared calls leave, then shut; after leavePatience shut at once, which ends what leave waits for.
+// closeShared calls leave, then shut. After leavePatience it calls shut at once, which ends what
+// leave waits for.
 func closeShared(leave func(), shut func() error) error {
 	var leaving sync.WaitGroup
 	left := make(chan struct{})
@@ -242,8 +241,8 @@ func nodeName() string {
 	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
 }
 
-// nodeAddress says in the store where a process listens. The name of the machine is in it, because many listen on
-// all its addresses, or on an address that others have too.
+// nodeAddress says in the store where a process listens. It has the name of the machine, because
+// many processes listen on all addresses, or on an address that others have too.
 func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
 
 // newJitter returns a source of chance for pauses, in which no two nodes may be in step.
@@ -253,11 +252,11 @@ func newJitter() *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:])))
 }
 
-// hostIdentity returns what two processes have in common only if they run on one machine, since one start
-// of it, and in one network of it: the kernel's id of the start, and that of the network namespace.
-// Containers on one machine differ in the second, machines with one name in the first. Two such processes
-// cannot listen on one address at the same time. Empty where the system does not say: then nothing is
-// certain.
+// hostIdentity returns what two processes share only if they run on one machine, since one start of
+// it, and in one network of it. That is the kernel's id of the start, and that of the network
+// namespace. Containers on one machine differ in the second, machines with one name in the first.
+// Two such processes cannot listen on one address at the same time. It is empty where the system
+// does not say: then nothing is certain.
 func hostIdentity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || strings.TrimSpace(string(boot)) == "" {

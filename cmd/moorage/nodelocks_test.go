@@ -8,7 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// A store that has one process has its locks in that process; TestPostgres shows those of a database.
+// A store that has one process has its locks in that process. TestPostgres shows those of a
+// database.
 func TestLocksOfOneProcess(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{cli.StoreMemory, t.TempDir()} {

@@ -54,7 +54,8 @@ func watchStore(store registry.Store, logger *slog.Logger) (*outgrown, error) {
 		return nil, fmt.Errorf("seed the watch over the store: %w", err)
 	}
 	o.worker = worker.New(worker.Config{
-		Name: "outgrown", Run: o.run, Interval: outgrownInterval, Jitter: mathrand.New(mathrand.NewChaCha8(seed)), Logger: logger,
+		Name: "outgrown", Run: o.run, Interval: outgrownInterval, Logger: logger,
+		Jitter: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return o, nil
 }
@@ -70,7 +71,8 @@ func (o *outgrown) run(ctx context.Context) error {
 	if !errors.Is(err, registry.ErrNewer) {
 		return nil // whether the store answers is for readiness to say
 	}
-	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, and ends when those under way have; start that version",
+	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
+		"and ends when those under way have; start that version",
 		"error", err, "version", version())
 	o.reason.Store(&err)
 	close(o.noticed)
@@ -106,8 +108,8 @@ func (o *outgrown) cause() error {
 	return fmt.Errorf("%w; start that version", *reason)
 }
 
-// version describes the build in one line: the version of the module, which names the commit it was made
-// from and whether files had changed since, and that of Go.
+// version describes the build in one line: the version of the module and that of Go. The first
+// names the commit, and says whether files had changed since.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -30,7 +30,8 @@ func startPostgres(t *testing.T) *pgtest.Server {
 	return database
 }
 
-// TestPostgres runs two servers over one database: what one does, the next request to the other sees.
+// TestPostgres runs two servers over one database. What one does, the next request to the other
+// sees.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)

@@ -79,7 +79,9 @@ func withOperators(ctx context.Context, c cli.Config, env cli.Environment, do fu
 const recoverPage = 1000
 
 // eachPage calls visit with everything that list answers, page by page.
-func eachPage[T any](ctx context.Context, list func(context.Context, catalog.Page) ([]T, string, error), visit func(T)) error {
+func eachPage[T any](
+	ctx context.Context, list func(context.Context, catalog.Page) ([]T, string, error), visit func(T),
+) error {
 	for page := (catalog.Page{Limit: recoverPage}); ; {
 		found, next, err := list(ctx, page)
 		if err != nil {
@@ -123,7 +125,7 @@ func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// givenUp tells whether the servers leave a transaction alone until an operator says what is to be done.
+// givenUp reports whether the servers leave a transaction alone until an operator decides.
 func givenUp(t catalog.UnfinishedTransaction) bool { return t.Blocker != nil || t.Unreadable != "" }
 
 // recoverList prints everything, and fails if something was given up.
@@ -145,7 +147,8 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up\n", counted(transactions, "transaction"), blocked, counted(purges, "purge"))
+	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up\n",
+		counted(transactions, "transaction"), blocked, counted(purges, "purge"))
 	if blocked+purges > 0 {
 		return errors.New("something was given up; see moorage recover retry and moorage recover abort")
 	}
@@ -162,7 +165,8 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 	if t.Principal != "" {
 		by = " by " + t.Principal
 	}
-	fmt.Fprintf(out, "%s  transaction in warehouse %s, %s, began %s%s\n", t.ID, t.Warehouse, t.State, t.Began.Format(time.RFC3339), by)
+	fmt.Fprintf(out, "%s  transaction in warehouse %s, %s, began %s%s\n",
+		t.ID, t.Warehouse, t.State, t.Began.Format(time.RFC3339), by)
 	if t.State == "pending" {
 		fmt.Fprintf(out, "    its coordinator has until %s\n", t.Deadline.Format(time.RFC3339))
 	}
@@ -180,7 +184,8 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 func describePurge(out io.Writer, p catalog.BlockedPurge) {
 	if p.Unreadable != "" {
 		fmt.Fprintf(out, "%s  task, probably a purge, whose record cannot be read: %s\n", p.ID, p.Unreadable)
-		fmt.Fprintln(out, "    the servers leave it alone; moorage check says of which table; moorage recover abort removes it and leaves the files that it was to delete")
+		fmt.Fprintln(out, "    the servers leave it alone; moorage check names its table; "+
+			"moorage recover abort removes it and leaves the files that it was to delete")
 		return
 	}
 	if p.Table.Name == "" {
@@ -224,10 +229,12 @@ func describeAborted(out io.Writer, a catalog.Aborted) {
 		return
 	}
 	if a.Unreadable {
-		fmt.Fprintf(out, "the transaction, which was %s, is forgotten; its record could not be read, so files that it named may be left, and nobody knows which\n", a.Was)
+		fmt.Fprintf(out, "the transaction, which was %s, is forgotten; its record could not be read, "+
+			"so files that it named may be left, and nobody knows which\n", a.Was)
 		return
 	}
-	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n", a.Was, counted(len(a.Left), "file"))
+	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n",
+		a.Was, counted(len(a.Left), "file"))
 	for _, file := range a.Left {
 		fmt.Fprintln(out, file)
 	}
@@ -243,7 +250,8 @@ func describeRemoved(out io.Writer, a catalog.Aborted) {
 	if a.Was == registry.StatePurging.String() {
 		then = "that had begun, so some of its files may be gone, and it cannot come back"
 	}
-	fmt.Fprintf(out, "the task, whose record could not be read, is removed, so %s in warehouse %s is not purged: %s; files stay at\n", tableName(*a.Table), a.Table.Warehouse, then)
+	fmt.Fprintf(out, "the task, whose record could not be read, is removed, so %s in warehouse %s is not purged: %s; "+
+		"files stay at\n", tableName(*a.Table), a.Table.Warehouse, then)
 	for _, location := range a.Left {
 		fmt.Fprintln(out, location)
 	}

@@ -27,7 +27,8 @@ type leftover struct {
 	written string // the path of the only file of it that is there
 }
 
-// mustOpenStore opens the store of a server that is stopped. The caller closes it before the next one starts.
+// mustOpenStore opens the store of a server that is stopped. The caller closes it before the next
+// one starts.
 func mustOpenStore(t *testing.T, data string) (store *pebble.Store, closeStore func()) {
 	t.Helper()
 	store, err := pebble.Open(filepath.Join(data, cli.StoreFolder), pebble.Options{Random: rand.Reader})
@@ -84,7 +85,8 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	return begin(true), begin(true), begin(false), begin(true)
 }
 
-// TestRecover lists, retries and aborts what is left in the store of a stopped server, and then through one that runs.
+// TestRecover lists, retries and aborts what is left in the store of a stopped server, and then
+// through one that runs.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -218,7 +220,8 @@ func TestRecoverUnreadable(t *testing.T) {
 	wantSaid(cli.ExitDone, "no problems", "check")
 }
 
-// TestRecoverUnreadableTask shows the task of a dropped table that cannot be read, and has it removed: through a server, and without one.
+// TestRecoverUnreadableTask shows the task of a dropped table that cannot be read, and removes it:
+// through a server, and without one.
 func TestRecoverUnreadableTask(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -265,8 +268,8 @@ func TestRecoverUnreadableTask(t *testing.T) {
 	wantSaid(cli.ExitDone, []string{"no problems"}, "check", "--data", data)
 }
 
-// dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a server that is stopped, and damages the tasks. It
-// returns their ids.
+// dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a stopped
+// server. It damages the tasks and returns their ids.
 func dropWithoutReading(t *testing.T, data string, names ...string) (ids []string) {
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
@@ -304,7 +307,8 @@ func dropWithoutReading(t *testing.T, data string, names ...string) (ids []strin
 	return ids
 }
 
-// fakeOperators has three transactions and three purges, one to a page; the second transaction cannot be tried again.
+// fakeOperators has three transactions and three purges, one to a page. The second transaction
+// cannot be tried again.
 type fakeOperators struct{ retried []string }
 
 func (f *fakeOperators) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {

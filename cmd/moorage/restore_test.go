@@ -41,7 +41,8 @@ type heldEmbedded struct {
 	backuper
 }
 
-// fleet are the tables of these tests; the transaction changes the first four, and the last one is dropped with a purge, and brought back.
+// fleet are the tables of these tests. The transaction changes the first four; the last one is
+// dropped with a purge and brought back.
 var fleet = []string{"brig", "sloop", "ketch", "yawl", "hulk"}
 
 func fleetTable(name string) string { return "/v1/namespaces/harbour/tables/" + name }
@@ -92,8 +93,9 @@ func commitFleet(t *testing.T, server *served) int {
 	return code
 }
 
-// purgeAnother makes a table, drops it with a purge, and waits until its file is gone. After two of them each task that was there
-// before has been looked at: the second is met in a later round than the first.
+// purgeAnother makes a table, drops it with a purge, and waits until its file is gone. After two of
+// them the server has looked at each task that was there before: it meets the second in a later
+// round than the first.
 func purgeAnother(t *testing.T, server *served, name string) {
 	t.Helper()
 	code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))
@@ -116,7 +118,8 @@ func purgeAnother(t *testing.T, server *served, name string) {
 	}
 }
 
-// wantFleet fails the test unless all tables load as the servers with flags leave them, and nothing is wrong with the store.
+// wantFleet fails the test unless all tables load as the servers with flags leave them, and nothing
+// is wrong with the store.
 func wantFleet(t *testing.T, flags ...string) {
 	t.Helper()
 	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
@@ -132,9 +135,10 @@ func wantFleet(t *testing.T, flags ...string) {
 	}
 }
 
-// TestRestoreAndGoBack takes a backup while a transaction is under way and a purge is to be done. The transaction comes true, and the
-// table that was to be purged comes back. Then the backup is restored and served, and after that the store that was put aside:
-// nothing that it needs is gone.
+// TestRestoreAndGoBack takes a backup while a transaction is under way and a purge is to be done.
+// The transaction comes true, and the table that was to be purged comes back. Then the test
+// restores and serves the backup, and after that the store that was put aside: nothing that it
+// needs is gone.
 func TestRestoreAndGoBack(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -167,7 +171,8 @@ func TestRestoreAndGoBack(t *testing.T) {
 	wantFleet(t, "--data", data)
 }
 
-// TestUnfinishedBackup serves what a backup left that was killed: it may still know of transactions and purges.
+// TestUnfinishedBackup serves what a killed backup left: it may still know of transactions and
+// purges.
 func TestUnfinishedBackup(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -197,8 +202,9 @@ func backUpAmid(t *testing.T, data, location string) {
 	})
 }
 
-// workAround calls do in the middle of the work of a server over store, whose workers do not run: after hulk was dropped with a purge, and
-// while a transaction, which held holds up, has written its files but is not true. Then it lets that end, brings hulk back, and ends the server.
+// workAround calls do in the middle of the work of a server over store, whose workers do not run.
+// By then hulk was dropped with a purge. A transaction that held holds up has written its files,
+// and is not true. After do the transaction ends, hulk comes back, and the server ends.
 func workAround(t *testing.T, c cli.Config, store registry.Store, held *heldStore, location string, do func(*served)) {
 	t.Helper()
 	c.KeyLifetime, c.BodyBytesMax = time.Minute, 1<<20
@@ -237,8 +243,8 @@ func move(t *testing.T, from, to string) {
 	}
 }
 
-// TestRestoreDatabaseAndGoBack dumps a database at such a moment, restores the dump as another one, has deletions forgotten there, and
-// serves first that and then the database that was dumped.
+// TestRestoreDatabaseAndGoBack dumps a database at such a moment and restores the dump as another
+// one, where it forgets deletions. It serves first that one and then the database that was dumped.
 func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)

@@ -29,7 +29,8 @@ func (s *served) loadedConfig(t *testing.T, path string) map[string]string {
 	return answer.Config
 }
 
-// TestDefaultWarehouseInS3 serves the warehouse default from a bucket, drops its table with its files, and checks it.
+// TestDefaultWarehouseInS3 serves the warehouse default from a bucket, drops its table with its
+// files, and checks it.
 func TestDefaultWarehouseInS3(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -106,7 +107,8 @@ func TestWarehouseCreateInS3(t *testing.T) {
 	}
 }
 
-// TestStorageAway starts a server while a warehouse's storage does not answer: it says so, and serves.
+// TestStorageAway starts a server while a warehouse's storage does not answer. The server says so,
+// and serves.
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)

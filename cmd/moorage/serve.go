@@ -56,7 +56,8 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	uri := printedURI(listener.Addr())
 	writeBanner(env.Stdout, uri, warehouse, clientConfig)
 	if !cli.IsLoopback(listener.Addr().String()) {
-		logger.Warn("anybody who can reach this address can change every table: there is no authentication", "address", listener.Addr().String())
+		logger.Warn("anybody who can reach this address can change every table: there is no authentication",
+			"address", listener.Addr().String())
 	}
 	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())
 
@@ -78,9 +79,10 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	return node.outgrown.cause()
 }
 
-// checkListen finds an address that cannot be listened on before anything is opened, made or migrated. It does not keep the port: until
-// the server is ready clients are to be refused, so that they know that nothing happened and ask another node. Who takes the port
-// in between is met by listen.
+// checkListen finds an address that cannot be listened on before anything is opened, made or
+// migrated. It does not keep the port: until the server is ready the system refuses clients, so
+// they know that nothing happened and ask another node. If another process takes the port in
+// between, listen meets it.
 func checkListen(ctx context.Context, c cli.Config) error {
 	listener, err := listen(ctx, c)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestDataFolderThatCannotBe(t *testing.T) {
 	}
 }
 
-// isSentence tells whether stderr is one line of moorage's with about in it.
+// isSentence reports whether stderr is one line of moorage's with about in it.
 func isSentence(stderr, about string) bool {
 	return strings.HasPrefix(stderr, "moorage: ") && strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, about)
 }
@@ -219,8 +219,8 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the machine. A machine on which a process needs
-// long to say its version is slow, not the server.
+// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the
+// machine. If a process needs long to say its version, the machine is slow, not the server.
 func TestReadyQuickly(t *testing.T) {
 	data := t.TempDir()
 	const most, versions = time.Second, 8
@@ -346,7 +346,8 @@ func TestWarehouseFolderIsMade(t *testing.T) {
 	}
 }
 
-// TestHostNames asks servers for names that are theirs, and for one that a page might have made to lead here.
+// TestHostNames asks servers for names that are theirs, and for one that a page might have made to
+// lead here.
 func TestHostNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestSlowReaderGetsItAll reads each part just within the timeout, which the whole exceeds many times.
+// TestSlowReaderGetsItAll reads each part just within the timeout. The whole takes many times as
+// long.
 func TestSlowReaderGetsItAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

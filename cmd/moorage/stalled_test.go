@@ -13,12 +13,14 @@ import (
 	"moorage/internal/tcptest"
 )
 
-// stalledMost is how long a server may take to end, behind the time that requests have, when its database takes everything and answers nothing.
+// stalledMost is how long a server may take to end, after the time that requests have, when its
+// database takes everything and answers nothing.
 const stalledMost = 8 * time.Second
 
-// TestStopWithAStalledDatabase stops servers whose database takes everything and answers nothing, while a commit waits for it and
-// while nothing does: they end soon after the time that requests have. It does so a few times at most: during some of them this machine may
-// have stood still too.
+// TestStopWithAStalledDatabase stops servers whose database takes everything and answers nothing,
+// while a commit waits for it and while nothing does. They end soon after the time that requests
+// have. The test does so a few times at most: during some of them this machine may have stood still
+// too.
 func TestStopWithAStalledDatabase(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -33,8 +35,8 @@ func TestStopWithAStalledDatabase(t *testing.T) {
 	}
 }
 
-// stopStalled returns how long a server took to end behind the time that requests have. Its database stood still, and if it was busy a
-// request was under way.
+// stopStalled returns how long a server took to end after the time that requests have. Its database
+// stood still. If it was busy a request was under way.
 func stopStalled(t *testing.T, database *pgtest.Server, busy bool) (took time.Duration) {
 	t.Helper()
 	const grace = 100 * time.Millisecond

@@ -14,8 +14,9 @@ import (
 	"moorage/internal/tcptest"
 )
 
-// TestStandbyAway serves while the synchronous standby of its database is away: commits are refused when all connections that write wait for it,
-// loads, lists and readiness are as ever. When it is back so are commits.
+// TestStandbyAway serves while the synchronous standby of its database is away. The server refuses
+// commits when all connections that write wait for the standby. Loads, lists and readiness are as
+// ever. When the standby is back so are commits.
 func TestStandbyAway(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -86,7 +87,8 @@ func TestStandbyAway(t *testing.T) {
 	}
 }
 
-// TestServeNearWraparound serves over a database that warns of every write: all of them are answered as done.
+// TestServeNearWraparound serves over a database that warns of every write. The server answers all
+// of them as done.
 func TestServeNearWraparound(t *testing.T) {
 	t.Parallel()
 	database, err := pgtest.Start("fsync=off", "wal_level=logical")

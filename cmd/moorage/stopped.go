@@ -122,13 +122,14 @@ func withStopped(ctx context.Context, c cli.Config, env cli.Environment, do func
 	return do(node)
 }
 
-// openStopped opens a database, or the store of a server that is stopped; it makes nothing that is not there.
+// openStopped opens a database, or the store of a stopped server. It makes nothing that is not
+// there.
 func openStopped(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
 	store, err := openStoppedStore(ctx, c, env)
 	if err != nil {
 		return nil, err
 	}
-	return newNodeOver(ctx, c, store, stoppedLogger(env))
+	return newNode(ctx, c, store, stoppedLogger(env))
 }
 
 func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
@@ -142,7 +143,8 @@ func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stdout, "%s in %s\nmetadata and data files are not in it; to restore it, stop the server and run moorage serve --data %s\n",
+	fmt.Fprintf(env.Stdout, "%s in %s\nmetadata and data files are not in it; "+
+		"to restore it, stop the server and run moorage serve --data %s\n",
 		counted(made.Records, "record"), made.Folder, made.Folder)
 	return nil
 }

@@ -118,7 +118,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckMakesNothing removes a warehouse's folder, and with it a table's files: check tells, and does not make it again.
+// TestCheckMakesNothing removes a warehouse's folder, and with it a table's files. check says so,
+// and does not make the folder again.
 func TestCheckMakesNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -154,8 +155,8 @@ func TestCheckOfAServerThatIsNone(t *testing.T) {
 	}
 }
 
-// TestNewerFormat writes the layout version of a later server into a store, past the store: it would
-// not let anybody.
+// TestNewerFormat writes the layout version of a later server into a store, past the store, which
+// would not let anybody.
 func TestNewerFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"moorage/storage/s3"
 )
 
-// storages opens the storage of each place, by the schemes of its roots, and closes what it opened. It is
-// safe for concurrent use.
+// storages opens the storage of each place, by the schemes of its roots, and closes what it opened.
+// It is safe for concurrent use.
 type storages struct {
 	s3    s3.Options // for what a place leaves open
 	files *file.Opener
@@ -29,8 +29,9 @@ type storages struct {
 	lent   map[string]*lent // by their roots
 }
 
-// lent are files that some work on for a while, all who do so at the same time on the same ones. It stays as long as calls of its
-// store hang: each who tried again with a store of his own would hang another thread. The next who gives something back when they no longer do closes it.
+// lent are files that several users share for a while. They stay open as long as calls of their
+// store hang: a retry with another store would hang another thread. When they no longer hang, the
+// next user who gives something back closes them.
 type lent struct {
 	files lentFiles
 	users int
@@ -125,7 +126,9 @@ func (s *storages) keep(opened io.Closer) {
 }
 
 // openSchemes opens a place with one storage for each scheme that its roots have.
-func (s *storages) openSchemes(place storage.Place, openFiles func(roots []string) (storage.Store, error)) (storage.Store, error) {
+func (s *storages) openSchemes(
+	place storage.Place, openFiles func(roots []string) (storage.Store, error),
+) (storage.Store, error) {
 	roots := make(map[string][]string) // by scheme
 	for _, root := range place.Roots {
 		if err := cli.CheckLocation(root); err != nil {
@@ -199,14 +202,14 @@ func (s *storages) close() error {
 	return errors.Join(faults...)
 }
 
-// isInS3 tells whether uri, which was checked, is a location in S3.
+// isInS3 reports whether uri, which was checked, is a location in S3.
 func isInS3(uri string) bool {
 	location, err := storage.Parse(uri)
 	return err == nil && location.Scheme == storage.SchemeS3
 }
 
-// folderLocation returns a folder's location as the server spells it. Nothing is percent-encoded, because
-// no engine decodes what is behind file://.
+// folderLocation returns a folder's location as the server spells it. It percent-encodes nothing,
+// because no engine decodes what is behind file://.
 func folderLocation(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 }
 
-// busyFiles are files of which a call hangs.
+// busyFiles are files with a call that hangs.
 type busyFiles struct {
 	storage.Store
 	busy, closed bool
@@ -67,7 +67,8 @@ func (f *busyFiles) Close() error {
 	return nil
 }
 
-// Files of which a call hung when they were given back are closed once somebody else gives something back, when they no longer hang.
+// Some files had a call that hung when they were given back. When it no longer hangs, the next user
+// who gives something back closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
 	all := newStorages(s3.Options{})

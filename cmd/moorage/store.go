@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"moorage/internal/cli"
@@ -27,7 +28,8 @@ func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (r
 			return nil, fmt.Errorf("look for the store: %w", err)
 		}
 		if !there {
-			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; --data or --store says where it is", c.StoreDir())
+			return nil, fmt.Errorf("there is no store in %s: moorage serve makes it; "+
+				"--data or --store says where it is", c.StoreDir())
 		}
 	}
 	opened, err := openStore(ctx, c, stoppedLogger(env))
@@ -59,12 +61,14 @@ func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry
 		return openDatabase(ctx, c, logger)
 	}
 	if pebble.IsUnfinished(c.StoreDir()) {
-		return nil, fmt.Errorf("%s is of a backup that did not end, which may delete files of the store that it is a copy of; it can be removed", c.StoreDir())
+		return nil, fmt.Errorf("%s is of a backup that did not end: serving it could delete files that the original "+
+			"store still needs; delete the folder", c.StoreDir())
 	}
 	return pebble.Open(c.StoreDir(), pebble.Options{Random: rand.Reader, Logger: logger})
 }
 
-// openDatabase opens the database that --store names, and warns of settings that would lose commits.
+// openDatabase opens the database that --store names, and warns of settings that would lose
+// commits.
 func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
 	store, err := postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
 	if err != nil {
@@ -83,20 +87,22 @@ func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (regis
 const (
 	// storeWaitLogged is the time between two log lines of a start that waits for its database.
 	storeWaitLogged = 5 * time.Second
-	// reachPause is the pause between two tries to reach it, and reachTimeout bounds one: a server that takes a connection and does not
-	// answer must not keep a start from the one that takes its place.
+	// reachPause is the pause between two tries to reach it, and reachTimeout bounds one. A server
+	// that takes a connection and does not answer must not keep a start from its successor.
 	reachPause   = 250 * time.Millisecond
 	reachTimeout = 10 * time.Second
 )
 
-// awaitDatabase returns when the database that --store names can be reached. It waits for one that does not answer, for --store-wait at most, and says
-// so in the log. What the database refuses for good is returned at once.
+// awaitDatabase returns when the database that --store names can be reached. It waits for one that
+// does not answer, for --store-wait at most, and says so in the log. What the database refuses for
+// good it returns at once.
 func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error {
 	err := reachDatabase(ctx, c)
 	if err == nil || c.StoreWait == 0 || !postgres.IsAway(err) {
 		return err
 	}
-	waiting := &databaseWait{last: err}
+	waiting := new(databaseWait)
+	waiting.last.Store(&err)
 	bounded, cancel := context.WithTimeout(ctx, c.StoreWait)
 	defer cancel()
 	var telling sync.WaitGroup
@@ -110,13 +116,14 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 		}
 		// A timeout may be that of the wait itself. What was met before says more.
 		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
-			waiting.note(err)
+			waiting.last.Store(&err)
 		}
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped while the database did not answer: %s", waiting.reason())
 	}
-	return fmt.Errorf("the database did not answer within %s, which --store-wait says: %s", c.StoreWait, waiting.reason())
+	return fmt.Errorf("the database did not answer within %s, which --store-wait says: %s",
+		c.StoreWait, waiting.reason())
 }
 
 // reachDatabase tries once to reach the database.
@@ -140,21 +147,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // databaseWait is what a start that waits for its database knows. It is safe for concurrent use.
 type databaseWait struct {
-	mu   sync.Mutex // guards the field below; leaf
-	last error      // why it is waited for
-}
-
-func (w *databaseWait) note(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last = err
+	last atomic.Pointer[error] // why it is waited for
 }
 
 // reason is the last error in one line: the driver puts each host on a line of its own.
 func (w *databaseWait) reason() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(strings.Fields(w.last.Error()), " ")
+	return strings.Join(strings.Fields((*w.last.Load()).Error()), " ")
 }
 
 // tell writes a log line at once and then each storeWaitLogged, until ctx ends.

@@ -9,7 +9,8 @@ import (
 	"moorage/catalog"
 )
 
-// Properties that a warehouse was made with are told to its clients, and to those that name none if it is the default.
+// A server tells clients the properties that their warehouse was made with. Clients that name no
+// warehouse get those of the default one.
 func TestWarehouseProperties(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

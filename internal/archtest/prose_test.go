@@ -32,7 +32,6 @@ var crooked = regexp.MustCompile(
 func proseUnfinished() []string {
 	return []string{
 		"catalog",
-		"cmd/moorage",
 		"interop/catalogtest",
 		"interop/cluster",
 		"interop/torture",
