@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"fmt"
@@ -8,29 +8,12 @@ import (
 
 	"moorage"
 	"moorage/internal/jsontext"
+	"moorage/metadata"
 )
 
 // deepJSON returns updates. One has a member that nests deeper than the array by so many levels.
 func deepJSON(levels int) string {
 	return `[{"action":"set-location","location":"x","y":` + strings.Repeat(`[{"a":`, levels/2) + `0` + strings.Repeat(`}]`, levels/2) + `}]`
-}
-
-// strictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same
-// for the other lists.
-func strictUpdates(raw []byte) ([]Update, error) {
-	return decodeEach(jsontext.NewReader(raw), "metadata update", decodeUpdate)
-}
-
-func strictRequirements(raw []byte) ([]Requirement, error) {
-	return decodeEach(jsontext.NewReader(raw), "requirement", decodeRequirement)
-}
-
-func strictViewUpdates(raw []byte) ([]ViewUpdate, error) {
-	return decodeViewUpdates(jsontext.NewReader(raw))
-}
-
-func strictViewRequirements(raw []byte) ([]ViewRequirement, error) {
-	return decodeEach(jsontext.NewReader(raw), "requirement", decodeViewRequirement)
 }
 
 // FuzzCheckedJSON: decoding of checked text makes what strict reading makes of it, errors included.
@@ -50,17 +33,17 @@ func FuzzCheckedJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		updates, updatesErr := DecodeUpdates(j)
-		requirements, requirementsErr := DecodeRequirements(j)
-		viewUpdates, viewUpdatesErr := DecodeViewUpdates(j)
-		viewRequirements, viewRequirementsErr := DecodeViewRequirements(j)
-		wantUpdates, err := strictUpdates(raw)
+		updates, updatesErr := metadata.DecodeUpdates(j)
+		requirements, requirementsErr := metadata.DecodeRequirements(j)
+		viewUpdates, viewUpdatesErr := metadata.DecodeViewUpdates(j)
+		viewRequirements, viewRequirementsErr := metadata.DecodeViewRequirements(j)
+		wantUpdates, err := metadata.StrictUpdates(raw)
 		checkSame(t, raw, updates, wantUpdates, updatesErr, err)
-		wantRequirements, err := strictRequirements(raw)
+		wantRequirements, err := metadata.StrictRequirements(raw)
 		checkSame(t, raw, checkAll(requirements, d), checkAll(wantRequirements, d), requirementsErr, err)
-		wantViewUpdates, err := strictViewUpdates(raw)
+		wantViewUpdates, err := metadata.StrictViewUpdates(raw)
 		checkSame(t, raw, applyAllView(view, viewUpdates), applyAllView(view, wantViewUpdates), viewUpdatesErr, err)
-		wantViewRequirements, err := strictViewRequirements(raw)
+		wantViewRequirements, err := metadata.StrictViewRequirements(raw)
 		checkSame(t, raw, viewRequirements, wantViewRequirements, viewRequirementsErr, err)
 	})
 }
@@ -73,16 +56,16 @@ func checkSame(t *testing.T, raw []byte, got, want any, gotErr, wantErr error) {
 }
 
 // checkAll returns what requirements say of a table and of none: functions cannot be compared.
-func checkAll(requirements []Requirement, d *Document) (said []string) {
+func checkAll(requirements []metadata.Requirement, d *metadata.Document) (said []string) {
 	for _, r := range requirements {
-		one := []Requirement{r}
-		said = append(said, fmt.Sprint(r.Type(), Check(d, one), Check(nil, one)))
+		one := []metadata.Requirement{r}
+		said = append(said, fmt.Sprint(r.Type(), metadata.Check(d, one), metadata.Check(nil, one)))
 	}
 	return said
 }
 
 // applyAllView returns what updates make of a view.
-func applyAllView(d *ViewDocument, updates []ViewUpdate) string {
+func applyAllView(d *metadata.ViewDocument, updates []metadata.ViewUpdate) string {
 	changed, err := d.Apply(updates, viewEnv())
 	if err != nil {
 		return err.Error()

@@ -8,6 +8,10 @@ import (
 // documentBytesMax bounds a document: places in it are kept in 32 bits.
 const documentBytesMax = 1<<31 - 1
 
+func illegal(format string, args ...any) error {
+	return moorage.Errorf(moorage.KindIllegalArgument, format, args...)
+}
+
 // cursor reads a JSON text from front to back, and knows the types that members of metadata have.
 // Each method consumes one value, with the white space before it, and fails with KindBadRequest.
 type cursor struct{ jsontext.Reader }

@@ -10,6 +10,7 @@ import (
 const (
 	keyFormatVersion      = "format-version"
 	keyUUID               = "table-uuid"
+	keyViewUUID           = "view-uuid" // of a view
 	keyLocation           = "location"
 	keyLastSequenceNumber = "last-sequence-number"
 	keyLastUpdatedMS      = "last-updated-ms"
@@ -25,9 +26,6 @@ const (
 	keyRefs               = "refs"
 	keyNextRowID          = "next-row-id" // from v3
 )
-
-// arrayName is an array of a document whose elements are indexed.
-type arrayName uint8
 
 const (
 	schemas arrayName = iota

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// arrayName is an array of a document whose elements are indexed.
+type arrayName uint8
+
 // element is one element of an array of a document.
 type element struct {
 	// id distinguishes the elements of the array. Schemas, specs and sort orders have their own id;

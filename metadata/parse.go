@@ -2,7 +2,6 @@ package metadata
 
 import (
 	"fmt"
-	"strconv"
 
 	"moorage"
 	"moorage/internal/jsontext"
@@ -64,10 +63,6 @@ func (d *Document) spelledOut(missing []change) (*Document, error) {
 		return nil, err
 	}
 	return next, checkJSON(next.raw) // a schema of version 1 lies deeper there
-}
-
-func illegal(format string, args ...any) error {
-	return moorage.Errorf(moorage.KindIllegalArgument, format, args...)
 }
 
 // checkHeader checks the members that must be there.
@@ -238,10 +233,6 @@ func (r *reader) resolveRefs() ([]change, error) {
 	main.at = jsontext.Span{Start: len(before), End: len(value)}
 	r.refs = []ref{main}
 	return []change{{key: keyRefs, value: append(value, '}')}}, nil
-}
-
-func intChange(key string, n int64) change {
-	return change{key: key, value: strconv.AppendInt(nil, n, 10)}
 }
 
 // check checks what the parts of the document say of one another. Source: the constructor of

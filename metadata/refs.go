@@ -112,32 +112,32 @@ func parseRefType(kind string) (tag bool, err error) {
 }
 
 // readRefs consumes the refs of a document.
-func (r *reader) readRefs() ([]ref, error) {
-	if r.Space() != '{' {
-		literal, err := r.Value()
+func (c *cursor) readRefs() ([]ref, error) {
+	if c.Space() != '{' {
+		literal, err := c.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindIllegalArgument,
 				"Cannot parse refs from non-object: %s", jsontext.Clip(string(literal)))
 		}
 		return nil, err
 	}
-	origin := r.Pos()
+	origin := c.Pos()
 	var refs []ref
-	err := r.Object(func(key []byte) error {
-		entry := ref{name: string(key), keyStart: r.KeyPos() - origin}
-		r.Space()
-		entry.at.Start = r.Pos() - origin
-		err := r.record(func(key []byte) error {
-			known, err := entry.member(&r.cursor, key)
+	err := c.Object(func(key []byte) error {
+		entry := ref{name: string(key), keyStart: c.KeyPos() - origin}
+		c.Space()
+		entry.at.Start = c.Pos() - origin
+		err := c.record(func(key []byte) error {
+			known, err := entry.member(c, key)
 			if err == nil && !known {
-				err = r.Skip()
+				err = c.Skip()
 			}
 			return err
 		}, "snapshot-id", "type")
 		if err == nil {
 			err = entry.check()
 		}
-		entry.at.End = r.Pos() - origin
+		entry.at.End = c.Pos() - origin
 		refs = append(refs, entry)
 		return err
 	})

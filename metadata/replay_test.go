@@ -1,8 +1,10 @@
-package metadata
+package metadata_test
 
 import (
 	"strings"
 	"testing"
+
+	"moorage/metadata"
 )
 
 func TestIsBirth(t *testing.T) {
@@ -33,8 +35,10 @@ func TestIsBirth(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			step := func(updates string) []Step { return []Step{decodeStep(t, `{"type":"assert-create"}`, updates)} }
-			d, err := ApplySteps(nil, step(row.made), testEnv(1))
+			step := func(updates string) []metadata.Step {
+				return []metadata.Step{decodeStep(t, `{"type":"assert-create"}`, updates)}
+			}
+			d, err := metadata.ApplySteps(nil, step(row.made), testEnv(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +112,7 @@ func TestIsReplay(t *testing.T) {
 			if got := d.IsReplay(updates); got != row.want {
 				t.Errorf("got %t", got)
 			}
-			parsed, err := Parse(d.Raw())
+			parsed, err := metadata.Parse(d.Raw())
 			if err != nil {
 				t.Fatal(err)
 			}

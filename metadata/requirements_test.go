@@ -1,9 +1,10 @@
-package metadata
+package metadata_test
 
 import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 // requirementRow is a requirement, checked against the table that requirementTable makes.
@@ -15,7 +16,7 @@ type requirementRow struct {
 }
 
 // requirementTable has main and branch b at snapshot 3, tag t at 1.
-func requirementTable(t testing.TB) *Document {
+func requirementTable(t testing.TB) *metadata.Document {
 	t.Helper()
 	return applyTest(t, createTest(t, 2), three+`,`+tagT+`,
 		{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":3}`)
@@ -75,9 +76,9 @@ func TestRequirements(t *testing.T) {
 	for _, row := range requirementRows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			requirements, err := strictRequirements([]byte("[" + row.requirement + "]"))
+			requirements, err := metadata.StrictRequirements([]byte("[" + row.requirement + "]"))
 			if err == nil {
-				err = Check(d, requirements)
+				err = metadata.Check(d, requirements)
 			}
 			if row.message == "" && err == nil {
 				return
@@ -89,9 +90,9 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-func decodeRequirements(t *testing.T, raw string) []Requirement {
+func decodeRequirements(t *testing.T, raw string) []metadata.Requirement {
 	t.Helper()
-	requirements, err := checked(DecodeRequirements, raw)
+	requirements, err := checked(metadata.DecodeRequirements, raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestFirstFailureIsReported(t *testing.T) {
 	t.Parallel()
 	requirements := decodeRequirements(t, `[{"type":"assert-current-schema-id","current-schema-id":0},
 		{"type":"assert-default-spec-id","default-spec-id":8},{"type":"assert-current-schema-id","current-schema-id":9}]`)
-	err := Check(createTest(t, 2), requirements)
+	err := metadata.Check(createTest(t, 2), requirements)
 	if got, want := moorage.MessageOf(err), "Requirement failed: default partition spec changed: expected id 8 != 0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -110,10 +111,10 @@ func TestFirstFailureIsReported(t *testing.T) {
 
 func TestRequirementsWithoutTable(t *testing.T) {
 	t.Parallel()
-	if err := Check(nil, decodeRequirements(t, `[{"type":"assert-create"}]`)); err != nil {
+	if err := metadata.Check(nil, decodeRequirements(t, `[{"type":"assert-create"}]`)); err != nil {
 		t.Errorf("assert-create: %v", err)
 	}
-	err := Check(nil, decodeRequirements(t, `[{"type":"assert-current-schema-id","current-schema-id":0}]`))
+	err := metadata.Check(nil, decodeRequirements(t, `[{"type":"assert-current-schema-id","current-schema-id":0}]`))
 	if kind := moorage.KindOf(err); kind != moorage.KindNoSuchTable {
 		t.Errorf("assert-current-schema-id: %v (%v)", err, kind)
 	}
@@ -133,9 +134,9 @@ func TestIsCreate(t *testing.T) {
 		{requirements: `[{"type":"assert-create"},{"type":"assert-table-uuid","uuid":"x"}]`, uuid: true, fails: true},
 	} {
 		requirements := decodeRequirements(t, row.requirements)
-		create, err := IsCreate(requirements)
-		if create != row.create || (err != nil) != row.fails || AssertsUUID(requirements) != row.uuid {
-			t.Errorf("%s: create %t, %v, asserts uuid %t", row.requirements, create, err, AssertsUUID(requirements))
+		create, err := metadata.IsCreate(requirements)
+		if create != row.create || (err != nil) != row.fails || metadata.AssertsUUID(requirements) != row.uuid {
+			t.Errorf("%s: create %t, %v, asserts uuid %t", row.requirements, create, err, metadata.AssertsUUID(requirements))
 		}
 		if err != nil && moorage.KindOf(err) != moorage.KindIllegalArgument {
 			t.Errorf("%s: kind %v", row.requirements, moorage.KindOf(err))

@@ -20,6 +20,10 @@ type change struct {
 	at int // which member it is, -1 if there is none; set by splice
 }
 
+func intChange(key string, n int64) change {
+	return change{key: key, value: strconv.AppendInt(nil, n, 10)}
+}
+
 // growth is an upper bound of what the change adds to the document. The value of its member has
 // oldBytes in the document, 0 if it is not there. growth may be negative.
 func (c *change) growth(oldBytes int) int {

@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 var snapshotRows = []updateRow{
 	{name: "snapshot", updates: bareSnapshot(`"sequence-number":1,"manifest-list":"m","key-id":"k","x":0.0`), want: map[string]string{

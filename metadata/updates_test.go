@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 // updateRow is one behaviour of an update.
@@ -42,14 +43,14 @@ func TestUpdates(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			if row.version == 0 {
-				row.version = formatVersionDefault
+				row.version = 2
 			}
 			base := createTest(t, row.version)
 			if row.setup != "" {
 				base = applyTest(t, base, row.setup)
 			}
 			before := string(base.Raw())
-			updates, err := strictUpdates([]byte("[" + row.updates + "]"))
+			updates, err := metadata.StrictUpdates([]byte("[" + row.updates + "]"))
 			if row.decode || err != nil {
 				checkRefused(t, row.updates, err, row.kind, row.message)
 				return
@@ -90,7 +91,7 @@ func TestUpdateRowsCoverAllActions(t *testing.T) {
 	t.Parallel()
 	good, bad := make(map[string]bool), make(map[string]bool)
 	for _, row := range updateRows {
-		updates, err := strictUpdates([]byte("[" + row.updates + "]"))
+		updates, err := metadata.StrictUpdates([]byte("[" + row.updates + "]"))
 		if err != nil {
 			for _, action := range tableActions {
 				bad[action] = bad[action] || strings.Contains(row.updates, `"`+action+`"`)

@@ -13,7 +13,6 @@ import (
 
 // Members of a view document that a table document does not have.
 const (
-	keyViewUUID         = "view-uuid"
 	keyCurrentVersionID = "current-version-id"
 )
 

@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 const viewUUID = "fa6506c3-7681-40c8-86dc-e36561f83385"
@@ -22,29 +23,29 @@ const viewDocument = `{ "view-uuid":"fa6506c3-7681-40c8-86dc-e36561f83385", "for
  "schemas":[{"type":"struct","schema-id":0,"fields":[]},{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"c","required":false,"type":"long","initial-default":9223372036854775807}]}],
  "version-log":[{"timestamp-ms":1000,"version-id":1},{"version-id":2,"timestamp-ms":2000}]}`
 
-func viewEnv() Env {
-	return Env{Now: time.UnixMilli(9000), NewUUID: func() string { return viewUUID }}
+func viewEnv() metadata.Env {
+	return metadata.Env{Now: time.UnixMilli(9000), NewUUID: func() string { return viewUUID }}
 }
 
-func mustView(t testing.TB, raw string) *ViewDocument {
+func mustView(t testing.TB, raw string) *metadata.ViewDocument {
 	t.Helper()
-	d, err := ParseView([]byte(raw))
+	d, err := metadata.ParseView([]byte(raw))
 	if err != nil {
 		t.Fatalf("ParseView: %v", err)
 	}
 	return d
 }
 
-func applyView(t testing.TB, d *ViewDocument, updates ...string) (*ViewDocument, error) {
+func applyView(t testing.TB, d *metadata.ViewDocument, updates ...string) (*metadata.ViewDocument, error) {
 	t.Helper()
-	decoded, err := checked(DecodeViewUpdates, "["+strings.Join(updates, ",")+"]")
+	decoded, err := checked(metadata.DecodeViewUpdates, "["+strings.Join(updates, ",")+"]")
 	if err != nil {
 		t.Fatalf("ViewUpdates: %v", err)
 	}
 	return d.Apply(decoded, viewEnv())
 }
 
-func mustApplyView(t testing.TB, d *ViewDocument, updates ...string) *ViewDocument {
+func mustApplyView(t testing.TB, d *metadata.ViewDocument, updates ...string) *metadata.ViewDocument {
 	t.Helper()
 	changed, err := applyView(t, d, updates...)
 	if err != nil {
@@ -129,7 +130,7 @@ func TestParseViewRefuses(t *testing.T) {
 			if raw == viewDocument {
 				t.Fatalf("%s is not in the document", tt.old)
 			}
-			_, err := ParseView([]byte(raw))
+			_, err := metadata.ParseView([]byte(raw))
 			if moorage.KindOf(err) != tt.kind || !strings.Contains(moorage.MessageOf(err), tt.text) {
 				t.Errorf("ParseView = %v %v, want %v %q", moorage.KindOf(err), err, tt.kind, tt.text)
 			}
@@ -149,7 +150,7 @@ func TestParseViewAcceptsWhatWasWrittenElsewhere(t *testing.T) {
 		if raw == viewDocument {
 			t.Fatalf("%s: %s is not in the document", name, change[0])
 		}
-		if _, err := ParseView([]byte(raw)); err != nil {
+		if _, err := metadata.ParseView([]byte(raw)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -157,7 +158,7 @@ func TestParseViewAcceptsWhatWasWrittenElsewhere(t *testing.T) {
 
 func TestNewView(t *testing.T) {
 	t.Parallel()
-	request := CreateView{
+	request := metadata.CreateView{
 		Location:   "s3://b/v/",
 		Schema:     []byte(`{"type":"struct","schema-id":7,"fields":[{"id":5,"name":"c","required":false,"type":"double","write-default":0.0}]}`),
 		Version:    []byte(`{"version-id":9,"timestamp-ms":1500,"schema-id":3,"summary":{"e":"x"},"z":1.0,"default-namespace":["n"],"representations":[{"type":"SQL","sql":"s","dialect":"trino"}]}`),
@@ -167,7 +168,7 @@ func TestNewView(t *testing.T) {
 		`"properties":{"a":"\"1\"","b":"2"},"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":5,"name":"c","required":false,"type":"double","write-default":0.0}]}],` +
 		`"current-version-id":1,"versions":[{"version-id":1,"timestamp-ms":1500,"schema-id":0,"summary":{"e":"x"},"z":1.0,"default-namespace":["n"],"representations":[{"type":"SQL","sql":"s","dialect":"trino"}]}],` +
 		`"version-log":[{"timestamp-ms":1500,"version-id":1}]}`
-	d, err := NewView(request, viewEnv())
+	d, err := metadata.NewView(request, viewEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestNewView(t *testing.T) {
 		t.Errorf("NewView\n got %s\nwant %s", d.Raw(), want)
 	}
 
-	version := func(old, changed string) CreateView {
+	version := func(old, changed string) metadata.CreateView {
 		r := request
 		r.Version = []byte(strings.Replace(string(request.Version), old, changed, 1))
 		return r
@@ -188,13 +189,13 @@ func TestNewView(t *testing.T) {
 	badDefault.Schema = []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"long","write-default":"x"}]}`)
 	tests := []struct {
 		name    string
-		request CreateView
+		request metadata.CreateView
 		kind    moorage.Kind
 		text    string
 	}{
 		{"no location", noLocation, moorage.KindIllegalArgument, "Invalid location: null"},
-		{"no schema", CreateView{Location: "x", Version: request.Version}, moorage.KindBadRequest, "Cannot parse JSON"},
-		{"no version", CreateView{Location: "x", Schema: request.Schema}, moorage.KindBadRequest, "Cannot parse JSON"},
+		{"no schema", metadata.CreateView{Location: "x", Version: request.Version}, moorage.KindBadRequest, "Cannot parse JSON"},
+		{"no version", metadata.CreateView{Location: "x", Schema: request.Schema}, moorage.KindBadRequest, "Cannot parse JSON"},
 		{"type", badSchema, moorage.KindBadRequest, "Cannot parse type string to primitive: text"},
 		{"default", badDefault, moorage.KindIllegalArgument, "Cannot parse default as a long value"},
 		{"no query", version(`{"type":"SQL","sql":"s","dialect":"trino"}`, ``), moorage.KindIllegalArgument, "Cannot create view without specifying a query"},
@@ -204,7 +205,7 @@ func TestNewView(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := NewView(tt.request, viewEnv())
+			_, err := metadata.NewView(tt.request, viewEnv())
 			if moorage.KindOf(err) != tt.kind || !strings.HasPrefix(moorage.MessageOf(err), tt.text) {
 				t.Errorf("NewView = %v %v, want %v %q", moorage.KindOf(err), err, tt.kind, tt.text)
 			}
@@ -425,20 +426,20 @@ func TestDecodeViewUpdatesRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := strictViewUpdates([]byte(tt.raw))
+			_, err := metadata.StrictViewUpdates([]byte(tt.raw))
 			kind := moorage.KindOf(err)
 			if kind != moorage.KindBadRequest && kind != moorage.KindIllegalArgument || !strings.Contains(moorage.MessageOf(err), tt.text) {
-				t.Errorf("strictViewUpdates(%s) = %v %v, want %q", tt.raw, kind, err, tt.text)
+				t.Errorf("metadata.StrictViewUpdates(%s) = %v %v, want %q", tt.raw, kind, err, tt.text)
 			}
 		})
 	}
-	updates, err := strictViewUpdates([]byte(`[{"action":"Set-Current-View-Version","view-version-id":1}]`))
+	updates, err := metadata.StrictViewUpdates([]byte(`[{"action":"Set-Current-View-Version","view-version-id":1}]`))
 	if err != nil || len(updates) != 1 {
 		t.Errorf("strictViewUpdates = %v, %v", updates, err)
 	}
-	for many, want := range map[int]error{viewUpdatesMax: nil, viewUpdatesMax + 1: moorage.Errorf(moorage.KindBadRequest, "")} {
+	for many, want := range map[int]error{metadata.ViewUpdatesMax: nil, metadata.ViewUpdatesMax + 1: moorage.Errorf(moorage.KindBadRequest, "")} {
 		raw := "[" + strings.Repeat(setVersion(1)+",", many-1) + setVersion(1) + "]"
-		if _, err := strictViewUpdates([]byte(raw)); moorage.KindOf(err) != moorage.KindOf(want) {
+		if _, err := metadata.StrictViewUpdates([]byte(raw)); moorage.KindOf(err) != moorage.KindOf(want) {
 			t.Errorf("%d updates: %v", many, err)
 		}
 	}
@@ -461,22 +462,22 @@ func TestCheckView(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			requirements, err := checked(DecodeViewRequirements, tt.raw)
+			requirements, err := checked(metadata.DecodeViewRequirements, tt.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = CheckView(d, requirements)
+			err = metadata.CheckView(d, requirements)
 			if (err == nil) != (tt.text == "") || moorage.MessageOf(err) != tt.text || err != nil && moorage.KindOf(err) != tt.kind {
 				t.Errorf("CheckView = %v %v, want %v %q", moorage.KindOf(err), err, tt.kind, tt.text)
 			}
-			if got := AssertsViewUUID(requirements); got != strings.HasSuffix(tt.name, "uuid") {
+			if got := metadata.AssertsViewUUID(requirements); got != strings.HasSuffix(tt.name, "uuid") {
 				t.Errorf("AssertsViewUUID = %t", got)
 			}
 		})
 	}
 	for _, raw := range []string{`{}`, `[{}]`, `[{"type":"assert-view-uuid"}]`, `[{"type":"assert-peace"}]`, `[{"type":"assert-table-uuid"}]`} {
-		if _, err := strictViewRequirements([]byte(raw)); moorage.KindOf(err) != moorage.KindBadRequest {
-			t.Errorf("strictViewRequirements(%s) = %v, want a bad request", raw, err)
+		if _, err := metadata.StrictViewRequirements([]byte(raw)); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("metadata.StrictViewRequirements(%s) = %v, want a bad request", raw, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 func viewProperty(name, value string) string {
@@ -15,7 +16,7 @@ func viewProperty(name, value string) string {
 }
 
 // viewWith returns viewDocument with old replaced. viewDocument must have exactly one old.
-func viewWith(t testing.TB, pairs ...string) *ViewDocument {
+func viewWith(t testing.TB, pairs ...string) *metadata.ViewDocument {
 	t.Helper()
 	raw := viewDocument
 	for i := 0; i < len(pairs); i += 2 {
@@ -38,7 +39,7 @@ type viewContent struct {
 	Log        []json.RawMessage `json:"version-log"`
 }
 
-func contentOf(t testing.TB, d *ViewDocument) (content viewContent) {
+func contentOf(t testing.TB, d *metadata.ViewDocument) (content viewContent) {
 	t.Helper()
 	if err := json.Unmarshal(d.Raw(), &content); err != nil {
 		t.Fatalf("%s: %v", d.Raw(), err)
@@ -60,7 +61,7 @@ func idsOf(t testing.TB, parts []json.RawMessage, key string) (ids []int) {
 }
 
 // viewIDs returns the ids of the versions, the schemas and the log of a view.
-func viewIDs(t testing.TB, d *ViewDocument) string {
+func viewIDs(t testing.TB, d *metadata.ViewDocument) string {
 	t.Helper()
 	content := contentOf(t, d)
 	return fmt.Sprint(idsOf(t, content.Versions, "version-id"), idsOf(t, content.Schemas, "schema-id"), idsOf(t, content.Log, "version-id"))
@@ -108,7 +109,7 @@ func TestViewsInOtherOrders(t *testing.T) {
 	if got, want := viewIDs(t, d), "[7 2 8] [4 1 5] [2]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
-	d = mustApplyView(t, d, setVersion(8), viewProperty(propVersionHistorySize, "2"))
+	d = mustApplyView(t, d, setVersion(8), viewProperty("version.history.num-entries", "2"))
 	if got, want := viewIDs(t, d), "[7 8] [4 1 5] [8]"; got != want {
 		t.Errorf("then ids %s, want %s", got, want)
 	}
@@ -118,11 +119,11 @@ func TestViewsInOtherOrders(t *testing.T) {
 // goes, the log stays as it is.
 func TestTrimKeeps(t *testing.T) {
 	t.Parallel()
-	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty(propVersionHistorySize, "1"))
+	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty("version.history.num-entries", "1"))
 	if got, want := viewIDs(t, d), "[1 3 4] [0 1] [1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
-	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), setVersion(1), viewProperty(propVersionHistorySize, "2"))
+	d = mustApplyView(t, viewWith(t, `{"timestamp-ms":1000,"version-id":1}`, `{"timestamp-ms":1000,"version-id":6}`), setVersion(1), viewProperty("version.history.num-entries", "2"))
 	if got, want := viewIDs(t, d), "[1 2] [0 1] [6 2 1]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
@@ -148,15 +149,15 @@ func TestApplyViewAtLimits(t *testing.T) {
 	dialect := []string{addVersion(3, 0, "trino:x"), setVersion(-1)}
 	tests := []struct {
 		name    string
-		d       *ViewDocument
+		d       *metadata.ViewDocument
 		updates []string
 		text    string
 	}{
 		{"highest version", mustApplyView(t, mustView(t, viewDocument), addVersion(math.MaxInt32, 0, "spark:x")), []string{addVersion(3, 0, "spark:y")}, "Cannot add a version above the highest possible id: " + highest},
 		{"highest schema", viewWith(t, `"schema-id":0,"fields"`, `"schema-id":`+highest+`,"fields"`), []string{someSchema}, "Cannot add a schema above the highest possible id: " + highest},
-		{"too long a history", mustView(t, viewDocument), []string{viewProperty(propVersionHistorySize, "2147483648")}, "Cannot parse property version.history.num-entries: 2147483648"},
-		{"loss of dialects not allowed", mustView(t, viewDocument), append(dialect, viewProperty(propDropDialectAllowed, "false")), "Cannot replace view due to loss of view dialects"},
-		{"loss of dialects not allowed any more", mustApplyView(t, mustView(t, viewDocument), viewProperty(propDropDialectAllowed, "true")), append(dialect, viewProperty(propDropDialectAllowed, "no")), "Cannot replace view due to loss of view dialects"},
+		{"too long a history", mustView(t, viewDocument), []string{viewProperty("version.history.num-entries", "2147483648")}, "Cannot parse property version.history.num-entries: 2147483648"},
+		{"loss of dialects not allowed", mustView(t, viewDocument), append(dialect, viewProperty("replace.drop-dialect.allowed", "false")), "Cannot replace view due to loss of view dialects"},
+		{"loss of dialects not allowed any more", mustApplyView(t, mustView(t, viewDocument), viewProperty("replace.drop-dialect.allowed", "true")), append(dialect, viewProperty("replace.drop-dialect.allowed", "no")), "Cannot replace view due to loss of view dialects"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestApplyViewAtLimits(t *testing.T) {
 			}
 		})
 	}
-	longest := mustApplyView(t, mustView(t, viewDocument), viewProperty(propVersionHistorySize, highest), addVersion(3, 0, "spark:x"))
+	longest := mustApplyView(t, mustView(t, viewDocument), viewProperty("version.history.num-entries", highest), addVersion(3, 0, "spark:x"))
 	if got, want := viewIDs(t, longest), "[1 2 3] [0 1] [1 2]"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}

@@ -1,12 +1,13 @@
-package metadata
+package metadata_test
 
 import (
 	"bytes"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"moorage/metadata"
 )
 
 const deepSchema = `{"type":"struct","schema-id":4,"identifier-field-ids":[1],"fields":[{"id":1,"name":"id","required":true,"type":"LONG"},` +
@@ -23,13 +24,13 @@ func addSeeds(f *testing.F, seeds ...string) {
 
 // What parses stays as it is until something changes it.
 func FuzzParseView(f *testing.F) {
-	addSeeds(f, viewDocument, viewSkeleton)
+	addSeeds(f, viewDocument, metadata.ViewSkeleton)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		d, err := ParseView(raw)
+		d, err := metadata.ParseView(raw)
 		if err != nil {
 			return
 		}
-		updates, err := checked(DecodeViewUpdates, `[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`)
+		updates, err := checked(metadata.DecodeViewUpdates, `[{"action":"set-location","location":"s3://elsewhere"},{"action":"set-properties","updates":{"version.history.num-entries":"1000000"}}]`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,16 +47,10 @@ func FuzzParseView(f *testing.F) {
 }
 
 // checkViewIndex fails unless d knows of itself what ParseView finds in it.
-func checkViewIndex(t testing.TB, d *ViewDocument) {
+func checkViewIndex(t testing.TB, d *metadata.ViewDocument) {
 	t.Helper()
-	parsed, err := ParseView(d.Raw())
-	if err != nil {
-		t.Fatalf("%s: %v", d.Raw(), err)
-	}
-	if !reflect.DeepEqual(parsed.arrays, d.arrays) || !slices.Equal(parsed.names, d.names) || !slices.Equal(parsed.places, d.places) ||
-		!maps.Equal(parsed.properties, d.properties) ||
-		parsed.uuid != d.uuid || parsed.location != d.location || parsed.currentVersionID != d.currentVersionID {
-		t.Errorf("%s is known as %+v, read as %+v", d.Raw(), d, parsed)
+	if err := metadata.CheckViewIndex(d); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -68,7 +63,7 @@ func FuzzApplyView(f *testing.F) {
 		`[{"action":"assign-uuid","uuid":"`+viewUUID+`"},{"action":"upgrade-format-version","format-version":1},{"action":"set-location","location":"x"}]`)
 	d := mustView(f, viewDocument)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		updates, err := strictViewUpdates(raw)
+		updates, err := metadata.StrictViewUpdates(raw)
 		if err != nil {
 			return
 		}
@@ -90,14 +85,15 @@ func FuzzDecodeViewRequirements(f *testing.F) {
 	addSeeds(f, `[]`, `[{"type":"assert-view-uuid","uuid":"x"},{"type":"assert-create"}]`)
 	d := mustView(f, viewDocument)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		requirements, err := strictViewRequirements(raw)
+		requirements, err := metadata.StrictViewRequirements(raw)
 		if err != nil {
 			return
 		}
-		unmet := slices.ContainsFunc(requirements, func(r ViewRequirement) bool {
-			return r.kind != assertViewUUID || !strings.EqualFold(r.uuid, d.uuid)
+		unmet := slices.ContainsFunc(requirements, func(r metadata.ViewRequirement) bool {
+			kind, uuid := r.Parts()
+			return kind != "assert-view-uuid" || !strings.EqualFold(uuid, d.UUID())
 		})
-		if err := CheckView(d, requirements); (err != nil) != unmet {
+		if err := metadata.CheckView(d, requirements); (err != nil) != unmet {
 			t.Errorf("CheckView(%s) = %v", raw, err)
 		}
 	})

@@ -110,6 +110,10 @@ func ruleCases() []ruleCase {
 			strings.Repeat("// one two three four\n", 10) + "//   - item\n" + strings.Repeat("//     one two three four\n", 9) + "//   - item\n//\n//\tcode\nvar a int"), 0},
 		{"unfinished folder", "prose", "catalog", source("package catalog\n// Whoever.\nvar a int"), 0},
 
+		{"large circle of files", "file cycle", "locks", circle(cycleFilesMax + 1), 1},
+		{"circle of files", "file cycle", "locks", circle(cycleFilesMax), 0},
+		{"circle through methods", "file cycle", "locks", circleOfMethods(cycleFilesMax + 1), 0},
+
 		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},
 		{"full file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 799)), 0},
 
@@ -126,4 +130,22 @@ func functions(count, lines int) string {
 		text += fmt.Sprintf("func f%d() {}\n", i)
 	}
 	return text
+}
+
+// circle is a package of so many files. Each calls a function of the next.
+func circle(files int) map[string]string {
+	sources := make(map[string]string)
+	for i := range files {
+		sources[fmt.Sprintf("f%d.go", i)] = fmt.Sprintf("package locks\nfunc f%d() { f%d() }", i, (i+1)%files)
+	}
+	return sources
+}
+
+// circleOfMethods is circle with methods of one type in the first file.
+func circleOfMethods(files int) map[string]string {
+	sources := map[string]string{"t.go": "package locks\ntype t struct{}"}
+	for i := range files {
+		sources[fmt.Sprintf("f%d.go", i)] = fmt.Sprintf("package locks\nfunc (x t) f%d() { x.f%d() }", i, (i+1)%files)
+	}
+	return sources
 }

@@ -27,6 +27,7 @@ func rules() []rule {
 		{"sql", checkSQL},
 		{"todo", checkTODO},
 		{"prose", checkProse},
+		{"file cycle", checkFileCycles},
 		{"file size", checkFileSize},
 		{"function size", checkFunctionSize},
 	}

@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 // unloadable is a commit that iceberg-go's builder accepts and that Java refuses, or could not load
@@ -83,8 +84,8 @@ func TestUnloadable(t *testing.T) {
 			if row.setup != "" {
 				base = applyTest(t, base, row.setup)
 			}
-			updates, err := checked(DecodeUpdates, "["+row.updates+"]")
-			var next *Document
+			updates, err := checked(metadata.DecodeUpdates, "["+row.updates+"]")
+			var next *metadata.Document
 			if err == nil {
 				next, err = base.Apply(updates, testEnv(1))
 			}
@@ -110,7 +111,7 @@ func TestUnloadable(t *testing.T) {
 // A5: a table that is made without an assign-uuid has the uuid that the server draws.
 func TestBuildAssignsUUID(t *testing.T) {
 	t.Parallel()
-	d, err := Build(decodeTest(t, `{"action":"upgrade-format-version","format-version":2},
+	d, err := metadata.Build(decodeTest(t, `{"action":"upgrade-format-version","format-version":2},
 		{"action":"add-schema","schema":`+testSchema+`},{"action":"set-current-schema","schema-id":-1},
 		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
 		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},

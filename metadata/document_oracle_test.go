@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
+
+	"moorage/metadata"
 )
 
 var oracleSeed = flag.Uint64("seed", 1, "seed of the random requests that are compared with iceberg-go")
@@ -25,7 +27,7 @@ func TestApplyAgreesWithOracle(t *testing.T) {
 	const tables, requests = 12, 60
 	used := make(map[string]int)
 	for i := range tables {
-		g := &generator{rand: rand.New(rand.NewPCG(*oracleSeed, uint64(i))), d: createTest(t, 1+i%3)}
+		g := &generator{t: t, rand: rand.New(rand.NewPCG(*oracleSeed, uint64(i))), d: createTest(t, 1+i%3)}
 		for range requests {
 			request := g.request()
 			next, err := g.d.Apply(decodeTest(t, request), testEnv(1))
@@ -82,8 +84,19 @@ func oracleApply(raw []byte, request string) ([]byte, error) {
 // generator makes requests that often can be applied to its document.
 type generator struct {
 	rand *rand.Rand
-	d    *Document
+	t    *testing.T
+	d    *metadata.Document
+	read *metadata.Document // that content is of
+	tableContent
 	next int64 // the last snapshot id that was used
+}
+
+// content returns what is in d.
+func (g *generator) content() *tableContent {
+	if g.read != g.d {
+		g.read, g.tableContent = g.d, tableOf(g.t, g.d)
+	}
+	return &g.tableContent
 }
 
 func (g *generator) chance(percent int) bool { return g.rand.IntN(100) < percent }
@@ -109,32 +122,32 @@ const unknownSnapshot = 777
 
 // snapshotID returns the id of some snapshot, usually one that is there.
 func (g *generator) snapshotID() int64 {
-	l := g.d.arrays[snapshots]
-	if l.len() == 0 || g.chance(5) {
+	all := g.content().Snapshots
+	if len(all) == 0 || g.chance(5) {
 		return unknownSnapshot
 	}
-	return l.at(g.rand.IntN(l.len())).id
+	return all[g.rand.IntN(len(all))].ID
 }
 
 func (g *generator) append() string {
 	g.next++
-	id, sequence, parent := g.next, g.d.lastSequenceNumber+1, ""
+	id, sequence, parent := g.next, g.content().LastSequenceNumber+1, ""
 	head, ok := g.d.CurrentSnapshotID()
 	if ok && g.chance(90) {
 		parent = fmt.Sprintf(`"parent-snapshot-id":%d,`, head)
 	}
-	if g.d.formatVersion == 1 {
+	if g.d.FormatVersion() == 1 {
 		sequence = 0
 	} else if g.chance(5) {
-		sequence = g.d.lastSequenceNumber
+		sequence = g.content().LastSequenceNumber
 	}
 	rows := ""
-	if g.d.formatVersion >= 3 {
-		rows = fmt.Sprintf(`"first-row-id":%d,"added-rows":%d,`, g.d.nextRowID, g.rand.IntN(100))
+	if g.d.FormatVersion() >= 3 {
+		rows = fmt.Sprintf(`"first-row-id":%d,"added-rows":%d,`, g.content().NextRowID, g.rand.IntN(100))
 	}
 	u := fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,%s"timestamp-ms":%d,
 		"manifest-list":"m%d","summary":{"operation":"append","n":"%d"},"schema-id":%d}}`,
-		id, parent, sequence, rows, testNowMS, id, id, g.d.currentSchemaID)
+		id, parent, sequence, rows, testNowMS, id, id, g.content().CurrentSchemaID)
 	if g.chance(90) {
 		u += fmt.Sprintf(`,{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}`, id)
 	}
@@ -178,17 +191,17 @@ func (g *generator) setLocation() string {
 
 // addSchema adds a column, drops one, or sends a schema of before.
 func (g *generator) addSchema() string {
-	all := g.d.arrays[schemas]
+	all := g.content().Schemas
 	var current struct {
 		Fields []map[string]any `json:"fields"`
 	}
-	if err := json.Unmarshal(g.d.elementRaw(schemas, all.at(g.rand.IntN(all.len()))), &current); err != nil {
+	if err := json.Unmarshal(all[g.rand.IntN(len(all))], &current); err != nil {
 		panic(err)
 	}
 	fields := current.Fields
 	switch g.rand.IntN(3) {
 	case 0:
-		id := g.d.lastColumnID + 1
+		id := g.content().LastColumnID + 1
 		fields = append(fields, map[string]any{"id": id, "name": fmt.Sprintf("c%d", id), "required": false, "type": "long"})
 	case 1:
 		if len(fields) > 1 {
@@ -208,17 +221,17 @@ func (g *generator) addSchema() string {
 }
 
 func (g *generator) setSchema() string {
-	return fmt.Sprintf(`{"action":"set-current-schema","schema-id":%d}`, g.rand.IntN(g.d.arrays[schemas].len()+1))
+	return fmt.Sprintf(`{"action":"set-current-schema","schema-id":%d}`, g.rand.IntN(len(g.content().Schemas)+1))
 }
 
-func (g *generator) column() int { return 1 + g.rand.IntN(g.d.lastColumnID) }
+func (g *generator) column() int { return 1 + g.rand.IntN(g.content().LastColumnID) }
 
 func (g *generator) addSpec() string {
 	transform := []string{"identity", "bucket[4]", "day", "void", "truncate[3]"}[g.rand.IntN(5)]
 	column := g.column()
 	id := 1000
-	if g.d.formatVersion > 1 {
-		id = g.d.lastPartitionID + 1
+	if g.d.FormatVersion() > 1 {
+		id = g.content().LastPartitionID + 1
 	}
 	u := fmt.Sprintf(`{"action":"add-spec","spec":{"spec-id":0,"fields":[{"name":"p_%s_%d","transform":%q,"source-id":%d,"field-id":%d}]}}`,
 		strings.Trim(transform, "[]34"), column, transform, column, id)
@@ -275,7 +288,7 @@ func (g *generator) encryptionKey() string {
 }
 
 func (g *generator) upgrade() string {
-	version := g.d.formatVersion
+	version := g.d.FormatVersion()
 	if g.chance(5) {
 		version += g.rand.IntN(3) - 1
 	}

@@ -1,7 +1,8 @@
-package metadata
+package metadata_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/internal/jsontext"
+	"moorage/metadata"
 )
 
 // vectors returns the shared documents of a folder of testdata/metadata, by name.
@@ -29,9 +32,9 @@ func vectors(t testing.TB, folder string) map[string][]byte {
 	return raws
 }
 
-func mustParse(t testing.TB, raw []byte) *Document {
+func mustParse(t testing.TB, raw []byte) *metadata.Document {
 	t.Helper()
-	d, err := Parse(raw)
+	d, err := metadata.Parse(raw)
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
@@ -50,7 +53,7 @@ func TestParseValidVectors(t *testing.T) {
 			checkIndex(t, d)
 			refs := mustParse(t, d.RawRefs())
 			for s := range refs.Snapshots() {
-				if !d.heads()[s.ID] {
+				if !headsOf(t, d)[s.ID] {
 					t.Errorf("snapshot %d is no head", s.ID)
 				}
 			}
@@ -77,7 +80,7 @@ func TestParseInvalidVectors(t *testing.T) {
 		t.Errorf("%d vectors, %d expectations", len(raws), len(want))
 	}
 	for name, raw := range raws {
-		_, err := Parse(raw)
+		_, err := metadata.Parse(raw)
 		if err == nil || !strings.Contains(err.Error(), want[name]) {
 			t.Errorf("%s: got %v, want %q", name, err, want[name])
 		}
@@ -87,7 +90,7 @@ func TestParseInvalidVectors(t *testing.T) {
 // A client that registers a view as a table is told so, and not which member of a table it lacks.
 func TestParseRefusesAView(t *testing.T) {
 	t.Parallel()
-	_, err := Parse([]byte(viewDocument))
+	_, err := metadata.Parse([]byte(viewDocument))
 	const want = "Cannot read the metadata of a view as that of a table"
 	if moorage.KindOf(err) != moorage.KindBadRequest || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
@@ -119,10 +122,10 @@ func TestAccessorsOfRichDocument(t *testing.T) {
 		t.Error("HasSnapshot is wrong")
 	}
 	log := d.MetadataLog()
-	if len(log) != 2 || log[1] != (MetadataLogEntry{1659999992000, "s3://lake/sales/orders/metadata/00001-b.metadata.json"}) {
+	if len(log) != 2 || log[1] != (metadata.MetadataLogEntry{1659999992000, "s3://lake/sales/orders/metadata/00001-b.metadata.json"}) {
 		t.Errorf("metadata log %v", log)
 	}
-	var snapshots []Snapshot
+	var snapshots []metadata.Snapshot
 	for s := range d.Snapshots() {
 		snapshots = append(snapshots, s)
 	}
@@ -146,8 +149,8 @@ func TestManifestsOfV1Snapshot(t *testing.T) {
 }
 
 // laterEnv is the world of a commit to a vector.
-func laterEnv() Env {
-	return Env{
+func laterEnv() metadata.Env {
+	return metadata.Env{
 		Now: time.UnixMilli(1660000001000), BaseLocation: "s3://lake/sales/orders/metadata/00002-c.metadata.json",
 		NewUUID: func() string { return testUUID },
 	}
@@ -181,12 +184,39 @@ func TestApplyToLegacyDocument(t *testing.T) {
 
 // memberOf returns the JSON of a top-level member, without white space outside of strings being
 // touched; "" if there is none.
-func memberOf(d *Document, key string) string {
-	at, ok := d.find(key)
-	if !ok {
-		return ""
+func memberOf(d *metadata.Document, key string) string {
+	for name, value := range mustCheck(d.Raw()).Members() {
+		if string(name) == key {
+			return string(value.Bytes())
+		}
 	}
-	return string(d.raw[at.Start:at.End])
+	return ""
+}
+
+// headsOf returns the snapshots that refs point to.
+func headsOf(t testing.TB, d *metadata.Document) map[int64]bool {
+	t.Helper()
+	heads := make(map[int64]bool)
+	if id, ok := d.CurrentSnapshotID(); ok {
+		heads[id] = true
+	}
+	for _, raw := range tableOf(t, d).Refs {
+		var ref snapshotOf
+		if err := json.Unmarshal(raw, &ref); err != nil {
+			t.Fatal(err)
+		}
+		heads[ref.ID] = true
+	}
+	return heads
+}
+
+// mustCheck returns JSON that was accepted before.
+func mustCheck(raw []byte) jsontext.Checked {
+	j, err := jsontext.Check(raw)
+	if err != nil {
+		panic(err)
+	}
+	return j
 }
 
 // Whatever a commit does not touch stays byte for byte, in documents with every oddity.
@@ -207,9 +237,11 @@ func TestApplyKeepsWhatItDoesNotTouch(t *testing.T) {
 		"last-sequence-number": true, "last-updated-ms": true, "next-row-id": true, "properties": true,
 		"current-snapshot-id": true, "refs": true, "snapshots": true, "snapshot-log": true, "metadata-log": true,
 	}
-	for i, name := range d.names {
-		if next.names[i] != name {
-			t.Fatalf("member %d is %s, was %s", i, next.names[i], name)
+	now := membersOf(t, next.Raw())
+	for i, m := range membersOf(t, d.Raw()) {
+		name := m.name
+		if now[i].name != name {
+			t.Fatalf("member %d is %s, was %s", i, now[i].name, name)
 		}
 		if same := memberOf(next, name) == memberOf(d, name); same == changed[name] {
 			t.Errorf("%s: unchanged is %t: %s", name, same, memberOf(next, name))

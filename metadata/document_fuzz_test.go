@@ -1,9 +1,12 @@
-package metadata
+package metadata_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"moorage/internal/jsontext"
+	"moorage/metadata"
 )
 
 // A document that is accepted is JSON, stays as it is, and can be changed: the result is accepted
@@ -20,7 +23,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		sent := bytes.Clone(raw)
-		d, err := Parse(raw)
+		d, err := metadata.Parse(raw)
 		if err != nil {
 			return
 		}
@@ -39,15 +42,15 @@ func FuzzParse(f *testing.F) {
 			return // its times are ahead
 		}
 		checkIndex(t, next)
-		if next.location != "s3://elsewhere" || next.arrays[snapshots].len() != d.arrays[snapshots].len() {
+		if next.Location() != "s3://elsewhere" || len(tableOf(t, next).Snapshots) != len(tableOf(t, d).Snapshots) {
 			t.Errorf("%s became %s", raw, next.Raw())
 		}
-		checkKept(t, d, next, keyLocation, "statistics", keyLastUpdatedMS, "metadata-log")
+		checkKept(t, d, next, "location", "statistics", "last-updated-ms", "metadata-log")
 	})
 }
 
 // useDocument calls what reads a document.
-func useDocument(t *testing.T, d *Document) {
+func useDocument(t *testing.T, d *metadata.Document) {
 	t.Helper()
 	checkIndex(t, d)
 	mustParse(t, d.RawRefs())
@@ -58,8 +61,8 @@ func useDocument(t *testing.T, d *Document) {
 			t.Errorf("snapshot %d is not found", s.ID)
 		}
 	}
-	if count != d.arrays[snapshots].len() {
-		t.Errorf("%d snapshots, want %d", count, d.arrays[snapshots].len())
+	if want := len(tableOf(t, d).Snapshots); count != want {
+		t.Errorf("%d snapshots, want %d", count, want)
 	}
 	d.MetadataLog()
 	d.StatisticsFiles()
@@ -69,27 +72,44 @@ func useDocument(t *testing.T, d *Document) {
 
 // checkKept fails unless is has all members of was, except the changed ones, byte for byte and in
 // order.
-func checkKept(t testing.TB, was, is *Document, changed ...string) {
+func checkKept(t testing.TB, was, is *metadata.Document, changed ...string) {
 	t.Helper()
-	if was.canonical != nil {
-		was = was.canonical
-	}
 	gone := make(map[string]bool)
 	for _, key := range changed {
 		gone[key] = true
 	}
 	at := 0
-	for i, name := range was.names {
-		if gone[name] {
+	for _, m := range membersOf(t, metadata.SpelledOut(was)) {
+		if gone[m.name] {
 			continue
 		}
-		member := was.raw[was.places[i].start:was.places[i].valueEnd]
-		found := bytes.Index(is.raw[at:], member)
+		found := bytes.Index(is.Raw()[at:], m.raw)
 		if found < 0 {
-			t.Fatalf("%s is not in %s", member, is.raw)
+			t.Fatalf("%s is not in %s", m.raw, is.Raw())
 		}
-		at += found + len(member)
+		at += found + len(m.raw)
 	}
+}
+
+// member is a member of an object: its name, its value, and the text of both.
+type member struct {
+	name       string
+	value, raw []byte
+}
+
+func membersOf(t testing.TB, object []byte) (members []member) {
+	t.Helper()
+	r := jsontext.NewReader(object)
+	err := r.Object(func(key []byte) error {
+		start := r.KeyPos()
+		value, err := r.Value()
+		members = append(members, member{string(key), value, r.From(start)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return members
 }
 
 // Whatever updates make of a document can be read again, and what they cannot touch is kept.
@@ -111,11 +131,11 @@ func FuzzApply(f *testing.F) {
 		}
 	}
 	all := vectors(f, "valid")
-	bases := []*Document{
+	bases := []*metadata.Document{
 		mustParse(f, all["v1-legacy-snapshots"]), mustParse(f, all["v2-full"]), mustParse(f, all["v3-rich"]), createTest(f, 2),
 	}
 	f.Fuzz(func(t *testing.T, version uint8, raw []byte) {
-		updates, err := strictUpdates(raw)
+		updates, err := metadata.StrictUpdates(raw)
 		if err != nil {
 			return
 		}
@@ -124,11 +144,12 @@ func FuzzApply(f *testing.F) {
 		if err == nil && next != base {
 			checkIndex(t, next)
 			useDocument(t, next)
-			checkKept(t, base, next, append(arrayKeys[:], keyFormatVersion, keyUUID, keyLocation, keyLastSequenceNumber,
-				keyLastUpdatedMS, keyLastColumnID, keySchema, keyCurrentSchemaID, keyPartitionSpec, keyDefaultSpecID,
-				keyLastPartitionID, keyDefaultOrderID, keyProperties, keyCurrentSnapshotID, keyRefs, keyNextRowID)...)
+			checkKept(t, base, next, append([]string{"schemas", "partition-specs", "sort-orders", "snapshots", "statistics", "partition-statistics",
+				"snapshot-log", "metadata-log", "encryption-keys"}, "format-version", "table-uuid", "location", "last-sequence-number",
+				"last-updated-ms", "last-column-id", "schema", "current-schema-id", "partition-spec", "default-spec-id",
+				"last-partition-id", "default-sort-order-id", "properties", "current-snapshot-id", "refs", "next-row-id")...)
 		}
-		if built, err := Build(updates, testEnv(0)); err == nil {
+		if built, err := metadata.Build(updates, testEnv(0)); err == nil {
 			checkIndex(t, built)
 		}
 	})
@@ -139,12 +160,12 @@ func FuzzDecodeUpdates(f *testing.F) {
 		f.Add([]byte("[" + row.updates + "]"))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		updates, err := strictUpdates(raw)
+		updates, err := metadata.StrictUpdates(raw)
 		if err == nil && !json.Valid(raw) {
 			t.Fatalf("accepted what is not JSON: %s", raw)
 		}
 		for _, u := range updates {
-			if u.Action() == "" || u.op == nil {
+			if u.Action() == "" || u.Empty() {
 				t.Errorf("%s has an empty update", raw)
 			}
 		}
@@ -157,15 +178,15 @@ func FuzzDecodeRequirements(f *testing.F) {
 	}
 	d := mustParse(f, vectors(f, "valid")["v3-rich"])
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		requirements, err := strictRequirements(raw)
+		requirements, err := metadata.StrictRequirements(raw)
 		if err != nil {
 			return
 		}
 		if !json.Valid(raw) {
 			t.Fatalf("accepted what is not JSON: %s", raw)
 		}
-		_ = Check(d, requirements)
-		_ = Check(nil, requirements)
-		_, _ = IsCreate(requirements)
+		_ = metadata.Check(d, requirements)
+		_ = metadata.Check(nil, requirements)
+		_, _ = metadata.IsCreate(requirements)
 	})
 }

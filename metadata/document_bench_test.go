@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/apache/iceberg-go/table"
+
+	"moorage/metadata"
 )
 
 // benchSnapshot is a snapshot as Spark writes it, 0.9 KB.
@@ -88,8 +90,8 @@ func benchUpdates(snapshotCount int) []byte {
 
 var benchSizes = []int{10, 100, 1_000, 10_000}
 
-func benchEnv() Env {
-	return Env{Now: time.UnixMilli(testNowMS), BaseLocation: "s3://warehouse/analytics/events/metadata/00100-x.metadata.json"}
+func benchEnv() metadata.Env {
+	return metadata.Env{Now: time.UnixMilli(testNowMS), BaseLocation: "s3://warehouse/analytics/events/metadata/00100-x.metadata.json"}
 }
 
 // holdHeap keeps as much memory as the documents of a small server. With an empty heap the
@@ -105,7 +107,7 @@ func holdHeap(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(fmt.Sprintf("splice/snapshots=%d", n), func(b *testing.B) {
-			d, err := Parse(benchTable(b, n, 50))
+			d, err := metadata.Parse(benchTable(b, n, 50))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -114,7 +116,7 @@ func BenchmarkCommit(b *testing.B) {
 			b.SetBytes(int64(len(d.Raw())))
 			b.ReportAllocs()
 			for b.Loop() {
-				updates, err := checked(DecodeUpdates, body)
+				updates, err := checked(metadata.DecodeUpdates, body)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -183,7 +185,7 @@ func BenchmarkParse(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Parse(raw); err != nil {
+				if _, err := metadata.Parse(raw); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -194,7 +196,7 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkRawRefs(b *testing.B) {
 	raw := benchTable(b, 1_000, 50)
 	for b.Loop() {
-		d, err := Parse(raw)
+		d, err := metadata.Parse(raw)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -207,7 +209,7 @@ func BenchmarkRawRefs(b *testing.B) {
 func TestCommitDerivesItsIndex(t *testing.T) {
 	t.Parallel()
 	const first, commits = 200, 400
-	d, err := Parse(benchTable(t, first, 5))
+	d, err := metadata.Parse(benchTable(t, first, 5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,14 +278,14 @@ func benchMember(tb testing.TB, object, key string) []byte {
 	return members[key]
 }
 
-func decodeAndApply(d *Document, requirements, updates []byte) (*Document, error) {
-	var step Step
+func decodeAndApply(d *metadata.Document, requirements, updates []byte) (*metadata.Document, error) {
+	var step metadata.Step
 	var err error
-	if step.Requirements, err = checked(DecodeRequirements, requirements); err != nil {
+	if step.Requirements, err = checked(metadata.DecodeRequirements, requirements); err != nil {
 		return nil, err
 	}
-	if step.Updates, err = checked(DecodeUpdates, updates); err != nil {
+	if step.Updates, err = checked(metadata.DecodeUpdates, updates); err != nil {
 		return nil, err
 	}
-	return ApplySteps(d, []Step{step}, benchEnv())
+	return metadata.ApplySteps(d, []metadata.Step{step}, benchEnv())
 }

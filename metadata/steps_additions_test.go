@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/metadata"
 )
 
 // Additions are compared with all elements that are there, in a time that has a bound. An element
@@ -13,31 +14,31 @@ import (
 // content counts.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
-	d, err := Create(CreateTable{Location: "s3://b/t", Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`)}, viewEnv())
+	d, err := metadata.Create(metadata.CreateTable{Location: "s3://b/t", Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`)}, viewEnv())
 	if err != nil {
 		t.Fatal(err)
 	}
 	add := func(name string) string {
 		return fmt.Sprintf(`{"action":"add-schema","schema":{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"},{"id":2,"name":%q,"required":false,"type":"int"}]}}`, name)
 	}
-	apply := func(updates ...string) (*Document, error) {
-		var steps []Step
+	apply := func(updates ...string) (*metadata.Document, error) {
+		var steps []metadata.Step
 		for _, some := range [][]string{updates[:1], updates[1:]} {
-			decoded, err := checked(DecodeUpdates, "["+strings.Join(some, ",")+"]")
+			decoded, err := checked(metadata.DecodeUpdates, "["+strings.Join(some, ",")+"]")
 			if err != nil {
 				t.Fatal(err)
 			}
-			steps = append(steps, Step{Updates: decoded})
+			steps = append(steps, metadata.Step{Updates: decoded})
 		}
-		return ApplySteps(d, steps, viewEnv())
+		return metadata.ApplySteps(d, steps, viewEnv())
 	}
 	const order, spec = `{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}}`, `{"action":"add-spec","spec":{"fields":[]}}`
-	for n, updates := range map[int][]string{additionsMax - 2: {order, spec}, additionsMax - 1: {order, spec}} {
+	for n, updates := range map[int][]string{metadata.AdditionsMax - 2: {order, spec}, metadata.AdditionsMax - 1: {order, spec}} {
 		for i := range n {
 			updates = append(updates, add(fmt.Sprint("n", i)))
 		}
 		_, err := apply(updates...)
-		if refused := moorage.KindOf(err) == moorage.KindBadRequest; err != nil && !refused || refused != (len(updates) > additionsMax) {
+		if refused := moorage.KindOf(err) == moorage.KindBadRequest; err != nil && !refused || refused != (len(updates) > metadata.AdditionsMax) {
 			t.Errorf("%d additions: %v", len(updates), err)
 		}
 	}

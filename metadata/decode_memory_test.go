@@ -1,4 +1,4 @@
-package metadata
+package metadata_test
 
 import (
 	"runtime"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"moorage/metadata/schema"
+
+	"moorage/metadata"
 )
 
 // What nobody looks at costs little memory, however small its parts are: a tree of them would be a
@@ -24,12 +26,12 @@ func TestUnknownMembersCostLittle(t *testing.T) {
 		updates := with(`[{"action":"set-location","location":"x"}]`, `"location"`)
 		for what, parse := range map[string]func() error{
 			"schema":        func() error { _, err := schema.Parse(text); return err },
-			"view":          func() error { _, err := ParseView(document); return err },
-			"view version":  func() error { _, err := checked(DecodeViewUpdates, version); return err },
-			"updates":       func() error { _, err := checked(DecodeUpdates, updates); return err },
-			"many updates":  func() error { _, _ = checked(DecodeUpdates, unknown[4:]); return nil },
-			"many demands":  func() error { _, _ = checked(DecodeRequirements, unknown[4:]); return nil },
-			"view's demand": func() error { _, _ = checked(DecodeViewRequirements, unknown[4:]); return nil },
+			"view":          func() error { _, err := metadata.ParseView(document); return err },
+			"view version":  func() error { _, err := checked(metadata.DecodeViewUpdates, version); return err },
+			"updates":       func() error { _, err := checked(metadata.DecodeUpdates, updates); return err },
+			"many updates":  func() error { _, _ = checked(metadata.DecodeUpdates, unknown[4:]); return nil },
+			"many demands":  func() error { _, _ = checked(metadata.DecodeRequirements, unknown[4:]); return nil },
+			"view's demand": func() error { _, _ = checked(metadata.DecodeViewRequirements, unknown[4:]); return nil },
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -1,10 +1,13 @@
-package metadata
+package metadata_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
+
+	"moorage/metadata"
 )
 
 // FuzzProperties compares what is read, changed and written of the properties of tables and views
@@ -62,15 +65,26 @@ func FuzzProperties(f *testing.F) {
 // is refused, because some names are reserved and some values checked.
 type applyProperties func(t *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool)
 
+// aroundProperties returns the text of a document before and behind the value of its properties.
+func aroundProperties(f *testing.F, document []byte) (before, after []byte) {
+	f.Helper()
+	for _, m := range membersOf(f, document) {
+		if m.name == "properties" {
+			before, after, _ = bytes.Cut(document, m.value)
+		}
+	}
+	return before, after
+}
+
 func tableProperties(f *testing.F) applyProperties {
 	table := createTest(f, 2)
-	at, _ := table.find(keyProperties)
+	before, after := aroundProperties(f, table.Raw())
 	return func(t *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool) {
-		base, err := Parse(slices.Concat(table.raw[:at.Start], had, table.raw[at.End:]))
+		base, err := metadata.Parse(slices.Concat(before, had, after))
 		if err != nil {
 			return
 		}
-		updates, err := strictUpdates(change)
+		updates, err := metadata.StrictUpdates(change)
 		if err != nil {
 			return
 		}
@@ -85,13 +99,13 @@ func tableProperties(f *testing.F) applyProperties {
 
 func viewProperties(f *testing.F) applyProperties {
 	view := mustView(f, viewDocument)
-	at, _ := view.find(keyProperties)
+	before, after := aroundProperties(f, view.Raw())
 	return func(_ *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool) {
-		base, err := ParseView(slices.Concat(view.raw[:at.Start], had, view.raw[at.End:]))
+		base, err := metadata.ParseView(slices.Concat(before, had, after))
 		if err != nil {
 			return
 		}
-		updates, err := strictViewUpdates(change)
+		updates, err := metadata.StrictViewUpdates(change)
 		if err != nil {
 			return
 		}
@@ -99,7 +113,7 @@ func viewProperties(f *testing.F) applyProperties {
 		if err != nil {
 			return
 		}
-		return base.properties, next.properties, next.Raw(), true
+		return metadata.ViewProperties(base), metadata.ViewProperties(next), next.Raw(), true
 	}
 }
 
