@@ -19,8 +19,8 @@ type taken struct {
 
 // makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0,
 // which each step locks that runs in a transaction. moorage_migrator has one row, which a node
-// locks for all steps that it takes. Binaries that know no more than migrations.Former know neither
-// moorage_migrator nor moorage_step.
+// locks while it makes indexes of large tables. Binaries that know no more than migrations.Former
+// know neither moorage_migrator nor moorage_step.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_migration", `
 		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL,

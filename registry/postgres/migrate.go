@@ -45,22 +45,11 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 	if err := makeLedgers(ctx, conn); err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
 	}
-	taken, err := readTaken(ctx, conn)
-	if err != nil || len(taken) >= len(all) {
-		return 0, errors.Join(err, compare(taken, all))
-	}
-	others, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil {
-		return 0, fmt.Errorf("migrate: %w", err)
-	}
-	defer others.Close(context.WithoutCancel(ctx))
-	if err := keepOut(ctx, others); err != nil {
-		return 0, fmt.Errorf("migrate: wait for another that migrates: %w", err)
-	}
 	if err := prepareWith(ctx, conn, unlimitedSQL); err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
 	}
-	m := migrator{conn, all, triesMax, triesPause}
+	m := migrator{conn: conn, all: all, tries: triesMax, pause: triesPause}
+	defer m.letIn(context.WithoutCancel(ctx))
 	for {
 		done, err := m.next(ctx)
 		if err != nil || done {
@@ -97,17 +86,20 @@ const (
 	keepOutSQL = "SELECT one FROM moorage_migrator WHERE one FOR UPDATE SKIP LOCKED"
 )
 
-// keepOut waits until no other migrator works, and keeps others out until conn is closed. The lock
-// belongs to a transaction, so that it works behind a proxy. It saves work only: the row of version
-// 0, and the locks of indexSQL, keep steps apart too.
+// keepOut waits until nobody else makes indexes of large tables, and keeps others from that until
+// letIn. The lock belongs to a transaction of a connection of its own, so that it works behind a
+// proxy. It saves work only: the row of version 0, and the locks of indexSQL, keep steps apart too.
 //
 // The server ends the build of an index when all transactions have ended that it met in the middle
 // of a statement. A migrator that waited for its turn in one would never end. So each try is a
 // transaction of its own, and the one that got the lock stays idle.
-func keepOut(ctx context.Context, conn *pgx.Conn) error {
+func (m *migrator) keepOut(ctx context.Context) (err error) {
+	if m.others, err = pgx.ConnectConfig(ctx, m.conn.Config()); err != nil {
+		return err
+	}
 	for {
 		// Under another level than READ COMMITTED it would keep its view of the tables.
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		tx, err := m.others.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		if err != nil {
 			return err
 		}
@@ -128,6 +120,13 @@ func keepOut(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
+// letIn ends what keepOut began.
+func (m *migrator) letIn(ctx context.Context) {
+	if m.others != nil {
+		_ = m.others.Close(ctx) // then the server ends its transaction
+	}
+}
+
 // sleep waits, and returns the error of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
@@ -140,10 +139,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // migrator takes steps.
 type migrator struct {
-	conn  *pgx.Conn
-	all   []migrations.Step
-	tries int           // how often a step is tried
-	pause time.Duration // between two tries
+	conn   *pgx.Conn
+	others *pgx.Conn // keeps other migrators out; nil as long as none has to be
+	all    []migrations.Step
+	tries  int           // how often a step is tried
+	pause  time.Duration // between two tries
 }
 
 // next takes the next step, and reports whether there was none.
@@ -153,7 +153,11 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		if err == nil && outside == "" {
 			return step == nil, nil
 		}
-		if err == nil {
+		if err == nil && m.others == nil {
+			if err = m.keepOut(ctx); err == nil {
+				continue // and see what others left
+			}
+		} else if err == nil {
 			if _, err = m.conn.Exec(ctx, outside); err == nil {
 				continue // and see what it left
 			}
@@ -176,8 +180,9 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 }
 
 // take takes the next step in one transaction, and returns it; nil if there was none. If the step
-// needs something outside a transaction first, take returns the statement, and the caller takes the
-// step again after that. The step comes with an error that is its own.
+// needs something outside a transaction first, take returns the statement. The caller keeps other
+// migrators out, or executes the statement if they are, and takes the step again. The step comes
+// with an error that is its own.
 func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside string, err error) {
 	// A node that waited for the lock must see what its owner did, regardless of the server's
 	// default.
@@ -198,7 +203,7 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 		step = &m.all[len(taken)]
 		sql := step.SQL
 		if step.Index != "" {
-			if sql, outside, err = indexSQL(ctx, tx, step); err != nil || outside != "" {
+			if sql, outside, err = m.indexSQL(ctx, tx, step); err != nil || outside != "" {
 				return err
 			}
 		}
@@ -212,11 +217,13 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 
 // indexSQL returns what is to be done for a step that makes an index: either in this transaction,
 // before the step is recorded, or outside of any, before the step is taken again.
-func indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Step) (within, outside string, err error) {
-	// With this lock nobody else makes an index of the table. A migrator that died may have left a
-	// server's process that still does. Its index is not valid before it ends.
-	if _, err := tx.Exec(ctx, "LOCK TABLE "+step.Table+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
-		return "", "", err
+func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Step) (within, outside string, err error) {
+	if m.others != nil {
+		// With this lock nobody else makes an index of the table. A migrator that died may have
+		// left a server's process that still does. Its index is not valid before it ends.
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+step.Table+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+			return "", "", err
+		}
 	}
 	var bytes int64
 	var valid *bool // nil: there is no index

@@ -235,7 +235,8 @@ func TestLeftIndex(t *testing.T) {
 			watcher, holder := connectTo(t, dsn), connectTo(t, dsn)
 			writeChanges(t, holder, largeRows)
 			made := leave(t, connectTo(t, dsn), holder)
-			m := migrator{connectTo(t, dsn), allSteps(t), triesMax, time.Millisecond}
+			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: triesMax, pause: time.Millisecond}
+			defer m.letIn(context.Background())
 			ended := make(chan struct{})
 			if made != nil {
 				awaitQuery(t, watcher, ended, building)
@@ -279,7 +280,7 @@ func TestLongReader(t *testing.T) {
 	mustExec(t, reader, "BEGIN")
 	mustExec(t, reader, "SELECT count(*) FROM moorage_change")
 	stop := commits(t, dsn)
-	m := migrator{connectTo(t, dsn), allSteps(t), tries, 100 * time.Millisecond}
+	m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: tries, pause: 100 * time.Millisecond}
 	_, err := m.next(t.Context())
 	if stateOf(err) != stateLockNotAvailable || !strings.Contains(err.Error(), "run moorage migrate again") || !strings.Contains(err.Error(), m.all[version-1].Name) {
 		t.Errorf("%v, want what to do about the lock", err)
