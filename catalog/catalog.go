@@ -90,7 +90,6 @@ type Catalog struct {
 	room      *room // for metadata of requests
 	turns     *turns
 	twins     *twins
-	checks    sharedChecks
 	claims    *ledger.Claimer // of purges, and of the places of changes
 
 	transactions *txlog.Log

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/locks"
 	"moorage/locks/lockstest"
@@ -161,6 +162,20 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 	if err == nil || moorage.KindOf(err) != kind {
 		t.Fatalf("got error %v of kind %v, want kind %v", err, moorage.KindOf(err), kind)
 	}
+}
+
+// checkerOf returns what checks the store of c.
+func checkerOf(c *Catalog) *check.Checker {
+	config := check.Config{Store: c.store, Files: c, Now: c.now}
+	if c.abortPending {
+		config.Opened = c.made
+	}
+	return check.New(config)
+}
+
+// Check checks the store of f.
+func (f *fixture) Check(ctx context.Context) (check.Report, error) {
+	return checkerOf(f.Catalog).Check(ctx)
 }
 
 // wantClean fails the test unless Check finds nothing, and nothing is left in the middle of a drop.

@@ -227,7 +227,7 @@ func diskSystem(t *testing.T, random *lockedRandom) *historySystem {
 // wantClean fails the test unless Check finds nothing.
 func wantClean(t testing.TB, c *Catalog) {
 	t.Helper()
-	report, err := c.Check(t.Context())
+	report, err := checkerOf(c).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

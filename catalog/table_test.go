@@ -332,37 +332,3 @@ func TestUnreachableMetadataFile(t *testing.T) {
 	_, err := f.other(f.store).LoadTable(f.ctx, ident("t"))
 	wantKind(t, err, moorage.KindUnavailable)
 }
-
-// Check reads a table's file also where the server, as it is configured now, would not let a table be.
-func TestCheckReadsWhatWasAllowedOnce(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(c *Config) { c.AllowedLocations = []string{"file:///extra"} })
-	if _, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///extra/t"}); err != nil {
-		t.Fatal(err)
-	}
-	f.wantClean()
-	config := f.config
-	config.AllowedLocations = nil
-	node, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := node.Check(f.ctx)
-	if err != nil || len(report.Problems) > 0 {
-		t.Errorf("check: %v, %v", report, err)
-	}
-}
-
-// A dropped table whose files are gone is no problem: some engines delete them themselves.
-func TestCheckAsksNothingOfDroppedTables(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
-		t.Fatal(err)
-	}
-	f.wantClean()
-}

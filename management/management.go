@@ -19,6 +19,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/check"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
@@ -26,16 +27,17 @@ import (
 // Catalog is what the operations ask for; *catalog.Catalog gives it. All methods are safe for
 // concurrent use and fail with errors that have a moorage.Kind.
 type Catalog interface {
-	Check(ctx context.Context) (catalog.Report, error)
 	UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error)
 	BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error)
 	Retry(ctx context.Context, id string) (catalog.Retried, error)
 	Abort(ctx context.Context, id string) (catalog.Aborted, error)
 }
 
-// Config is what the API is made of. Only Catalog is required.
+// Config is what the API is made of. Catalog and Check are required.
 type Config struct {
 	Catalog Catalog
+	// Check looks at the whole store, as check.Checker does.
+	Check func(ctx context.Context) (check.Report, error)
 	// Backup copies the store to a new folder called name, below one of its own choice, and returns
 	// when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
@@ -109,14 +111,14 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// check lets the catalog examine itself and answers its catalog.Report. It reads every record and
-// every metadata file.
+// check has the whole store checked and answers a client.Report. It reads every record and every
+// metadata file.
 func (s *server) check(w http.ResponseWriter, r *http.Request) error {
-	report, err := s.catalog.Check(r.Context())
+	report, err := s.config.Check(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, report)
+	return s.AnswerJSON(w, r, client.Report(report))
 }
 
 // backup copies the store to a new folder whose name the request gives. It answers a client.Backup

@@ -21,6 +21,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/check"
 	"moorage/internal/web"
 )
 
@@ -41,8 +42,8 @@ func (f *fakeCatalog) call(name string, pages ...catalog.Page) error {
 	return f.fail
 }
 
-func (f *fakeCatalog) Check(context.Context) (catalog.Report, error) {
-	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
+func (f *fakeCatalog) Check(context.Context) (check.Report, error) {
+	return check.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
 }
 
 func (f *fakeCatalog) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
@@ -71,6 +72,9 @@ func (f *fakeCatalog) Abort(_ context.Context, id string) (catalog.Aborted, erro
 func newServer(t *testing.T, config Config) http.Handler {
 	t.Helper()
 	server := web.New(web.Config{})
+	config.Check = config.Catalog.(interface {
+		Check(ctx context.Context) (check.Report, error)
+	}).Check
 	Mount(server, config)
 	d := readDescription(t)
 	var mu sync.Mutex // for d: its compiler is for one at a time

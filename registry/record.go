@@ -204,6 +204,22 @@ const (
 	TaskRecovery = "recovery"
 )
 
+// DecodeTask reads the record of a task. A kind or a state that no task has, and an id that is
+// another's, are as bad as a damaged value. The error names the record's key.
+func DecodeTask(record Record) (Task, error) {
+	task, err := Decode[Task](record)
+	switch {
+	case err != nil:
+	case TaskKey(task.ID) != record.Key:
+		err = fmt.Errorf("%s holds the task %s", record.Key, task.ID)
+	case task.Kind != TaskPurge && task.Kind != TaskRecovery:
+		err = fmt.Errorf("%s is of the kind %q, which is not known", record.Key, task.Kind)
+	case record.State != StateNone && record.State != StateBlocked:
+		err = fmt.Errorf("%s is %s, which no task can be", record.Key, record.State)
+	}
+	return task, err
+}
+
 // Claim is the value of a claim record. One process does a piece of work, which the record's key
 // names, and the others leave the work alone until the claim ends. A claim saves work and protects
 // nothing. Change records do not name claims.

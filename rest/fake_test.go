@@ -52,10 +52,6 @@ func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.War
 	return catalog.Warehouse{Name: name}, f.call("LoadWarehouse " + name)
 }
 
-func (f *fakeCatalog) Check(context.Context) (catalog.Report, error) {
-	return catalog.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
-}
-
 func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
 	f.spaces = append(f.spaces, ns)
 	return properties, f.call("CreateNamespace")

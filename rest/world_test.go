@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/check"
 	"moorage/internal/web"
 	"moorage/locks"
 	"moorage/registry"
@@ -215,10 +216,15 @@ func (w *world) dump() string {
 	return text.String()
 }
 
-// wantClean checks that the catalog finds nothing wrong with itself.
+// checker returns what checks the store of w.
+func (w *world) checker() *check.Checker {
+	return check.New(check.Config{Store: w.store, Files: w.catalog, Now: w.config.Now})
+}
+
+// wantClean checks that all records and files hold together.
 func (w *world) wantClean() {
 	w.t.Helper()
-	report, err := w.catalog.Check(w.t.Context())
+	report, err := w.checker().Check(w.t.Context())
 	if err != nil || len(report.Problems) > 0 {
 		w.t.Errorf("check: %v %q", err, report.Problems)
 	}

@@ -25,7 +25,7 @@ func main() {
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, env cli.Environment) int {
 	return cli.Run(ctx, args, env, cli.Actions{
-		Serve: serve, Migrate: migrate, Check: check, Backup: backup,
+		Serve: serve, Migrate: migrate, Check: checkStore, Backup: backup,
 		RecoverList: recoverEach, RecoverRetry: recoverRetry, RecoverAbort: recoverAbort, RecoverForget: recoverForget,
 		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseDrop: dropWarehouse,
 		Version: printVersion,

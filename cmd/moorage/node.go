@@ -20,6 +20,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/check"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 	"moorage/locks"
@@ -36,6 +37,7 @@ type node struct {
 	locks    nodeLocks
 	storages *storages
 	catalog  *catalog.Catalog
+	checker  *check.Checker
 	outgrown *outgrown
 	handler  http.Handler
 	metrics  *prometheus.Registry // that the handler shows
@@ -91,6 +93,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
+	checks := check.Config{Store: store, Files: made}
+	if !c.InDatabase() {
+		checks.Opened = time.Now()
+	}
+	checker := check.New(checks)
 	meterRecovery(metrics, made.RecoveryStats)
 	meterPurges(metrics, made.PurgeStats)
 	handler := web.New(web.Config{
@@ -102,9 +109,10 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		BodyBytesMax: c.BodyBytesMax,
 	})
 	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
-	management.Mount(handler, management.Config{Catalog: made, Backup: newBackups(c, opened)})
+	management.Mount(handler, management.Config{Catalog: made, Check: checker.Check, Backup: newBackups(c, opened)})
 	return &node{
-		store: store, locks: locks, storages: files, catalog: made, outgrown: watch, handler: handler, metrics: metrics,
+		store: store, locks: locks, storages: files, catalog: made, checker: checker,
+		outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
 }
 

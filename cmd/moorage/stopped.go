@@ -30,13 +30,14 @@ func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return nil
 }
 
-func check(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
-	var report catalog.Report
+func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
+	var report client.Report
 	if c.URI != "" {
 		report, err = client.New(c.URI).Check(ctx)
 	} else {
 		err = withStopped(ctx, c, env, func(node *node) error {
-			report, err = node.catalog.Check(ctx)
+			found, err := node.checker.Check(ctx)
+			report = client.Report(found)
 			return err
 		})
 	}

@@ -49,10 +49,11 @@ func importTable() map[string][]string {
 		"catalog/directory":     {"ledger", "registry", "storage"},
 		"catalog/claims":        {"ledger", "registry", "storage"},
 		"catalog":               {"catalog/directory", "catalog/claims", "ledger", "txlog", "registry", "locks", "storage", "metadata", "manifest"},
+		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
-		"management":            {"catalog", "internal/web", "management/client"},
+		"management":            {"catalog", "check", "internal/web", "management/client"},
 		"management/client":     {"catalog"},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

@@ -14,6 +14,7 @@ import (
 	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
 
 	"moorage/catalog"
+	"moorage/check"
 	"moorage/internal/web"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
@@ -32,8 +33,9 @@ func newServer(t *testing.T, warehouse string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	store := memoryregistry.New(rand.Reader)
 	served, err := catalog.New(catalog.Config{
-		Store:       memoryregistry.New(rand.Reader),
+		Store:       store,
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return filestorage.New(place.Roots) },
 	})
@@ -54,7 +56,7 @@ func newServer(t *testing.T, warehouse string) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
-		report, err := served.Check(context.Background()) // the test's own has ended
+		report, err := check.New(check.Config{Store: store, Files: served}).Check(context.Background()) // the test's own has ended
 		if err != nil || len(report.Problems) > 0 {
 			t.Errorf("check: %v %q", err, report.Problems)
 		}

@@ -21,6 +21,15 @@ import (
 	"moorage/catalog"
 )
 
+// Report is a check.Report.
+type Report struct {
+	Warehouses int      `json:"warehouses"`
+	Namespaces int      `json:"namespaces"`
+	Tables     int      `json:"tables"`
+	Views      int      `json:"views"`
+	Problems   []string `json:"problems"` // never null
+}
+
 // TransactionsPage is a page of the transactions with work left to do.
 type TransactionsPage struct {
 	Transactions  []catalog.UnfinishedTransaction `json:"transactions"`
@@ -71,8 +80,8 @@ func New(uri string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), http: http.DefaultClient}
 }
 
-// Check is catalog.Catalog.Check, of the server.
-func (c *Client) Check(ctx context.Context) (report catalog.Report, err error) {
+// Check has the server check its store.
+func (c *Client) Check(ctx context.Context) (report Report, err error) {
 	err = c.ask(ctx, http.MethodGet, "/check", nil, &report)
 	return report, err
 }

@@ -1,4 +1,4 @@
-package catalog
+package check_test
 
 import (
 	"context"
@@ -6,12 +6,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"moorage"
+	"moorage/check"
 	"moorage/registry"
+	"moorage/storage"
 )
 
-// waitingLists counts the lists of pointers, each of which waits until release is closed or its context ends.
+// waitingLists counts the lists of pointers. Each waits until release is closed or its context
+// ends.
 type waitingLists struct {
 	registry.Store
 	release chan struct{}
@@ -34,10 +38,10 @@ func (s *waitingLists) List(ctx context.Context, table registry.Table, prefix, a
 type checking struct {
 	leave context.CancelFunc
 	ended chan error
-	found Report
+	found check.Report
 }
 
-func beginCheck(f *fixture, c *Catalog) *checking {
+func beginCheck(f *fixture, c *check.Checker) *checking {
 	call := &checking{ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(f.ctx)
 	call.leave = cancel
@@ -57,7 +61,7 @@ func TestCheckIsShared(t *testing.T) {
 		f := newFixture(t)
 		f.create("t")
 		held := &waitingLists{Store: f.store, release: make(chan struct{})}
-		c := f.other(held)
+		c := f.over(held, time.Time{})
 		var calls []*checking
 		for range 10 {
 			calls = append(calls, beginCheck(f, c))
@@ -88,7 +92,7 @@ func TestLastCallerEndsCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		held := &waitingLists{Store: f.store, release: make(chan struct{})}
-		c := f.other(held)
+		c := f.over(held, time.Time{})
 		for _, call := range []*checking{beginCheck(f, c), beginCheck(f, c)} {
 			call.leave()
 			<-call.ended
@@ -101,12 +105,19 @@ func TestLastCallerEndsCheck(t *testing.T) {
 	})
 }
 
+// panickingFiles panics when a file is to be read.
+type panickingFiles struct{ check.Files }
+
+func (panickingFiles) PlaceOf(registry.Warehouse) storage.Place { panic("asked for") }
+
 // A panic ends the run, not the process.
 func TestCheckThatPanics(t *testing.T) {
 	t.Parallel()
-	var shared sharedChecks
+	f := newFixture(t)
+	f.create("t")
+	c := check.New(check.Config{Store: f.store, Files: panickingFiles{}})
 	for range 2 {
-		_, err := shared.do(t.Context(), func(context.Context) (Report, error) { panic("asked for") })
+		_, err := c.Check(f.ctx)
 		wantKind(t, err, moorage.KindInternal)
 	}
 }

@@ -1,126 +1,107 @@
-package catalog
+package check_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"moorage"
-	"moorage/ledger"
+	"moorage/catalog"
 	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/pebble"
 )
 
-// manyRecords makes records of every kind in the warehouse of f: the tables t and ns.inner.deep, the view v, a table that is
-// dropped and awaits its purge, a transaction that has just begun, and the outcome of a change that was sent with a key. It returns the transaction's key.
-func (f tampering) manyRecords() (transaction registry.Key) {
+// openMemPebble returns a store on a file system in memory.
+func openMemPebble(t testing.TB) registry.Store {
+	t.Helper()
+	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: rand.NewChaCha8([32]byte{2})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// manyRecords makes records of every kind in the warehouse of f: the tables t and ns.inner.deep,
+// the view v, and a dropped table that awaits its purge. Also a transaction that has just begun,
+// and the outcome of an idempotency key. It returns the transaction's key.
+func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.t.Helper()
-	inner := moorage.Namespace{"ns", "inner"}
-	if _, err := f.CreateNamespace(f.ctx, testWarehouse, inner, nil); err != nil {
-		f.t.Fatal(err)
-	}
-	deep := moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "deep"}
-	if _, err := f.CreateTable(f.ctx, deep, CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
-		f.t.Fatal(err)
-	}
+	f.makeNamespace(testWarehouse, "ns", "inner")
+	f.createAt(moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"ns", "inner"}, Name: "deep"}, "")
 	f.create("t")
 	f.createView("v")
 	f.create("gone")
-	f.dropPurged("gone", registry.StateDropped)
-	if _, err := f.keyedCommit(f.Catalog, "a", setProperty(f.t, "a", "b")); err != nil {
-		f.t.Fatal(err)
-	}
-	return registry.TransactionKey(f.abandon("t").ID)
+	f.dropPurged("gone")
+	f.must(f.catalog.Once(f.ctx, catalog.Key{ID: "a", Warehouse: testWarehouse, Method: "POST", Path: "/v1/w/namespaces"},
+		func(ctx context.Context) (catalog.Outcome, error) {
+			properties, err := f.catalog.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"keyed"}, nil)
+			return catalog.Outcome{Properties: properties}, err
+		}))
+	return registry.TransactionKey(f.abandon().ID)
 }
 
-// faultElsewhere makes a table in another warehouse, deletes its metadata file, and returns what Check must say of it.
-func (f tampering) faultElsewhere() (problem string) {
+// faultElsewhere makes a table in another warehouse, deletes its metadata file, and returns what
+// Check must say of it.
+func (f *fixture) faultElsewhere() (problem string) {
 	f.t.Helper()
-	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "w2", Location: "file:///wh2"}); err != nil {
-		f.t.Fatal(err)
-	}
-	other := moorage.Identifier{Warehouse: "w2", Namespace: moorage.Namespace{"far"}, Name: "u"}
-	if _, err := f.CreateNamespace(f.ctx, "w2", other.Namespace, nil); err != nil {
-		f.t.Fatal(err)
-	}
-	table, err := f.CreateTable(f.ctx, other, CreateTableRequest{Schema: []byte(testSchema)})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.catalog.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "w2", Location: "file:///wh2"}))
+	f.makeNamespace("w2", "far")
+	table := f.createAt(moorage.Identifier{Warehouse: "w2", Namespace: moorage.Namespace{"far"}, Name: "u"}, "")
+	f.must(nil, f.files.Delete(f.ctx, table.MetadataLocation))
 	return table.MetadataLocation + " is missing"
 }
 
-// recordOf returns the pointer's record of what is called name in ns, and its value.
-func (f tampering) recordOf(name string) (registry.Record, registry.Pointer) {
-	f.t.Helper()
-	records, err := f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, record := range records {
-		if value, err := ledger.Decode[registry.Pointer](record); err != nil {
-			f.t.Fatal(err)
-		} else if value.Name == name {
-			return record, value
-		}
-	}
-	f.t.Fatalf("no pointer is called %s", name)
-	return registry.Record{}, registry.Pointer{}
-}
-
-// get returns the record of key, which must be there.
-func (f tampering) get(key registry.Key) registry.Record {
-	f.t.Helper()
-	records, err := f.Catalog.ledger.Get(f.ctx, key)
-	if err != nil || !records[0].Exists() {
-		f.t.Fatalf("no record of %s (%v)", key, err)
-	}
-	return records[0]
-}
-
-// legible are records that Check must be able to go on without; each with what it says of the one that cannot be read.
+// legible are records that Check must be able to go on without; each with what it says of the one
+// that cannot be read.
 var legible = []struct {
 	name   string
-	record func(f tampering, transaction registry.Key) registry.Record
+	record func(f *fixture, transaction registry.Key) registry.Record
 	says   string
 }{
-	{"warehouse", func(f tampering, _ registry.Key) registry.Record {
+	{"warehouse", func(f *fixture, _ registry.Key) registry.Record {
 		return f.get(registry.WarehouseKey(testWarehouse))
 	}, "the warehouse w"},
-	{"namespace", func(f tampering, _ registry.Key) registry.Record {
+	{"namespace", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableNamespace, "/ns", registry.StateLive)
 	}, "the namespace ns;"},
-	{"inner namespace", func(f tampering, _ registry.Key) registry.Record {
+	{"inner namespace", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableNamespace, "/inner", registry.StateLive)
 	}, "the namespace ns.inner;"},
-	{"pointer of a table", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("t"); return record }, "it is called ns.t;"},
-	{"pointer of a view", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("v"); return record }, "it is called ns.v;"},
-	{"pointer of a dropped table", func(f tampering, _ registry.Key) registry.Record { record, _ := f.recordOf("gone"); return record }, "maybe a dropped one"},
-	{"name", func(f tampering, _ registry.Key) registry.Record { return f.entry() }, "the name of table ns.t ("},
-	{"name of a view", func(f tampering, _ registry.Key) registry.Record {
+	{"pointer of a table", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("t"); return record }, "it is called ns.t;"},
+	{"pointer of a view", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("v"); return record }, "it is called ns.v;"},
+	{"pointer of a dropped table", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("gone"); return record }, "maybe a dropped one"},
+	{"name", func(f *fixture, _ registry.Key) registry.Record { return f.entry() }, "the name of table ns.t ("},
+	{"name of a view", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableEntry, "/v", registry.StateView)
 	}, "the name of view ns.v ("},
-	{"table-uuid", func(f tampering, _ registry.Key) registry.Record {
+	{"table-uuid", func(f *fixture, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("t")
 		return f.get(registry.UUIDKey(pointer.TableUUID))
 	}, "the table-uuid of table ns.t ("},
-	{"claim", func(f tampering, _ registry.Key) registry.Record {
+	{"claim", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableLocation, "/t", registry.StateOwner)
 	}, "the location of table ns.t ("},
-	{"folder", func(f tampering, _ registry.Key) registry.Record {
+	{"folder", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableLocation, "/wh/ns", registry.StateBelow)
 	}, "the location of a table or view"},
-	{"outcome", func(f tampering, _ registry.Key) registry.Record {
+	{"outcome", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableIdempotency, "", registry.StateNone)
 	}, "has to look whether it happened"},
-	{"transaction", func(f tampering, transaction registry.Key) registry.Record { return f.get(transaction) }, "which is"},
-	{"task", func(f tampering, _ registry.Key) registry.Record {
+	{"transaction", func(f *fixture, transaction registry.Key) registry.Record { return f.get(transaction) }, "which is"},
+	{"task", func(f *fixture, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("gone")
 		return f.get(registry.TaskKey(pointer.Task))
 	}, "the purge of table ns.gone ("},
@@ -134,12 +115,16 @@ func TestCheckGoesOnBehindUnreadable(t *testing.T) {
 		"no value": func(r registry.Record) registry.Write { return registry.Put(r.Key, r.State, []byte(`{"id":`)) },
 		"no state": func(r registry.Record) registry.Write { return registry.Put(r.Key, 99, r.Value) },
 	}
-	for _, stored := range []string{"memory", "pebble"} {
+	stores := map[string]func(testing.TB) registry.Store{
+		"memory": func(testing.TB) registry.Store { return memory.New(rand.NewChaCha8([32]byte{2})) },
+		"pebble": openMemPebble,
+	}
+	for stored, open := range stores {
 		for _, tt := range legible {
 			for name, damage := range damages {
 				t.Run(fmt.Sprintf("%s/%s/%s", stored, tt.name, name), func(t *testing.T) {
 					t.Parallel()
-					f := tampering{newFixture(t, func(c *Config) { c.Store = anyStores()[stored](t, newLockedRandom(2)) })}
+					f := newFixture(t, func(c *catalog.Config) { c.Store = open(t) })
 					transaction := f.manyRecords()
 					f.wantClean()
 					fault := f.faultElsewhere()
@@ -166,21 +151,19 @@ func TestCheckGoesOnBehindUnreadable(t *testing.T) {
 	}
 }
 
-// A name or location that others had before is told to be of whom it is now, else of whom it was last, by every look: what two looks say
-// differently is not reported.
+// A name or location that others had before is told to be of whom it is now, else of whom it was
+// last, by every look: what two looks say differently is not reported.
 func TestCheckTellsHeirs(t *testing.T) {
 	t.Parallel()
 	for name, dropped := range map[string]bool{"live": false, "dropped": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := tampering{newFixture(t)}
+			f := newFixture(t)
 			drop := func() {
 				if dropped {
 					f.clock.Advance(time.Minute)
 				}
-				if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				f.drop("t", false)
 			}
 			for range 8 {
 				f.create("t")
@@ -213,7 +196,7 @@ func TestCheckTellsHeirs(t *testing.T) {
 // A name without the table that has it is told by the name.
 func TestCheckTellsNameOfNobody(t *testing.T) {
 	t.Parallel()
-	f := tampering{newFixture(t)}
+	f := newFixture(t)
 	f.create("t")
 	entry, claim := f.entry(), f.record(registry.TableLocation, "/t", registry.StateOwner)
 	record, pointer := f.pointer()
@@ -233,19 +216,19 @@ func TestCheckTellsNameOfNobody(t *testing.T) {
 // A damaged store may have a namespace that lies within itself.
 func TestCheckOfCircle(t *testing.T) {
 	t.Parallel()
-	f := tampering{newFixture(t)}
+	f := newFixture(t)
 	f.create("t")
 	record := f.record(registry.TableNamespace, "/ns", registry.StateLive)
 	namespace, err := registry.Decode[registry.Namespace](record)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := splitNamespaceKey(record.Key)
+	warehouse, err := registry.Decode[registry.Warehouse](f.get(registry.WarehouseKey(testWarehouse)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.remove(record)
-	f.put(registry.NamespaceKey(at.warehouse, namespace.ID, "ns"), record.State, namespace)
+	f.put(registry.NamespaceKey(warehouse.ID, namespace.ID, "ns"), record.State, namespace)
 	report, err := f.Check(f.ctx)
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], `is in namespace ""`) {
 		t.Errorf("found %q (%v), want that of the table", report.Problems, err)
@@ -256,12 +239,12 @@ func TestCheckOfCircle(t *testing.T) {
 func TestCheckFindsForeignValues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range legible {
-		if tt.name == "folder" || tt.name == "outcome" { // of which no id is asked
+		if tt.name == "folder" || tt.name == "outcome" { // which need no id
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := tampering{newFixture(t)}
+			f := newFixture(t)
 			record := tt.record(f, f.manyRecords())
 			f.write(registry.Put(record.Key, record.State, []byte(`{}`)))
 			report, err := f.Check(f.ctx)
@@ -275,16 +258,11 @@ func TestCheckFindsForeignValues(t *testing.T) {
 // What is wrong beside a record that cannot be read, and does not come from it, is found.
 func TestCheckBesideUnreadable(t *testing.T) {
 	t.Parallel()
-	f := tampering{newFixture(t)}
+	f := newFixture(t)
 	f.manyRecords()
 	for _, name := range []string{"gone", "hidden"} {
-		if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{name}, nil); err != nil {
-			t.Fatal(err)
-		}
-		table := moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{name}, Name: "in" + name}
-		if _, err := f.CreateTable(f.ctx, table, CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
-			t.Fatal(err)
-		}
+		f.makeNamespace(testWarehouse, name)
+		f.createAt(moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{name}, Name: "in" + name}, "")
 	}
 	f.remove(f.record(registry.TableNamespace, "/gone", registry.StateLive))
 	for _, record := range []registry.Record{f.record(registry.TableNamespace, "/hidden", registry.StateLive), f.entry()} {
@@ -308,16 +286,15 @@ func TestCheckBesideUnreadable(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be read may be the parent of others in its warehouse, and of none elsewhere.
+// A namespace that cannot be read may be the parent of others in its warehouse, and of none
+// elsewhere.
 func TestCheckFindsOrphansBesideUnreadable(t *testing.T) {
 	t.Parallel()
-	f := tampering{newFixture(t)}
+	f := newFixture(t)
 	f.faultElsewhere()
 	far := f.record(registry.TableNamespace, "/far", registry.StateLive)
 	f.write(registry.Put(far.Key, far.State, nil))
-	if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "inner"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	f.makeNamespace(testWarehouse, "ns", "inner")
 	f.remove(f.record(registry.TableNamespace, "/ns", registry.StateLive))
 	report, err := f.Check(f.ctx)
 	if err != nil || !slices.ContainsFunc(report.Problems, func(problem string) bool { return strings.HasPrefix(problem, "namespace inner (") }) {
@@ -328,7 +305,7 @@ func TestCheckFindsOrphansBesideUnreadable(t *testing.T) {
 // Nobody knows how the files of a warehouse are reached whose record cannot be read.
 func TestCheckLeavesFilesOfUnreadableWarehouse(t *testing.T) {
 	t.Parallel()
-	f := tampering{newFixture(t)}
+	f := newFixture(t)
 	if err := f.files.Delete(f.ctx, f.create("t").MetadataLocation); err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +340,7 @@ func TestCheckOfAbsentStore(t *testing.T) {
 			continue
 		}
 		f := newFixture(t)
-		report, err := f.other(listless{f.store, table}).Check(f.ctx)
+		report, err := f.over(listless{f.store, table}, time.Time{}).Check(f.ctx)
 		if wantKind(t, err, moorage.KindUnavailable); !errors.Is(err, errListless) || len(report.Problems) > 0 {
 			t.Errorf("%s: %q (%v)", table, report.Problems, err)
 		}

@@ -1,0 +1,454 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// recoveryGrace is how long after its deadline a transaction may stay without being given up. It is
+// longer than recovery leaves it alone for the locks of its tables, and than recovery tries.
+const recoveryGrace = 15 * time.Minute
+
+// look is one look at everything.
+type look struct {
+	*Checker
+
+	report     Report
+	warehouses map[string]registry.Warehouse
+	namespaces map[registry.ID]namespaceAt
+	levels     map[registry.Key]registry.ID // of warehouses and namespaces
+	pointers   map[registry.ID]pointerAt
+	named      map[registry.ID]int           // how many entries name a pointer
+	identified map[registry.ID]bool          // the pointers whose claim of their table-uuid names them
+	unfinished map[registry.ID]bool          // transactions
+	ended      []registry.ID                 // transactions that are gone and have a blocker
+	tasks      map[registry.Key]bool         // all of them
+	unreadable map[registry.Key]error        // why a record cannot be read, except those of transactions
+	callers    map[registry.Key]registry.Key // the entries of pointers that cannot be read
+}
+
+type namespaceAt struct {
+	warehouse, parent registry.ID
+	name              string
+}
+
+type pointerAt struct {
+	value registry.Pointer
+	state registry.State
+}
+
+// kindOf returns what a pointer is, and the state of its entry.
+func kindOf(pointer registry.Pointer) (noun string, entry registry.State) {
+	if pointer.View {
+		return "view", registry.StateView
+	}
+	return "table", registry.StateTable
+}
+
+// String names p in a problem.
+func (p pointerAt) String() string {
+	noun, _ := kindOf(p.value)
+	return fmt.Sprintf("%s %s (%s)", noun, p.value.Identifier(), p.value.ID)
+}
+
+// awaits reports whether a dropped table is to be purged by task.
+func (p pointerAt) awaits(task registry.Key) bool {
+	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
+}
+
+func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
+	l := &look{
+		Checker:    c,
+		report:     Report{Problems: []string{}},
+		warehouses: map[string]registry.Warehouse{},
+		namespaces: map[registry.ID]namespaceAt{},
+		levels:     map[registry.Key]registry.ID{},
+		pointers:   map[registry.ID]pointerAt{},
+		named:      map[registry.ID]int{},
+		identified: map[registry.ID]bool{},
+		unfinished: map[registry.ID]bool{},
+		tasks:      map[registry.Key]bool{},
+		unreadable: map[registry.Key]error{},
+		callers:    map[registry.Key]registry.Key{},
+	}
+	// In an order in which what a record names is read before the record itself.
+	if err := l.readTransactions(ctx); err != nil {
+		return Report{}, err
+	}
+	for _, step := range []struct {
+		table registry.Table
+		visit func(registry.Record)
+	}{
+		{registry.TableWarehouse, l.warehouse},
+		{registry.TableNamespace, l.namespace},
+		{registry.TablePointer, l.pointer},
+		{registry.TableEntry, l.entry},
+		{registry.TableUUID, l.uuid},
+		{registry.TableTask, l.task},
+		{registry.TableIdempotency, l.outcome},
+	} {
+		if err := l.scan(ctx, step.table, step.visit); err != nil {
+			return Report{}, err
+		}
+	}
+	l.parents()
+	l.names()
+	l.purges()
+	for _, step := range []func(context.Context) error{l.removeBlockers, l.locations, l.files} {
+		if err := step(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	l.unread()
+	slices.Sort(l.report.Problems)
+	return l.report, nil
+}
+
+// scan calls visit for each record of table.
+func (l *look) scan(ctx context.Context, table registry.Table, visit func(registry.Record)) error {
+	return l.ledger.Scan(ctx, table, "", "", func(record registry.Record) (bool, error) {
+		visit(record)
+		return true, ctx.Err()
+	})
+}
+
+func (l *look) problem(format string, args ...any) {
+	l.report.Problems = append(l.report.Problems, fmt.Sprintf(format, args...))
+}
+
+func (l *look) warehouse(record registry.Record) {
+	value, ok := readRecord[registry.Warehouse](l, record, registry.StateLive, registry.StateDropping)
+	if !ok || !l.identifies(record, value.ID) {
+		return
+	}
+	l.report.Warehouses++
+	l.warehouses[record.Key.ID] = value
+	l.namespaces[value.ID] = namespaceAt{name: record.Key.ID}
+	l.levels[record.Key] = value.ID
+}
+
+func (l *look) namespace(record registry.Record) {
+	value, ok := readRecord[registry.Namespace](l, record, registry.StateLive, registry.StateDropping)
+	if !ok || !l.identifies(record, value.ID) {
+		return
+	}
+	at, err := splitNamespaceKey(record.Key)
+	if err != nil {
+		l.unreadable[record.Key] = err
+		return
+	}
+	l.report.Namespaces++
+	l.namespaces[value.ID] = at
+	l.levels[record.Key] = value.ID
+}
+
+// splitNamespaceKey reads what registry.NamespaceKey made.
+func splitNamespaceKey(key registry.Key) (namespaceAt, error) {
+	parts := strings.SplitN(key.ID, "/", 3)
+	if len(parts) != 3 {
+		return namespaceAt{}, fmt.Errorf("malformed key %s", key)
+	}
+	at := namespaceAt{name: parts[2]}
+	err := cmp.Or(at.warehouse.UnmarshalText([]byte(parts[0])), at.parent.UnmarshalText([]byte(parts[1])))
+	if err != nil {
+		return at, fmt.Errorf("malformed key %s: %w", key, err)
+	}
+	return at, nil
+}
+
+func (l *look) pointer(record registry.Record) {
+	value, ok := readRecord[registry.Pointer](l, record,
+		registry.StateLive, registry.StateDropped, registry.StatePurging)
+	if !ok {
+		return
+	}
+	if registry.PointerKey(value.ID) != record.Key {
+		l.unreadable[record.Key] = fmt.Errorf("it holds the pointer %s", value.ID)
+		return
+	}
+	switch {
+	case record.State != registry.StateLive:
+	case value.View:
+		l.report.Views++
+	default:
+		l.report.Tables++
+	}
+	l.pointers[value.ID] = pointerAt{value, record.State}
+}
+
+func (l *look) entry(record registry.Record) {
+	value, ok := readRecord[registry.Entry](l, record, registry.StateTable, registry.StateView)
+	if !ok || !l.identifies(record, value.Pointer) {
+		return
+	}
+	if named := registry.PointerKey(value.Pointer); l.hidden(named) {
+		l.callers[named] = record.Key
+		return
+	}
+	pointer, ok := l.pointers[value.Pointer]
+	key := registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name)
+	_, state := kindOf(pointer.value)
+	switch {
+	case !ok:
+		l.problem("entry %s names a table that does not exist", record.Key)
+	case pointer.state != registry.StateLive:
+		l.problem("entry %s names a table that is %s", record.Key, pointer.state)
+	case key != record.Key:
+		l.problem("entry %s names a table that is called %s", record.Key, key)
+	case state != record.State:
+		l.problem("entry %s, of a %s, names what is none", record.Key, record.State)
+	default:
+		l.named[value.Pointer]++
+	}
+	name := strings.TrimPrefix(record.Key.ID, registry.EntryPrefix(pointer.value.NamespaceID))
+	if ok && value.Shard != registry.Shard(name) {
+		l.problem("entry %s is in the wrong shard", record.Key)
+	}
+}
+
+func (l *look) uuid(record registry.Record) {
+	value, ok := readRecord[registry.TableUUIDClaim](l, record, registry.StateNone)
+	if !ok || !l.identifies(record, value.Pointer) || l.hidden(registry.PointerKey(value.Pointer)) {
+		return
+	}
+	pointer, ok := l.pointers[value.Pointer]
+	if !ok || registry.UUIDKey(pointer.value.TableUUID) != record.Key {
+		l.problem("%s is claimed by a table that does not have it", record.Key)
+		return
+	}
+	l.identified[value.Pointer] = true
+}
+
+// outcome reads the outcome of an idempotency key, which must only be readable.
+func (l *look) outcome(record registry.Record) {
+	readRecord[registry.Idempotency](l, record, registry.StateNone)
+}
+
+// readTransactions reports transactions that no worker seems to see, and those that cannot be read.
+// It does not look for published files: files looks for those that a pointer still names.
+func (l *look) readTransactions(ctx context.Context) error {
+	for entry, err := range l.transactions.All(ctx) {
+		if err != nil {
+			return ledger.StepError("check.transactions", err)
+		}
+		l.unfinished[entry.ID] = true
+		l.transaction(entry)
+	}
+	return nil
+}
+
+func (l *look) transaction(entry txlog.Entry) {
+	if entry.ID.IsZero() {
+		l.problem("a transaction, which is %s, cannot be read: %s"+
+			" (restore a backup, or remove the record from the database)", entry.State, entry.Unreadable)
+		return
+	}
+	key := registry.TransactionKey(entry.ID)
+	if entry.Unreadable != nil {
+		l.problem("%s, which is %s, cannot be read: %s (see moorage recover)", key, entry.State, entry.Unreadable)
+		return
+	}
+	due := entry.Deadline
+	if due.Before(l.config.Opened) {
+		due = l.config.Opened
+	}
+	if l.config.Now().Sub(due) > recoveryGrace {
+		l.problem("%s is %s, and its deadline was %s", key, entry.State, entry.Deadline.Format(time.RFC3339))
+	}
+}
+
+func (l *look) task(record registry.Record) {
+	l.tasks[record.Key] = true
+	value, err := registry.DecodeTask(record)
+	if err != nil {
+		l.unreadable[record.Key] = err
+		return
+	}
+	if record.State == registry.StateBlocked {
+		l.problem("%s is blocked after %d attempts: %s (see moorage recover)",
+			record.Key, value.Attempts, value.LastError)
+	}
+	if value.Kind == registry.TaskRecovery {
+		if !l.unfinished[value.ID] {
+			l.ended = append(l.ended, value.ID)
+		}
+		return
+	}
+	if l.hidden(registry.PointerKey(value.Pointer)) {
+		return
+	}
+	pointer, ok := l.pointers[value.Pointer]
+	if !ok || pointer.state == registry.StateLive || pointer.value.Task != value.ID {
+		l.problem("%s belongs to no dropped table", record.Key)
+	}
+}
+
+// removeBlockers removes the blockers of transactions that ended after they were given up: their
+// coordinators were slow, and did not know of the blocker. Such a transaction never comes back.
+func (l *look) removeBlockers(ctx context.Context) error {
+	for _, id := range l.ended {
+		entry, found, err := l.transactions.Get(ctx, id)
+		if err == nil && !found { // else it began after readTransactions, and was given up
+			entry.ID = id
+			err = l.transactions.Finish(ctx, entry)
+		}
+		if err != nil {
+			return ledger.StepError("check.removeBlockers", err)
+		}
+	}
+	return nil
+}
+
+// purges reports dropped tables whose purge was asked for, but has no task. No worker would purge
+// or forget them.
+func (l *look) purges() {
+	for _, pointer := range l.pointers {
+		if task := registry.TaskKey(pointer.value.Task); pointer.awaits(task) && !l.tasks[task] {
+			l.problem("%s is %s and awaits %s, which does not exist", pointer, pointer.state, task)
+		}
+	}
+}
+
+// parents reports namespaces whose parent is gone.
+func (l *look) parents() {
+	for id, at := range l.namespaces {
+		if at.parent.IsZero() {
+			continue // a warehouse
+		}
+		if _, ok := l.namespaces[at.parent]; !ok && !l.hiddenIn(at.warehouse) {
+			l.problem("namespace %s (%s) has no parent", at.name, id)
+		}
+	}
+}
+
+// names reports live tables that lack the claim of their table-uuid, or have not exactly one name,
+// or whose namespace does not have the path that the table says.
+func (l *look) names() {
+	for id, pointer := range l.pointers {
+		if pointer.state != registry.StateLive {
+			continue
+		}
+		value := pointer.value
+		if l.named[id] != 1 && !l.hidden(registry.EntryKey(value.NamespaceID, value.Name)) {
+			l.problem("%s has %d names", pointer, l.named[id])
+		}
+		if !l.identified[id] && !l.hidden(registry.UUIDKey(value.TableUUID)) {
+			l.problem("%s does not hold its table-uuid", pointer)
+		}
+		path := l.path(value.NamespaceID)
+		if !path.Equal(value.Namespace) && !l.hiddenPath(value.Warehouse, value.Namespace) {
+			l.problem("%s is in namespace %q", pointer, path)
+		}
+	}
+}
+
+// path returns the names that lead to a namespace, nil if it does not exist or does not lie in a
+// warehouse.
+func (l *look) path(id registry.ID) moorage.Namespace {
+	var path moorage.Namespace
+	for range len(l.namespaces) { // a longer path would lie within itself
+		at, ok := l.namespaces[id]
+		if !ok {
+			return nil
+		}
+		if at.parent.IsZero() {
+			slices.Reverse(path)
+			return path
+		}
+		path = append(path, at.name)
+		id = at.parent
+	}
+	return nil
+}
+
+// locations reports claims that do not belong to the table that lives there, and live tables that
+// live within each other.
+func (l *look) locations(ctx context.Context) error {
+	held := map[string]registry.ID{}
+	err := l.scan(ctx, registry.TableLocation, func(record registry.Record) {
+		value, ok := readRecord[registry.LocationClaim](l, record,
+			registry.StateOwner, registry.StateBelow, registry.StateDropping)
+		if record.State != registry.StateOwner {
+			return
+		}
+		held[record.Key.ID] = value.Pointer
+		if !ok || !l.identifies(record, value.Pointer) || l.hidden(registry.PointerKey(value.Pointer)) {
+			return
+		}
+		if pointer, ok := l.pointers[value.Pointer]; !ok || !slices.Contains(pointer.value.Claims, record.Key.ID) {
+			l.problem("%s is claimed by a table that does not know of it", record.Key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for id, pointer := range l.pointers {
+		if pointer.state != registry.StateLive {
+			continue
+		}
+		for _, claim := range pointer.value.Claims {
+			if held[claim] != id && !l.hidden(registry.LocationKey(claim)) {
+				l.problem("%s does not hold its claim of %s", pointer, claim)
+			}
+			l.nesting(held, claim)
+		}
+	}
+	return nil
+}
+
+// nesting reports if a folder above claim is the location of another table.
+func (l *look) nesting(held map[string]registry.ID, claim string) {
+	for at := strings.LastIndexByte(claim, '/'); at > 0; at = strings.LastIndexByte(claim[:at], '/') {
+		if _, ok := held[claim[:at]]; ok {
+			l.problem("the location %s lies within that of another table, %s", claim, claim[:at])
+		}
+	}
+}
+
+// files reports live tables whose metadata file is missing, does not parse or is not theirs. It
+// leaves out dropped tables: some engines delete the files themselves once the name is gone.
+func (l *look) files(ctx context.Context) error {
+	for _, pointer := range l.pointers {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if pointer.state != registry.StateLive || l.hidden(registry.WarehouseKey(pointer.value.Warehouse)) {
+			continue
+		}
+		uuid, err := l.readUUID(ctx, pointer.value)
+		switch {
+		case moorage.KindOf(err) == moorage.KindNotFound:
+			l.problem("%s: its metadata file %s is missing", pointer, pointer.value.MetadataLocation)
+		case err != nil:
+			l.problem("%s: %s", pointer, err)
+		case !strings.EqualFold(uuid, pointer.value.TableUUID):
+			l.problem("%s: the metadata file has the table-uuid %s, not %s", pointer, uuid, pointer.value.TableUUID)
+		}
+	}
+	return nil
+}
+
+// readUUID reads a table's metadata file in any location that was allowed when the table was made:
+// this process may have been told of fewer locations.
+func (l *look) readUUID(ctx context.Context, pointer registry.Pointer) (string, error) {
+	warehouse, ok := l.warehouses[pointer.Warehouse]
+	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
+		uuid, err := l.config.Files.UUIDIn(ctx, l.config.Files.PlaceOf(warehouse), pointer)
+		if !errors.Is(err, storage.ErrOutside) {
+			return uuid, err
+		}
+	}
+	return l.config.Files.UUIDIn(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer)
+}

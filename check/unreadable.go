@@ -1,0 +1,186 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/registry"
+)
+
+// readRecord reads the value of record, which must be in one of states. It returns false if it
+// cannot, and l remembers why: the record is damaged, or of a later version. The caller goes on
+// with the other records.
+func readRecord[T registry.Value](l *look, record registry.Record, states ...registry.State) (T, bool) {
+	value, err := registry.Decode[T](record)
+	if err == nil && !slices.Contains(states, record.State) {
+		err = fmt.Errorf("it is %s, which none can be", record.State)
+	}
+	if err != nil {
+		l.unreadable[record.Key] = err
+	}
+	return value, err == nil
+}
+
+// identifies reports whether id, which record must hold, identifies something. A record without it
+// cannot be read.
+func (l *look) identifies(record registry.Record, id registry.ID) bool {
+	if id.IsZero() {
+		l.unreadable[record.Key] = fmt.Errorf("it holds no id")
+	}
+	return !id.IsZero()
+}
+
+// hidden reports whether there is a record of key that cannot be read.
+func (l *look) hidden(key registry.Key) bool { return l.unreadable[key] != nil }
+
+// hiddenIn reports whether the warehouse has a namespace that cannot be read, or may be one that
+// cannot be read itself. Then a namespace that seems to be missing may be that one.
+func (l *look) hiddenIn(warehouse registry.ID) bool {
+	_, known := l.namespaces[warehouse]
+	for key := range l.unreadable {
+		switch key.Table {
+		case registry.TableWarehouse:
+			if !known {
+				return true
+			}
+		case registry.TableNamespace:
+			if at, err := splitNamespaceKey(key); err == nil && at.warehouse == warehouse {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hiddenPath reports whether the record of the namespace, of one above it, or of its warehouse
+// cannot be read.
+func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
+	key := registry.WarehouseKey(warehouse)
+	root := l.levels[key]
+	for _, level := range namespace {
+		if l.hidden(key) {
+			return true
+		}
+		key = registry.NamespaceKey(root, l.levels[key], level)
+	}
+	return l.hidden(key)
+}
+
+// unread reports the records that cannot be read. It must use the same words each time: Check does
+// not report what two looks say differently.
+func (l *look) unread() {
+	holders := l.holders()
+	for key, err := range l.unreadable {
+		l.problem("%s cannot be read: %s (%s; %s)", key, err, l.concern(key, holders), remedy(key))
+	}
+}
+
+// holders returns to which table or view the records belong that cannot be read, as far as
+// pointers know.
+func (l *look) holders() map[registry.Key]pointerAt {
+	holders := map[registry.Key]pointerAt{}
+	for _, pointer := range l.pointers {
+		keys := []registry.Key{registry.UUIDKey(pointer.value.TableUUID)}
+		if pointer.state == registry.StateLive {
+			keys = append(keys, registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name))
+		} else {
+			keys = append(keys, registry.TaskKey(pointer.value.Task))
+		}
+		for _, location := range pointer.value.Claims {
+			keys = append(keys, registry.LocationKey(location))
+		}
+		for _, key := range keys {
+			if other, ok := holders[key]; l.hidden(key) && (!ok || pointer.succeeds(other)) {
+				holders[key] = pointer
+			}
+		}
+	}
+	return holders
+}
+
+// succeeds reports whether a claim is more likely to name p than other. That is the live one of the
+// two, or the one that was dropped last.
+func (p pointerAt) succeeds(other pointerAt) bool {
+	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
+		return live
+	}
+	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(other.value.ID[:], p.value.ID[:])) > 0
+}
+
+// concern says what a record is about that cannot be read, as far as other records know.
+func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) string {
+	holder, held := holders[key]
+	whose := "a table or view"
+	if held {
+		whose = holder.String()
+	}
+	switch key.Table {
+	case registry.TableWarehouse:
+		return "the warehouse " + key.ID
+	case registry.TableNamespace:
+		return l.namespaceName(key)
+	case registry.TableEntry:
+		if !held {
+			whose = l.entryName(key)
+		}
+		return "the name of " + whose
+	case registry.TablePointer:
+		if caller, ok := l.callers[key]; ok {
+			return "it is called " + l.entryName(caller)
+		}
+		return "a table or view, maybe a dropped one"
+	case registry.TableUUID:
+		return "the table-uuid of " + whose
+	case registry.TableLocation:
+		return "the location of " + whose
+	case registry.TableTask:
+		return l.taskName(key, holder)
+	}
+	return "what a request with an Idempotency-Key was answered"
+}
+
+// remedy says what an operator can do about a record that cannot be read.
+func remedy(key registry.Key) string {
+	switch key.Table {
+	case registry.TableTask:
+		return "see moorage recover"
+	case registry.TableIdempotency:
+		return "who repeats that request has to look whether it happened"
+	}
+	return "run the version that wrote it, or restore a backup"
+}
+
+// taskName says what a task belongs to. A dropped table may be awaiting it.
+func (l *look) taskName(task registry.Key, awaiting pointerAt) string {
+	var id registry.ID
+	switch err := id.UnmarshalText([]byte(task.ID)); {
+	case err == nil && l.unfinished[id]:
+		return "it says why that transaction was given up"
+	case awaiting.awaits(task):
+		return "the purge of " + awaiting.String()
+	}
+	return "no dropped table awaits it"
+}
+
+// namespaceName names the namespace with this key.
+func (l *look) namespaceName(key registry.Key) string {
+	at, err := splitNamespaceKey(key)
+	if _, ok := l.namespaces[at.parent]; err != nil || !ok {
+		return "a namespace"
+	}
+	return "the namespace " + append(l.path(at.parent), at.name).String()
+}
+
+// entryName returns the name that an entry gives, with the namespace if there is one.
+func (l *look) entryName(entry registry.Key) string {
+	namespace, name, _ := strings.Cut(entry.ID, "/")
+	var parent registry.ID
+	if err := parent.UnmarshalText([]byte(namespace)); err != nil {
+		return "a table or view"
+	}
+	return moorage.Identifier{Namespace: l.path(parent), Name: name}.String()
+}
