@@ -61,6 +61,9 @@ type Config struct {
 	// TransactionLockWait is how long a transaction waits for a table that another operation has locked, before it is
 	// refused. Default: not at all. At most TransactionLockWaitMax.
 	TransactionLockWait time.Duration
+	// KickPurge is called when a table was dropped with a purge, which package maintenance/purge has
+	// to carry out. It must not block. Default: does nothing.
+	KickPurge func()
 	// SweepInterval is how often the background workers look for work that nobody
 	// told them of. Default 1 minute.
 	SweepInterval time.Duration
@@ -75,9 +78,6 @@ type Catalog struct {
 	random          io.Reader
 	log             *slog.Logger
 	undropWindow    time.Duration
-	purgeLook       time.Duration // how often purges that are due are looked for while others run
-	purgeStall      time.Duration // purgeStallMax, but for tests
-	purgeLife       time.Duration // purgeClaimLife, but for tests
 	changeRetention time.Duration
 	keyLifetime     time.Duration
 	transactionWait time.Duration
@@ -90,8 +90,9 @@ type Catalog struct {
 	room      *room // for metadata of requests
 	turns     *turns
 	twins     *twins
-	claims    *ledger.Claimer // of purges, and of the places of changes
+	claims    *ledger.Claimer // of the places of changes
 
+	kickPurge    func() // Config.KickPurge
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
 	made         time.Time       // when this catalog was
@@ -100,11 +101,9 @@ type Catalog struct {
 	lockTimes locks.Timeouts
 	staged    *stagedFolders
 	sweeps    *sweeps
-	purges    purges
 	workers   *workers
 
-	deadSought   atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
-	blockedTried atomic.Pointer[time.Time] // when purges that were given up were tried last; nil: never
+	deadSought atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
 }
 
 // ChangeRetentionMin returns the shortest Config.ChangeRetention for a Config.IdempotencyLifetime: an
@@ -137,9 +136,6 @@ func New(config Config) (*Catalog, error) {
 		random:          config.Random,
 		log:             config.Logger,
 		undropWindow:    config.UndropWindow,
-		purgeLook:       config.SweepInterval,
-		purgeStall:      purgeStallMax,
-		purgeLife:       purgeClaimLife,
 		changeRetention: config.ChangeRetention,
 		keyLifetime:     config.IdempotencyLifetime,
 		transactionWait: min(config.TransactionLockWait, TransactionLockWaitMax),
@@ -155,6 +151,7 @@ func New(config Config) (*Catalog, error) {
 		room:         newRoom(),
 		turns:        newTurns(),
 		claims:       ledger.NewClaimer(config.Store, owner),
+		kickPurge:    config.KickPurge,
 		transactions: txlog.New(records),
 		made:         config.Now(),
 		abortPending: config.AbortPending,
@@ -194,12 +191,15 @@ func setDefaults(config *Config) {
 	if config.ChangeRetention <= 0 {
 		config.ChangeRetention = max(7*24*time.Hour, ChangeRetentionMin(config.IdempotencyLifetime))
 	}
+	if config.KickPurge == nil {
+		config.KickPurge = func() {}
+	}
 	if config.SweepInterval <= 0 {
 		config.SweepInterval = time.Minute
 	}
 }
 
-// Start starts the background workers (recovery, purge, ends of windows, retention of changes).
+// Start starts the background workers (recovery, ends of windows, retention of changes).
 // It may be called again after Stop.
 func (c *Catalog) Start() { c.workers.start() }
 

@@ -208,7 +208,7 @@ func TestLocationsOfOneTable(t *testing.T) {
 	must(t, err)
 	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}))
 	must(t, f.purgeAll(f.ctx))
-	if stats := f.PurgeStats(); stats.Unfinished != 0 || stats.Failures != 0 {
+	if stats := f.purges.Stats(); stats.Unfinished != 0 || stats.Failures != 0 {
 		t.Errorf("the purge did not end: %+v", stats)
 	}
 	f.wantClean()

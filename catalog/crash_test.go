@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -338,7 +339,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	if definite && err != nil && len(files.there) > before && plan.hit != storagetest.MethodDelete {
 		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
 	}
-	f.clock.Advance(max(directory.DroppingStale, purgeClaimLife) + time.Second)
+	f.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second)
 	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	recovered.recover()
 	recovered.wantClean()

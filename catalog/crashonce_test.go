@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -111,7 +112,7 @@ func (w *keyedCrash) run() {
 	if w.plan.hit == "" && !answered {
 		w.t.Fatalf("%s without a fault", at)
 	}
-	w.clock.Advance(max(directory.DroppingStale, purgeClaimLife) + time.Second) // what a dead drop left is put back by who meets it
+	w.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second) // what a dead drop left is put back by who meets it
 	var node *Catalog
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {

@@ -22,7 +22,7 @@ func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, optio
 		return c.tryDrop(ctx, aTable, n, options)
 	})
 	if err == nil && options.Purge {
-		c.workers.purge.Kick()
+		c.kickPurge()
 	}
 	return moorage.Annotate(op, ident.String(), err)
 }

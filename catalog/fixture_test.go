@@ -13,6 +13,7 @@ import (
 	"moorage/internal/jsontext"
 	"moorage/locks"
 	"moorage/locks/lockstest"
+	"moorage/maintenance/purge"
 	"moorage/metadata"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -70,6 +71,7 @@ type fixture struct {
 	files  storage.Store
 	locks  *lockstest.Recorder
 	config Config
+	purges *purge.Worker // for purgeAll
 }
 
 const testWarehouse = "w"
@@ -96,7 +98,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config}
+	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config, newPurger(t, c)}
 	if _, err := c.CreateWarehouse(f.ctx, WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"moorage"
+	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -169,10 +169,13 @@ func TestLaterMembersSurviveWorkers(t *testing.T) {
 	succeed(t, f.DropTable(f.ctx, ident("a"), DropOptions{Purge: true}))
 	tasks, err := f.store.List(f.ctx, registry.TableTask, "", "", 100)
 	succeed(t, err)
-	task, err := readTask(tasks[0])
+	task, err := registry.DecodeTask(tasks[0])
 	succeed(t, err)
-	_, err = f.noteFailure(f.ctx, tasks[0], task, errors.New("no such bucket"))
+	records, err := f.store.Get(f.ctx, registry.PointerKey(task.Pointer))
 	succeed(t, err)
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
+	succeed(t, err, f.files.Delete(f.ctx, pointer.MetadataLocation), f.files.Create(f.ctx, pointer.MetadataLocation, []byte("{")),
+		f.purgeAll(f.ctx)) // notes a failure
 
 	entry := f.abandon("b")
 	entry, err = f.transactions.Extend(f.ctx, f.entryOf(entry.ID), entry.Participants, []string{"file:///wh/ns/b/metadata/later.metadata.json"})

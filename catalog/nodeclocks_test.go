@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,5 +92,22 @@ func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 			}
 			f.wantClean()
 		})
+	}
+}
+
+// TestClockSetBack commits after the clock went back by an hour.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	before := f.create("t").Document.LastUpdatedMS()
+	f.clock.Advance(-time.Hour)
+	for i := range 2 {
+		after, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Document.LastUpdatedMS() < before {
+			t.Errorf("last-updated-ms went back from %d to %d", before, after.Document.LastUpdatedMS())
+		}
 	}
 }

@@ -92,3 +92,12 @@ func (n *numbering) number(ctx context.Context, waited time.Duration) error {
 	}
 	return nil
 }
+
+// newOwner returns what this process is called in its claims. Where nobody else uses the store it is always the same: then the
+// claims of a process that died are its own.
+func newOwner(config Config) (registry.ID, error) {
+	if config.AbortPending {
+		return registry.ID{15: 1}, nil
+	}
+	return registry.NewID(config.Random)
+}

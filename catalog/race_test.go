@@ -189,15 +189,12 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 		if r.prepare != nil {
 			r.prepare(f)
 		}
-		// A look beside a purge, or a renewal of its claim, would be a second call of its client.
-		f.purgeLook, f.purgeStall, f.purgeLife = 24*time.Hour, 24*time.Hour, 24*time.Hour
 		nodes := [2]*Catalog{f.Catalog, f.Catalog}
 		if system.nodes == 2 {
 			var err error
 			if nodes[1], err = New(f.config); err != nil {
 				t.Fatal(err)
 			}
-			nodes[1].purgeLook, nodes[1].purgeStall, nodes[1].purgeLife = f.purgeLook, f.purgeStall, f.purgeLife
 		}
 		clients := map[string]func(context.Context){}
 		if a != nil {

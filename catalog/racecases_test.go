@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"moorage"
 )
@@ -67,7 +68,12 @@ func dropNamespace(ns ...string) raceClient {
 	return func(ctx context.Context, c *Catalog) error { return c.DropNamespace(ctx, testWarehouse, ns) }
 }
 
-func purgeDropped(ctx context.Context, c *Catalog) error { return c.purgeAll(ctx) }
+// purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be a second call of the client.
+func purgeDropped(ctx context.Context, c *Catalog) error {
+	config := purgeConfig(c)
+	config.Interval, config.Stall, config.Claim = 24*time.Hour, 24*time.Hour, 24*time.Hour
+	return purgeOnce(ctx, config)
+}
 
 // inNamespace returns the identifier of a table in another namespace than ident does.
 func inNamespace(ns, name string) moorage.Identifier {

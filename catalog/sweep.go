@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"moorage"
@@ -107,5 +108,33 @@ func (c *Catalog) endWindows(ctx context.Context) error {
 			err = c.endPointer(ctx, OpEndWindow, pointer.ID, over)
 		}
 		return err
+	})
+}
+
+// endPointer removes, in one Apply, a pointer that is over and the claims that it still holds. That somebody else did it, or has made something else of it, is not an error.
+func (c *Catalog) endPointer(ctx context.Context, operation Operation, id registry.ID, over func(registry.State, registry.Pointer) bool) error {
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
+		if err != nil || !records[0].Exists() {
+			return err
+		}
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil || !over(records[0].State, pointer) {
+			return err
+		}
+		conditions, deletes, err := c.locations.Release(ctx, pointer)
+		if err != nil {
+			return err
+		}
+		change, err := c.ledger.NewChange(ctx, string(operation), pointer.Identifier())
+		if err != nil {
+			return err
+		}
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: slices.Concat([]registry.Condition{ledger.Unchanged(records[0])}, conditions),
+			Writes:     append(deletes, registry.Delete(records[0].Key)),
+		})
+		return ledger.RetryOnConflict(err)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/file"
@@ -105,7 +106,7 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 			for _, record := range (tampering{f}).list(registry.TableTask) {
 				task, err := registry.Decode[registry.Task](record)
 				must(f.t, err)
-				task.Attempts = purgeAttemptsMax
+				task.Attempts = purge.AttemptsMax
 				tampering{f}.put(record.Key, registry.StateBlocked, task)
 			}
 		}},

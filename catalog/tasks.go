@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"moorage"
@@ -10,44 +9,10 @@ import (
 	"moorage/registry"
 )
 
-// readTask reads the record of a task. A kind or a state that no task has, and an id that is another's, are as bad as a value that
-// is none: whoever went by them would do what nobody asked for. An error names the record's key; the caller goes on with the others.
-func readTask(record registry.Record) (registry.Task, error) {
-	task, err := registry.Decode[registry.Task](record)
-	switch {
-	case err != nil:
-	case registry.TaskKey(task.ID) != record.Key:
-		err = fmt.Errorf("%s holds the task %s", record.Key, task.ID)
-	case task.Kind != registry.TaskPurge && task.Kind != registry.TaskRecovery:
-		err = fmt.Errorf("%s is of the kind %q, which is not known", record.Key, task.Kind)
-	case record.State != registry.StateNone && record.State != registry.StateBlocked:
-		err = fmt.Errorf("%s is %s, which no task can be", record.Key, record.State)
-	}
-	return task, err
-}
-
-// dropEnded removes the blocker of a transaction that has come to its end since it was given up: its coordinator was slow, and knew
-// nothing of the blocker. It reports whether there is such a transaction no more. A transaction that is gone never comes back.
-func (c *Catalog) dropEnded(ctx context.Context, blocker registry.Record, transaction registry.ID) (bool, error) {
-	const op = "catalog.dropEnded"
-	_, found, err := c.transactions.Get(ctx, transaction)
-	if err != nil {
-		return false, ledger.StepError(op, err)
-	}
-	if found {
-		return false, nil
-	}
-	_, err = c.ledger.Step(ctx, registry.Batch{
-		Conditions: []registry.Condition{ledger.Unchanged(blocker)}, Writes: []registry.Write{registry.Delete(blocker.Key)},
-	})
-	if _, failed := registry.FailedCondition(err); failed { // somebody else removed it
-		return true, nil
-	}
-	if err != nil {
-		return true, ledger.StepError(op, err)
-	}
-	c.log.InfoContext(ctx, "a transaction that was given up has come to its end since; its blocker is removed", "commit", transaction)
-	return true, nil
+// dropEnded removes the blocker of a transaction that came to its end after it was given up.
+func (c *Catalog) dropEnded(ctx context.Context, blocker registry.Record, transaction registry.ID) error {
+	_, err := c.transactions.DropBlocker(ctx, blocker, transaction)
+	return ledger.StepError("catalog.dropEnded", err)
 }
 
 // blocksTransaction tells whether a task that cannot be read is the blocker of a transaction: then it is seen, and ended, with that.
@@ -58,7 +23,7 @@ func (c *Catalog) blocksTransaction(ctx context.Context, task registry.Key) (boo
 
 // abortTask is one attempt of Abort about a task that is no transaction's.
 func (c *Catalog) abortTask(ctx context.Context, id registry.ID, record registry.Record) (Aborted, error) {
-	task, err := readTask(record)
+	task, err := registry.DecodeTask(record)
 	switch {
 	case err != nil:
 		return c.forgetTask(ctx, id, record)

@@ -115,7 +115,7 @@ func unfinishedOf(entry txlog.Entry, blocker registry.Record) UnfinishedTransact
 }
 
 func blockerOf(record registry.Record) *Blocker {
-	task, err := readTask(record)
+	task, err := registry.DecodeTask(record)
 	if err != nil {
 		return &Blocker{Unreadable: err.Error()}
 	}
@@ -144,15 +144,14 @@ func (c *Catalog) BlockedPurges(ctx context.Context, page Page) (purges []Blocke
 
 // blockedPurge returns the purge that a task is, and false if it is none or was not given up.
 func (c *Catalog) blockedPurge(ctx context.Context, record registry.Record) (BlockedPurge, bool, error) {
-	task, unreadable := readTask(record)
+	task, unreadable := registry.DecodeTask(record)
 	if unreadable != nil {
 		blocker, err := c.blocksTransaction(ctx, record.Key)
 		table := moorage.Identifier{Namespace: moorage.Namespace{}}
 		return BlockedPurge{ID: record.Key.ID, Table: table, Unreadable: unreadable.Error()}, !blocker, err
 	}
 	if task.Kind != registry.TaskPurge {
-		_, err := c.dropEnded(ctx, record, task.ID)
-		return BlockedPurge{}, false, err
+		return BlockedPurge{}, false, c.dropEnded(ctx, record, task.ID)
 	}
 	if record.State != registry.StateBlocked {
 		return BlockedPurge{}, false, nil
@@ -205,7 +204,7 @@ func (c *Catalog) Retry(ctx context.Context, id string) (Retried, error) {
 	case err != nil:
 		return Retried{}, moorage.Annotate(op, id, err)
 	case !entry.Exists():
-		c.workers.purge.Kick()
+		c.kickPurge()
 		return Retried{Kind: UnfinishedKindPurge}, nil
 	}
 	c.recovery.Kick()
@@ -242,7 +241,7 @@ func (c *Catalog) unblock(ctx context.Context, id registry.ID) (txlog.Entry, err
 	}
 	write := registry.Delete(blocker.Key)
 	if !found {
-		task, err := readTask(blocker)
+		task, err := registry.DecodeTask(blocker)
 		if err != nil {
 			return entry, moorage.Errorf(moorage.KindUnprocessable, "The record of the task cannot be read; it can be aborted, which removes it, not tried again")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -175,7 +176,7 @@ func TestRetryPurge(t *testing.T) {
 	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
-	for range purgeAttemptsMax {
+	for range purge.AttemptsMax {
 		if err := f.purgeAll(f.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +185,7 @@ func TestRetryPurge(t *testing.T) {
 	if err != nil || len(purges) != 1 || next != "" {
 		t.Fatalf("given up: %+v, then %q (%v)", purges, next, err)
 	}
-	if !purges[0].Table.Equal(ident("t")) || purges[0].Blocker.Attempts != purgeAttemptsMax || purges[0].Blocker.LastError == "" {
+	if !purges[0].Table.Equal(ident("t")) || purges[0].Blocker.Attempts != purge.AttemptsMax || purges[0].Blocker.LastError == "" {
 		t.Errorf("given up: %+v", purges[0])
 	}
 	_, err = f.Abort(f.ctx, purges[0].ID)
@@ -215,7 +216,7 @@ func TestBlockedPurgeOfUnreadable(t *testing.T) {
 	}
 	record, pointer := tampering{f}.recordOf("a")
 	tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
-	for range purgeAttemptsMax {
+	for range purge.AttemptsMax {
 		if err := f.purgeAll(f.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +243,7 @@ func TestBlockedPurgesPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range purgeAttemptsMax {
+	for range purge.AttemptsMax {
 		if err := f.purgeAll(f.ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -270,7 +271,7 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 		if err := f.purgeAll(f.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := f.PurgeStats(), (PurgeStats{Unfinished: 1, Blocked: 1}); got != want {
+		if got, want := f.purges.Stats(), (purge.Stats{Unfinished: 1, Blocked: 1}); got != want {
 			t.Errorf("stats: got %+v, want %+v", got, want)
 		}
 	}
@@ -283,8 +284,8 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	if _, err := f.Abort(f.ctx, damaged.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.purgeAll(f.ctx); err != nil || f.PurgeStats() != (PurgeStats{}) {
-		t.Errorf("in the end: %+v (%v)", f.PurgeStats(), err)
+	if err := f.purgeAll(f.ctx); err != nil || f.purges.Stats() != (purge.Stats{}) {
+		t.Errorf("in the end: %+v (%v)", f.purges.Stats(), err)
 	}
 	if said := logs.String(); !strings.Contains(said, "an operator removed a task that cannot be read") {
 		t.Errorf("the log says %s", said)

@@ -15,7 +15,6 @@ import (
 // workers are the loops that do what operations leave for later. Every node runs them; that two nodes
 // do the same work at once is harmless, because all of it is conditional.
 type workers struct {
-	purge    *worker.Worker // kicked by drops that purge
 	sweep    *worker.Worker
 	staged   *worker.Worker  // apart from sweep, because storages may hang
 	number   *worker.Worker  // nil if the store gives changes their places when it writes them
@@ -23,10 +22,6 @@ type workers struct {
 }
 
 func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers, error) {
-	purgeJitter, err := ledger.NewJitter(random)
-	if err != nil {
-		return nil, err
-	}
 	sweepJitter, err := ledger.NewJitter(random)
 	if err != nil {
 		return nil, err
@@ -36,7 +31,6 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 		return nil, err
 	}
 	w := &workers{
-		purge:    worker.New(worker.Config{Name: "purge", Run: c.purgeAll, Interval: interval, Jitter: purgeJitter, Logger: c.log}),
 		sweep:    worker.New(worker.Config{Name: "sweep", Run: c.sweepAll, Interval: interval, Jitter: sweepJitter, Logger: c.log}),
 		staged:   worker.New(worker.Config{Name: "staged", Run: c.sweepStaged, Interval: interval, Jitter: stagedJitter, Logger: c.log}),
 		recovery: c.recovery,
@@ -54,10 +48,8 @@ func newWorkers(c *Catalog, interval time.Duration, random io.Reader) (*workers,
 
 func (w *workers) start() {
 	w.recovery.Start()
-	w.purge.Start()
 	w.sweep.Start()
 	w.staged.Start()
-	w.purge.Kick() // what the last process left
 	if w.number != nil {
 		w.number.Start()
 		w.number.Kick()
@@ -68,7 +60,6 @@ func (w *workers) stop() {
 	if w.number != nil {
 		w.number.Stop()
 	}
-	w.purge.Stop()
 	w.sweep.Stop()
 	w.staged.Stop()
 	w.recovery.Stop()

@@ -155,6 +155,24 @@ func (l *Log) Forget(ctx context.Context, e Entry) error {
 	return err
 }
 
+// DropBlocker removes the blocker of a transaction that came to its end after it was given up: its
+// coordinator was slow and knew nothing of the blocker. It reports whether the transaction is gone.
+// One that is gone never comes back.
+func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id registry.ID) (gone bool, err error) {
+	_, found, err := l.Get(ctx, id)
+	if err != nil || found {
+		return false, err
+	}
+	_, err = l.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(blocker)},
+		Writes:     []registry.Write{registry.Delete(blocker.Key)},
+	})
+	if _, failed := registry.FailedCondition(err); failed { // somebody else removed it
+		err = nil
+	}
+	return true, err
+}
+
 // deletes returns the writes after which nothing of a transaction is in the store.
 func deletes(id registry.ID) []registry.Write {
 	return []registry.Write{registry.Delete(registry.TransactionKey(id)), registry.Delete(registry.TaskKey(id))}

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"moorage/catalog"
 	"moorage/locks"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -297,19 +297,19 @@ func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
 }
 
 // meterPurges shows in metrics what stats says at that moment.
-func meterPurges(metrics prometheus.Registerer, stats func() catalog.PurgeStats) {
+func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_purges_unfinished",
 			"Dropped tables whose files are still to be deleted, those that wait for their time among them, "+
 				"when this node last looked.",
-			func(s catalog.PurgeStats) int { return s.Unfinished }),
+			func(s purge.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_purges_blocked",
 			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, "+
 				"when this node last looked; see moorage recover.",
-			func(s catalog.PurgeStats) int { return s.Blocked }),
+			func(s purge.Stats) int { return s.Blocked }),
 		counterOf(stats, "moorage_purge_failures_total",
 			"Attempts of this node to delete a dropped table's files that failed.",
-			func(s catalog.PurgeStats) int64 { return s.Failures }))
+			func(s purge.Stats) int64 { return s.Failures }))
 }
 
 func gaugeOf[S any](stats func() S, name, help string, value func(S) int) prometheus.Collector {

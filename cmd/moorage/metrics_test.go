@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
-	"moorage/catalog"
 	"moorage/locks"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
@@ -142,9 +142,9 @@ func TestWorkerMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	recovery := txlog.Stats{Unfinished: 5, Blocked: 2, Attempts: 9, Failures: 4, Recovered: 3}
-	purges := catalog.PurgeStats{Unfinished: 8, Blocked: 1, Failures: 6}
+	purges := purge.Stats{Unfinished: 8, Blocked: 1, Failures: 6}
 	meterRecovery(metrics, func() txlog.Stats { return recovery })
-	meterPurges(metrics, func() catalog.PurgeStats { return purges })
+	meterPurges(metrics, func() purge.Stats { return purges })
 	purges.Failures++
 	want := map[string]float64{
 		"moorage_transactions_unfinished": 5, "moorage_transactions_blocked": 2, "moorage_recovery_attempts_total": 9,
@@ -165,7 +165,7 @@ func TestMetricNames(t *testing.T) {
 	store.calls.observe("get", "done", 0)
 	meterLeases(nil, metrics).calls.observe("try", "done", 0)
 	meterRecovery(metrics, func() txlog.Stats { return txlog.Stats{} })
-	meterPurges(metrics, func() catalog.PurgeStats { return catalog.PurgeStats{} })
+	meterPurges(metrics, func() purge.Stats { return purge.Stats{} })
 	observer.LockConflicted(locks.LevelPointer)
 	observer.LockWaited(locks.LevelPointer, time.Second, nil)
 	observer.LockHeld(locks.LevelPointer, time.Second)

@@ -24,6 +24,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/web"
 	"moorage/locks"
+	"moorage/maintenance/purge"
 	"moorage/management"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -38,6 +39,7 @@ type node struct {
 	storages *storages
 	catalog  *catalog.Catalog
 	checker  *check.Checker
+	purges   *purge.Worker
 	outgrown *outgrown
 	handler  http.Handler
 	metrics  *prometheus.Registry // that the handler shows
@@ -71,7 +73,9 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	s3Options := c.S3Options()
 	s3Options.Logger = logger
 	files := newStorages(s3Options)
+	var dropped *purge.Worker
 	made, err := catalog.New(catalog.Config{
+		KickPurge:           func() { dropped.Kick() },
 		Store:               store,
 		Locks:               locks,
 		OpenStorage:         files.open,
@@ -89,6 +93,10 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
+	dropped, err = purge.New(purge.Config{Store: store, Tables: made, Alone: !c.InDatabase(), Logger: logger})
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
 	watch, err := watchStore(opened, logger)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
@@ -99,7 +107,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	checker := check.New(checks)
 	meterRecovery(metrics, made.RecoveryStats)
-	meterPurges(metrics, made.PurgeStats)
+	meterPurges(metrics, dropped.Stats)
 	handler := web.New(web.Config{
 		Logger:       logger,
 		Registry:     metrics,
@@ -112,8 +120,20 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	management.Mount(handler, management.Config{Catalog: made, Check: checker.Check, Backup: newBackups(c, opened)})
 	return &node{
 		store: store, locks: locks, storages: files, catalog: made, checker: checker,
-		outgrown: watch, handler: handler, metrics: metrics,
+		purges: dropped, outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
+}
+
+// start starts the workers.
+func (n *node) start() {
+	n.catalog.Start()
+	n.purges.Start()
+}
+
+// stop ends the workers and waits for them. It may be called again.
+func (n *node) stop() {
+	n.purges.Stop()
+	n.catalog.Stop()
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where

@@ -42,8 +42,8 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	server := newServer(node.handler)
 	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	node.locks.announce(listener.Addr())
-	node.catalog.Start()
-	defer node.catalog.Stop()
+	node.start()
+	defer node.stop()
 	node.outgrown.worker.Start()
 	defer node.outgrown.worker.Stop()
 
@@ -66,7 +66,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	case <-node.outgrown.noticed:
-		go node.catalog.Stop() // at once; the deferred call waits for it
+		go node.stop() // at once; the deferred call waits for it
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)

@@ -1,4 +1,4 @@
-package catalog
+package purge_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"moorage/maintenance/purge"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -154,7 +155,7 @@ func TestPurgeFilesStaysInClaims(t *testing.T) {
 	var yielded []string
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	claims := []string{purgedTable, "file:///w/set"}
-	err := purgeFiles(t.Context(), logger, p.store, document, purgedMetadata, claims, func(batch []string) error {
+	err := eachBatch(t.Context(), logger, p.store, document, purgedMetadata, claims, func(batch []string) error {
 		yielded = append(yielded, batch...)
 		return p.delete(batch)
 	})
@@ -177,7 +178,7 @@ func TestPurgeFilesOfForeignMetadata(t *testing.T) {
 	t.Parallel()
 	p := newPurged(t, 2)
 	document := p.document()
-	err := purgeFiles(t.Context(), slog.New(slog.DiscardHandler), p.store, document, purgedMetadata, []string{"file:///elsewhere"}, func(batch []string) error {
+	err := eachBatch(t.Context(), slog.New(slog.DiscardHandler), p.store, document, purgedMetadata, []string{"file:///elsewhere"}, func(batch []string) error {
 		t.Errorf("yielded %q", batch)
 		return nil
 	})
@@ -186,7 +187,7 @@ func TestPurgeFilesOfForeignMetadata(t *testing.T) {
 	}
 }
 
-// TestPurgeFilesPassesOver purges tables of which a manifest or a list cannot be read.
+// TestPurgeFilesPassesOver purges tables with a manifest or a list that cannot be read.
 func TestPurgeFilesPassesOver(t *testing.T) {
 	t.Parallel()
 	lost := purgedTable + "/metadata/lost.avro"
@@ -217,7 +218,7 @@ func TestPurgeFilesPassesOver(t *testing.T) {
 			if left := p.left(); !slices.Equal(left, []string{"data/named-by-nobody.parquet"}) {
 				t.Errorf("left: %q", left)
 			}
-			if strings.Count(log.String(), "purge passes over") != 1 || !strings.Contains(log.String(), "lost.avro") {
+			if strings.Count(log.String(), "purge: an unreadable manifest or list is skipped") != 1 || !strings.Contains(log.String(), "lost.avro") {
 				t.Errorf("the log does not name the file once: %s", &log)
 			}
 		})
@@ -252,7 +253,7 @@ func TestPurgeFilesSurvivesDamage(t *testing.T) {
 	}
 }
 
-// replaced is a store of which one file reads otherwise.
+// replaced is a store with one file that reads otherwise.
 type replaced struct {
 	storage.Store
 	location string
@@ -297,7 +298,7 @@ func purgeOf(t *testing.T, p *purged, document *metadata.Document, store storage
 	})
 }
 
-// brokenReads is a store of which one file that is opened cannot be read to its end.
+// brokenReads is a store with one file that cannot be read to its end.
 type brokenReads struct {
 	storage.Store
 	at, opened int
@@ -353,7 +354,7 @@ func TestPurgeFilesEnds(t *testing.T) {
 		t.Errorf("purge = %v, want the error of yield", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := purgeFiles(ctx, slog.New(slog.DiscardHandler), p.store, document, purgedMetadata, []string{purgedTable}, func([]string) error {
+	err := eachBatch(ctx, slog.New(slog.DiscardHandler), p.store, document, purgedMetadata, []string{purgedTable}, func([]string) error {
 		cancel()
 		return nil
 	})
@@ -361,7 +362,7 @@ func TestPurgeFilesEnds(t *testing.T) {
 		t.Errorf("purge that is cancelled = %v", err)
 	}
 	for _, bad := range []struct{ location, claim string }{{"relative", purgedTable}, {purgedMetadata, "relative"}} {
-		err := purgeFiles(t.Context(), slog.New(slog.DiscardHandler), p.store, document, bad.location, []string{bad.claim}, p.delete)
+		err := eachBatch(t.Context(), slog.New(slog.DiscardHandler), p.store, document, bad.location, []string{bad.claim}, p.delete)
 		if !errors.Is(err, storage.ErrLocation) {
 			t.Errorf("purge of %q with the claim %q = %v, want ErrLocation", bad.location, bad.claim, err)
 		}
@@ -371,45 +372,8 @@ func TestPurgeFilesEnds(t *testing.T) {
 	}
 }
 
-// What a purge says of files it says with the table that they were of, and with its own id.
-func TestPurgeSaysWhose(t *testing.T) {
-	t.Parallel()
-	var logs bytes.Buffer
-	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-	table := f.create("t")
-	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil { // its manifest list was never written
-		t.Fatal(err)
-	}
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
-		t.Fatal(err)
-	}
-	tasks, err := f.store.List(f.ctx, registry.TableTask, "", "", 2)
-	if err != nil || len(tasks) != 1 {
-		t.Fatal(len(tasks), err)
-	}
-	if err := f.purgeAll(f.ctx); err != nil {
-		t.Fatal(err)
-	}
-	line := logs.String()
-	for _, want := range []string{"purge passes over", "task=" + tasks[0].Key.ID, "ident=" + ident("t").String()} {
-		if !strings.Contains(line, want) {
-			t.Errorf("the log does not have %q: %s", want, line)
-		}
-	}
-}
-
-// A purge that finds no metadata file ends and says so: its disk may not be mounted.
-func TestPurgeSaysThatItFindsNothing(t *testing.T) {
-	t.Parallel()
-	var logs bytes.Buffer
-	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-	table := f.create("t")
-	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}))
-	must(t, f.files.Delete(f.ctx, table.MetadataLocation))
-	must(t, f.purgeAll(f.ctx))
-	for _, want := range []string{"level=WARN", "purge finds no metadata file", "ident=" + ident("t").String(), "file=" + table.MetadataLocation} {
-		if !strings.Contains(logs.String(), want) {
-			t.Errorf("the log does not have %q: %s", want, logs.String())
-		}
-	}
+// eachBatch walks over the files of a table with this metadata file and these claims.
+func eachBatch(ctx context.Context, log *slog.Logger, store storage.Store, document *metadata.Document,
+	metadataLocation string, claims []string, yield func(batch []string) error) error {
+	return purge.EachBatch(ctx, log, store, document, registry.Pointer{MetadataLocation: metadataLocation, Claims: claims}, yield)
 }

@@ -1,4 +1,4 @@
-package catalog
+package purge
 
 import (
 	"context"
@@ -9,23 +9,19 @@ import (
 	"moorage/storage"
 )
 
-// purgeStallMax is for how long a purge may get nothing done, not a byte read, no batch deleted, until it is taken for one that hangs, and
-// fails. As a whole it has no bound: begun again it goes through all from the start, so that one with a bound might never come to
-// the end of a large table. Storages over a network mostly give up earlier by themselves, with a better reason.
-const purgeStallMax = 2 * time.Minute
-
 // errStalled says that nothing was done for too long.
-var errStalled = errors.New("catalog: the storage did not answer for " + purgeStallMax.String())
+var errStalled = errors.New("purge: the storage did not answer for " + StallMax.String())
 
-// watchdog ends a context when nobody has called progress for too long. It is safe for concurrent use.
+// watchdog ends a context when nobody has called progress for too long. It is safe for concurrent
+// use.
 type watchdog struct {
 	limit  time.Duration
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 }
 
-// watch returns a context that ends, with errStalled as its cause, when limit has passed since the last progress, and what has to be told of that;
-// stop must be called.
+// watch returns a context that ends, with the cause errStalled, when limit has passed since the
+// last progress. The caller reports progress to the watchdog, and must call stop.
 func watch(ctx context.Context, limit time.Duration) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &watchdog{limit, time.AfterFunc(limit, func() { cancel(errStalled) }), cancel}
@@ -38,8 +34,8 @@ func (w *watchdog) stop() {
 	w.cancel(nil)
 }
 
-// over returns store, whose answers are progress.
-func (w *watchdog) over(store storage.Store) storage.Store { return &timedStore{store, w} }
+// over returns files, whose answers are progress.
+func (w *watchdog) over(files storage.Store) storage.Store { return &timedStore{files, w} }
 
 // timedStore is a storage for purges.
 type timedStore struct {

@@ -1,4 +1,4 @@
-package catalog
+package purge_test
 
 import (
 	"bytes"
@@ -208,7 +208,7 @@ func (p *purged) left() []string {
 // purge purges the table whose files are in store, with the claim purgedTable.
 func (p *purged) purge(store storage.Store, document *metadata.Document, log io.Writer, yield func([]string) error) error {
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	return purgeFiles(p.t.Context(), logger, store, document, purgedMetadata, []string{purgedTable}, yield)
+	return eachBatch(p.t.Context(), logger, store, document, purgedMetadata, []string{purgedTable}, yield)
 }
 
 func (p *purged) delete(batch []string) error { return p.store.Delete(p.t.Context(), batch...) }

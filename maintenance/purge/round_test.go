@@ -1,4 +1,4 @@
-package catalog
+package purge_test
 
 import (
 	"bytes"
@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
 )
 
-// purgeWorld is a catalog with several warehouses, in storages that each do with deletions what a test wants. It runs in a bubble.
+// purgeWorld is a catalog with several warehouses, in storages that each do with deletions what a
+// test wants. It runs in a bubble.
 type purgeWorld struct {
 	*fixture
 	logs lockedLog
@@ -85,7 +88,7 @@ func hangs(ctx context.Context) error {
 func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error) *purgeWorld {
 	t.Helper()
 	w := &purgeWorld{deletes: deletes, running: map[string]int{}, most: map[string]int{}}
-	w.fixture = newFixture(t, func(c *Config) {
+	w.fixture = newFixture(t, func(c *catalog.Config) {
 		c.Now, c.Logger = nil, slog.New(slog.NewTextHandler(&w.logs, nil))
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
@@ -94,7 +97,7 @@ func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error)
 		}
 	})
 	for name := range deletes {
-		_, err := w.CreateWarehouse(w.ctx, WarehouseSpec{Name: name, Location: "file:///" + name})
+		_, err := w.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: name, Location: "file:///" + name})
 		must(t, err)
 		_, err = w.CreateNamespace(w.ctx, name, moorage.Namespace{"ns"}, nil)
 		must(t, err)
@@ -102,14 +105,15 @@ func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error)
 	return w
 }
 
-// drop makes tables in a warehouse and drops them, to be purged; it returns where their metadata is.
+// drop makes tables in a warehouse and drops them, to be purged; it returns where their metadata
+// is.
 func (w *purgeWorld) drop(warehouse string, many int) (files []string) {
 	w.t.Helper()
 	for i := range many {
 		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: fmt.Sprint("t", i)}
-		table, err := w.CreateTable(w.ctx, ident, CreateTableRequest{Schema: []byte(testSchema), Location: fmt.Sprintf("file:///%s/%d-%d", warehouse, time.Now().UnixNano(), i)})
+		table, err := w.CreateTable(w.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema), Location: fmt.Sprintf("file:///%s/%d-%d", warehouse, time.Now().UnixNano(), i)})
 		must(w.t, err)
-		must(w.t, w.DropTable(w.ctx, ident, DropOptions{Purge: true}))
+		must(w.t, w.DropTable(w.ctx, ident, catalog.DropOptions{Purge: true}))
 		files = append(files, table.MetadataLocation)
 	}
 	return files
@@ -121,14 +125,15 @@ func (w *purgeWorld) tasks() (tasks []registry.Task) {
 	records, err := w.store.List(w.ctx, registry.TableTask, "", "", 100)
 	must(w.t, err)
 	for _, record := range records {
-		task, err := readTask(record)
+		task, err := registry.DecodeTask(record)
 		must(w.t, err)
 		tasks = append(tasks, task)
 	}
 	return tasks
 }
 
-// Storages that hang hold up their own warehouses, and no other; each of their purges is tried in turn, and then noted as failed.
+// Storages that hang hold up their own warehouses, and no other; each of their purges is tried in
+// turn, and then noted as failed.
 func TestPurgesBesideStoragesThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,25 +161,25 @@ func TestPurgesBesideStoragesThatHang(t *testing.T) {
 		if left := w.present(slow); len(left) > 0 {
 			t.Errorf("%d tables in a slow storage are left", len(left))
 		}
-		if stats := w.PurgeStats(); stats != (PurgeStats{Unfinished: 6}) {
+		if stats := w.PurgeStats(); stats != (purge.Stats{Unfinished: 6}) {
 			t.Errorf("stats %+v", stats)
 		}
 		late := w.drop("good", 3)
-		time.Sleep(w.purgeLook)
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		if left := w.present(late); len(left) > 0 {
 			t.Errorf("%d tables that were dropped since are not purged", len(left))
 		}
-		time.Sleep(3 * purgeStallMax)
+		time.Sleep(3 * purge.StallMax)
 		cancel()
 		round.Wait()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.most["hung"] != purgesOfWarehouse || w.most["slow"] != purgesOfWarehouse || w.most[""] > purgesAtOnce {
+		if w.most["hung"] != purge.OfWarehouse || w.most["slow"] != purge.OfWarehouse || w.most[""] > purge.AtOnce {
 			t.Errorf("at once there were %v", w.most)
 		}
 		for _, task := range w.tasks() {
-			if task.Attempts < 1 || task.Attempts > 4 || !strings.Contains(task.LastError, errStalled.Error()) {
+			if task.Attempts < 1 || task.Attempts > 4 || !strings.Contains(task.LastError, purge.ErrStalled.Error()) {
 				t.Errorf("%d attempts, the last failed with %q", task.Attempts, task.LastError)
 			}
 		}
@@ -189,19 +194,19 @@ func TestLongPurge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPurgeWorld(t, map[string]func(context.Context) error{"slow": func(ctx context.Context) error {
-			time.Sleep(purgeStallMax * 2 / 3)
+			time.Sleep(purge.StallMax * 2 / 3)
 			return ctx.Err()
 		}})
 		ident := moorage.Identifier{Warehouse: "slow", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-		table, err := w.CreateTable(w.ctx, ident, CreateTableRequest{Schema: []byte(testSchema)})
+		table, err := w.CreateTable(w.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		must(t, err)
 		files := []string{table.MetadataLocation}
-		_, err = w.Commit(w.ctx, ident, setProperty(t, "a", "1")) // so there is an earlier metadata file, which goes first
+		_, err = w.Commit(w.ctx, ident, commitRequest(t, `[{"action":"set-properties","updates":{"a":"1"}}]`)) // so there is an earlier metadata file, which goes first
 		must(t, err)
-		must(t, w.DropTable(w.ctx, ident, DropOptions{Purge: true}))
+		must(t, w.DropTable(w.ctx, ident, catalog.DropOptions{Purge: true}))
 		began := time.Now()
 		must(t, w.purgeAll(w.ctx))
-		if took := time.Since(began); took <= purgeStallMax {
+		if took := time.Since(began); took <= purge.StallMax {
 			t.Errorf("it took %s only", took)
 		}
 		if tasks := w.tasks(); len(tasks) > 0 || len(w.present(files)) > 0 {
@@ -211,46 +216,48 @@ func TestLongPurge(t *testing.T) {
 	})
 }
 
-// Purges that were given up, and whose turn it is once in an hour, get it also if it does not come at once.
+// Purges that were given up, and whose turn it is once in an hour, get it also if it does not come
+// at once.
 func TestBlockedPurgesWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPurgeWorld(t, map[string]func(context.Context) error{"slow": func(context.Context) error {
-			time.Sleep(purgeStallMax / 2)
+			time.Sleep(purge.StallMax / 2)
 			return nil
 		}})
-		w.drop("slow", 3*purgesOfWarehouse)
+		w.drop("slow", 3*purge.OfWarehouse)
 		records, err := w.store.List(w.ctx, registry.TableTask, "", "", 100)
 		must(t, err)
 		for _, record := range records {
-			task, err := readTask(record)
+			task, err := registry.DecodeTask(record)
 			must(t, err)
-			task.Attempts = purgeAttemptsMax - 1
-			_, err = w.noteFailure(w.ctx, record, task, errors.New("the storage is away"))
-			must(t, err)
+			task.Attempts, task.LastError = purge.AttemptsMax, "the storage is away"
+			w.put(record.Key, registry.StateBlocked, task)
 		}
-		w.purgeLook = purgeStallMax / 3
+		w.interval = purge.StallMax / 3
+		w.node = w.other(w.store)
 		must(t, w.purgeAll(w.ctx))
-		if left := w.tasks(); len(left) > 0 || w.PurgeStats() != (PurgeStats{}) {
+		if left := w.tasks(); len(left) > 0 || w.PurgeStats() != (purge.Stats{}) {
 			t.Errorf("%d tasks are left, %+v", len(left), w.PurgeStats())
 		}
 	})
 }
 
-// Who stops the workers waits for no storage that hangs, and what was cut short thus has not failed.
+// Who stops the workers waits for no storage that hangs, and what was cut short thus has not
+// failed.
 func TestStopWhilePurgesHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPurgeWorld(t, map[string]func(context.Context) error{"hung": hangs})
 		w.drop("hung", 5)
-		w.Start()
+		w.worker.Start()
 		synctest.Wait()
 		w.mu.Lock()
 		hanging := w.running["hung"]
 		w.mu.Unlock()
 		began := time.Now()
-		w.Stop()
-		if took := time.Since(began); took > 0 || hanging != purgesOfWarehouse {
+		w.worker.Stop()
+		if took := time.Since(began); took > 0 || hanging != purge.OfWarehouse {
 			t.Errorf("with %d deletions under way the end took %s", hanging, took)
 		}
 		tasks := w.tasks()
@@ -287,7 +294,7 @@ func TestPurgePanics(t *testing.T) {
 		if left := w.present(good); len(tasks) != 3 || len(left) > 0 {
 			t.Errorf("%d tasks and %d good tables are left", len(tasks), len(left))
 		}
-		if text := w.logs.String(); !strings.Contains(text, "purgeround_test.go") {
+		if text := w.logs.String(); !strings.Contains(text, "round_test.go") {
 			t.Errorf("the log does not say where: %s", text)
 		}
 	})
@@ -300,10 +307,10 @@ func TestPurgesOfSeveralNodes(t *testing.T) {
 	for i := range 30 {
 		name := fmt.Sprint("t", i)
 		f.create(name)
-		must(t, f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}))
+		must(t, f.DropTable(f.ctx, ident(name), catalog.DropOptions{Purge: true}))
 	}
 	var group sync.WaitGroup
-	var nodes []*Catalog
+	var nodes []*node
 	for range 3 {
 		node := f.other(f.store)
 		nodes = append(nodes, node)
@@ -316,7 +323,7 @@ func TestPurgesOfSeveralNodes(t *testing.T) {
 	group.Wait()
 	for _, node := range nodes { // each counts what others had claimed until it looks again
 		must(t, node.purgeAll(f.ctx))
-		if stats := node.PurgeStats(); stats != (PurgeStats{}) {
+		if stats := node.PurgeStats(); stats != (purge.Stats{}) {
 			t.Errorf("stats %+v", stats)
 		}
 	}
@@ -326,7 +333,7 @@ func TestPurgesOfSeveralNodes(t *testing.T) {
 	for _, change := range changes {
 		seen[change.Change.Operation]++
 	}
-	if begun, ended := seen[string(OpPurge)+"-begin"], seen[string(OpPurge)]; begun != 30 || ended != 30 {
+	if begun, ended := seen["purge"+"-begin"], seen["purge"]; begun != 30 || ended != 30 {
 		t.Errorf("%d purges of 30 tables began, %d ended", begun, ended)
 	}
 	f.wantClean()

@@ -1,4 +1,4 @@
-package catalog
+package purge_test
 
 import (
 	"context"
@@ -11,12 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage/catalog"
+	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
 )
 
-// sharedFolder is the storage of several nodes. It counts what all of them read and delete, and calls first in the first deletion.
+// sharedFolder is the storage of several nodes. It counts what all of them read and delete, and
+// calls first in the first deletion.
 type sharedFolder struct {
 	storage.Store
 	first func() error
@@ -53,17 +56,17 @@ func (s *sharedFolder) Delete(ctx context.Context, locations ...string) error {
 }
 
 // newSharedPurge returns a catalog in which a table of 51 files awaits its purge, and its storage.
-func newSharedPurge(t *testing.T, change ...func(*Config)) (*inherited, *sharedFolder) {
+func newSharedPurge(t *testing.T, change ...func(*catalog.Config)) (*dropped, *sharedFolder) {
 	t.Helper()
 	shared := &sharedFolder{opened: map[string]int{}, deleted: map[string]int{}}
-	in := newInherited(t, func(old, _ *purged) {
+	in := newDropped(t, func(old *purged) {
 		var names []string
 		for i := range 46 {
 			names = append(names, fmt.Sprintf("%d.parquet", i))
 		}
 		old.snapshot("snap-1.avro", old.manifest("m-1.avro", old.data(names[:20]...)...), old.manifest("m-2.avro", old.data(names[20:]...)...))
 		old.log = append(old.log, old.file(purgedTable+"/metadata/00000.metadata.json", []byte("{}")))
-	}, append(change, func(c *Config) {
+	}, append(change, func(c *catalog.Config) {
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			store, err := open(place)
@@ -91,34 +94,32 @@ func (s *sharedFolder) wantOnce(t *testing.T) {
 	}
 }
 
-// One of five nodes purges a table. The others, which look while it is at it, read and delete nothing.
+// One of five nodes purges a table. The others, which look while it is at it, read and delete
+// nothing.
 func TestPurgeIsOfOneNode(t *testing.T) {
 	t.Parallel()
-	for name, open := range anyStores() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in, shared := newSharedPurge(t, func(c *Config) { c.Store = open(t, newLockedRandom(1)) })
-			shared.first = func() error {
-				for range 4 {
-					must(t, in.other(in.store).purgeAll(in.ctx))
-				}
-				return nil
+	eachStore(t, func(t *testing.T, store registry.Store) {
+		in, shared := newSharedPurge(t, func(c *catalog.Config) { c.Store = store })
+		shared.first = func() error {
+			for range 4 {
+				must(t, in.other(in.store).purgeAll(in.ctx))
 			}
-			in.purge()
-			shared.wantOnce(t)
-			want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
-			if !maps.Equal(shared.opened, want) {
-				t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
-			}
-			for _, claim := range (tampering{in.fixture}).list(registry.TableClaim) {
-				t.Errorf("a claim is left: %s", claim.Key)
-			}
-		})
-	}
+			return nil
+		}
+		in.purge()
+		shared.wantOnce(t)
+		want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
+		if !maps.Equal(shared.opened, want) {
+			t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
+		}
+		for _, claim := range in.list(registry.TableClaim) {
+			t.Errorf("a claim is left: %s", claim.Key)
+		}
+	})
 }
 
-// Another node goes on with the purge of one that died, when its claim has ended by the store's clock. The claim of a purge that is
-// gone goes too.
+// Another node goes on with the purge of one that died, when its claim has ended by the store's
+// clock. The claim of a purge that is gone goes too.
 func TestPurgeOfANodeThatDied(t *testing.T) {
 	t.Parallel()
 	in, shared := newSharedPurge(t)
@@ -138,7 +139,7 @@ func TestPurgeOfANodeThatDied(t *testing.T) {
 	}
 	node := in.otherBy(in.store, 24*time.Hour)
 	must(t, node.purgeAll(in.ctx))
-	in.clock.Advance(purgeClaimLife - time.Second)
+	in.clock.Advance(purge.ClaimLife - time.Second)
 	must(t, node.purgeAll(in.ctx))
 	if len(shared.deleted) > 0 {
 		t.Errorf("deleted while another node may have been at it: %v", shared.deleted)
@@ -146,7 +147,7 @@ func TestPurgeOfANodeThatDied(t *testing.T) {
 	in.clock.Advance(time.Second)
 	other, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: in.clock.Now()})
 	must(t, err)
-	tampering{in.fixture}.write(registry.Put(registry.ClaimKey(purgeClaim(registry.ID{8})), registry.StateNone, other))
+	in.write(registry.Put(registry.ClaimKey(purge.ClaimOf(registry.ID{8})), registry.StateNone, other))
 	must(t, node.purgeAll(in.ctx))
 	shared.wantOnce(t)
 	if claims, err := in.store.List(in.ctx, registry.TableClaim, "", "", 10); err != nil || len(claims) > 0 {
@@ -176,7 +177,8 @@ func TestPurgeAfterARestart(t *testing.T) {
 	in.wantClean()
 }
 
-// A node hangs in a system call, which ends with no context, and lives. Another one takes its purge over.
+// A node hangs in a system call, which ends with no context, and lives. Another one takes its purge
+// over.
 func TestPurgeOfANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,14 +199,14 @@ func TestPurgeOfANodeThatHangs(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		for len(w.tasks()) > 0 {
-			if time.Since(began) > purgeStallMax+2*purgeClaimLife {
+			if time.Since(began) > purge.StallMax+2*purge.ClaimLife {
 				t.Error("nobody took over")
 				break
 			}
 			must(t, node.purgeAll(w.ctx))
 			time.Sleep(time.Second)
 		}
-		if took := time.Since(began); took < purgeStallMax {
+		if took := time.Since(began); took < purge.StallMax {
 			t.Errorf("another node took over after %s", took)
 		}
 		close(mount)

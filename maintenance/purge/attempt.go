@@ -1,0 +1,246 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"moorage"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// errGone says that a purge was called off, or that another node finished it.
+var errGone = errors.New("purge: the task is gone")
+
+// pending is a purge whose table is marked.
+type pending struct {
+	record registry.Record // of the task
+	task   registry.Task
+	table  registry.Pointer
+}
+
+// attempt makes one attempt under watched, which ends when nothing gets done or the claim is lost.
+// It notes under ctx what became of it.
+func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) error {
+	var work pending
+	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
+		if work, err = w.mark(ctx, d); err == nil {
+			err = w.purge(ctx, work, dog)
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case cause == nil, errors.Is(cause, errGone):
+		return nil
+	case errors.Is(context.Cause(watched), ledger.ErrClaimLost):
+		w.log.WarnContext(ctx, "purge was left to other nodes: its claim could not be renewed in time",
+			"task", d.task, "pointer", d.pointer)
+		return ledger.ErrClaimLost
+	case !work.record.Exists():
+		return cause // the store's
+	}
+	log := w.log
+	if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	if errors.Is(context.Cause(watched), errStalled) {
+		cause = fmt.Errorf("%w: %w", errStalled, cause)
+	}
+	w.noteFailed()
+	log.WarnContext(ctx, "purge did not finish",
+		"task", d.task, "pointer", d.pointer, "error", moorage.OneLine(cause.Error()))
+	d.left = work.record
+	var err error
+	d.left.State, err = w.writeFailure(ctx, work, cause)
+	return ledger.IgnoreRetry(err) // another node noted one
+}
+
+// writeFailure writes into the task why it did not finish and returns its new state. It returns
+// ledger.ErrRetry if the task has changed meanwhile.
+func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (registry.State, error) {
+	task, state := work.task, registry.StateNone
+	task.Attempts++
+	task.LastError = moorage.OneLine(cause.Error())
+	if task.Attempts >= AttemptsMax {
+		state = registry.StateBlocked
+	}
+	writes, err := ledger.Encode(ledger.Put(work.record.Key, state, task))
+	if err != nil {
+		return state, err
+	}
+	_, err = w.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(work.record)}, Writes: writes,
+	})
+	if err == nil && state == registry.StateBlocked {
+		w.log.ErrorContext(ctx, "purge is given up until an operator mends its storage",
+			"task", task.ID, "error", task.LastError)
+	}
+	return state, ledger.RetryOnConflict(err)
+}
+
+// mark reads the task and its table, and marks the table as being purged. Then it cannot come back.
+// After an error it returns what it has read.
+func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
+	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := w.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
+		if err != nil {
+			return err
+		}
+		if !records[0].Exists() || !records[1].Exists() {
+			return errGone
+		}
+		if work.task, err = registry.DecodeTask(records[0]); err != nil {
+			return errGone // the next look says so
+		}
+		work.record = records[0]
+		if work.table, err = ledger.Decode[registry.Pointer](records[1]); err != nil {
+			return err
+		}
+		switch {
+		case work.table.Task != d.task:
+			return errGone
+		case records[1].State == registry.StatePurging:
+			return nil
+		case records[1].State != registry.StateDropped:
+			return errGone
+		}
+		change, err := w.ledger.NewChange(ctx, operation+"-begin", work.table.Identifier())
+		if err != nil {
+			return err
+		}
+		work.table.Since = w.now()
+		writes, err := ledger.Encode(ledger.Put(records[1].Key, registry.StatePurging, work.table))
+		if err != nil {
+			return err
+		}
+		_, err = w.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: []registry.Condition{ledger.Unchanged(records[0]), ledger.Unchanged(records[1])},
+			Writes:     writes,
+		})
+		return ledger.RetryOnConflict(err)
+	})
+	return work, err
+}
+
+// purge deletes the files of a table that is marked, then its records. All of it may be done again
+// from any point.
+func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
+	files, giveBack, err := w.tables.StorageOf(ctx, work.table, registry.StatePurging)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	files = dog.over(files)
+	document, err := w.tables.ReadMetadata(ctx, work.table, files)
+	switch {
+	case moorage.KindOf(err) == moorage.KindNotFound:
+		// There never was one, or an earlier attempt deleted it, last. Or its disk is not mounted.
+		w.log.WarnContext(ctx, "purge finds no metadata file, so it ends and deletes nothing; "+
+			"if the disk was not mounted, delete the table's folder",
+			"task", work.task.ID, "ident", work.table.Identifier(), "file", work.table.MetadataLocation)
+		return w.finish(ctx, work)
+	case err != nil:
+		return err
+	}
+	log, kept := w.log.With("task", work.task.ID, "ident", work.table.Identifier()), 0
+	err = eachBatch(ctx, log, files, document, work.table, func(batch []string) error {
+		all := len(batch)
+		batch, err := w.held(ctx, work.table, batch)
+		if kept += all - len(batch); err != nil || len(batch) == 0 {
+			return err
+		}
+		return files.Delete(ctx, batch...)
+	})
+	if err != nil {
+		return err
+	}
+	if kept > 0 {
+		log.InfoContext(ctx, "purge leaves files in a location that belongs to another table now", "files", kept)
+	}
+	return w.finish(ctx, work)
+}
+
+// held returns the files of batch that lie in a location which the table still holds. It returns
+// errGone if the purge is over or was called off: a worker that was taken for dead and wakes stops
+// then.
+//
+// While a purge is pending, the locations of its table pass to nobody. But an earlier version of
+// the server let them pass on, and may run on another node.
+func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []string) ([]string, error) {
+	keys := []registry.Key{registry.PointerKey(table.ID)}
+	for _, claim := range table.Claims {
+		keys = append(keys, registry.LocationKey(claim))
+	}
+	records, err := w.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	if records[0].State != registry.StatePurging {
+		return nil, errGone
+	}
+	now, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return nil, err
+	}
+	if now.Task != table.Task {
+		return nil, errGone
+	}
+	var own []storage.Location
+	for _, record := range records[1:] {
+		if record.State != registry.StateOwner {
+			continue
+		}
+		claim, err := ledger.Decode[registry.LocationClaim](record)
+		if err != nil {
+			return nil, err
+		}
+		if claim.Pointer != table.ID {
+			continue
+		}
+		location, err := storage.Parse(record.Key.ID)
+		if err != nil {
+			return nil, moorage.E("purge.held", record.Key.ID, moorage.KindInternal, err)
+		}
+		own = append(own, location)
+	}
+	return slices.DeleteFunc(batch, func(path string) bool {
+		location, err := storage.Parse(path)
+		return err != nil || !isWithin(own, location)
+	}), nil
+}
+
+// finish removes, in one Apply, the task, the record of its table, and what that still holds. It is
+// no error if another node did so, or if the table is no longer to be purged by this task.
+func (w *Worker) finish(ctx context.Context, work pending) error {
+	return w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := w.ledger.Get(ctx, registry.PointerKey(work.table.ID))
+		if err != nil || records[0].State != registry.StatePurging {
+			return err
+		}
+		table, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil || table.Task != work.task.ID {
+			return err
+		}
+		conditions, deletes, err := w.locations.Release(ctx, table)
+		if err != nil {
+			return err
+		}
+		change, err := w.ledger.NewChange(ctx, operation, table.Identifier())
+		if err != nil {
+			return err
+		}
+		_, err = w.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: append(conditions, ledger.Unchanged(records[0])),
+			Writes:     append(deletes, registry.Delete(registry.TaskKey(table.Task)), registry.Delete(records[0].Key)),
+		})
+		return ledger.RetryOnConflict(err)
+	})
+}

@@ -1,0 +1,14 @@
+package purge
+
+// What tests see of the inside: the walk over a table's files, and bounds.
+var (
+	EachBatch  = eachBatch
+	ClaimOf    = claimOf
+	ErrStalled = errStalled
+)
+
+const (
+	BatchMax    = batchMax
+	AtOnce      = atOnce
+	OfWarehouse = ofWarehouse
+)

@@ -1,0 +1,302 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"moorage/manifest"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+const (
+	// batchMax is the largest batch that eachBatch yields.
+	batchMax = 1000
+	// seenMax bounds how many paths a set remembers; about 10 MB.
+	seenMax = 1 << 18
+)
+
+// eachBatch yields, in batches of at most batchMax, the locations of all files that document, the
+// metadata of table, names and that lie within the table's claims. yield deletes them; its error
+// ends the purge.
+//
+// Files are yielded before those that name them: data and delete files, then manifests, manifest
+// lists, statistics, earlier metadata files and, alone and last, the table's metadata file. So a
+// purge that was cut short at any point finds, when it begins again, everything that is left. With
+// gc.enabled=false data and delete files stay and the rest goes, as in the Java implementation.
+//
+// A manifest or manifest list that is missing, damaged or out of reach is logged and skipped: the
+// files that only it names stay. Any other failure to read one ends the purge, to be done again.
+func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
+	table registry.Pointer, yield func(batch []string) error) error {
+	w := walk{log: log, files: files, document: document, yield: yield, skipped: newRecent()}
+	for _, claim := range table.Claims {
+		parsed, err := storage.Parse(claim)
+		if err != nil {
+			return fmt.Errorf("claim: %w", err)
+		}
+		w.claims = append(w.claims, parsed)
+	}
+	own, err := storage.Parse(table.MetadataLocation)
+	if err != nil {
+		return fmt.Errorf("metadata location: %w", err)
+	}
+	w.own = own
+	for _, step := range []func(context.Context) error{
+		w.contentFiles, w.manifests, w.lists, w.statistics, w.earlierMetadata,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if w.kept > 0 {
+		log.InfoContext(ctx, "purge leaves files outside the table's own locations", "files", w.kept)
+	}
+	if !isWithin(w.claims, own) {
+		return nil
+	}
+	return yield([]string{table.MetadataLocation})
+}
+
+func isWithin(claims []storage.Location, location storage.Location) bool {
+	return slices.ContainsFunc(claims, func(claim storage.Location) bool { return claim.Contains(location) })
+}
+
+// walk is one call of eachBatch.
+type walk struct {
+	log      *slog.Logger
+	files    storage.Store
+	document *metadata.Document
+	own      storage.Location // of the document
+	claims   []storage.Location
+	yield    func(batch []string) error
+
+	batch   []string
+	kept    int     // files that are named but not within claims
+	skipped *recent // files that the log says were skipped: lists are read twice
+}
+
+// contentFiles adds data and delete files, unless the table says that others may need them.
+func (w *walk) contentFiles(ctx context.Context) error {
+	if value, ok := w.document.Property("gc.enabled"); ok && !strings.EqualFold(value, "true") {
+		w.log.InfoContext(ctx, "purge leaves data files: gc.enabled is not true", "location", w.document.Location())
+		return nil
+	}
+	added := newRecent()
+	return w.eachManifest(ctx, func(m manifest.Manifest) error {
+		return w.eachFile(ctx, m, func(path string) error {
+			if !added.add(path) {
+				return nil
+			}
+			return w.add(path)
+		})
+	})
+}
+
+func (w *walk) manifests(ctx context.Context) error {
+	return w.eachManifest(ctx, func(m manifest.Manifest) error { return w.add(m.Path()) })
+}
+
+func (w *walk) lists(context.Context) error {
+	for snapshot := range w.document.Snapshots() {
+		if snapshot.ManifestList == "" {
+			continue
+		}
+		if err := w.add(snapshot.ManifestList); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) statistics(context.Context) error {
+	for _, path := range w.document.StatisticsFiles() {
+		if err := w.add(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) earlierMetadata(context.Context) error {
+	for _, entry := range w.document.MetadataLog() {
+		if err := w.add(entry.MetadataLocation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a file to the batch if it may be deleted.
+func (w *walk) add(path string) error {
+	location, err := storage.Parse(path)
+	if err != nil || !isWithin(w.claims, location) {
+		w.kept++
+		return nil
+	}
+	if location == w.own {
+		return nil // it goes last
+	}
+	w.batch = append(w.batch, path)
+	if len(w.batch) < batchMax {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush yields the batch, if there is anything in it.
+func (w *walk) flush() error {
+	if len(w.batch) == 0 {
+		return nil
+	}
+	batch := w.batch
+	w.batch = nil
+	return w.yield(batch)
+}
+
+// eachManifest calls do with every manifest of every snapshot. It calls do once with a manifest
+// that several snapshots share, as far as it can remember them.
+func (w *walk) eachManifest(ctx context.Context, do func(manifest.Manifest) error) error {
+	lists, met := newRecent(), newRecent()
+	for snapshot := range w.document.Snapshots() {
+		if list := snapshot.ManifestList; list != "" && !lists.add(list) {
+			continue
+		}
+		manifests, err := w.manifestsOf(ctx, snapshot)
+		if err != nil {
+			return err
+		}
+		for _, m := range manifests {
+			if !met.add(m.Path()) {
+				continue
+			}
+			if err := do(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will
+// be.
+func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifest.Manifest, error) {
+	var manifests []manifest.Manifest
+	for _, path := range snapshot.Manifests {
+		manifests = append(manifests, manifest.Unlisted(path, snapshot.ID))
+	}
+	if snapshot.ManifestList == "" {
+		return manifests, nil
+	}
+	file, err := w.open(ctx, snapshot.ManifestList)
+	if file == nil {
+		return nil, err
+	}
+	defer file.Close()
+	manifests, err = manifest.ReadList(file)
+	if err != nil {
+		return nil, w.skipUnlessFailed(ctx, file, err)
+	}
+	return manifests, nil
+}
+
+// eachFile calls do with the files that a manifest names, whether they are live or removed.
+func (w *walk) eachFile(ctx context.Context, m manifest.Manifest, do func(path string) error) error {
+	file, err := w.open(ctx, m.Path())
+	if file == nil {
+		return err
+	}
+	defer file.Close()
+	for path, err := range m.Files(file) {
+		if err != nil {
+			return w.skipUnlessFailed(ctx, file, err)
+		}
+		if err := do(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchedFile remembers an error of the storage, which the decoder may hide in its own.
+type watchedFile struct {
+	io.ReadCloser
+	path string
+	err  error
+}
+
+// Read implements io.Reader.
+func (f *watchedFile) Read(into []byte) (int, error) {
+	n, err := f.ReadCloser.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// open opens a file to be read. It returns nil, without an error, if the file is not there or out
+// of reach, now and later.
+func (w *walk) open(ctx context.Context, path string) (*watchedFile, error) {
+	file, _, err := w.files.Open(ctx, path)
+	switch {
+	case err == nil:
+		return &watchedFile{ReadCloser: file, path: path}, nil
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrOutside), errors.Is(err, storage.ErrLocation):
+		w.skip(ctx, path, err)
+		return nil, nil
+	}
+	return nil, err
+}
+
+// skipUnlessFailed logs that file, which could not be read to its end, is skipped. If the storage
+// failed it returns that, which ends the purge.
+func (w *walk) skipUnlessFailed(ctx context.Context, file *watchedFile, err error) error {
+	if file.err != nil {
+		return fmt.Errorf("read %s: %w", file.path, file.err)
+	}
+	w.skip(ctx, file.path, err)
+	return nil
+}
+
+// skip logs, once, that a file cannot be read.
+func (w *walk) skip(ctx context.Context, path string, cause error) {
+	if w.skipped.add(path) {
+		w.log.WarnContext(ctx,
+			"purge: an unreadable manifest or list is skipped; files that only it names are left behind",
+			"file", path, "error", cause)
+	}
+}
+
+// recent is a set of the paths that were added lately. It has their hashes, which are long enough
+// that no two paths have the same.
+type recent struct {
+	seeds [2]maphash.Seed
+	set   map[[2]uint64]struct{}
+}
+
+func newRecent() *recent {
+	return &recent{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, make(map[[2]uint64]struct{})}
+}
+
+// add adds path, and reports whether it is new as far as the set remembers.
+func (r *recent) add(path string) bool {
+	hash := [2]uint64{maphash.String(r.seeds[0], path), maphash.String(r.seeds[1], path)}
+	if _, ok := r.set[hash]; ok {
+		return false
+	}
+	if len(r.set) >= seenMax {
+		clear(r.set)
+	}
+	r.set[hash] = struct{}{}
+	return true
+}

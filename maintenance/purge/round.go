@@ -1,0 +1,229 @@
+package purge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// round works on every purge that is due and that no other node has claimed, several side by side,
+// each as far as it goes. It returns when all that are due were tried. One that was given up is due
+// in the first look of this process and then every BlockedPause. While some run it looks again,
+// each Interval, for what is due, also for what has failed before. So a purge that takes hours, or
+// hangs, holds up no other.
+func (w *Worker) round(ctx context.Context) error {
+	r := &round{
+		Worker: w, ended: make(chan *due), running: make(map[registry.ID]*due), ofWarehouse: make(map[string]int),
+	}
+	return r.run(ctx)
+}
+
+// round is one run of a Worker. Its fields belong to the goroutine of run. Each purge that runs has
+// a goroutine of its own, and no two are of the same task.
+type round struct {
+	*Worker
+	due         []*due
+	running     map[registry.ID]*due
+	ofWarehouse map[string]int // how many run
+	ended       chan *due      // takes each purge that ran
+
+	states map[registry.ID]registry.State // of the tasks, as of the last look and what has ended since
+	tried  map[registry.ID]int            // when those were begun last, counted in begins
+	begins int
+}
+
+// due is a task that is to be worked on.
+type due struct {
+	task, pointer registry.ID
+	warehouse     string
+
+	// The fields below are set when its attempt has ended.
+	left      registry.Record // the task, zero if it is gone
+	elsewhere bool            // another node has claimed it; nothing is known of the task
+	err       error           // of the store or the context, not of the purge
+}
+
+func (r *round) run(ctx context.Context) error {
+	err := r.look(ctx)
+	timer := time.NewTimer(r.config.Interval)
+	defer timer.Stop()
+	for {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			r.due = nil // those that run come to their end
+		}
+		r.begin(ctx)
+		if len(r.running) == 0 {
+			return err
+		}
+		select {
+		case d := <-r.ended:
+			r.end(d)
+			err = cmp.Or(err, d.err)
+		case <-timer.C:
+			if err == nil {
+				err = r.look(ctx)
+			}
+			timer.Reset(r.config.Interval)
+		}
+	}
+}
+
+// begin begins as many purges as may run.
+func (r *round) begin(ctx context.Context) {
+	r.due = slices.DeleteFunc(r.due, func(d *due) bool {
+		if len(r.running) == atOnce || r.ofWarehouse[d.warehouse] == ofWarehouse {
+			return false
+		}
+		r.begins++
+		r.tried[d.task], r.running[d.task] = r.begins, d
+		r.ofWarehouse[d.warehouse]++
+		go func() { // run waits for it
+			d.err = worker.Safely(ctx, func(ctx context.Context) error { return r.try(ctx, d) })
+			r.ended <- d
+		}()
+		return true
+	})
+}
+
+// end notes that a purge has ended.
+func (r *round) end(d *due) {
+	delete(r.running, d.task)
+	if r.ofWarehouse[d.warehouse]--; r.ofWarehouse[d.warehouse] == 0 {
+		delete(r.ofWarehouse, d.warehouse)
+	}
+	if _, there := r.states[d.task]; !there || d.elsewhere || d.err != nil {
+		return
+	}
+	if d.left.Exists() {
+		r.states[d.task] = d.left.State
+	} else {
+		delete(r.states, d.task)
+	}
+	r.noteFound(r.states, r.foundUnreadable())
+}
+
+// look reads all tasks. What is due and does not run is begun next; first come those that were not
+// tried in this round, or not for long. A task that cannot be read is left alone.
+func (r *round) look(ctx context.Context) error {
+	tryBlocked := r.blockedTried.IsZero() || r.now().Sub(r.blockedTried) >= BlockedPause
+	if tryBlocked {
+		r.blockedTried = r.now()
+	}
+	waiting := make(map[registry.ID]bool) // since the last look; of those that were given up, it was their turn
+	for _, d := range r.due {
+		waiting[d.task] = true
+	}
+	claimed, err := r.claims.Claimed(ctx, claimPrefix, r.config.Claim)
+	if err != nil {
+		return ledger.StoreError("purge.look", err)
+	}
+	storeNow, err := r.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	states, unreadable := make(map[registry.ID]registry.State), make(map[registry.Key]bool)
+	var found []*due
+	err = r.ledger.Scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
+		task, err := registry.DecodeTask(record)
+		switch {
+		case err != nil:
+			blocker, failed := r.blocksTransaction(ctx, record.Key)
+			if failed == nil && !blocker { // else the recovery logs the transaction
+				r.logUnreadable(ctx, record, err)
+				unreadable[record.Key] = true
+			}
+			return true, failed
+		case task.Kind != registry.TaskPurge:
+			_, err := r.transactions.DropBlocker(ctx, record, task.ID)
+			return true, ledger.StepError("purge.look", err)
+		}
+		states[task.ID] = record.State
+		mayTry := record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]
+		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[claimOf(task.ID)] {
+			found = append(found, &due{task: task.ID, pointer: task.Pointer})
+		}
+		return true, nil
+	})
+	if err == nil {
+		err = r.findWarehouses(ctx, found)
+	}
+	if err != nil {
+		return err
+	}
+	r.sort(found, states)
+	r.noteFound(states, unreadable)
+	return nil
+}
+
+// sort makes found the purges that are due, those first that were tried least recently.
+func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
+	tried := make(map[registry.ID]int)
+	for id := range states {
+		if begin, ok := r.tried[id]; ok {
+			tried[id] = begin
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *due) int { return cmp.Compare(tried[a.task], tried[b.task]) })
+	r.due, r.states, r.tried = found, states, tried
+}
+
+// claimOf returns the name of the claim on a purge.
+func claimOf(task registry.ID) string { return claimPrefix + task.String() }
+
+// findWarehouses reads which warehouses the tables of found belong to.
+func (r *round) findWarehouses(ctx context.Context, found []*due) error {
+	for some := range slices.Chunk(found, ledger.ScanPage) {
+		var keys []registry.Key
+		for _, d := range some {
+			keys = append(keys, registry.PointerKey(d.pointer))
+		}
+		records, err := r.ledger.Get(ctx, keys...)
+		if err != nil {
+			return err
+		}
+		for i, record := range records {
+			// The attempt says what is wrong with a record that cannot be read.
+			if pointer, err := registry.Decode[registry.Pointer](record); err == nil {
+				some[i].warehouse = pointer.Warehouse
+			}
+		}
+	}
+	return nil
+}
+
+// blocksTransaction reports whether a task that cannot be read is the blocker of a transaction.
+// Then the recovery ends it with the transaction.
+func (r *round) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
+	records, err := r.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
+	return err == nil && records[0].Exists(), err
+}
+
+// logUnreadable logs that a task cannot be read, unless the last look did so.
+func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause error) {
+	if !r.foundUnreadable()[record.Key] {
+		r.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone "+
+			"until an operator looks, and has it removed with moorage recover abort",
+			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
+	}
+}
+
+// try claims a purge, makes one attempt, and notes what is left of the task. An error is about the
+// store or ctx, not about the purge. A purge that hangs loses its claim, so another node, which may
+// reach the storage, takes over.
+func (r *round) try(ctx context.Context, d *due) error {
+	watched, dog := watch(ctx, r.config.Stall)
+	defer dog.stop()
+	err := r.claims.Claim(watched, claimOf(d.task), r.config.Claim, func(watched context.Context) error {
+		return r.attempt(ctx, watched, d, dog)
+	})
+	if d.elsewhere = errors.Is(err, ledger.ErrClaimed) || errors.Is(err, ledger.ErrClaimLost); d.elsewhere {
+		return nil
+	}
+	return err
+}
