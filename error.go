@@ -177,3 +177,8 @@ func OneLine(text string) string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// Cut returns text, or as much of it as bytesMax bytes hold, as UTF-8.
+func Cut(text string, bytesMax int) string {
+	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
+}

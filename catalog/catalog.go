@@ -11,6 +11,7 @@ import (
 
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -86,8 +87,7 @@ type Catalog struct {
 
 	directory *directory.Directory
 	locations *claims.Claims
-	documents *documents
-	room      *room // for metadata of requests
+	documents *documents.Documents
 	turns     *turns
 	twins     *twins
 	claims    *ledger.Claimer // of the places of changes
@@ -128,6 +128,10 @@ func New(config Config) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("draw the owner of claims: %w", err)
 	}
+	names := directory.New(directory.Config{
+		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
+		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
+	})
 	c := &Catalog{
 		ledger:          records,
 		store:           config.Store,
@@ -142,13 +146,9 @@ func New(config Config) (*Catalog, error) {
 
 		transactionBytesMax: transactionBytesMax,
 
-		directory: directory.New(directory.Config{
-			Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
-			AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
-		}),
+		directory:    names,
 		locations:    claims.New(records),
-		documents:    newDocuments(config.DocumentCacheBytes),
-		room:         newRoom(),
+		documents:    documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		turns:        newTurns(),
 		claims:       ledger.NewClaimer(config.Store, owner),
 		kickPurge:    config.KickPurge,

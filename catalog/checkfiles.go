@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 
+	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -19,7 +20,7 @@ func (c *Catalog) UUIDIn(ctx context.Context, place storage.Place, pointer regis
 		return "", err
 	}
 	defer giveBack()
-	document, err := c.readDocument(ctx, kindOf(pointer), pointer.Warehouse, store, pointer.MetadataLocation)
+	document, err := c.documents.Read(ctx, directory.KindOf(pointer), pointer.Warehouse, store, pointer.MetadataLocation)
 	if err != nil {
 		return "", err
 	}

@@ -2,14 +2,17 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 // racesMax is how many times a commit may lose the compare-and-set to other nodes before it
@@ -104,7 +107,7 @@ type commit struct {
 	// keyed tells that the request has a key, which tells whether it happened before.
 	keyed bool
 	// unwanted is the file of an attempt that lost, until it is discarded.
-	unwanted *unwanted
+	unwanted *documents.Lost
 }
 
 // newCommit returns the commit of edit to the table or view called ident.
@@ -140,14 +143,14 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
 		}
 	}
-	held := c.room.enter(work.ident.Warehouse) // not before its turn: those that wait hold nothing
-	defer held.giveBack()
-	if err := held.take(ctx, heldBytes(size)); err != nil {
+	held := c.documents.Room().Enter(work.ident.Warehouse) // not before its turn: those that wait hold nothing
+	defer held.GiveBack()
+	if err := held.Take(ctx, documents.HeldBytes(size)); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if work.unwanted != nil { // no attempt came after the one that lost, or it did not get far
-			c.discard(ctx, *work.unwanted)
+			c.documents.DeleteLost(ctx, *work.unwanted)
 		}
 	}()
 	var committed *version
@@ -192,11 +195,14 @@ func (c *Catalog) tryCommit(ctx context.Context, work *commit, known *directory.
 	if err != nil {
 		return nil, err
 	}
-	base, err := c.currentDocument(ctx, found)
+	base, err := c.documents.Current(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	c.discardBehind(ctx, work, found, base)
+	if work.unwanted != nil {
+		c.documents.DeleteLostBehind(ctx, *work.unwanted, found, base)
+		work.unwanted = nil
+	}
 	return c.commitOn(ctx, work, found, base)
 }
 
@@ -210,22 +216,22 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *directory.F
 	if err != nil {
 		return nil, err
 	}
-	if next.document == base {
+	if next.Document == base {
 		return newVersion(found, work.ident, base), nil
 	}
 	change, err := c.ledger.NewChange(ctx, string(work.kind.commit), found.Pointer.Identifier())
 	if err != nil {
 		return nil, err
 	}
-	change.MetadataLocation = next.location
+	change.MetadataLocation = next.Location
 	move, err := c.planMove(ctx, found, base, next)
 	if err != nil {
 		return nil, err
 	}
-	committed := &version{work.ident, found.Pointer.ID, next.location, next.document, found.Storage, registry.ID{}}
+	committed := &version{work.ident, found.Pointer.ID, next.Location, next.Document, found.Storage, registry.ID{}}
 	etags, isUnwanted, err := c.publish(ctx, next, change, move.batch, committed.outcome())
 	if isUnwanted {
-		work.unwanted = &unwanted{next, found.Pointer.MetadataLocation}
+		work.unwanted = &documents.Lost{File: next, Base: found.Pointer.MetadataLocation}
 	}
 	if err != nil {
 		return nil, ledger.RetryOnConflict(err)
@@ -233,7 +239,7 @@ func (c *Catalog) commitOn(ctx context.Context, work *commit, found *directory.F
 	if len(etags) > 0 {
 		c.directory.RememberMove(move.to, move.batch.Writes[0], etags[0])
 	}
-	c.deleteTrimmed(ctx, []trimmed{trimmedBy(directory.Latest(found, move.to), base, next)})
+	c.documents.DeleteTrimmed(ctx, []documents.Trimmed{documents.TrimmedBy(directory.Latest(found, move.to), base, next)})
 	return committed, nil
 }
 
@@ -251,12 +257,12 @@ func (c *Catalog) resolveForCommit(ctx context.Context, work *commit, known *dir
 
 // buildNext makes the next version of base, which found names, and names its file. If the edit changes nothing the
 // result's document is base itself, and it has no name.
-func (c *Catalog) buildNext(found *directory.Found, base document, asked edit) (metadataFile, error) {
+func (c *Catalog) buildNext(found *directory.Found, base document, asked edit) (documents.File, error) {
 	document, err := asked.next(base, metadata.Env{Now: c.now(), BaseLocation: found.Pointer.MetadataLocation})
 	if err != nil || document == base {
-		return metadataFile{document: base}, err
+		return documents.File{Document: base}, err
 	}
-	return c.nameFile(kindOf(found.Pointer), found.Pointer.ID, found.Storage, document, metadataFile{location: found.Pointer.MetadataLocation, document: base})
+	return c.documents.Name(kindOf(found.Pointer).Kind, found.Pointer.ID, found.Storage, document, documents.File{Location: found.Pointer.MetadataLocation, Document: base})
 }
 
 // move is what one Apply must require and write to make a pointer name another version.
@@ -266,15 +272,15 @@ type move struct {
 }
 
 // planMove returns the move to next, which was built on base, the current version.
-func (c *Catalog) planMove(ctx context.Context, found *directory.Found, base document, next metadataFile) (move, error) {
+func (c *Catalog) planMove(ctx context.Context, found *directory.Found, base document, next documents.File) (move, error) {
 	to := &directory.Found{Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse}
 	pointer := &to.Pointer
-	pointer.MetadataLocation, pointer.Registration = next.location, registry.ID{}
+	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
 	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
 	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
 	var puts []ledger.Write
-	if next.document.Location() != base.Location() {
-		moved, err := c.claimMove(ctx, found, next.document.Location())
+	if next.Document.Location() != base.Location() {
+		moved, err := c.claimMove(ctx, found, next.Document.Location())
 		if err != nil {
 			return move{}, err
 		}
@@ -295,4 +301,18 @@ func (c *Catalog) claimMove(ctx context.Context, found *directory.Found, locatio
 	}
 	planned, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claims.Claimant{Pointer: found.Pointer.ID})
 	return planned, claims.Refusal(err, location)
+}
+
+// publish writes file, then applies batch, which names it, as the commit change, which is answered by answer. If that certainly
+// did not and will not happen the file is unwanted, and the caller has it discarded; if it may have, the file stays. The ETags are those of
+// batch.Writes, as far as they are known.
+func (c *Catalog) publish(ctx context.Context, file documents.File, change registry.Change, batch registry.Batch, answer Outcome) (etags []registry.ETag, unwanted bool, err error) {
+	if err := file.Write(ctx); err != nil {
+		return nil, moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists), err
+	}
+	etags, err = c.apply(ctx, change, batch, answer)
+	if err == nil {
+		c.documents.Keep(file.Pointer, file.Location, file.Document)
+	}
+	return etags, err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -29,8 +30,8 @@ type coordinator struct {
 	change registry.Change
 	record txlog.Entry // zero until it has begun
 
-	applied bool           // it has come true
-	last    []metadataFile // the files of the last try that was recorded
+	applied bool             // it has come true
+	last    []documents.File // the files of the last try that was recorded
 
 	mu      sync.Mutex // guards foreign while files are written; leaf
 	foreign []string   // recorded files whose names turned out to be somebody else's
@@ -151,7 +152,7 @@ func (o *coordinator) mustBeUnmoved(ctx context.Context) error {
 }
 
 // note records which files are about to be written, and what the tables are expected to be.
-func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
+func (o *coordinator) note(ctx context.Context, files []documents.File) error {
 	var next txlog.Entry
 	var err error
 	if !o.record.Exists() {
@@ -174,14 +175,14 @@ func (o *coordinator) note(ctx context.Context, files []metadataFile) error {
 }
 
 // write stores files: together where their storage can do that, several at a time where it cannot.
-func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
-	if batcher, ok := files[0].storage.(storage.Batcher); ok && inOneStore(files) {
+func (o *coordinator) write(ctx context.Context, files []documents.File) error {
+	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
 		return o.writeTogether(ctx, batcher, files)
 	}
-	together := make(map[storage.Batcher][]metadataFile)
-	var others []metadataFile
+	together := make(map[storage.Batcher][]documents.File)
+	var others []documents.File
 	for _, file := range files {
-		if batcher, ok := file.storage.(storage.Batcher); ok {
+		if batcher, ok := file.Storage.(storage.Batcher); ok {
 			together[batcher] = append(together[batcher], file)
 			continue
 		}
@@ -190,7 +191,7 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(filesAtOnce)
 	for _, file := range others {
-		group.Go(func() error { return o.wrote(file, safely(ctx, file.write)) })
+		group.Go(func() error { return o.wrote(file, safely(ctx, file.Write)) })
 	}
 	for batcher, files := range together {
 		group.Go(func() error {
@@ -201,19 +202,19 @@ func (o *coordinator) write(ctx context.Context, files []metadataFile) error {
 }
 
 // inOneStore tells whether all of files are in the storage of the first, as nearly always: it is that of their warehouse.
-func inOneStore(files []metadataFile) bool {
-	return !slices.ContainsFunc(files, func(file metadataFile) bool { return file.storage != files[0].storage })
+func inOneStore(files []documents.File) bool {
+	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
 
 // writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.
-func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []metadataFile) error {
+func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
 	bodies, err := contents(ctx, files)
 	if err != nil {
 		return err
 	}
 	var first error
 	for i, err := range batcher.CreateAll(ctx, bodies) {
-		if err = o.wrote(files[i], createError(files[i].location, err)); first == nil {
+		if err = o.wrote(files[i], documents.CreateError(files[i].Location, err)); first == nil {
 			first = err
 		}
 	}
@@ -221,14 +222,14 @@ func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher
 }
 
 // contents returns files as they are to be stored.
-func contents(ctx context.Context, files []metadataFile) ([]storage.File, error) {
+func contents(ctx context.Context, files []documents.File) ([]storage.File, error) {
 	bodies := make([]storage.File, len(files))
 	fill := func(i int) (err error) {
-		bodies[i].Location = files[i].location
-		bodies[i].Body, err = files[i].content()
+		bodies[i].Location = files[i].Location
+		bodies[i].Body, err = files[i].Content()
 		return err
 	}
-	if slices.ContainsFunc(files, metadataFile.isCompressed) {
+	if slices.ContainsFunc(files, documents.File.IsCompressed) {
 		var group errgroup.Group
 		group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
 		for i := range files {
@@ -245,21 +246,21 @@ func contents(ctx context.Context, files []metadataFile) ([]storage.File, error)
 }
 
 // wrote returns err, which the write of file answered, with the name of its table, and remembers if that file's name is somebody else's.
-func (o *coordinator) wrote(file metadataFile, err error) error {
+func (o *coordinator) wrote(file documents.File, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, storage.ErrExists) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.foreign = append(o.foreign, file.location)
+		o.foreign = append(o.foreign, file.Location)
 	}
-	i := slices.IndexFunc(o.t.parts, func(p *participant) bool { return p.next.location == file.location })
+	i := slices.IndexFunc(o.t.parts, func(p *participant) bool { return p.next.Location == file.Location })
 	return ofTable(o.t.parts[i].ident, err)
 }
 
 // applyOnce makes the transaction true.
-func (o *coordinator) applyOnce(ctx context.Context, files []metadataFile, batch registry.Batch) error {
+func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, batch registry.Batch) error {
 	published := locationsOf(files)
 	condition, write, err := o.record.Commit(published)
 	if err != nil {
@@ -288,7 +289,7 @@ func (o *coordinator) remember(etags []registry.ETag) {
 		if !p.writes() {
 			continue
 		}
-		o.documents.set(p.next.pointer, p.next.location, p.next.document)
+		o.documents.Keep(p.next.Pointer, p.next.Location, p.next.Document)
 		if !p.create && len(etags) > 0 {
 			o.directory.RememberMove(p.to, p.batch.Writes[0], etags[p.toWrite])
 		}
@@ -301,13 +302,13 @@ func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.end(ctx)
 	}
-	fallen := make([]trimmed, 0, len(o.t.parts))
+	fallen := make([]documents.Trimmed, 0, len(o.t.parts))
 	for _, p := range o.t.parts {
 		if !p.create && p.writes() {
-			fallen = append(fallen, trimmedBy(directory.Latest(p.found, p.to), p.base, p.next))
+			fallen = append(fallen, documents.TrimmedBy(directory.Latest(p.found, p.to), p.base, p.next))
 		}
 	}
-	o.deleteTrimmed(ctx, fallen)
+	o.documents.DeleteTrimmed(ctx, fallen)
 }
 
 // abandon ends a transaction that has certainly not come true, and will not, or had nothing to do: its record goes when its
@@ -354,8 +355,8 @@ func (o *coordinator) endLate(ctx context.Context, change registry.Record) {
 			o.log.WarnContext(ctx, "could not delete all files of a transaction that others have ended, they stay", "commit", o.record.ID, "error", ctx.Err())
 			return
 		}
-		if !slices.Contains(o.foreign, file.location) {
-			o.discard(ctx, unwanted{metadataFile: file})
+		if !slices.Contains(o.foreign, file.Location) {
+			o.documents.DeleteLost(ctx, documents.Lost{File: file})
 		}
 	}
 }

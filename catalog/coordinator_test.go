@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
@@ -90,7 +91,7 @@ func TestTransactionCompressesTogether(t *testing.T) {
 		f.create(name)
 		key, value := "n", fmt.Sprint(i)
 		if i%2 == 0 {
-			key, value = propMetadataCodec, "gzip"
+			key, value = documents.PropMetadataCodec, "gzip"
 		}
 		changes = append(changes, on(name, setProperty(t, key, value)))
 	}

@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -214,20 +215,20 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *directory.P
 	if err != nil {
 		return nil, err
 	}
-	file, err := c.nameFile(b.kind, b.id, ch.Storage, b.document, metadataFile{})
+	file, err := c.documents.Name(b.kind.Kind, b.id, ch.Storage, b.document, documents.File{})
 	if err != nil {
 		return nil, err
 	}
-	change.MetadataLocation = file.location
+	change.MetadataLocation = file.Location
 	b.replayableUntil = replayableUntil(ctx, time.Time{})
-	batch, err := c.birthBatch(ch, b, file.location)
+	batch, err := c.birthBatch(ch, b, file.Location)
 	if err != nil {
 		return nil, err
 	}
-	born := &version{b.ident, b.id, file.location, b.document, ch.Storage, registry.ID{}}
+	born := &version{b.ident, b.id, file.Location, b.document, ch.Storage, registry.ID{}}
 	_, isUnwanted, err := c.publish(ctx, file, change, batch, born.outcome())
 	if isUnwanted {
-		c.discard(ctx, unwanted{metadataFile: file})
+		c.documents.DeleteLost(ctx, documents.Lost{File: file})
 	}
 	if err != nil {
 		return nil, ledger.RetryOnConflict(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -33,7 +34,7 @@ func (unlooked) Enabled(context.Context, slog.Level) bool { return true }
 
 func (u unlooked) Handle(_ context.Context, record slog.Record) error {
 	record.Attrs(func(attr slog.Attr) bool {
-		if attr.Key == "location" && record.Message == noteUnlooked {
+		if attr.Key == "location" && record.Message == documents.NoteUnlooked {
 			u.files.set(attr.Value.String(), false)
 		}
 		return true

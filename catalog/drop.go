@@ -141,7 +141,7 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 }
 
 func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) {
-	document, err := c.currentDocument(ctx, n.pointer)
+	document, err := c.documents.Current(ctx, n.pointer)
 	if err != nil {
 		return nil, err
 	}

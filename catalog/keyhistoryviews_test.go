@@ -94,7 +94,7 @@ func (h *keyHistory) judgeViews() {
 // queries returns the queries of a view's versions, in the order in which they were added.
 func (h *keyHistory) queries(location string) []string {
 	h.t.Helper()
-	document, err := h.clean.readDocument(h.ctx, aView, "w", h.clean.files, location)
+	document, err := h.clean.documents.Read(h.ctx, aView.Kind, "w", h.clean.files, location)
 	must(h.t, err)
 	var view struct {
 		Versions []struct {

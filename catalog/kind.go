@@ -3,40 +3,26 @@ package catalog
 import (
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 )
 
-// document is a metadata document: *metadata.Document of a table, *metadata.ViewDocument of a view. It is immutable, and
-// two are the same version if they are the same value.
-type document interface {
-	Raw() []byte
-	CostBytes() int64
-	UUID() string
-	Location() string
-	Property(name string) (string, bool)
-}
-
 // kind is what a name may stand for, with all that tables and views differ in below their verbs.
 type kind struct {
 	*directory.Kind
-	codec string // of its metadata files, unless its properties say otherwise; as propMetadataCodec has it
-	parse func(raw []byte) (document, error)
-
 	create, register, drop, rename, commit, commitContended Operation
 }
 
 // The kinds. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
 var (
 	aTable = &kind{
-		Kind: directory.Table(), codec: codecNone,
-		parse:  func(raw []byte) (document, error) { return metadata.Parse(raw) },
+		Kind:   directory.Table(),
 		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
 	}
 	aView = &kind{
-		Kind: directory.View(), codec: codecGzip,
-		parse:  func(raw []byte) (document, error) { return metadata.ParseView(raw) },
+		Kind:   directory.View(),
 		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView, commit: OpReplace, commitContended: OpReplaceContended,
 	}
 )
@@ -49,13 +35,8 @@ func kindOf(pointer registry.Pointer) *kind {
 	return aTable
 }
 
-// codecOf returns how the metadata files of document are to be compressed, as propMetadataCodec has it.
-func (k *kind) codecOf(document document) string {
-	if codec, set := document.Property(propMetadataCodec); set {
-		return codec
-	}
-	return k.codec
-}
+// document is a metadata document of a table or a view.
+type document = documents.Document
 
 // version is one version of a table or view, as loads and mutations answer it.
 type version struct {

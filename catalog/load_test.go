@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -18,7 +21,7 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	f.create("u")
 	files := map[string][]byte{table.MetadataLocation: nil, view.MetadataLocation: nil}
 	for location := range files {
-		body, err := storage.ReadAll(f.ctx, f.files, location, metadataBytesMax)
+		body, err := storage.ReadAll(f.ctx, f.files, location, documents.BytesMax)
 		must(t, err)
 		files[location] = body
 	}
@@ -65,4 +68,48 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	}
 	must(t, keyed(all(func(*Config) {})["commit"]))
 	f.wantClean()
+}
+
+// Nor is a client that has gone away held by another's read, and what it has begun to read others get.
+func TestLoadIsNotHeldByAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{}
+		f := newFixture(t, hook.onOpen)
+		created := f.create("t")
+		f.documents.Forget(created.pointer, created.MetadataLocation)
+		begun, end := make(chan struct{}), make(chan struct{})
+		hook.once(func() {
+			close(begun)
+			<-end
+		})
+		load := func(ctx context.Context) (ended chan error) {
+			ended = make(chan error, 1)
+			go func() {
+				_, err := f.LoadTable(ctx, ident("t"))
+				ended <- err
+			}()
+			return ended
+		}
+		ctx, cancel := context.WithCancel(f.ctx)
+		first := load(ctx)
+		<-begun
+		second, third := load(ctx), load(f.ctx)
+		synctest.Wait() // until they wait for the first
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-second:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("who went away was told %v", err)
+			}
+		default:
+			t.Error("who went away is held")
+		}
+		close(end)
+		if err := <-third; err != nil {
+			t.Errorf("who waited was told %v", err)
+		}
+		<-first
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/catalog/documents"
+
 	"moorage"
 )
 
@@ -18,7 +20,7 @@ func TestMetadataPathTooLong(t *testing.T) {
 	f.create("a")
 	f.create("b")
 	before := store.applies.Load()
-	long := setProperty(t, propMetadataPath, "file:///wh/"+strings.Repeat("x", 4096))
+	long := setProperty(t, documents.PropMetadataPath, "file:///wh/"+strings.Repeat("x", 4096))
 	_, err := f.Commit(f.ctx, ident("a"), long)
 	wantKind(t, err, moorage.KindBadRequest)
 	wantKind(t, f.transact(on("a", long), on("b", setProperty(t, "n", "1"))), moorage.KindBadRequest)

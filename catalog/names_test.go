@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/registry"
 )
 
@@ -166,6 +167,5 @@ func (f *fixture) pointerOf(table string) registry.Pointer {
 
 // keeps tells whether the document that pointer names is kept.
 func (f *fixture) keeps(pointer registry.Pointer) bool {
-	_, kept := f.documents.get(pointer.ID, pointer.MetadataLocation)
-	return kept
+	return f.documents.Kept(f.ctx, documents.RefOf(pointer, f.files)) != nil
 }

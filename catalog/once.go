@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -139,7 +139,7 @@ func (c *Catalog) newKeyed(ctx context.Context, key Key) *keyed {
 		Record: registry.IdempotencyKey(hashOf(moorage.Principal(ctx), key.Warehouse, key.ID)),
 		Request: registry.Idempotency{
 			Method:  key.Method,
-			Path:    cut(key.Path, keyPathBytesMax),
+			Path:    moorage.Cut(key.Path, keyPathBytesMax),
 			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
 			Created: now,
 			Expires: now.Add(c.keyLifetime + keyGrace),
@@ -155,11 +155,6 @@ func hashOf(texts ...string) registry.Hash {
 		all = append(all, text...)
 	}
 	return sha256.Sum256(all)
-}
-
-// cut returns text, or as much of it as bytesMax bytes hold, as UTF-8.
-func cut(text string, bytesMax int) string {
-	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
 }
 
 // apply makes a mutation true, which answers answer. If it was sent with a key, the key gets its
@@ -205,7 +200,7 @@ func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, re
 	const op = "catalog.Once"
 	answer := outcome.record()
 	if refusal != nil {
-		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
+		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: moorage.Cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
 	}
 	ctx, looking, cancel := c.detachedLook(ctx)
 	defer cancel()
@@ -339,8 +334,11 @@ func (c *Catalog) versionAgain(ctx context.Context, k *kind, answered registry.T
 
 // versionAt returns a version that was answered before, from store.
 func (c *Catalog) versionAt(ctx context.Context, k *kind, answered registry.TableVersion, store storage.Store) (*version, error) {
-	edition := editionOf(answered.MetadataLocation, answered.Registration)
-	document, err := c.document(ctx, documentPlace{k, answered.Ident.Warehouse, answered.Pointer, answered.TableUUID, store, answered.MetadataLocation, edition})
+	edition := documents.FileVersion(answered.MetadataLocation, answered.Registration)
+	document, err := c.documents.Of(ctx, documents.Ref{
+		Kind: k.Kind, Warehouse: answered.Ident.Warehouse, Pointer: answered.Pointer, UUID: answered.TableUUID,
+		Storage: store, Location: answered.MetadataLocation, Version: edition,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +376,7 @@ func (c *Catalog) presentVersion(ctx context.Context, k *kind, answered registry
 	if found, err := c.versionAt(ctx, k, answered, store); err == nil || !isElsewhere(err) {
 		return found, err
 	}
-	document, err := c.document(ctx, placeOfDocument(pointer, store))
+	document, err := c.documents.Of(ctx, documents.RefOf(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := c.ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
 			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read

@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/metadata"
@@ -26,7 +27,7 @@ type transaction struct {
 	warehouse string
 	keyed     bool // see commit
 	parts     []*participant
-	held      *share // of the room for metadata
+	held      *documents.Share // of the room for metadata
 }
 
 // participant is a table of a transaction: one that is changed, made, or only required to be as it is.
@@ -40,7 +41,7 @@ type participant struct {
 	base  *metadata.Document // what found names, nil likewise
 
 	place storage.Place  // where its files are
-	next  metadataFile   // next.document == base: nothing is to be written
+	next  documents.File // next.Document == base: nothing is to be written
 	batch registry.Batch // what makes next the current version
 
 	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
@@ -48,7 +49,7 @@ type participant struct {
 	toWrite int
 }
 
-func (p *participant) writes() bool { return p.next.document != p.base }
+func (p *participant) writes() bool { return p.next.Document != p.base }
 
 // replayed tells whether all that t asks for has happened before.
 func (t *transaction) replayed() bool {
@@ -115,15 +116,15 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
 			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
 		}
-		return t.held.take(ctx, heldBytes(len(p.base.Raw())))
+		return t.held.Take(ctx, documents.HeldBytes(len(p.base.Raw())))
 	}
-	t.held.giveBack() // what it had read before
+	t.held.GiveBack() // what it had read before
 	var others []*participant
 	for _, p := range t.parts {
 		if p.create {
 			continue
 		}
-		kept := c.keptDocument(ctx, placeOfDocument(p.found.Pointer, p.found.Storage))
+		kept := c.documents.Kept(ctx, documents.RefOf(p.found.Pointer, p.found.Storage))
 		if kept == nil {
 			others = append(others, p)
 			continue
@@ -143,7 +144,7 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 				return ctx.Err()
 			}
 			return safely(ctx, func(ctx context.Context) error {
-				document, err := c.currentDocument(ctx, p.found)
+				document, err := c.documents.Current(ctx, p.found)
 				if err != nil {
 					return ofTable(p.ident, err)
 				}
@@ -248,10 +249,10 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 			return err
 		}
 		p.place = c.directory.PlaceOf(ch.Warehouse)
-		if p.next, err = c.nameFile(born.kind, born.id, ch.Storage, born.document, metadataFile{}); err != nil {
+		if p.next, err = c.documents.Name(born.kind.Kind, born.id, ch.Storage, born.document, documents.File{}); err != nil {
 			return err
 		}
-		p.batch, err = c.birthBatch(ch, born, p.next.location)
+		p.batch, err = c.birthBatch(ch, born, p.next.Location)
 		return err
 	}
 	p.place = p.found.Place
@@ -326,8 +327,8 @@ func (t *transaction) participants() []txlog.Participant {
 }
 
 // files returns the metadata files that t writes.
-func (t *transaction) files() []metadataFile {
-	files := make([]metadataFile, 0, len(t.parts))
+func (t *transaction) files() []documents.File {
+	files := make([]documents.File, 0, len(t.parts))
 	for _, p := range t.parts {
 		if p.writes() {
 			files = append(files, p.next)
@@ -336,10 +337,10 @@ func (t *transaction) files() []metadataFile {
 	return files
 }
 
-func locationsOf(files []metadataFile) []string {
+func locationsOf(files []documents.File) []string {
 	locations := make([]string, len(files))
 	for i, file := range files {
-		locations[i] = file.location
+		locations[i] = file.Location
 	}
 	return locations
 }

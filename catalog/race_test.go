@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
@@ -292,7 +293,7 @@ func (f *fixture) inventory(nodes []*Catalog) []string {
 
 // filesIn returns those of files that lie within claims.
 func filesIn(files map[string]bool, claims []string) []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool { return !withinClaims(claims, location) })
+	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool { return !documents.WithinClaims(claims, location) })
 }
 
 // wantOnlyNamedFiles fails the test if there is a file that no table, live or dropped, names.
@@ -305,12 +306,12 @@ func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
 			return false, err
 		}
 		delete(unnamed, pointer.MetadataLocation)
-		document, err := f.document(f.ctx, placeOfDocument(pointer, f.files))
+		document, err := f.documents.Of(f.ctx, documents.RefOf(pointer, f.files))
 		if table, ok := document.(*metadata.Document); ok {
 			for _, entry := range table.MetadataLog() {
 				delete(unnamed, entry.MetadataLocation)
 			}
-		} else if earlier := filesIn(unnamed, pointer.Claims); len(earlier) == fileVersion(pointer.MetadataLocation) {
+		} else if earlier := filesIn(unnamed, pointer.Claims); len(earlier) == documents.VersionNumber(pointer.MetadataLocation) {
 			for _, location := range earlier { // one of each version: a view names none but its last
 				delete(unnamed, location)
 			}

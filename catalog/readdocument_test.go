@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -39,17 +40,15 @@ func packed(t *testing.T, raw []byte) []byte {
 // fillRoom takes all the room for metadata, in the name of other warehouses, until empty is called.
 func (f *fixture) fillRoom() (empty func()) {
 	f.t.Helper()
-	var shares []*share
+	var shares []*documents.Share
 	for _, warehouse := range []string{"one", "another"} {
-		s := f.room.enter(warehouse)
-		if s.want(roomFreeBytes+roomBytes/2) != nil {
-			f.t.Fatal("some of the room is taken")
-		}
+		s := f.documents.Room().Enter(warehouse)
+		must(f.t, s.Take(f.ctx, documents.RoomFreeBytes+documents.RoomBytes/2))
 		shares = append(shares, s)
 	}
 	return func() {
 		for _, s := range shares {
-			s.giveBack()
+			s.GiveBack()
 		}
 	}
 }
@@ -57,11 +56,8 @@ func (f *fixture) fillRoom() (empty func()) {
 // wantNoRoomHeld fails the test if some of the room for metadata was not given back.
 func (f *fixture) wantNoRoomHeld() {
 	f.t.Helper()
-	r := f.room
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.taken != 0 || len(r.of) > 0 || r.borrower != nil || len(r.waiting) > 0 {
-		f.t.Errorf("%d bytes of the room were not given back, %v", r.taken, r.of)
+	if !f.documents.Room().IsIdle() {
+		f.t.Error("some of the room for metadata was not given back")
 	}
 }
 
@@ -88,16 +84,16 @@ func TestReadRoom(t *testing.T) {
 			f.wantNoRoomHeld()
 			empty := f.fillRoom()
 			began := time.Now()
-			_, err := f.readDocument(f.ctx, aTable, "w", f.files, file)
+			_, err := f.documents.Read(f.ctx, aTable.Kind, "w", f.files, file)
 			if tt.long {
 				wantKind(t, err, moorage.KindTooManyRequests)
 			}
-			if want := map[bool]time.Duration{true: roomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
+			if want := map[bool]time.Duration{true: documents.RoomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := f.readDocument(f.ctx, aTable, "w", f.files, file)
+				_, err := f.documents.Read(f.ctx, aTable.Kind, "w", f.files, file)
 				ended <- err
 			}()
 			synctest.Wait()
@@ -113,7 +109,7 @@ func TestReadRoom(t *testing.T) {
 type endless struct{ storage.Store }
 
 func (endless) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
-	return io.NopCloser(zeros{}), storage.Info{Bytes: roomFreeBytes + 10}, nil
+	return io.NopCloser(zeros{}), storage.Info{Bytes: documents.RoomFreeBytes + 10}, nil
 }
 
 type zeros struct{}
@@ -124,7 +120,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 type huge struct{ storage.Store }
 
 func (huge) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
-	return io.NopCloser(zeros{}), storage.Info{Bytes: metadataBytesMax + 1}, nil
+	return io.NopCloser(zeros{}), storage.Info{Bytes: documents.BytesMax + 1}, nil
 }
 
 // cutFile ends with an error.
@@ -159,7 +155,7 @@ func TestUnreadableMetadataFiles(t *testing.T) {
 		"torn, packed":         {reading(whole[:len(whole)/2]), moorage.KindValidation},
 		"not packed at all":    {reading([]byte{0x1f, 0x8b, 'n', 'o'}), moorage.KindValidation},
 	} {
-		if _, err := f.readDocument(f.ctx, aTable, "w", tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
+		if _, err := f.documents.Read(f.ctx, aTable.Kind, "w", tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v of kind %s, want %s", name, err, moorage.KindOf(err), tt.kind)
 		}
 	}
@@ -184,7 +180,7 @@ func TestCompressionCodec(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	for codec, compress := range map[string]bool{"gzip": true, "none": false, "GZIP": true, "None": false} {
-		if err := f.transact(on("t", setProperty(t, propMetadataCodec, codec))); err != nil {
+		if err := f.transact(on("t", setProperty(t, documents.PropMetadataCodec, codec))); err != nil {
 			t.Fatalf("%q: %v", codec, err)
 		}
 		f.wantCodec("t", codec, compress)
@@ -206,7 +202,7 @@ func (f *fixture) wantCodec(name, codec string, compressed bool) {
 	if is := bytes.HasPrefix(content, []byte("\x1f\x8b")); is != compressed || named != compressed {
 		f.t.Errorf("%q: compressed %t, in %s", codec, is, table.MetadataLocation)
 	}
-	if kept, _ := table.Document.Property(propMetadataCodec); kept != codec {
+	if kept, _ := table.Document.Property(documents.PropMetadataCodec); kept != codec {
 		f.t.Errorf("codec %q, want %q", kept, codec)
 	}
 }
@@ -219,9 +215,9 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 	f.create("t")
 	f.createView("v")
 	for _, codec := range []string{"zstd", "", " gzip", "gzip2", strings.Repeat("z", 10_000)} {
-		told := "Invalid codec name: " + codec[:min(len(codec), codecToldMax)]
-		unknown := map[string]string{propMetadataCodec: codec}
-		set := setProperty(t, propMetadataCodec, codec)
+		told := "Invalid codec name: " + codec[:min(len(codec), documents.CodecQuoteMax)]
+		unknown := map[string]string{documents.PropMetadataCodec: codec}
+		set := setProperty(t, documents.PropMetadataCodec, codec)
 		create := commitCreateRequest(t, "file:///wh/ns/new")
 		create.Updates = append(create.Updates, set.Updates...)
 		for name, do := range map[string]func() error{
@@ -234,11 +230,11 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 			"transaction":              func() error { return f.transact(on("t", set), on("new", create)) },
 			"transaction that creates": func() error { return f.transact(on("t", setProperty(t, "a", "b")), on("new", create)) },
 			"view": func() error {
-				return replaceView(ident("v"), setViewProperty(t, propMetadataCodec, codec))(f.ctx, f.Catalog)
+				return replaceView(ident("v"), setViewProperty(t, documents.PropMetadataCodec, codec))(f.ctx, f.Catalog)
 			},
 		} {
 			err := do()
-			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), told) || len(moorage.MessageOf(err)) > 2*codecToldMax {
+			if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.HasPrefix(moorage.MessageOf(err), told) || len(moorage.MessageOf(err)) > 2*documents.CodecQuoteMax {
 				t.Errorf("%q, %s: %v", codec, name, err)
 			}
 		}
@@ -246,8 +242,8 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 	f.wantOnlyNamedFiles(files)
 	f.wantNoTransactions()
 	f.wantClean()
-	both := setProperty(t, propMetadataCodec, "zstd")
-	both.Updates = append(both.Updates, setProperty(t, propMetadataCodec, "gzip").Updates...)
+	both := setProperty(t, documents.PropMetadataCodec, "zstd")
+	both.Updates = append(both.Updates, setProperty(t, documents.PropMetadataCodec, "gzip").Updates...)
 	must(t, commitTable(ident("t"), both)(f.ctx, f.Catalog))
 	f.wantCodec("t", "gzip", true)
 }
@@ -257,7 +253,7 @@ func TestUnknownCodecIsKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const location = "file:///wh/ns/t/metadata/00007-other.metadata.json"
-	raw := bytes.Replace(f.create("t").Document.Raw(), []byte(`"properties":{`), []byte(`"properties":{"`+propMetadataCodec+`":"zstd",`), 1)
+	raw := bytes.Replace(f.create("t").Document.Raw(), []byte(`"properties":{`), []byte(`"properties":{"`+documents.PropMetadataCodec+`":"zstd",`), 1)
 	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
 	must(t, f.files.Create(f.ctx, location, raw))
 	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location}); err != nil {
@@ -266,11 +262,11 @@ func TestUnknownCodecIsKept(t *testing.T) {
 	f.create("u")
 	must(t, commitTable(ident("t"), setProperty(t, "a", "1"))(f.ctx, f.Catalog))
 	f.wantCodec("t", "zstd", false)
-	must(t, f.transact(on("t", setProperty(t, propMetadataCodec, "zstd")), on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2"))))
+	must(t, f.transact(on("t", setProperty(t, documents.PropMetadataCodec, "zstd")), on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2"))))
 	f.wantCodec("t", "zstd", false)
 	f.wantProperty("t", "a", "2")
-	wantKind(t, commitTable(ident("t"), setProperty(t, propMetadataCodec, "lz4"))(f.ctx, f.Catalog), moorage.KindIllegalArgument)
-	must(t, commitTable(ident("t"), setProperty(t, propMetadataCodec, "gzip"))(f.ctx, f.Catalog))
+	wantKind(t, commitTable(ident("t"), setProperty(t, documents.PropMetadataCodec, "lz4"))(f.ctx, f.Catalog), moorage.KindIllegalArgument)
+	must(t, commitTable(ident("t"), setProperty(t, documents.PropMetadataCodec, "gzip"))(f.ctx, f.Catalog))
 	f.wantCodec("t", "gzip", true)
 	f.wantClean()
 }
@@ -284,12 +280,12 @@ func TestFailuresNameTheLocationOnce(t *testing.T) {
 		kind moorage.Kind
 		want string
 	}{
-		{fmt.Errorf("create %s: no space left on device", location), moorage.KindUnavailable, "catalog.file: create " + location + ": no space left on device"},
-		{errors.New("input/output error"), moorage.KindUnavailable, "catalog.file: " + location + ": input/output error"},
-		{fmt.Errorf("%w: %s", storage.ErrNotFound, location), moorage.KindNotFound, "catalog.file: Failed to open input stream for file: " + location},
-		{storage.ErrLocation, moorage.KindBadRequest, "catalog.file: Malformed location: " + location},
+		{fmt.Errorf("create %s: no space left on device", location), moorage.KindUnavailable, "documents.file: create " + location + ": no space left on device"},
+		{errors.New("input/output error"), moorage.KindUnavailable, "documents.file: " + location + ": input/output error"},
+		{fmt.Errorf("%w: %s", storage.ErrNotFound, location), moorage.KindNotFound, "documents.file: Failed to open input stream for file: " + location},
+		{storage.ErrLocation, moorage.KindBadRequest, "documents.file: Malformed location: " + location},
 	} {
-		if got := fileError(location, row.err); got.Error() != row.want || moorage.KindOf(got) != row.kind || !errors.Is(got, row.err) {
+		if got := documents.FileError(location, row.err); got.Error() != row.want || moorage.KindOf(got) != row.kind || !errors.Is(got, row.err) {
 			t.Errorf("%v: got %v, %s; want %s, %s", row.err, got, moorage.KindOf(got), row.want, row.kind)
 		}
 	}

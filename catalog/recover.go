@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// recoverBatchMax is how many files a recovery deletes in one call to the storage.
-	recoverBatchMax = 1000
 	// recoverLockPatience is how long after its deadline a transaction is left alone because the locks of its tables are held.
 	recoverLockPatience = 5 * time.Minute
 )
@@ -94,29 +92,5 @@ func (c *Catalog) deleteSurplus(ctx context.Context, transaction txlog.Transacti
 		return err
 	}
 	defer giveBack()
-	for batch := range slices.Chunk(surplus, recoverBatchMax) {
-		err := store.Delete(ctx, batch...)
-		if unreachable(err) {
-			err = deleteReachable(ctx, store, batch)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deleteReachable deletes files, but for those outside of what store reaches, such as a client may ask for by
-// write.metadata.path: they were refused when they were to be written, so they are nobody's work.
-func deleteReachable(ctx context.Context, store storage.Store, files []string) error {
-	for _, file := range files {
-		if err := store.Delete(ctx, file); err != nil && !unreachable(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-func unreachable(err error) bool {
-	return errors.Is(err, storage.ErrOutside) || errors.Is(err, storage.ErrLocation)
+	return documents.DeleteUnpublished(ctx, store, surplus)
 }

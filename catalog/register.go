@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
@@ -135,7 +136,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 		}
 	}
 	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
-	if r.document, err = c.readDocument(ctx, k, ident.Warehouse, ch.Storage, r.location); err != nil {
+	if r.document, err = c.documents.Read(ctx, k.Kind, ident.Warehouse, ch.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
@@ -148,7 +149,7 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 		return nil, err
 	}
 	if _, err := ch.Storage.Stat(ctx, r.location); err != nil {
-		return nil, fileError(r.location, err)
+		return nil, documents.FileError(r.location, err)
 	}
 	return r, nil
 }
@@ -171,8 +172,8 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 	if err != nil {
 		return err
 	}
-	location, place := r.location, normalised(r.location)
-	named := func(file string) bool { return normalised(file) == place } // however it is spelled
+	location, place := r.location, documents.Normalised(r.location)
+	named := func(file string) bool { return documents.Normalised(file) == place } // however it is spelled
 	var unreadable error
 	for entry, err := range c.transactions.All(ctx) {
 		switch {
@@ -249,7 +250,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	before := editionOf(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
+	before := documents.FileVersion(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
 	pointer.ReplayableUntil, pointer.Registration = replayableUntil(ctx, pointer.ReplayableUntil), change.ID
 	batch, err := c.registerBatch(ctx, r, pointer, unchanged, claimed, who)
 	if err != nil {
@@ -257,11 +258,11 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	}
 	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.Storage, change.ID}
 	_, err = c.apply(ctx, change, batch, registered.outcome())
-	c.documents.forget(pointer.ID, before) // also if it failed: it may have happened
+	c.documents.Forget(pointer.ID, before) // also if it failed: it may have happened
 	if err != nil {
 		return nil, ledger.RetryOnConflict(err)
 	}
-	c.documents.set(pointer.ID, editionOf(r.location, change.ID), r.document)
+	c.documents.Keep(pointer.ID, documents.FileVersion(r.location, change.ID), r.document)
 	return registered, nil
 }
 

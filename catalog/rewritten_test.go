@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -94,12 +95,12 @@ func (h *hook) afterOpen(config *Config) {
 // kept any more.
 func TestRegisterMeetsRead(t *testing.T) {
 	t.Parallel()
-	for name, evict := range map[string]func(*documents){"kept": func(*documents) {}, "evicted": func(d *documents) { d.cache.InvalidateAll() }} {
+	for name, evict := range map[string]func(*documents.Documents){"kept": func(*documents.Documents) {}, "evicted": (*documents.Documents).ForgetAll} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hook := &hook{}
 			f := newOwnedFile(t, hook.afterOpen)
-			f.documents.cache.InvalidateAll()
+			f.documents.ForgetAll()
 			hook.once(func() {
 				f.rewriteAndRegister(1)
 				evict(f.documents)

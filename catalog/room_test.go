@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -52,12 +53,12 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 		began := time.Now()
 		var reads sync.WaitGroup
 		for _, files := range []stallingFiles{
-			{content: make([]byte, roomFreeBytes+1), claims: metadataBytesMax},
+			{content: make([]byte, documents.RoomFreeBytes+1), claims: documents.BytesMax},
 			{content: packed(t, make([]byte, 64<<20))[:40<<10], claims: 30 << 20}, // some 40 MiB are unpacked before it stalls
 		} {
 			for range 20 {
 				reads.Go(func() {
-					_, err := f.readDocument(f.ctx, aTable, "stuck", files, "s3://stuck/file")
+					_, err := f.documents.Read(f.ctx, aTable.Kind, "stuck", files, "s3://stuck/file")
 					if kind := moorage.KindOf(err); kind != moorage.KindUnavailable && kind != moorage.KindTooManyRequests {
 						t.Errorf("answered %v of kind %s", err, kind)
 					}
@@ -65,55 +66,15 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 			}
 		}
 		synctest.Wait() // they hold what they get
-		if _, err := f.readDocument(f.ctx, aTable, "w", f.files, file); err != nil || time.Since(began) > 0 {
+		if _, err := f.documents.Read(f.ctx, aTable.Kind, "w", f.files, file); err != nil || time.Since(began) > 0 {
 			t.Errorf("another warehouse: %v, after %s", err, time.Since(began))
 		}
 		reads.Wait()
-		if took := time.Since(began); took > roomWait+readStallMax {
+		if took := time.Since(began); took > documents.RoomWait+documents.ReadStallMax {
 			t.Errorf("the last of them was answered after %s", took)
 		}
 		f.wantNoRoomHeld()
 	})
-}
-
-// A share that holds room and needs more comes before those that hold none, and one at a time may have the reserve.
-func TestRoomGoesToThoseThatHoldSome(t *testing.T) {
-	t.Parallel()
-	r := &room{bytes: 100, bytesOfOne: 50, reserve: 30, of: make(map[string]int64)}
-	enter := func(warehouse string, bytes int64) *share {
-		t.Helper()
-		s := &share{room: r, warehouse: warehouse}
-		if s.want(bytes) != nil {
-			t.Fatalf("there is no room for %d bytes of %s", bytes, warehouse)
-		}
-		return s
-	}
-	isGiven := func(w *wanted) bool {
-		select {
-		case <-w.given:
-			return true
-		default:
-			return false
-		}
-	}
-	a, b := enter("a", 50), enter("b", 50)
-	newcomer := (&share{room: r, warehouse: "c"}).want(1)
-	if a.want(20) != nil {
-		t.Fatal("the reserve is free")
-	}
-	more := b.want(20)
-	if newcomer == nil || more == nil || a.want(11) == nil {
-		t.Fatal("more was given than there is")
-	}
-	a.giveBack()
-	if !isGiven(more) || !isGiven(newcomer) || b.borrowed != 20 {
-		t.Errorf("given to one that holds some: %t, to a newcomer: %t; of the reserve %d", isGiven(more), isGiven(newcomer), b.borrowed)
-	}
-	b.giveBack()
-	newcomer.share.giveBack()
-	for _, w := range r.waiting {
-		t.Errorf("%s waits for %d", w.share.warehouse, w.bytes)
-	}
 }
 
 // Commits and transactions to long documents take room, and are refused, with nothing changed, where there is none for a while.
@@ -121,7 +82,7 @@ func TestCommitsTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		long := setProperty(t, "padding", strings.Repeat("x", roomFreeBytes))
+		long := setProperty(t, "padding", strings.Repeat("x", documents.RoomFreeBytes))
 		for _, name := range []string{"long", "long2", "short", "short2"} {
 			f.create(name)
 		}
@@ -145,7 +106,7 @@ func TestCommitsTakeRoom(t *testing.T) {
 			if tt.long {
 				wantKind(t, err, moorage.KindTooManyRequests)
 			}
-			if want := map[bool]time.Duration{true: roomWait}[tt.long]; (err == nil) == tt.long || time.Since(began) != want {
+			if want := map[bool]time.Duration{true: documents.RoomWait}[tt.long]; (err == nil) == tt.long || time.Since(began) != want {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
 			}
 			empty()

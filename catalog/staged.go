@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"moorage/catalog/documents"
 	"moorage/storage"
 )
 
@@ -44,7 +45,7 @@ func (s *stagedFolders) make(ctx context.Context, warehouse string, store storag
 		return nil
 	}
 	if err := folders.MakeFolder(ctx, location); err != nil {
-		return createError(location, err)
+		return documents.CreateError(location, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

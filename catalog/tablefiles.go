@@ -17,7 +17,7 @@ func (c *Catalog) StorageOf(ctx context.Context, table registry.Pointer, state r
 // ReadMetadata reads the present metadata file of table from its storage: KindNotFound if it is not
 // there.
 func (c *Catalog) ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (*metadata.Document, error) {
-	read, err := c.readDocument(ctx, aTable, table.Warehouse, files, table.MetadataLocation)
+	read, err := c.documents.Read(ctx, aTable.Kind, table.Warehouse, files, table.MetadataLocation)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
@@ -208,8 +209,8 @@ func TestDiscardFollowsTheStorageOfItsTable(t *testing.T) {
 	pointer, err := registry.Decode[registry.Pointer](pointers[0])
 	must(t, err)
 	for location, want := range map[string]bool{first.MetadataLocation: true, pointer.MetadataLocation: true, first.MetadataLocation + "x": false} {
-		file := unwanted{metadataFile: metadataFile{pointer: pointer.ID, location: location, document: first.Document}, base: "none"}
-		if named, err := node.isNamed(f.ctx, file); err != nil || named != want {
+		file := documents.Lost{File: documents.File{Pointer: pointer.ID, Location: location, Document: first.Document}, Base: "none"}
+		if named, err := node.documents.IsNamed(f.ctx, file); err != nil || named != want {
 			t.Errorf("%s is named: %t, %v; want %t", location, named, err, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
@@ -33,7 +34,7 @@ const (
 	transactionTurnsMax = 500 * time.Millisecond
 	// transactionBytesMax bounds the metadata that one transaction works on, which is in memory until its end, before and after: as
 	// much as two tables have at most.
-	transactionBytesMax = 2 * metadataBytesMax
+	transactionBytesMax = 2 * documents.BytesMax
 	// twinWaitMax bounds how long a transaction with a key waits for another attempt of itself, on another node: until the locks of
 	// a node that died are passed over, after locks.SilenceMax, or twice that if its version is older. One that takes longer may
 	// hang: it is refused then, both are.
@@ -124,8 +125,8 @@ func groupChanges(warehouse string, changes []TableChange) ([]*participant, erro
 
 // runTransaction brings t to its end.
 func (c *Catalog) runTransaction(ctx context.Context, t *transaction) error {
-	t.held = c.room.enter(t.warehouse)
-	defer t.held.giveBack()
+	t.held = c.documents.Room().Enter(t.warehouse)
+	defer t.held.GiveBack()
 	// What names no table, or fails against the present versions, is refused before anything is locked.
 	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.readParticipants(ctx, t) })
 	if err != nil {

@@ -90,7 +90,7 @@ func TestOnceCannotTell(t *testing.T) {
 						tampering{f}.write(registry.Put(kept.Key, kept.State, []byte("{")))
 					}
 					if what == "answer" {
-						node.documents.cache.InvalidateAll()
+						node.documents.ForgetAll()
 						broken.Store(true)
 					}
 					err := send(node, repeat)

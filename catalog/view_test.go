@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/registry"
 )
 
@@ -251,7 +252,7 @@ func TestViewLocations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	request := viewRequest("file:///wh/mine/")
-	request.Properties = map[string]string{propMetadataPath: "file:///wh/elsewhere", propMetadataCodec: "none"}
+	request.Properties = map[string]string{documents.PropMetadataPath: "file:///wh/elsewhere", documents.PropMetadataCodec: "none"}
 	view, err := f.CreateView(f.ctx, ident("v"), request)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ func TestViewLocations(t *testing.T) {
 		"a view at it":           createViewAt(ident("w"), "file:///wh/mine")(f.ctx, f.Catalog),
 		"a view outside":         createViewAt(ident("w"), "file:///other/w")(f.ctx, f.Catalog),
 		"a view around it":       createViewAt(ident("w"), "file:///wh")(f.ctx, f.Catalog),
-		"metadata files outside": replaceView(ident("v"), setViewProperty(t, propMetadataPath, "file:///other/v"))(f.ctx, f.Catalog),
+		"metadata files outside": replaceView(ident("v"), setViewProperty(t, documents.PropMetadataPath, "file:///other/v"))(f.ctx, f.Catalog),
 		"a location outside":     replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///other/v"}]`))(f.ctx, f.Catalog),
 	} {
 		if moorage.KindOf(err) != moorage.KindBadRequest {

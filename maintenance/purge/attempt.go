@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
@@ -156,7 +157,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 		if kept += all - len(batch); err != nil || len(batch) == 0 {
 			return err
 		}
-		return files.Delete(ctx, batch...)
+		return documents.DeletePurged(ctx, files, batch)
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package catalog
+package documents
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"moorage/registry"
 )
 
-// weighedDocument is a document of which only the cost matters.
+// weighedDocument is a document whose cost alone matters.
 type weighedDocument struct {
-	document
+	Document
 	bytes   int64
 	onceDue func() // called once, when it is weighed; may be nil
 }
@@ -31,7 +31,7 @@ func (d *weighedDocument) CostBytes() int64 {
 var onePointer = registry.ID{1}
 
 // wantKept fails unless want is kept at location, nil for nothing.
-func wantKept(t *testing.T, d *documents, location string, want document) {
+func wantKept(t *testing.T, d *cache, location string, want Document) {
 	t.Helper()
 	kept, ok := d.get(onePointer, location)
 	if kept != want || ok != (want != nil) {
@@ -42,7 +42,7 @@ func wantKept(t *testing.T, d *documents, location string, want document) {
 // The two documents that were put last are kept, each at its location.
 func TestDocumentsKeepTheLastTwo(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 20)
+	d := newCache(1 << 20)
 	a, b, c, again := &weighedDocument{bytes: 1}, &weighedDocument{bytes: 2}, &weighedDocument{bytes: 3}, &weighedDocument{bytes: 4}
 	wantKept(t, d, "a", nil)
 	d.set(onePointer, "a", a)
@@ -69,16 +69,16 @@ func TestDocumentsKeepTheLastTwo(t *testing.T) {
 	wantKept(t, d, "c", nil)
 }
 
-// heldRead begins to read location in a goroutine. It returns when the read is under way; finish ends that with found and
-// waits for what readOnce returned.
-func heldRead(t *testing.T, d *documents, location string) (finish func(found document, failure error) (document, error)) {
+// heldRead begins to read location in a goroutine. It returns when the read is under way; finish
+// ends that with found and waits for what readOnce returned.
+func heldRead(t *testing.T, d *cache, location string) (finish func(found Document, failure error) (Document, error)) {
 	type result struct {
-		document document
+		document Document
 		err      error
 	}
 	begun, end, ended := make(chan struct{}), make(chan result), make(chan result)
 	go func() {
-		read, err := d.readOnce(t.Context(), onePointer, location, func() (document, error) {
+		read, err := d.readOnce(t.Context(), onePointer, location, func() (Document, error) {
 			close(begun)
 			r := <-end
 			return r.document, r.err
@@ -86,7 +86,7 @@ func heldRead(t *testing.T, d *documents, location string) (finish func(found do
 		ended <- result{read, err}
 	}()
 	<-begun
-	return func(found document, failure error) (document, error) {
+	return func(found Document, failure error) (Document, error) {
 		end <- result{found, failure}
 		r := <-ended
 		return r.document, r.err
@@ -94,11 +94,11 @@ func heldRead(t *testing.T, d *documents, location string) (finish func(found do
 }
 
 // readsTwice is a read that must not be.
-func readsTwice() (document, error) { return nil, errors.New("read twice") }
+func readsTwice() (Document, error) { return nil, errors.New("read twice") }
 
 func TestDocumentsAreReadOnce(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 20)
+	d := newCache(1 << 20)
 	found := &weighedDocument{bytes: 1}
 	synctest.Test(t, func(t *testing.T) {
 		finish := heldRead(t, d, "a")
@@ -129,10 +129,11 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 	}
 }
 
-// Who waits for another's read need not wait longer than it wants to, and who wants nothing any more reads nothing.
+// Who waits for another's read need not wait longer than it wants to, and who wants nothing any
+// more reads nothing.
 func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 20)
+	d := newCache(1 << 20)
 	found := &weighedDocument{bytes: 1}
 	synctest.Test(t, func(t *testing.T) {
 		finish := heldRead(t, d, "a")
@@ -156,61 +157,18 @@ func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Nor is a client that has gone away held by another's read, and what it has begun to read others get.
-func TestLoadIsNotHeldByAnother(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		hook := &hook{}
-		f := newFixture(t, hook.onOpen)
-		created := f.create("t")
-		f.documents.forget(created.pointer, created.MetadataLocation)
-		begun, end := make(chan struct{}), make(chan struct{})
-		hook.once(func() {
-			close(begun)
-			<-end
-		})
-		load := func(ctx context.Context) (ended chan error) {
-			ended = make(chan error, 1)
-			go func() {
-				_, err := f.LoadTable(ctx, ident("t"))
-				ended <- err
-			}()
-			return ended
-		}
-		ctx, cancel := context.WithCancel(f.ctx)
-		first := load(ctx)
-		<-begun
-		second, third := load(ctx), load(f.ctx)
-		synctest.Wait() // until they wait for the first
-		cancel()
-		synctest.Wait()
-		select {
-		case err := <-second:
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("who went away was told %v", err)
-			}
-		default:
-			t.Error("who went away is held")
-		}
-		close(end)
-		if err := <-third; err != nil {
-			t.Errorf("who waited was told %v", err)
-		}
-		<-first
-	})
-}
-
-// A read that panics is the end of no other: those who have waited for it are told, and the next one reads.
+// A read that panics is the end of no other: those who have waited for it are told, and the next
+// one reads.
 func TestDocumentsReadPanics(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 20)
+	d := newCache(1 << 20)
 	found := &weighedDocument{bytes: 1}
 	synctest.Test(t, func(t *testing.T) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		panicked, told := make(chan any), make(chan error)
 		go func() {
 			defer func() { panicked <- recover() }()
-			d.readOnce(t.Context(), onePointer, "a", func() (document, error) {
+			d.readOnce(t.Context(), onePointer, "a", func() (Document, error) {
 				close(begun)
 				<-end
 				panic("out of range")
@@ -235,10 +193,11 @@ func TestDocumentsReadPanics(t *testing.T) {
 	}
 }
 
-// What is read from a location that is put, or forgotten, meanwhile may be what was there before. It is neither kept nor returned.
+// What is read from a location that is put, or forgotten, meanwhile may be what was there before.
+// It is neither kept nor returned.
 func TestDocumentsReadIsOutdated(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 20)
+	d := newCache(1 << 20)
 	old, newer := &weighedDocument{bytes: 1}, &weighedDocument{bytes: 2}
 	finish := heldRead(t, d, "a")
 	d.set(onePointer, "a", newer)
@@ -284,18 +243,19 @@ func TestDocumentsReadIsOutdated(t *testing.T) {
 	}
 }
 
-// So it is if that happens while what was read is about to be kept, beside anything that is kept already.
+// So it is if that happens while what was read is about to be kept, beside anything that is kept
+// already.
 func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 	t.Parallel()
 	newer := &weighedDocument{bytes: 1001}
 	for beside, bytes := range map[string]int64{"nothing": 0, "a light one": 10, "a heavy one": 10_000} {
-		for name, rewrite := range map[string]func(*documents){
-			"set":    func(d *documents) { d.set(onePointer, "a", newer) },
-			"forget": func(d *documents) { d.forget(onePointer, "a") },
+		for name, rewrite := range map[string]func(*cache){
+			"set":    func(d *cache) { d.set(onePointer, "a", newer) },
+			"forget": func(d *cache) { d.forget(onePointer, "a") },
 		} {
 			t.Run(name+" beside "+beside, func(t *testing.T) {
 				t.Parallel()
-				d := newDocuments(1 << 20)
+				d := newCache(1 << 20)
 				if bytes > 0 {
 					d.set(onePointer, "b", &weighedDocument{bytes: bytes})
 				}
@@ -306,8 +266,8 @@ func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 						runtime.Gosched()
 					}
 				}}
-				found := []document{first, newer}
-				_, err := d.readOnce(t.Context(), onePointer, "a", func() (next document, err error) {
+				found := []Document{first, newer}
+				_, err := d.readOnce(t.Context(), onePointer, "a", func() (next Document, err error) {
 					next, found = found[0], found[1:]
 					return next, nil
 				})
@@ -323,23 +283,24 @@ func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 	}
 }
 
-func isBeingRead(d *documents, location string) bool {
+func isBeingRead(d *cache, location string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, isRead := d.reads[readKey{onePointer, location}]
 	return isRead
 }
 
-// So it is whenever the location is put or forgotten, and whatever else is put, and evicted, at the same time.
+// So it is whenever the location is put or forgotten, and whatever else is put, and evicted, at the
+// same time.
 func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 	t.Parallel()
-	for name, rewritten := range map[string]func(*documents, *weighedDocument){
-		"set":    func(d *documents, now *weighedDocument) { d.set(onePointer, "a", now) },
-		"forget": func(d *documents, now *weighedDocument) { d.forget(onePointer, "a") },
+	for name, rewritten := range map[string]func(*cache, *weighedDocument){
+		"set":    func(d *cache, now *weighedDocument) { d.set(onePointer, "a", now) },
+		"forget": func(d *cache, now *weighedDocument) { d.forget(onePointer, "a") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDocuments(20_000)
+			d := newCache(20_000)
 			var file atomic.Pointer[weighedDocument] // what is at the location
 			file.Store(&weighedDocument{bytes: 1000})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -349,7 +310,7 @@ func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 			for range 2 {
 				others.Go(func() {
 					for ctx.Err() == nil {
-						_, err := d.readOnce(ctx, onePointer, "a", func() (document, error) { return file.Load(), nil })
+						_, err := d.readOnce(ctx, onePointer, "a", func() (Document, error) { return file.Load(), nil })
 						if err != nil && ctx.Err() == nil {
 							t.Errorf("read: %v", err)
 						}
@@ -374,18 +335,19 @@ func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 	}
 }
 
-// What is kept of a pointer is weighed with what it takes, or up to half more, and its weight stays as it is while that holds.
+// What is kept of a pointer is weighed with what it takes, or up to half more, and its weight stays
+// as it is while that holds.
 func TestDocumentsAreWeighed(t *testing.T) {
 	t.Parallel()
-	d := newDocuments(1 << 40)
+	d := newCache(1 << 40)
 	var costs [2]int64
 	weights := make(map[uint64]bool)
 	for n, bytes := range []int64{1000, 1000, 1010, 1000, 5000, 20_000, 20_100, 20_200, 20_300, 300, 300, 300, 1 << 20, 10, 10} {
 		location := fmt.Sprint(n)
 		d.set(onePointer, location, &weighedDocument{bytes: bytes})
-		d.cache.CleanUp()
+		d.entries.CleanUp()
 		costs[n%2] = bytes + int64(len(location))
-		cost, weight := uint64(costs[0]+costs[1]), d.cache.WeightedSize()
+		cost, weight := uint64(costs[0]+costs[1]), d.entries.WeightedSize()
 		if weight < cost || weight > cost+cost/2 {
 			t.Errorf("documents of %d bytes count as %d", cost, weight)
 		}
@@ -400,18 +362,18 @@ func TestDocumentsAreWeighed(t *testing.T) {
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax, pointers = 100_000, 50
-	d := newDocuments(bytesMax)
+	d := newCache(bytesMax)
 	for n := range 40 {
 		for p := range pointers {
 			d.set(registry.ID{byte(p)}, fmt.Sprint(n), &weighedDocument{bytes: int64(100 * n)})
 		}
 	}
-	d.cache.CleanUp()
+	d.entries.CleanUp()
 	var bytes int64
-	for _, kept := range d.cache.All() {
+	for _, kept := range d.entries.All() {
 		bytes += kept.Load().last.costBytes() + kept.Load().before.costBytes()
 	}
-	if weight := d.cache.WeightedSize(); weight > bytesMax || bytes > bytesMax || bytes == 0 {
+	if weight := d.entries.WeightedSize(); weight > bytesMax || bytes > bytesMax || bytes == 0 {
 		t.Errorf("documents of %d bytes are kept, and count as %d; at most %d may", bytes, weight, bytesMax)
 	}
 }
@@ -421,19 +383,19 @@ func TestDocumentsWithoutRoomForTwo(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 100_000
 	for _, bytes := range []int64{45_000, 60_000, 90_000, bytesMax - 1} {
-		d := newDocuments(bytesMax)
+		d := newCache(bytesMax)
 		for n := range 4 {
 			document := &weighedDocument{bytes: bytes}
 			d.set(onePointer, fmt.Sprint(n), document)
-			d.cache.CleanUp()
+			d.entries.CleanUp()
 			wantKept(t, d, fmt.Sprint(n), document)
 		}
 		if _, both := d.get(onePointer, "2"); both != (bytes < bytesMax/2) {
 			t.Errorf("of documents of %d bytes, where %d may be kept, the one before is: %t", bytes, bytesMax, both)
 		}
 	}
-	d := newDocuments(bytesMax)
+	d := newCache(bytesMax)
 	d.set(onePointer, "a", &weighedDocument{bytes: bytesMax + 1})
-	d.cache.CleanUp()
+	d.entries.CleanUp()
 	wantKept(t, d, "a", nil)
 }

@@ -1,4 +1,4 @@
-package catalog
+package documents
 
 import (
 	"bufio"
@@ -12,59 +12,68 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/storage"
 )
 
-// Bounds of reading metadata files. A file of a few kilobytes may unpack to any size, and many clients may ask at once.
+// Bounds of reading metadata files. A file of a few kilobytes may unpack to any size, and many
+// clients may ask at once.
 const (
-	// metadataBytesMax bounds a metadata file, before and after decompression: a hundred thousand snapshots or so.
-	metadataBytesMax = 256 << 20
-	// unpackedTimes is how many times as long a compressed file is taken for: most are a little shorter unpacked.
+	// BytesMax bounds a metadata file, before and after decompression: a hundred thousand snapshots
+	// or so.
+	BytesMax = 256 << 20
+	// unpackedTimes is how many times as long a compressed file is taken for: most are a little
+	// shorter unpacked.
 	unpackedTimes = 8
-	// readStepBytes is how much more room a file takes that turns out to be longer than it was taken for.
+	// readStepBytes is how much more room a file takes that turns out to be longer than it was
+	// taken for.
 	readStepBytes = 16 << 20
-	// readStallMax is how long a read that holds room may wait for bytes: others could use the room.
-	readStallMax = 5 * time.Second
+	// ReadStallMax is how long a read that holds room may wait for bytes: others could use the
+	// room.
+	ReadStallMax = 5 * time.Second
 )
 
 // errReadStalled is why a read that held room for too long was ended.
-var errReadStalled = errors.New("catalog: no byte came for " + readStallMax.String())
+var errReadStalled = errors.New("documents: no byte came for " + ReadStallMax.String())
 
-// readDocument reads and parses the metadata file at location, compressed or not: its name does not matter, writers have used
-// several. A file that is missing is KindNotFound, one that cannot be parsed has the kind of metadata.Parse or ParseView, one that is too long
-// KindValidation, and a long one for which there is no room KindTooManyRequests. It takes the room of the warehouse.
-func (c *Catalog) readDocument(ctx context.Context, k *kind, warehouse string, store storage.Store, location string) (document, error) {
+// Read reads and parses the metadata file at location, compressed or not: its name does not matter,
+// writers have used several. A file that is missing is KindNotFound, one that cannot be parsed has
+// the kind of metadata.Parse or ParseView, one that is too long KindValidation, and a long one for
+// which there is no room KindTooManyRequests. It takes the room of the warehouse.
+func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse string, store storage.Store,
+	location string) (Document, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body, info, err := store.Open(ctx, location)
 	if err != nil {
-		return nil, fileError(location, err)
+		return nil, FileError(location, err)
 	}
 	defer body.Close()
-	if info.Bytes > metadataBytesMax {
-		return nil, moorage.Errorf(moorage.KindValidation, "Cannot read metadata file %s: it has %d bytes, at most %d are read", location, info.Bytes, metadataBytesMax)
+	if info.Bytes > BytesMax {
+		return nil, moorage.Errorf(moorage.KindValidation,
+			"Cannot read metadata file %s: it has %d bytes, at most %d are read", location, info.Bytes, BytesMax)
 	}
-	held := c.room.enter(warehouse)
-	defer held.giveBack() // once it is parsed: what is kept the cache counts
+	held := d.room.Enter(warehouse)
+	defer held.GiveBack() // once it is parsed: what is kept the cache counts
 	source := &sourceReader{Reader: body, cancel: cancel}
 	raw, err := source.readWithin(ctx, held, info.Bytes)
 	switch {
 	case moorage.KindOf(err) == moorage.KindTooManyRequests:
 		return nil, err
 	case err != nil && ctx.Err() != nil:
-		return nil, fileError(location, context.Cause(ctx))
+		return nil, FileError(location, context.Cause(ctx))
 	case err != nil:
 		return nil, source.explain(location, err)
 	}
-	document, err := k.parse(raw)
+	document, err := parse(k, raw)
 	if err != nil {
 		return nil, moorage.Annotate("read metadata", location, err)
 	}
 	return document, nil
 }
 
-// sourceReader is a metadata file that is being read. It remembers how that failed, so that it is told from what is wrong with
-// the content, and ends a read that holds room and gets nothing.
+// sourceReader is a metadata file that is being read. It remembers how that failed, so that it is
+// told from what is wrong with the content, and ends a read that holds room and gets nothing.
 type sourceReader struct {
 	io.Reader
 	cancel  context.CancelCauseFunc // of the context of the reads
@@ -75,7 +84,7 @@ type sourceReader struct {
 // Read implements io.Reader.
 func (s *sourceReader) Read(p []byte) (int, error) {
 	if s.hasRoom {
-		stalled := time.AfterFunc(readStallMax, func() { s.cancel(errReadStalled) })
+		stalled := time.AfterFunc(ReadStallMax, func() { s.cancel(errReadStalled) })
 		defer stalled.Stop()
 	}
 	n, err := s.Reader.Read(p)
@@ -85,8 +94,9 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readWithin returns all of the file, unpacked, which has size bytes; what is long, within the room that held gets.
-func (s *sourceReader) readWithin(ctx context.Context, held *share, size int64) ([]byte, error) {
+// readWithin returns all of the file, unpacked, which has size bytes; what is long, within the room
+// that held gets.
+func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) ([]byte, error) {
 	packed := bufio.NewReaderSize(s, 64<<10)
 	plain, likely := io.Reader(packed), size
 	if head, _ := packed.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) { // what is wrong with it, the first read says
@@ -97,8 +107,8 @@ func (s *sourceReader) readWithin(ctx context.Context, held *share, size int64) 
 		}
 		plain = unpacked
 	}
-	room := min(likely, roomFreeBytes)
-	err := held.take(ctx, room) // without waiting
+	room := min(likely, RoomFreeBytes)
+	err := held.Take(ctx, room) // without waiting
 	var raw []byte
 	for err == nil {
 		raw = append(make([]byte, 0, room+1), raw...) // with one more it is seen whether there is more
@@ -111,11 +121,11 @@ func (s *sourceReader) readWithin(ctx context.Context, held *share, size int64) 
 		case errors.Is(err, io.EOF):
 			return fitted(raw), nil
 		case err != nil:
-		case room == metadataBytesMax:
+		case room == BytesMax:
 			err = fmt.Errorf("more than %d bytes", room)
 		default:
-			next := min(max(likely, min(2*room, room+readStepBytes), roomFreeBytes), metadataBytesMax)
-			err = held.take(ctx, next-room)
+			next := min(max(likely, min(2*room, room+readStepBytes), RoomFreeBytes), BytesMax)
+			err = held.Take(ctx, next-room)
 			room, s.hasRoom = next, true
 		}
 	}
@@ -133,7 +143,7 @@ func fitted(raw []byte) []byte {
 // explain gives the failure of reading the file at location its kind.
 func (s *sourceReader) explain(location string, err error) error {
 	if s.failure != nil {
-		return fileError(location, s.failure)
+		return FileError(location, s.failure)
 	}
 	return moorage.Errorf(moorage.KindValidation, "Cannot read metadata file %s: %w", location, err)
 }

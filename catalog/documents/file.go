@@ -1,0 +1,191 @@
+package documents
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/internal/worker"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Properties of a table or view that the catalog itself acts on.
+const (
+	PropMetadataPath      = "write.metadata.path"
+	PropMetadataCodec     = "write.metadata.compression-codec"
+	propDeleteAfterCommit = "write.metadata.delete-after-commit.enabled"
+
+	// The values of PropMetadataCodec, in any letter case.
+	codecGzip = "gzip"
+	codecNone = "none"
+	// CodecQuoteMax is how many bytes of one that is not known its refusal repeats.
+	CodecQuoteMax = 100
+)
+
+// Ref is where a document of a table or view is.
+type Ref struct {
+	Kind      *directory.Kind
+	Warehouse string
+	Pointer   registry.ID
+	UUID      string // of the table or view
+	Storage   storage.Store
+	Location  string
+	Version   string // of the file at Location; see FileVersion
+}
+
+// RefOf returns where the document is that pointer names, in storage.
+func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
+	return Ref{
+		Kind: directory.KindOf(pointer), Warehouse: pointer.Warehouse, Pointer: pointer.ID, UUID: pointer.TableUUID,
+		Storage: storage, Location: pointer.MetadataLocation,
+		Version: FileVersion(pointer.MetadataLocation, pointer.Registration),
+	}
+}
+
+// FileVersion returns a text that tells the file that a pointer names from all others: its
+// location, and which register named it. An owner may write a file once more and register it again:
+// that is another version.
+func FileVersion(location string, registration registry.ID) string {
+	if registration.IsZero() {
+		return location
+	}
+	return location + "\x00" + registration.String()
+}
+
+// isOf reports whether a document that is at the place is one of its table or view.
+func (p Ref) isOf(document Document) bool {
+	return strings.EqualFold(document.UUID(), p.UUID)
+}
+
+// FileError gives the failure of reading or writing a file its kind, and its location unless it
+// names that itself.
+func FileError(location string, err error) error {
+	kind, text := moorage.KindUnavailable, ""
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		kind, text = moorage.KindNotFound, "Failed to open input stream for file: "+location
+	case errors.Is(err, storage.ErrOutside):
+		kind, text = moorage.KindBadRequest,
+			"Location is outside of those that the warehouse allows (--allow-location): "+location
+	case errors.Is(err, storage.ErrLocation):
+		kind, text = moorage.KindBadRequest, "Malformed location: "+location
+	}
+	ident := location
+	if strings.Contains(cmp.Or(text, err.Error()), location) {
+		ident = ""
+	}
+	return &moorage.Error{Op: "documents.file", Ident: ident, Kind: kind, Message: text, Err: err}
+}
+
+// File is a metadata document and the name under which it is, or will be, stored.
+type File struct {
+	Pointer  registry.ID // of the table or view
+	Location string
+	Document Document
+	Storage  storage.Store
+}
+
+// Name draws a name for the version of document that follows base, which is zero for the first:
+// <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set by
+// the property write.metadata.path and the ending says whether the file is compressed. A codec that
+// is not known is KindIllegalArgument, unless it is that of base: what was registered with one can
+// be changed, and its files are not compressed.
+func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.Store, document Document,
+	base File) (File, error) {
+	unique, err := d.ledger.NewUUID()
+	if err != nil {
+		return File{}, err
+	}
+	ending := ".metadata.json"
+	switch codec := codecOf(k, document); {
+	case strings.EqualFold(codec, codecGzip):
+		ending = ".gz" + ending
+	case strings.EqualFold(codec, codecNone), base.Document != nil && codec == codecOf(k, base.Document):
+	default:
+		return File{}, moorage.Errorf(moorage.KindIllegalArgument,
+			"Invalid codec name: %s", moorage.Cut(codec, CodecQuoteMax))
+	}
+	version := strconv.Itoa(VersionNumber(base.Location) + 1)
+	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
+	location := ""
+	if folder, ok := document.Property(PropMetadataPath); ok && folder != "" {
+		location = storage.Join(folder, name)
+	} else {
+		location = storage.Join(document.Location(), "metadata", name)
+	}
+	if len(location) > storage.LocationBytesMax { // before a transaction records it
+		return File{}, moorage.Errorf(moorage.KindBadRequest,
+			"Location of a metadata file has %d bytes, at most %d are allowed", len(location), storage.LocationBytesMax)
+	}
+	return File{pointer, location, document, store}, nil
+}
+
+// VersionNumber returns the number that the name of a metadata file begins with, -1 if there is
+// none.
+func VersionNumber(location string) int {
+	digits, _, _ := strings.Cut(path.Base(location), "-")
+	version, err := strconv.Atoi(digits)
+	if err != nil || version < 0 || version == math.MaxInt {
+		return -1
+	}
+	return version
+}
+
+// IsCompressed reports whether the file is written compressed.
+func (f File) IsCompressed() bool { return strings.HasSuffix(f.Location, ".gz.metadata.json") }
+
+// Content returns the bytes of the file.
+func (f File) Content() ([]byte, error) {
+	body := f.Document.Raw()
+	if len(body) > BytesMax {
+		return nil, moorage.Errorf(moorage.KindTooLarge,
+			"The metadata would have %d bytes, at most %d can be read again", len(body), BytesMax)
+	}
+	if !f.IsCompressed() {
+		return body, nil
+	}
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	if _, err := writer.Write(body); err != nil {
+		return nil, moorage.E("compress metadata", f.Location, moorage.KindInternal, err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, moorage.E("compress metadata", f.Location, moorage.KindInternal, err)
+	}
+	return compressed.Bytes(), nil
+}
+
+// Write stores the file, durably, before anything names it.
+func (f File) Write(ctx context.Context) error {
+	body, err := f.Content()
+	if err != nil {
+		return err
+	}
+	return CreateError(f.Location, f.Storage.Create(ctx, f.Location, body))
+}
+
+// CreateError gives the failure of making a file or folder its kind; nil stays nil.
+func CreateError(location string, err error) error {
+	panicked, isPanic := errors.AsType[*worker.PanicError](err)
+	switch {
+	case err == nil:
+		return nil
+	case isPanic: // in a goroutine of the storage
+		return moorage.E("documents.file", location, moorage.KindInternal,
+			fmt.Errorf("%w\n%s", panicked, panicked.Stack))
+	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", location)
+	}
+	return FileError(location, err)
+}

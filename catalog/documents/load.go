@@ -1,0 +1,80 @@
+package documents
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/ledger"
+	"moorage/storage"
+)
+
+// Current returns the document that a pointer names. If its file is missing that is an error only
+// if the pointer, read again, still names it; else ledger.ErrRetry. That it cannot be read is no
+// fault of who asks for it.
+func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
+	document, err := d.Of(ctx, RefOf(found.Pointer, found.Storage))
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound:
+	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge:
+		// The client did not send the file that is registered.
+		return nil, moorage.E("documents.Current", found.Pointer.MetadataLocation, moorage.KindInternal, err)
+	default:
+		return document, err
+	}
+	now, readErr := d.directory.Reread(ctx, found)
+	if readErr != nil {
+		return nil, readErr
+	}
+	if now != found {
+		return nil, ledger.ErrRetry
+	}
+	return nil, err
+}
+
+// Of returns the metadata document at a place: that which is kept, or read and parsed, once for all
+// who ask at the same time. A file that is missing is KindNotFound, one that cannot be parsed has
+// the kind of metadata.Parse or ParseView.
+func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
+	if kept := d.Kept(ctx, at); kept != nil {
+		return kept, nil
+	}
+	document, err := d.readOnce(ctx, at)
+	if err == nil && !at.isOf(document) { // others began to read before its owner wrote it once more
+		d.cache.forget(at.Pointer, at.Version)
+		document, err = d.readOnce(ctx, at)
+	}
+	return document, err
+}
+
+// Kept returns the metadata document at a place if it is kept, else nil. Where a look at a file is
+// cheap it looks, each time, whether the file is still there.
+func (d *Documents) Kept(ctx context.Context, at Ref) Document {
+	kept, ok := d.cache.get(at.Pointer, at.Version)
+	if !ok {
+		return nil
+	}
+	// Else this node read the file before its owner wrote it once more and another node registered
+	// it.
+	good := at.isOf(kept)
+	if local, ok := at.Storage.(storage.Local); ok && good && local.MayBeGone(at.Location) {
+		_, err := at.Storage.Stat(ctx, at.Location)
+		good = !errors.Is(err, storage.ErrNotFound)
+	}
+	if !good {
+		d.cache.forget(at.Pointer, at.Version)
+		return nil
+	}
+	return kept
+}
+
+// readOnce reads and parses a metadata document, once for all who ask at the same time, and keeps
+// it.
+func (d *Documents) readOnce(ctx context.Context, at Ref) (Document, error) {
+	return d.cache.readOnce(ctx, at.Pointer, at.Version, func() (Document, error) {
+		ctx, cancel := moorage.Detached(ctx, readTimeout) // others may wait for this read
+		defer cancel()
+		return d.Read(ctx, at.Kind, at.Warehouse, at.Storage, at.Location)
+	})
+}

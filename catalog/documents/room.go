@@ -1,0 +1,176 @@
+package documents
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"moorage"
+)
+
+// Bounds of the metadata that requests hold in memory. The cache of documents has its own.
+const (
+	// RoomBytes is the room for metadata of all requests together: long files while they are read
+	// and parsed, and what commits and transactions work on. One warehouse takes half of it at
+	// most, which is as much as the largest transaction holds.
+	RoomBytes = 2 << 30
+	// RoomFreeBytes is what each request may hold without asking: nearly all hold less. A thousand
+	// of them have a quarter of a gigabyte.
+	RoomFreeBytes = 256 << 10
+	// roomReserve is beyond RoomBytes, for one request at a time that holds room and needs more:
+	// else several that wait for each other would all be refused. It is enough for the longest
+	// file.
+	roomReserve = BytesMax
+	// RoomWait is how long a request waits for room that others have taken.
+	RoomWait = 10 * time.Second
+)
+
+// Room is memory that is shared by requests, fairly between warehouses. It is safe for concurrent
+// use.
+type Room struct {
+	bytes, bytesOfOne, reserve int64
+
+	// mu guards the fields below, and those of all shares; a leaf.
+	mu       sync.Mutex
+	taken    int64            // without the reserve
+	of       map[string]int64 // likewise, by warehouse
+	waiting  []*wanted        // those that hold some already before the others, else in the order in which they came
+	borrower *Share           // who has the reserve; nil: nobody
+}
+
+// IsIdle reports whether nobody holds any of the room, or waits for it.
+func (r *Room) IsIdle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken == 0 && len(r.of) == 0 && r.borrower == nil && len(r.waiting) == 0
+}
+
+// Share is what one request holds of a room. It is safe for concurrent use.
+type Share struct {
+	room      *Room
+	warehouse string
+	free      int64 // what is left of RoomFreeBytes
+	bytes     int64 // of room.taken
+	borrowed  int64 // of the reserve
+}
+
+// wanted is a wish for room that waits.
+type wanted struct {
+	share *Share
+	bytes int64
+	given chan struct{} // closed when it is granted
+}
+
+// HeldBytes returns what a commit holds that works on metadata of so many bytes: that, and as much
+// again for the next version.
+func HeldBytes(size int) int64 { return 2 * int64(size) }
+
+func newRoom() *Room {
+	return &Room{bytes: RoomBytes, bytesOfOne: RoomBytes / 2, reserve: roomReserve, of: make(map[string]int64)}
+}
+
+// Enter returns a share for a request in a warehouse, which holds nothing yet; GiveBack must be
+// called.
+func (r *Room) Enter(warehouse string) *Share {
+	return &Share{room: r, warehouse: warehouse, free: RoomFreeBytes}
+}
+
+// Take takes so many bytes more. It waits until there is room, for RoomWait at most: then it is
+// KindTooManyRequests. It ends with ctx.
+func (s *Share) Take(ctx context.Context, bytes int64) error {
+	w := s.want(bytes)
+	if w == nil {
+		return nil
+	}
+	timer := time.NewTimer(RoomWait)
+	defer timer.Stop()
+	select {
+	case <-w.given:
+		return nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if !s.room.withdraw(w) {
+		return nil // it was granted just now
+	}
+	if err := ctx.Err(); err != nil { // nothing was sent
+		return moorage.E("documents.room", "", moorage.KindUnavailable, err)
+	}
+	return moorage.Errorf(moorage.KindTooManyRequests,
+		"Too much metadata is being worked on; nothing was changed, try again later")
+}
+
+// want takes so many bytes if there is room, else it returns what waits.
+func (s *Share) want(bytes int64) *wanted {
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := min(bytes, s.free)
+	s.free -= free
+	if bytes -= free; bytes == 0 || r.grantLocked(s, bytes) {
+		return nil
+	}
+	w := &wanted{s, bytes, make(chan struct{})}
+	at := len(r.waiting)
+	if s.bytes > 0 {
+		at = slices.IndexFunc(r.waiting, func(other *wanted) bool { return other.share.bytes == 0 })
+		if at < 0 {
+			at = len(r.waiting)
+		}
+	}
+	r.waiting = slices.Insert(r.waiting, at, w)
+	return w
+}
+
+// grantLocked gives so many bytes to s if there is room. r.mu must be held.
+func (r *Room) grantLocked(s *Share, bytes int64) bool {
+	switch {
+	case r.taken+bytes <= r.bytes && r.of[s.warehouse]+bytes <= r.bytesOfOne:
+		r.taken += bytes
+		r.of[s.warehouse] += bytes
+		s.bytes += bytes
+		return true
+	case s.bytes > 0 && (r.borrower == nil || r.borrower == s) && s.borrowed+bytes <= r.reserve:
+		r.borrower = s
+		s.borrowed += bytes
+		return true
+	}
+	return false
+}
+
+// withdraw makes w wait no longer, and reports whether it did.
+func (r *Room) withdraw(w *wanted) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.Index(r.waiting, w)
+	if at < 0 {
+		return false
+	}
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	return true
+}
+
+// GiveBack gives back all that s holds. It may take again.
+func (s *Share) GiveBack() {
+	r := s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken -= s.bytes
+	if r.of[s.warehouse] -= s.bytes; r.of[s.warehouse] == 0 {
+		delete(r.of, s.warehouse)
+	}
+	if r.borrower == s {
+		r.borrower = nil
+	}
+	s.free, s.bytes, s.borrowed = RoomFreeBytes, 0, 0
+	// One that does not fit lets those behind it pass: a warehouse that has its half must hold up
+	// no other.
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *wanted) bool {
+		granted := r.grantLocked(w.share, w.bytes)
+		if granted {
+			close(w.given)
+		}
+		return granted
+	})
+}
