@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// trimmed are the metadata files that fell out of a table's log with a commit that certainly
+// Trimmed are the metadata files that fell out of a table's log with a commit that certainly
 // happened, and are to be deleted.
 type Trimmed struct {
 	Table *directory.Found // as it was last known
