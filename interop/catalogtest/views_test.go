@@ -15,7 +15,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// views is what the tests need to work on views: the client, the schema of all views, and a namespace for them.
+// views is what the tests of views need: the client, the schema of all views, and a namespace for
+// them.
 type views struct {
 	*icebergrest.Catalog
 	schema    *iceberg.Schema
@@ -73,7 +74,8 @@ func (v views) load(t *testing.T, ident table.Identifier) *view.View {
 	return loaded
 }
 
-// update sends what a builder made of a view, and fails the test unless the answer is what the builder made of it too.
+// update sends what a builder made of a view. It fails the test unless the answer is the document
+// that the builder made.
 func (v views) update(t *testing.T, of *view.View, change func(*view.MetadataBuilder) *view.MetadataBuilder) *view.View {
 	t.Helper()
 	builder, err := view.MetadataBuilderFromBase(of.Metadata())
@@ -94,7 +96,8 @@ func (v views) update(t *testing.T, of *view.View, change func(*view.MetadataBui
 	return updated
 }
 
-// alike tells whether two documents are the same but for the times in their logs, where each side takes its own.
+// alike reports whether two documents are the same. It ignores the times in their logs, because
+// each side takes its own.
 func alike(a, b view.Metadata) bool {
 	sameID := func(a, b view.VersionLogEntry) bool { return a.VersionID == b.VersionID }
 	return a.ViewUUID() == b.ViewUUID() && a.FormatVersion() == b.FormatVersion() && a.Location() == b.Location() &&

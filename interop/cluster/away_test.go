@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// answerTimeout is how long a server may take to say that its database is away: longer than it waits for a connection, and
-	// much shorter than a request may take.
+	// answerTimeout is how long a server may take to say that its database is away. It is longer
+	// than a server waits for a connection, and much shorter than a request may take.
 	answerTimeout = 30 * time.Second
-	// readyAnswerTimeout is how long it may take to say that it is not ready: probes wait for seconds.
+	// readyAnswerTimeout is how long a server may take to say that it is not ready. Probes wait for
+	// seconds.
 	readyAnswerTimeout = 15 * time.Second
 	// patience is how long a client waits for an answer that has to come.
 	patience = 3 * time.Minute
@@ -26,7 +27,8 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// newAway starts one server with a table that has a row in the database, and returns a client that waits long.
+// newAway starts one server with a table that has a row in the database. It returns a client that
+// waits long.
 func newAway(t *testing.T) (*cluster, *nodetest.Client) {
 	t.Helper()
 	c := newCluster(t, 1)
@@ -49,7 +51,7 @@ func wantUnready(t *testing.T, client *nodetest.Client) {
 	}
 }
 
-// callsWithoutStore are calls of every sort, none of which can be done.
+// callsWithoutStore returns calls of every sort. None of them can be done without the database.
 func callsWithoutStore(client *nodetest.Client, lost string) map[string]func(context.Context) nodetest.Answer {
 	return map[string]func(context.Context) nodetest.Answer{
 		"load": func(ctx context.Context) nodetest.Answer { return client.Load(ctx, "ns", "t") },
@@ -69,8 +71,8 @@ func callsWithoutStore(client *nodetest.Client, lost string) map[string]func(con
 	}
 }
 
-// While its database is away a server answers soon, that it is, and that nothing has happened. When the database
-// is back, so is the server.
+// While its database is away a server answers soon. It says that the database is away and that
+// nothing has happened. When the database is back, so is the server.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	c, client := newAway(t)
@@ -118,8 +120,9 @@ func TestStoreAway(t *testing.T) {
 	c.stop(t)
 }
 
-// A commit that was sent when the database went away, and of which nothing more is heard, is told as unknown, and its
-// file stays: here it happens after the client was told.
+// A commit was sent when the database went away, and nothing more is heard of it. The server
+// answers that its outcome is unknown, and keeps its file. Here the commit happens after the client
+// had that answer.
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	c, client := newAway(t)
@@ -193,7 +196,8 @@ func awaitBlocked(t *testing.T, store string) {
 	}
 }
 
-// A server whose database is away ends when it is told to, and says that all went well; a request under way too.
+// A server whose database is away ends when it gets the signal to stop, and reports success. The
+// same holds with a request under way.
 func TestStopWithoutStore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

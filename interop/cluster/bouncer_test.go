@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	// bouncedDuration is how long the history of a cluster behind a proxy is, and bouncedAfter when the proxy is killed.
+	// bouncedDuration is the length of the history of a cluster behind a proxy. bouncedAfter is
+	// when the proxy is killed.
 	bouncedDuration = 4 * time.Second
 	bouncedAfter    = 2 * time.Second
 )
 
-// TestHistoryBehindBouncer lets clients work on servers that share the few connections of a PgBouncer that pools transactions, and is killed once.
+// TestHistoryBehindBouncer lets clients work on servers that share the few connections of a
+// PgBouncer. The PgBouncer pools transactions and is killed once.
 func TestHistoryBehindBouncer(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)

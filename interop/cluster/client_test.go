@@ -16,8 +16,8 @@ import (
 	"moorage/metadata"
 )
 
-// caller makes the calls of one client over HTTP. It goes to another server when one does not answer, and now and
-// then without a reason. It is not safe for concurrent use.
+// caller makes the calls of one client over HTTP. It goes to another server when one does not
+// answer, and now and then without a reason. It is not safe for concurrent use.
 type caller struct {
 	cluster  *cluster
 	recorder *historytest.Recorder
@@ -132,7 +132,8 @@ func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, 
 	return refusal(kind), checkAdvice(got)
 }
 
-// checkAdvice returns an error unless an answer has the header Retry-After just when it is a 503: clients send again what was answered so.
+// checkAdvice returns an error unless exactly the answers with status 503 have the header
+// Retry-After. Clients send such requests again.
 func checkAdvice(got nodetest.Answer) error {
 	if advises := got.Header.Get("Retry-After") != ""; advises != (got.Status == http.StatusServiceUnavailable) {
 		return fmt.Errorf("status %d, Retry-After: %q", got.Status, got.Header.Get("Retry-After"))

@@ -73,7 +73,8 @@ func newDatabase(t *testing.T) *pgtest.Server {
 	return database
 }
 
-// newCluster starts a database and n servers, each of which reaches it through a proxy of its own.
+// newCluster starts a database and n servers. Each server reaches the database through a proxy of
+// its own.
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	database := newDatabase(t)
@@ -107,7 +108,8 @@ func newFolder(t *testing.T) string {
 	return folder
 }
 
-// newProxy starts a proxy to the database that store names, and returns what names it through the proxy.
+// newProxy starts a proxy to the database that store names. It returns the address of the database
+// through the proxy, in the form of store.
 func newProxy(t *testing.T, store string) (proxy *tcptest.Proxy, through string) {
 	t.Helper()
 	target, err := url.Parse(store)
@@ -129,7 +131,8 @@ func report(t *testing.T, err error) {
 	}
 }
 
-// start starts the server; again, a bounded number of times, if it ends because the database is away, as a supervisor would.
+// start starts the server. If the server ends because the database is away, start tries again as a
+// supervisor would, at most startsMax times in all.
 func (n *node) start(ctx context.Context, binary string) error {
 	var failures error
 	for range startsMax {

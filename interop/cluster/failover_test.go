@@ -12,16 +12,16 @@ import (
 	"moorage/internal/pgtest"
 )
 
-// Lengths of a failover: how long the clients work before the primary dies, how long nobody is primary, and
-// how long they work in all.
+// Lengths of a failover: how long the clients work before the primary dies, how long nobody is
+// primary, and how long the clients work in all.
 const (
 	failoverAfter    = 4 * time.Second
 	failoverTakes    = 3 * time.Second
 	failoverDuration = 20 * time.Second
 )
 
-// TestFailover kills the database under load and promotes its synchronous standby. The servers, which know both
-// hosts, find it by themselves.
+// TestFailover kills the database under load and promotes its synchronous standby. The servers know
+// both hosts and find the new primary by themselves.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)

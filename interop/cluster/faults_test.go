@@ -13,7 +13,8 @@ import (
 const (
 	// leaseTTL is how long a lease of a silent server lives; a pause is longer.
 	leaseTTL = 15 * time.Second
-	// passedOverSpan is how long a server is paused so that others take its locks, but do not end its session.
+	// passedOverSpan is how long a server is paused so that others take its locks, but do not end
+	// its session.
 	passedOverSpan = 10 * time.Second
 	// transactionDeadline is after how long anybody may abort a transaction.
 	transactionDeadline = time.Minute
@@ -71,8 +72,9 @@ func (s step) String() string {
 // onDatabase is the node of a step that happens to the database.
 const onDatabase = -1
 
-// newScript draws the faults of a history: for each server one after the other, so that several may suffer at once, and
-// all that are in the deck for each server before any comes again; calm bounds the time between two.
+// newScript draws the faults of a history. Each server has a sequence of its own, so several may
+// suffer at once. A server meets all faults of the deck before one of them comes again. calm bounds
+// the time between two faults.
 func newScript(random *rand.Rand, duration time.Duration, deck []fault, calm time.Duration) (script []step) {
 	for node := range nodesCount {
 		script = append(script, newPart(random, node, duration, deck, calm)...)

@@ -23,12 +23,14 @@ import (
 
 const (
 	clientsCount = 48
-	// groupsCount is how many groups of names the clients work on at a time. They move to new ones after every epoch, so
-	// that the history of each stays short enough to be searched. What was under way goes on in the old ones.
+	// groupsCount is how many groups of names the clients work on at a time. They move to new ones
+	// after every epoch, so that the history of each stays short enough to be searched. What was
+	// under way goes on in the old ones.
 	groupsCount = 12
 	epoch       = 10 * time.Second
-	// commitsMin is how many commits must have been acknowledged for the history to show anything. On a machine that is
-	// too slow for them, or for the faults, the clients go on for up to historyMore.
+	// commitsMin is how many commits must have been acknowledged for the history to show anything.
+	// The clients go on for up to historyMore on a machine that is too slow for them, or for the
+	// faults.
 	commitsMin  = 100
 	historyMore = 3 * time.Minute
 )
@@ -55,7 +57,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// meet kills servers until a fault has met a request, should none of the script have, a bounded number of times.
+// meet kills servers until a fault has met a request, if none of the script has. It kills at most
+// startsMax times.
 func (c *cluster) meet(ctx context.Context, recorder *historytest.Recorder) error {
 	for i := 0; i < startsMax && recorder.Unknown() == 0; i++ {
 		if err := c.suffer(ctx, step{node: i % nodesCount, fault: faultKill}); err != nil {
@@ -65,8 +68,9 @@ func (c *cluster) meet(ctx context.Context, recorder *historytest.Recorder) erro
 	return nil
 }
 
-// study lets clients work on the cluster for some time, and on until disturb, which disturbs it and heals what it does, is at its end and
-// enough was committed. It judges what they saw, which recorder takes down.
+// study lets clients work on the cluster for some time, and on until disturb has returned and
+// enough was committed. disturb disturbs the cluster and heals what it did. recorder takes down
+// what the clients saw, and study judges it.
 func (c *cluster) study(t *testing.T, recorder *historytest.Recorder, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	groups := groupsCount * int((duration+epoch-1)/epoch)
@@ -123,7 +127,8 @@ func newClient(ctx context.Context, c *cluster, recorder *historytest.Recorder, 
 		func(call historytest.Call) historytest.Answer { return calls.ask(ctx, call) })
 }
 
-// work lets the clients work for some time, and on in the last groups until over is closed and enough was committed.
+// work lets the clients work for some time. They go on in the last groups until over is closed and
+// enough was committed.
 func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, duration time.Duration, over <-chan struct{}) {
 	began := time.Now()
 	goesOn := func(now time.Duration) bool {
@@ -240,7 +245,8 @@ func readMetadata(folder string) (map[string][]byte, error) {
 }
 
 // walk follows every table that is there at the end back to its first version, and returns what is
-// wrong with the commits that it meets: each acknowledged one of that table must be there once, and no refused one.
+// wrong with the commits that it meets. Each acknowledged commit of that table must be there once,
+// and no refused one.
 func walk(files map[string][]byte, events []historytest.Event) (problems []string) {
 	last := map[historytest.Version]bool{}
 	for _, event := range events {

@@ -8,13 +8,15 @@ import (
 	"moorage/internal/historytest"
 )
 
-// Lengths of a history with one server that is paused: how long the clients work before it, and in all.
+// Lengths of a history with one server that is paused: how long the clients work before it, and how
+// long in all.
 const (
 	pausedAfter    = time.Second
 	pausedDuration = pausedAfter + passedOverSpan + 3*time.Second
 )
 
-// pauseFirst pauses the first server until others have taken the locks that it held, and lets it go on.
+// pauseFirst pauses the first server until others have taken the locks that it held. Then the
+// server goes on.
 func (c *cluster) pauseFirst(ctx context.Context) error {
 	if err := pause(ctx, pausedAfter); err != nil {
 		return err
@@ -22,8 +24,8 @@ func (c *cluster) pauseFirst(ctx context.Context) error {
 	return c.suffer(ctx, step{node: 0, fault: faultPassedOver, span: passedOverSpan})
 }
 
-// TestPausedServer pauses a server that goes on with locks that others have by then. What it was about to do fails, or is done
-// in an order with what the others did.
+// TestPausedServer pauses a server that goes on with locks that others have by then. What it was
+// about to do fails, or is done in an order with what the others did.
 func TestPausedServer(t *testing.T) {
 	t.Parallel()
 	t.Run("names and commits", func(t *testing.T) {

@@ -22,13 +22,15 @@ const (
 	takeoverMax = 5 * time.Second
 	// takeoverClients is how many clients work through the server that is killed.
 	takeoverClients = 16
-	// takeoverDrops is how many tables are dropped then through the other: some in each shard of the namespace.
+	// takeoverDrops is how many tables are dropped then through the other server: some in each
+	// shard of the namespace.
 	takeoverDrops = 64
 	// takeoverWork is how long the clients work first: long enough for all to have begun.
 	takeoverWork = time.Second
 	// stopsMax bounds how often the server is stopped until it held locks then.
 	stopsMax = 20
-	// announceTimeout bounds how long it takes until a server that is ready has announced itself, which it does at once.
+	// announceTimeout bounds how long a server that is ready takes to announce itself. It does so
+	// at once.
 	announceTimeout = time.Minute
 	// takeoverPause is the time between two tries of a transaction that was refused.
 	takeoverPause = 20 * time.Millisecond
@@ -70,9 +72,11 @@ func (c *cluster) killed(ctx context.Context) stop {
 	}
 }
 
-// stopHolding stops the first server while clients work through it, again until it held locks on paths like pattern when it
-// stopped. work is one request of a client. It returns the names of the sessions with the locks, when the server
-// stopped, and what waits for the clients, whose last requests may last as long as the stop.
+// stopHolding stops the first server while clients work through it. It tries again until the server
+// held locks on paths like pattern when it stopped. work is one request of a client.
+//
+// stopHolding returns the names of the sessions with the locks, when the server stopped, and a
+// function that waits for the clients. Their last requests may last as long as the stop.
 func (c *cluster) stopHolding(
 	t *testing.T, s stop, pattern string, work func(client *nodetest.Client, number int),
 ) (sessions []string, stopped time.Time, wait func()) {
@@ -165,8 +169,9 @@ func createTables(t *testing.T, client *nodetest.Client, namespace string, table
 	}
 }
 
-// TestTakeover kills a server, or pauses it, while clients create and drop tables through it, or change two at a time. What
-// other clients then ask of the other server waits for less than takeoverMax for the locks that the first one held.
+// TestTakeover kills a server, or pauses it, while clients create and drop tables through it, or
+// change two at a time. Then other clients call the other server. They wait for less than
+// takeoverMax for the locks that the first one held.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	c := newPair(t)
@@ -250,7 +255,8 @@ func (c *cluster) testTransactionsAfterKill(t *testing.T) {
 	}
 }
 
-// testDropsWhilePaused lets the first server go on when others have its locks: what was under way ends, and it serves.
+// testDropsWhilePaused lets the first server go on when others have its locks. What was under way
+// ends, and the server serves.
 func (c *cluster) testDropsWhilePaused(t *testing.T) {
 	tables := names("t", takeoverDrops)
 	createTables(t, patientClient(c.nodes[1]), "paused", tables)
@@ -284,8 +290,9 @@ func setInBoth(namespace string, tables []string, value string) nodetest.Object 
 	return nodetest.Object{"table-changes": changes}
 }
 
-// TestTakeoverByAddress starts a server that was killed again, at its address. The session of its life before, which held
-// locks, ends at once, and not when it was silent for as long as others allow it.
+// TestTakeoverByAddress kills a server and starts it again at its address. The session of its life
+// before, which held locks, ends at once. Others need not wait until it was silent for as long as
+// they allow.
 func TestTakeoverByAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -341,13 +348,15 @@ func TestTakeoverByAddress(t *testing.T) {
 // liveSession is a session as the database has it.
 type liveSession struct{ name, address, version string }
 
-// awaitSessions waits until none of gone is a session and each server has announced its own, and returns all.
+// awaitSessions waits until none of gone is a session and each server has announced its own. It
+// returns all sessions.
 func (c *cluster) awaitSessions(t *testing.T, conn *pgx.Conn, gone []string) (sessions []liveSession) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), announceTimeout)
 	defer cancel()
 	for {
-		// The test sends the heartbeats of those that are to go: so nobody ends them for being silent.
+		// The test sends the heartbeats of the sessions in gone, so that nobody ends them for being
+		// silent.
 		if _, err := conn.Exec(ctx, "UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = ANY($1)", gone); err != nil {
 			t.Fatal(err)
 		}

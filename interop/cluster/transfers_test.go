@@ -18,20 +18,22 @@ const (
 	bankTables  = 15
 	bankWriters = 12
 	bankReaders = 4
-	// transfersLong is from which duration on servers are paused for longer than a transaction may take, and all
-	// that dead ones have left is waited for.
+	// transfersLong is from which duration on servers are paused for longer than a transaction may
+	// take. From there on the test also waits until all that dead servers left is undone.
 	transfersLong = 3 * time.Minute
-	// settleTimeout bounds how long transactions that are under way may take to end, and recoveryTimeout how long it may take
-	// until those whose coordinators died have been undone: their deadline, and a look at the log once a minute.
+	// settleTimeout bounds how long transactions that are under way may take to end.
+	// recoveryTimeout bounds how long it takes until transactions of dead coordinators are undone:
+	// their deadline, and a look at the log once a minute.
 	settleTimeout   = time.Minute
 	recoveryTimeout = 5 * time.Minute
-	// transfersMin is how many transfers must have happened for the history to show anything. On a machine that is too
-	// slow for them the clients go on for up to transfersMore.
+	// transfersMin is how many transfers must have happened for the history to show anything. On a
+	// machine that is too slow for them the clients go on for up to transfersMore.
 	transfersMin  = 50
 	transfersMore = 3 * time.Minute
 )
 
-// TestTransfers lets clients move amounts between tables by transactions, while their servers are killed, paused and cut off.
+// TestTransfers lets clients move amounts between tables by transactions. Meanwhile their servers
+// are killed, paused and cut off.
 func TestTransfers(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
@@ -48,7 +50,8 @@ func TestTransfers(t *testing.T) {
 	c.moveAmounts(t, seed, duration, func(ctx context.Context) error { return c.play(ctx, script) })
 }
 
-// moveAmounts lets clients move amounts for some time while disturb disturbs the cluster, and judges what they saw.
+// moveAmounts lets clients move amounts for some time while disturb disturbs the cluster. It judges
+// what they saw.
 func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	bank, err := transfertest.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
@@ -119,8 +122,9 @@ func transfer(ctx context.Context, bank *transfertest.Bank, clients []*transfert
 	group.Wait()
 }
 
-// awaitRecovery reads the bank again and again until nothing is left of transactions that have not happened, but for those that their
-// coordinators still may end; and if all is to be undone, until there are none of those.
+// awaitRecovery reads the bank again and again until no file is left of transactions that have not
+// happened. With all, no unfinished transaction may be left either. Without all, it ignores files
+// of transactions that their coordinators may still end.
 func (c *cluster) awaitRecovery(t *testing.T, bank *transfertest.Bank, all bool) {
 	t.Helper()
 	timeout := settleTimeout

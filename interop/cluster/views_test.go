@@ -21,14 +21,17 @@ const (
 	viewsClients   = 12
 	// viewsLong is from which duration on servers are paused for longer than a lease lives.
 	viewsLong = 2 * time.Minute
-	// viewVersionsMax is after how many versions a view is dropped, and made again by whoever misses it.
+	// viewVersionsMax is the number of versions after which a client drops a view. A client that
+	// misses the view makes it again.
 	viewVersionsMax = 20
-	// viewsMin is how many versions must have been acknowledged, and viewsDropsMin how many drops, for the history to show anything. On a
-	// machine that is too slow for them the clients go on for up to viewsMore.
+	// viewsMin is how many versions must have been acknowledged for the history to show anything,
+	// and viewsDropsMin how many drops. On a machine that is too slow for them the clients go on
+	// for up to viewsMore.
 	viewsMin      = 150
 	viewsDropsMin = 1
 	viewsMore     = 3 * time.Minute
-	// viewsRepeat is the time before a request with a key is sent again, and viewsRepeatsMax how often.
+	// viewsRepeat is the time before a request with a key is sent again. viewsRepeatsMax is how
+	// often.
 	viewsRepeat     = 50 * time.Millisecond
 	viewsRepeatsMax = 2000
 )
@@ -43,7 +46,8 @@ type viewHistory struct {
 	drops    int // acknowledged
 }
 
-// viewClient makes calls about views to servers that come and go. It is not safe for concurrent use.
+// viewClient makes calls about views to servers that come and go. It is not safe for concurrent
+// use.
 type viewClient struct {
 	cluster *cluster
 	history *viewHistory
@@ -54,8 +58,8 @@ type viewClient struct {
 	uuids   map[string]string // of the views that it saw last, by their names
 }
 
-// TestViews lets clients make, replace and drop the same few views through different servers, while these are killed, paused
-// and cut off.
+// TestViews lets clients make, replace and drop the same few views through different servers.
+// Meanwhile the servers are killed, paused and cut off.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
@@ -109,7 +113,7 @@ func (h *viewHistory) client(c *cluster, number int, seed uint64) *viewClient {
 	}
 }
 
-// enough tells whether enough has happened for the history to show anything.
+// enough reports whether enough has happened for the history to show anything.
 func (h *viewHistory) enough() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +159,8 @@ func workOnViews(ctx context.Context, c *cluster, history *viewHistory, seed uin
 	group.Wait()
 }
 
-// work makes one call: mostly it replaces a view, whatever others do to it meanwhile. A view that is not there it makes, and one
-// with many versions it drops.
+// work makes one call. Mostly it replaces a view, whatever others do to it meanwhile. It makes a
+// view that is not there, and drops one with many versions.
 func (c *viewClient) work(ctx context.Context) {
 	name := viewName(c.random.IntN(viewsCount))
 	known := c.uuids[name]
@@ -184,8 +188,9 @@ func (c *viewClient) query() string {
 	return fmt.Sprintf("SELECT '%d.%d' AS id", c.number, c.made)
 }
 
-// call makes a call about a view, takes down what became of it, and returns that. Half of the changes have a key and are sent until it
-// is known what became of them, each time to another server.
+// call makes a call about a view, takes down what became of it, and returns that. Half of the
+// changes have a key. call sends such a change until its outcome is known, each time to another
+// server.
 func (c *viewClient) call(ctx context.Context, e viewtest.Event, method string, body nodetest.Object) viewtest.Event {
 	key := ""
 	if method != http.MethodGet && c.random.IntN(2) == 0 {
@@ -216,7 +221,8 @@ func (c *viewClient) call(ctx context.Context, e viewtest.Event, method string, 
 	return e
 }
 
-// ask sends a request, and goes to another server after that if there is no answer, and now and then without a reason.
+// ask sends a request. The next request goes to another server if there is no answer or if a
+// request with a key failed, and now and then without a reason.
 func (c *viewClient) ask(ctx context.Context, key, method, path string, body nodetest.Object) nodetest.Answer {
 	var sent any
 	if body != nil {

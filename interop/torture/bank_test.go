@@ -18,7 +18,7 @@ const (
 	bankTables  = 12
 	bankWriters = 8
 	bankReaders = 2
-	// recoveryTimeout bounds how long a server that was started may need to undo what the last one left.
+	// recoveryTimeout bounds how long a started server may need to undo what the last one left.
 	recoveryTimeout = 3 * time.Minute
 	// lookEvery is the time between two looks at what has no signal.
 	lookEvery = 10 * time.Millisecond
@@ -31,7 +31,8 @@ type bank struct {
 	readers []*transfertest.Client
 	client  *nodetest.Client // of the present life
 
-	// torn are the files that the last life left and that no transfer which has happened is known to have written.
+	// torn are files that the last life left. No transfer that is known to have happened has
+	// written one of them.
 	torn []string
 }
 
@@ -59,7 +60,7 @@ func openBank(t *testing.T, client *nodetest.Client, data string, number int, se
 	return b
 }
 
-// work lets the clients work until ctx ends, and calls transferred whenever a transfer was answered.
+// work lets the clients work until ctx ends, and calls transferred when a transfer was answered.
 func (b *bank) work(ctx context.Context, transferred func()) {
 	var group sync.WaitGroup
 	for _, c := range b.writers {
@@ -81,7 +82,8 @@ func (b *bank) work(ctx context.Context, transferred func()) {
 	group.Wait()
 }
 
-// settle judges what happened in the last life of the server, once the present one has undone what was left of it.
+// settle judges what happened in the last life of the server. The present life must undo what was
+// left of it first.
 func (b *bank) settle(t *testing.T, tally *tally) {
 	t.Helper()
 	for _, c := range b.writers {

@@ -19,7 +19,7 @@ type owner struct {
 
 // ownTable is a table in such a namespace.
 type ownTable struct {
-	uuid    string // empty if the answer that told it stayed out
+	uuid    string // empty if the answer with it never came
 	commits int
 }
 
@@ -86,7 +86,7 @@ func (o *owner) verify(ctx context.Context, c *nodetest.Client) error {
 	return nil
 }
 
-// sameTables tells whether found is what is wanted.
+// sameTables reports whether found is what is wanted.
 func sameTables(found, want map[string]ownTable) bool {
 	if !slices.Equal(slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(want))) {
 		return false

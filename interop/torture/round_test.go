@@ -13,7 +13,8 @@ import (
 	"moorage/internal/viewtest"
 )
 
-// round is the life of one process of the server: from its start on what the last one left to its death.
+// round is the life of one process of the server. It lasts from its start, on what the last one
+// left, to its death.
 type round struct {
 	number       int
 	seed         uint64
@@ -152,8 +153,8 @@ func (w *writer) commit(ctx context.Context) nodetest.Answer {
 	return a
 }
 
-// sharedCount counts what may have become of the tables in the namespace in which all writers create, drop and rename
-// the same names.
+// sharedCount counts the tables in the namespace in which all writers create, drop and rename the
+// same names.
 type sharedCount struct {
 	live                  int // creates less drops, of those acknowledged
 	maybeMore, maybeFewer int // creates and drops whose outcome is unknown

@@ -12,18 +12,21 @@ import (
 )
 
 const (
-	// bankRounds is how many lives of the server a bank sees, so that its tables' folders stay short.
+	// bankRounds is how many lives of the server a bank sees. It keeps the folders of its tables
+	// short.
 	bankRounds = 25
 	// transfersMax bounds after how many transfers the server is killed.
 	transfersMax = 60
-	// aimMax bounds how long after that: about as long as a transaction takes from its record to its Apply, when
-	// others are under way beside it.
+	// aimMax bounds how long after that. A transaction takes about as long from its record to its
+	// Apply when others are under way.
 	aimMax = 12 * time.Millisecond
-	// tornKills is after how many kills some must have met a transaction between its record and its Apply.
+	// tornKills is the number of kills after which some must have met a transaction between its
+	// record and its Apply.
 	tornKills = 50
 )
 
-// TestTransfers kills the server again and again while clients move amounts between tables by transactions.
+// TestTransfers kills the server again and again while clients move amounts between tables by
+// transactions.
 func TestTransfers(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -64,8 +67,8 @@ type life struct {
 	delay        time.Duration // and how long after
 }
 
-// run settles what the life before has left in the bank, which is nil at first, lets its clients work, and kills the server. It
-// returns the bank for the next life.
+// run settles what the life before has left in the bank, lets the bank's clients work, and kills
+// the server. The bank is nil at first. run returns the bank for the next life.
 func (l life) run(t *testing.T, b *bank, number int, seed uint64, seen *tally) *bank {
 	t.Helper()
 	server := nodetest.MustStart(t, l.binary, "--data", l.data)

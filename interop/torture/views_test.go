@@ -15,9 +15,11 @@ import (
 const (
 	viewsNamespace = "views"
 	viewsCount     = 4 // names
-	// viewVersionsMax is after how many versions a view is dropped, by those who see it, and made again by those who miss it.
+	// viewVersionsMax is the number of versions after which a writer that sees a view drops it.
+	// Writers that miss the view then make it again.
 	viewVersionsMax = 8
-	// viewsAnswersMin is after how many answers in all rounds some view must have been replaced, and some dropped.
+	// viewsAnswersMin is a number of answers in all rounds. After it some view must have been
+	// replaced, and some dropped.
 	viewsAnswersMin = 500
 )
 
@@ -37,8 +39,8 @@ type viewSight struct {
 	absent   bool
 }
 
-// workOnViews makes one call about one of the views: mostly it replaces it, whatever others do to it meanwhile. A view that is not there
-// is made, and one with many versions dropped.
+// workOnViews makes one call about one of the views. Mostly it replaces the view, whatever others
+// do to it meanwhile. It makes a view that is not there, and drops one with many versions.
 func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
 	e := viewtest.Event{Name: viewName(w.random.IntN(viewsCount))}
 	for number := range viewsCount { // before all, what others wait for
@@ -66,7 +68,7 @@ func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
 		e.Query, body = query, nodetest.NewVersion(viewsNamespace, uuid, query)
 	}
 	a, err := viewCall(ctx, w.client, w.viewsBegan, &e, method, path, body)
-	if err != nil && a.Status < 500 { // that is told by work
+	if err != nil && a.Status < 500 { // work reports the others
 		w.problems = append(w.problems, err.Error())
 	}
 	w.sights[e.Name] = viewSight{uuid: e.Seen.UUID, versions: len(e.Seen.Queries), absent: e.Absent}
@@ -115,7 +117,8 @@ func (v *viewWorld) verify(t *testing.T, c *nodetest.Client) {
 	}
 }
 
-// judge returns what is wrong with what was seen up to sights, which are of all views. It keeps what explains those that are there.
+// judge returns what is wrong with what was seen up to sights, which cover all views. It keeps the
+// events that explain the views that are there.
 func (v *viewWorld) judge(sights []viewtest.Event) (problems []string) {
 	problems = viewtest.Judge(append(v.events, sights...))
 	var kept []viewtest.Event
@@ -130,7 +133,8 @@ func (v *viewWorld) judge(sights []viewtest.Event) (problems []string) {
 	return problems
 }
 
-// verifyCounts fails the test if so many answers came, and no view was replaced or none was dropped.
+// verifyCounts fails the test if there were at least viewsAnswersMin answers, and no view was
+// replaced or none was dropped.
 func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
 	t.Helper()
 	if answers >= viewsAnswersMin && (v.versions == 0 || v.drops == 0) {
@@ -138,7 +142,8 @@ func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
 	}
 }
 
-// What is wrong is found however many rounds ago it was right, and what a round left behind is no problem of later ones.
+// The judge finds a fault however many rounds ago the view was right. What a round left behind is
+// no problem of later rounds.
 func TestViewsOverRounds(t *testing.T) {
 	t.Parallel()
 	sight := func(uuid string, queries ...string) viewtest.Event {

@@ -36,7 +36,8 @@ func newWorld() *world {
 	return w
 }
 
-// Each round has common tables of its own, so that their histories stay short enough to be read as a whole.
+// Each round has common tables of its own. So their histories stay short enough to be read as a
+// whole.
 func commonNamespace(round int) string { return fmt.Sprintf("round%d", round) }
 func commonTables() []string           { return []string{"t0", "t1", "t2"} }
 
@@ -75,7 +76,8 @@ func (w *world) take(t *testing.T, from *writer) {
 	w.views.take(from.views)
 }
 
-// summary counts the commits to the common tables of the last round, and what became of views in all rounds.
+// summary counts the commits to the common tables of the last round, and the changes of views in
+// all rounds.
 func (w *world) summary() string {
 	var counts [3]int
 	for _, made := range w.commits {
@@ -139,8 +141,8 @@ func report(t *testing.T, err error) {
 	}
 }
 
-// verifyShared compares the number of tables for which all fight with what creates and drops have left, and looks
-// that each can be loaded.
+// verifyShared compares the number of tables in the shared namespace with what creates and drops
+// have left. It also loads each of them.
 func (w *world) verifyShared(ctx context.Context, c *nodetest.Client) error {
 	names, err := c.List(ctx, sharedNamespace)
 	if err != nil {
