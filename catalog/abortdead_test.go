@@ -15,7 +15,7 @@ import (
 	"moorage/txlog"
 )
 
-// Whoever needs a table that a dead transaction has locked aborts that at once.
+// A call that needs a table which a dead transaction has locked aborts that transaction at once.
 func TestTransactionAbortsDead(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []bool{true, false} {
@@ -54,7 +54,8 @@ func TestTransactionAbortsDead(t *testing.T) {
 	}
 }
 
-// That a dead transaction could not be aborted is logged with its commit id, under the name that such ids have in the log.
+// The catalog logs that it could not abort a dead transaction. The line has the commit id, under
+// the name that such ids have in the log.
 func TestTransactionCannotAbortDead(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -75,7 +76,8 @@ func TestTransactionCannotAbortDead(t *testing.T) {
 	}
 }
 
-// Whoever needs a table finds its dead transaction behind one whose record cannot be read.
+// A call that needs a table finds the table's dead transaction behind one whose record cannot be
+// read.
 func TestAbortDeadBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

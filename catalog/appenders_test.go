@@ -43,8 +43,8 @@ func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*ap
 	return appenders
 }
 
-// wantChain fails the test unless the chain of snapshots from the head of the table to its first one holds every
-// acknowledged append exactly once, and the table knows of no refused one.
+// wantChain fails the test unless the chain of snapshots from the head of the table to its first
+// one holds every acknowledged append exactly once. The table must know of no refused append.
 func wantChain(t *testing.T, system *historySystem, appenders []*appender) {
 	t.Helper()
 	table, err := system.clean.LoadTable(t.Context(), groupIdent(0, 0))
@@ -128,8 +128,8 @@ func TestAppendersLoseNothing(t *testing.T) {
 	}
 }
 
-// Of appends to one version that are under way at once, and are not tried again, one succeeds: its parent is still the
-// head. On one node the rest is refused before anything is written.
+// Several appends to one version are under way at once and are not tried again. One succeeds: its
+// parent is still the head. On one node the rest is refused before anything is written.
 func TestAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
 	const writers, rounds = 32, 40 / raceFactor
@@ -159,8 +159,8 @@ func TestAppendersWithoutRetry(t *testing.T) {
 	}
 }
 
-// attemptAtOnce has all append to the same version and returns how many succeeded; all others must hear
-// that somebody was faster.
+// attemptAtOnce has all append to the same version and returns how many succeeded. The answer to
+// all others must be that somebody was faster.
 func attemptAtOnce(t *testing.T, appenders []*appender, known historytest.Answer) (done int) {
 	t.Helper()
 	answers := make([]historytest.Answer, len(appenders))

@@ -133,7 +133,8 @@ func (f *fixture) createTables(tables int) {
 	}
 }
 
-// BenchmarkApply is the store's share of a commit: the pointer moved by its ETag, and a change record.
+// BenchmarkApply measures the store's share of a commit: the pointer moved by its ETag, and a
+// change record.
 func BenchmarkApply(b *testing.B) {
 	for _, clients := range clientCounts {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -158,9 +159,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkSyncs does, with plain system calls, what no commit can do without: a new file of the size of
-// a small metadata file synced, its folder synced, and a line of a log synced, where each
-// client has a folder and a log of its own.
+// BenchmarkSyncs does, with plain system calls, what every commit needs. It syncs a new file of the
+// size of a small metadata file, the file's folder, and a line of a log. Each client has a folder
+// and a log of its own.
 func BenchmarkSyncs(b *testing.B) {
 	body := make([]byte, 1500)
 	for _, clients := range clientCounts {
@@ -235,8 +236,8 @@ func (s *syncFolder) note(line []byte) error {
 	return s.log.Sync()
 }
 
-// BenchmarkCommitSnapshots is the time of a whole commit, over stores in memory, that adds a snapshot to a table
-// that has so many.
+// BenchmarkCommitSnapshots measures a whole commit, over stores in memory. The commit adds a
+// snapshot to a table that has so many.
 func BenchmarkCommitSnapshots(b *testing.B) {
 	for _, snapshots := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("snapshots=%d", snapshots), func(b *testing.B) {
@@ -265,8 +266,8 @@ func BenchmarkCommitSnapshots(b *testing.B) {
 	}
 }
 
-// branchAndForget returns a commit that adds the snapshot id on a branch of its own, and removes the
-// snapshot and branch that the one before it made, so that the table keeps its size.
+// branchAndForget returns a commit that adds the snapshot id on a branch of its own. It removes the
+// snapshot and branch that the commit before it made, so that the table keeps its size.
 func branchAndForget(b *testing.B, table *Table, id int64) CommitRequest {
 	b.Helper()
 	return commitRequest(b, `[]`, fmt.Sprintf(`[

@@ -13,8 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// muteStore is a store behind a proxy that loses the answer of one Apply: the proxy lets it through, holds the answer
-// back until the database has done its work, and then breaks the connection.
+// muteStore is a store behind a proxy that loses the answer of one Apply. The proxy lets the Apply
+// through and holds the answer back until the database has done its work. Then it breaks the
+// connection.
 type muteStore struct {
 	registry.Store
 	proxy  *tcptest.Proxy
@@ -26,7 +27,8 @@ type muteStore struct {
 	cutBy sync.WaitGroup
 }
 
-// workTimeout is how long the proxy waits for the database to do its work: an Apply whose condition fails leaves nothing to look at.
+// workTimeout is how long the proxy waits for the database to do its work. An Apply whose condition
+// fails leaves nothing to look at.
 const workTimeout = 300 * time.Millisecond
 
 func (s *muteStore) arm(k int) {
@@ -35,7 +37,7 @@ func (s *muteStore) arm(k int) {
 	s.left = k
 }
 
-// disarm tells whether an answer was lost.
+// disarm reports whether an answer was lost.
 func (s *muteStore) disarm() (hit bool) {
 	s.cutBy.Wait()
 	s.mu.Lock()
@@ -44,7 +46,7 @@ func (s *muteStore) disarm() (hit bool) {
 	return s.hit
 }
 
-// isNext counts an Apply and tells whether its answer is to be lost.
+// isNext counts an Apply and reports whether its answer is to be lost.
 func (s *muteStore) isNext() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +105,9 @@ func newMuteStore(t *testing.T, random *lockedRandom) *muteStore {
 	}
 }
 
-// For k = 0, 1, 2 …: the database carries the k-th Apply of each operation out and the connection breaks before its answer
-// arrives. The operation is told as done, it is, and its files are there.
+// For k = 0, 1, 2 …: the database carries the k-th Apply of each operation out, and the connection
+// breaks before its answer arrives. The operation is acknowledged, it has happened, and its files
+// are there.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
@@ -116,7 +119,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// loseOnce loses the answer of Apply k of the n-th mutation, and tells whether there was one.
+// loseOnce loses the answer of Apply k of the n-th mutation, and reports whether there was one.
 func loseOnce(t *testing.T, n int, operation Operation, k int) (hit bool) {
 	t.Helper()
 	var store *muteStore

@@ -7,8 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// Every mutation leaves a record of what it did: who asked for what, and which version of each record was
-// followed by which. The versions of a record, in the order of the changes, have no gap.
+// Every mutation leaves a record of what it did: who asked for what, and which version of each
+// record followed which. The versions of a record, in the order of the changes, have no gap.
 func TestChangeRecords(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {

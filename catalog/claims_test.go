@@ -26,7 +26,8 @@ func moveTo(t testing.TB, location string) CommitRequest {
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
 }
 
-// No table lives at a root, where every other one would lie within it: not at one that is within another root either.
+// No table lives at a root, because every other table would lie within it. A root that is within
+// another root is no exception.
 func TestNoTableAtRoot(t *testing.T) {
 	t.Parallel()
 	for name, allowed := range map[string][]string{
@@ -48,8 +49,8 @@ func TestNoTableAtRoot(t *testing.T) {
 	}
 }
 
-// A dropped table cannot come back while another one lives where it lived, now or once: each would take
-// the other's files for orphans, and a purge would delete them.
+// A dropped table cannot come back while another one lives where it lives, or where it lived
+// earlier. Each would take the other's files for orphans, and a purge would delete them.
 func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -98,7 +99,8 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	}
 }
 
-// Whoever is refused a location is told whose it is: that of another one, or one of its own, which it keeps.
+// The refusal of a location says whose location is in the way: another table's or view's, or one of
+// its own. It keeps its own locations.
 func TestMoveIsToldWhoseLocation(t *testing.T) {
 	t.Parallel()
 	const within, around, others = "Location lies within file:///wh/", "Location contains one where", "of another table or view: "
@@ -186,7 +188,7 @@ func TestLocationTooLong(t *testing.T) {
 	f.wantClean()
 }
 
-// A table keeps the locations that it had, so many that the one Apply that ends it can give all of them up.
+// A table keeps at most as many earlier locations as the one Apply that ends it can give up.
 func TestLocationsOfOneTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -214,7 +216,8 @@ func TestLocationsOfOneTable(t *testing.T) {
 	f.wantClean()
 }
 
-// Tables do not lie within each other although the roots that they are below do, be those of two warehouses or of two starts.
+// Tables do not lie within each other although the roots above them do. The roots may be those of
+// two warehouses or of two starts.
 func TestLocationsNestInNoWarehouse(t *testing.T) {
 	t.Parallel()
 	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}

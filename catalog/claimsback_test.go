@@ -8,8 +8,9 @@ import (
 	"moorage/registry"
 )
 
-// dropMoved leaves a dropped table that lived at each of locations, the last of which is in its last version. The claim of the first has
-// passed on and ended since, and with it the records of the folders above, in which nobody lives.
+// dropMoved leaves a dropped table that lived at each of locations. Its last version names the last
+// of them. Another table has taken over the claim of the first location and given it up. So the
+// records of the folders above it, in which nobody lives, are gone too.
 func (f *fixture) dropMoved(locations ...string) (last *Table) {
 	f.t.Helper()
 	last = f.createAt("t", locations[0])
@@ -28,8 +29,8 @@ func (f *fixture) dropMoved(locations ...string) (last *Table) {
 	return last
 }
 
-// A table that comes back has all that it claimed to itself again, be it that another one had some of it meanwhile: nobody gets
-// a folder above.
+// A table that comes back has all its claims to itself again, although another table had some of
+// them meanwhile. Nobody gets a folder above.
 func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -54,7 +55,8 @@ func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 	}
 }
 
-// A file of a dropped table that names a location around one where the table lived, and that nobody has by now, is refused.
+// A file of a dropped table may name a location around one where the table lived, and which nobody
+// has by now. A register of that file is refused.
 func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

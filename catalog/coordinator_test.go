@@ -47,7 +47,8 @@ func batched(inner storage.Store) storage.Store {
 	return storagetest.Faulty(inner, func(int, string) storagetest.Action { return storagetest.Pass })
 }
 
-// A name that a transaction has drawn is somebody else's: it changes nothing, and leaves that file alone.
+// A file that has the name which a transaction has drawn belongs to somebody else. The transaction
+// changes nothing and leaves that file alone.
 func TestTransactionMeetsForeignFile(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(storage.Store) storage.Store{
@@ -115,7 +116,7 @@ func TestTransactionCompressesTogether(t *testing.T) {
 	f.wantClean()
 }
 
-// While others always commit first a transaction is built anew, a bounded number of times.
+// While others always commit first a transaction is built again, a bounded number of times.
 func TestTransactionGivesUp(t *testing.T) {
 	t.Parallel()
 	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
@@ -156,7 +157,8 @@ func TestTransactionGivesUp(t *testing.T) {
 	f.wantClean()
 }
 
-// An append that is sent twice at the same time without a key, to two nodes: the one that loses finds that it has happened.
+// A client sends an append to two nodes at the same time, without a key. The append that loses
+// finds that it has happened.
 func TestTransactionTwinWithoutKey(t *testing.T) {
 	t.Parallel()
 	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
@@ -185,7 +187,8 @@ func TestTransactionTwinWithoutKey(t *testing.T) {
 	f.wantClean()
 }
 
-// Tables that take too many records to be made at one moment are refused for what was asked, before anything is written.
+// A transaction is refused as a bad request if its tables take more records than one Apply may
+// have. That happens before anything is written.
 func TestTransactionOfTooManyRecords(t *testing.T) {
 	t.Parallel()
 	folder := func(i int) string {
@@ -228,7 +231,7 @@ func TestTransactionOfTooManyRecords(t *testing.T) {
 	}
 }
 
-// slowFiles makes no file before its context ends, but for those of tables called "b".
+// slowFiles makes no file before its context ends, except files of tables called "b".
 type slowFiles struct{ storage.Store }
 
 func (f slowFiles) Create(ctx context.Context, location string, body []byte) error {
@@ -239,7 +242,8 @@ func (f slowFiles) Create(ctx context.Context, location string, body []byte) err
 	return ctx.Err()
 }
 
-// A transaction whose files take too long gives up before anybody else may abort it, and cleans up all the same.
+// A transaction whose files take too long gives up before anybody else may abort it. It still
+// cleans up.
 func TestTransactionOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +301,8 @@ func TestTransactionOfRequirements(t *testing.T) {
 	wantKind(t, f.transact(on("a", holds), on("b", fails)), moorage.KindCommitFailed)
 }
 
-// What a transaction that only requires something was told at different moments is asked again, until it was so at one.
+// A transaction that only requires something may have read its tables at different moments. It
+// reads them again until all that it read was so at one moment.
 func TestTransactionOfRequirementsThatMove(t *testing.T) {
 	t.Parallel()
 	for _, breaks := range []bool{false, true} {
@@ -338,20 +343,21 @@ func TestTransactionOfRequirementsThatMove(t *testing.T) {
 	}
 }
 
-// A table that is dropped while a transaction works on it is none any more, be it followed by its table-uuid, and nothing is changed.
+// A table that is dropped while a transaction works on it no longer exists, even for a transaction
+// that follows it by its table-uuid. Nothing is changed.
 func TestTransactionMeetsDrop(t *testing.T) {
 	t.Parallel()
-	transactAmid(t, func(f *fixture) error { return f.DropTable(f.ctx, ident("a"), DropOptions{}) }, func(f *fixture, _ bool, err error) {
+	transactDuring(t, func(f *fixture) error { return f.DropTable(f.ctx, ident("a"), DropOptions{}) }, func(f *fixture, _ bool, err error) {
 		wantKind(f.t, err, moorage.KindNoSuchTable)
 		f.wantProperty("b", "n", "")
 	})
 }
 
-// A table that is renamed while a transaction works on it is followed if the requirements name its table-uuid; else
-// there is no such table any more, and nothing is changed.
+// A transaction follows a table that is renamed meanwhile if the requirements name its table-uuid.
+// Otherwise there is no such table any more, and nothing is changed.
 func TestTransactionMeetsRename(t *testing.T) {
 	t.Parallel()
-	transactAmid(t, func(f *fixture) error { return f.RenameTable(f.ctx, ident("a"), ident("z")) }, func(f *fixture, pinned bool, err error) {
+	transactDuring(t, func(f *fixture) error { return f.RenameTable(f.ctx, ident("a"), ident("z")) }, func(f *fixture, pinned bool, err error) {
 		want := "1"
 		if !pinned {
 			wantKind(f.t, err, moorage.KindNoSuchTable)
@@ -364,9 +370,10 @@ func TestTransactionMeetsRename(t *testing.T) {
 	})
 }
 
-// transactAmid sets a property of the tables a and b in one transaction, in the midst of which something else happens, and has judge look
-// at what became of it: once with a requirement that pins the table-uuid of a, once without.
-func transactAmid(t *testing.T, meanwhile func(f *fixture) error, judge func(f *fixture, pinned bool, err error)) {
+// transactDuring sets a property of the tables a and b in one transaction and calls meanwhile in
+// the middle of it. judge looks at what became of the transaction. This happens once with a
+// requirement that pins the table-uuid of a, and once without.
+func transactDuring(t *testing.T, meanwhile func(f *fixture) error, judge func(f *fixture, pinned bool, err error)) {
 	t.Helper()
 	for _, pinned := range []bool{true, false} {
 		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
@@ -391,8 +398,8 @@ func transactAmid(t *testing.T, meanwhile func(f *fixture) error, judge func(f *
 	}
 }
 
-// While a transaction writes its files its record says all that recovery needs: who it is of, until when, which tables it
-// expects to be how, and what it writes where.
+// While a transaction writes its files, its record says all that recovery needs: whose it is, its
+// deadline, which versions of its tables it expects, and what it writes where.
 func TestTransactionIsRecorded(t *testing.T) {
 	t.Parallel()
 	hook := &hook{}
@@ -442,8 +449,8 @@ func TestTransactionIsRecorded(t *testing.T) {
 	}
 }
 
-// The answer of the one Apply is lost, and the store answers nothing more: whether it happened cannot be told, so the
-// files stay. It has happened.
+// The answer of the one Apply is lost, and the store answers nothing more. Nobody can say whether
+// the transaction happened, so the files stay. It has happened.
 func TestTransactionUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}

@@ -27,8 +27,9 @@ type mutation struct {
 	happened  func(ctx context.Context, c *Catalog) bool
 }
 
-// mutations returns every mutation of the catalog. They run on a fixture with the table "t", the view "v", the
-// empty namespace "empty" and the empty warehouse "spare", and files of an unregistered table and of one view.
+// mutations returns every mutation of the catalog. They run on a fixture with the table "t", the
+// view "v", the empty namespace "empty" and the empty warehouse "spare". The fixture also has files
+// of an unregistered table and of one view.
 func mutations(t testing.TB, unregistered string) []mutation {
 	ns, empty := moorage.Namespace{"ns"}, moorage.Namespace{"empty"}
 	exists := func(name string) func(context.Context, *Catalog) bool {
@@ -162,7 +163,8 @@ func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f
 	return f, other.MetadataLocation
 }
 
-// faults numbers the calls of both ports in one sequence, once armed, and does action to one of them.
+// faults numbers the calls of both ports in one sequence, once armed, and does action to one of
+// them.
 type faults struct {
 	mu     sync.Mutex
 	armed  bool
@@ -251,10 +253,12 @@ func (c *countedFiles) Delete(ctx context.Context, locations ...string) error {
 // crashStride is how far apart the calls are that fail over PostgreSQL.
 const crashStride = 20
 
-// For k = 0, 1, 2 …: the k-th port call of each operation fails, or succeeds and its answer is lost, or
-// comes true only later, or the process dies before or after it. What was answered must be what
-// happened, a definite failure must have changed nothing and left no file, and after a
-// restart Check must find nothing. Over PostgreSQL, where each k takes long, a part of them is drawn, unless -long asks for all.
+// For k = 0, 1, 2 …: a fault meets the k-th port call of each operation. The call fails, or
+// succeeds and its answer is lost, or comes true only later, or the process dies before or after
+// it. What was answered must be what happened. A definite failure must have changed nothing and
+// left no file. After a restart Check must find nothing.
+//
+// Over PostgreSQL, where each k takes long, the test draws some of them, unless -long asks for all.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -286,7 +290,7 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 }
 
-// crashOnce does action to call k of the n-th mutation, and tells whether there was no such call.
+// crashOnce does action to call k of the n-th mutation, and reports whether there was no such call.
 func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation Operation, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}

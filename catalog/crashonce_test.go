@@ -21,11 +21,14 @@ const (
 	crashOnceStride = 30
 )
 
-// For k = 0, 1, 2 …: the k-th port call of each mutation with a key meets a fault, as in TestCrashEveryCall. Then the same request
-// is sent again with the same key, to another node, at once, after late writes have come, and once more. All of them are
-// answered alike, and as the first one if that got an answer; and what it asks for has happened once, or not at all
-// if it is refused. The second time around somebody has made the same change before, without a key, so that most are refused
-// or have nothing to change.
+// For k = 0, 1, 2 …: the k-th port call of each mutation with a key meets a fault, as in
+// TestCrashEveryCall. Then the same request is sent again with the same key, to another node: at
+// once, after late writes have come, and once more. All of them have the same answer, and that of
+// the first one if it got an answer. What the request asks for has happened once, or not at all if
+// it is refused.
+//
+// In a second pass somebody has made the same change before, without a key. So most requests are
+// refused or have nothing to change.
 func TestCrashKeyedEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
@@ -59,7 +62,8 @@ func TestCrashKeyedEveryCall(t *testing.T) {
 	}
 }
 
-// keyedCrash is one mutation with a key whose k-th port call meets a fault, and the store and storage below the faults.
+// keyedCrash is one mutation with a key whose k-th port call meets a fault. It has the store and
+// storage below the faults too.
 type keyedCrash struct {
 	*fixture
 	mutation

@@ -17,11 +17,13 @@ import (
 // crashTransactionStride is how far apart the calls are that fail over PostgreSQL.
 const crashTransactionStride = 6
 
-// For k = 0, 1, 2 …: the k-th port call of a transaction over five tables, of which one is made and one is only required
-// to be as it is, fails, or succeeds and its answer is lost, or comes true only later, or the process dies before
-// or after it. The rows of the crash table: whoever reads then sees all of it or nothing; what was answered is what happened; once
-// the deadline is over, two nodes that recover at once leave no record and exactly the files that tables name; the
-// tables can be changed again.
+// A transaction over five tables makes one of them and only requires another one to be as it is.
+// For k = 0, 1, 2 …: a fault meets its k-th port call. The call fails, or succeeds and its answer
+// is lost, or comes true only later, or the process dies before or after it.
+//
+// The rows of the crash table: a later reader sees all of the transaction or nothing. What was
+// answered is what happened. Once the deadline is over, two nodes that recover at once leave no
+// record and exactly the files that tables name. The tables can be changed again.
 func TestCrashTransaction(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -57,8 +59,8 @@ func TestCrashTransaction(t *testing.T) {
 	}
 }
 
-// crashWorld is one transaction whose k-th port call meets a fault, and another node over the same store and files, which
-// meets none.
+// crashWorld is one transaction whose k-th port call meets a fault. node is another node over the
+// same store and files, and meets none.
 type crashWorld struct {
 	*fixture
 	plan  *faults
@@ -139,7 +141,7 @@ func (w *crashWorld) run() {
 	}
 }
 
-// happened tells whether another node sees the transaction. Half of it is a failure.
+// happened reports whether another node sees the transaction. Half of it is a failure.
 func (w *crashWorld) happened(at string) bool {
 	w.t.Helper()
 	seen := map[string]bool{"new": w.node.TableExists(w.ctx, ident("new")) == nil}
@@ -172,8 +174,8 @@ func (w *crashWorld) recoverTwice() {
 	group.Wait()
 }
 
-// wantFilesNamed fails the test unless the files that are there are those that tables name, as their current version
-// or an earlier one.
+// wantFilesNamed fails the test unless the files that are there are those that tables name, as
+// their current version or an earlier one.
 func (w *crashWorld) wantFilesNamed(at string) {
 	w.t.Helper()
 	named := map[string]bool{}

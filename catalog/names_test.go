@@ -59,7 +59,7 @@ func TestNamesRememberWhatWasWritten(t *testing.T) {
 // So is what a transaction makes of a table that it follows past the version that it found first.
 func TestNamesRememberWhatWasFollowed(t *testing.T) {
 	t.Parallel()
-	transactAmid(t, func(f *fixture) error {
+	transactDuring(t, func(f *fixture) error {
 		_, err := f.Commit(f.ctx, ident("a"), setProperty(t, "meanwhile", "1"))
 		return err
 	}, func(f *fixture, _ bool, err error) {
