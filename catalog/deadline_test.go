@@ -33,7 +33,8 @@ func (s *hangingStore) ListKeys(ctx context.Context, table registry.Table, prefi
 	return s.Store.ListKeys(ctx, table, prefix, after, limit)
 }
 
-// A drop that ran out of time puts the namespace back at once: creators need not wait until it is stale.
+// A drop that ran out of time puts the namespace back at once. Creators need not wait until its
+// mark is stale.
 func TestDropOutOfTimePutsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestDropOutOfTimePutsBack(t *testing.T) {
 	})
 }
 
-// contestedFiles lets another commit be faster than each of the first tries, whose files it sees; then it hangs.
+// contestedFiles lets another commit be faster than each of the first tries, whose files it sees.
+// Then it hangs.
 type contestedFiles struct {
 	storage.Store
 	tries int

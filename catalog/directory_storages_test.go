@@ -194,7 +194,8 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 	}
 }
 
-// What is opened for the sake of one table, whose warehouse is gone or no longer says where it is, is given back.
+// A storage that is opened for one table is given back. The table's warehouse is gone or no longer
+// says where the table is.
 func TestBorrowedStorages(t *testing.T) {
 	t.Parallel()
 	var opened, borrowed, back atomic.Int64
@@ -249,7 +250,8 @@ func TestBorrowedStorages(t *testing.T) {
 	}
 }
 
-// Where a look at a file is not cheap, a load that has the document asks for no file; one that has not, reads it.
+// Where a look at a file is not cheap, a load that has the document asks for no file. A load
+// without the document reads the file.
 func TestMissingRemoteMetadataFile(t *testing.T) {
 	t.Parallel()
 	f, _ := newRemoteFixture(t)
@@ -271,7 +273,8 @@ func TestMissingRemoteMetadataFile(t *testing.T) {
 	wantKind(t, err, moorage.KindNotFound)
 }
 
-// A commit that names its table by the uuid follows it to another name, but not into another warehouse.
+// A commit that names its table by the uuid follows it to another name, but not into another
+// warehouse.
 func TestCommitStaysInItsWarehouse(t *testing.T) {
 	t.Parallel()
 	var meanwhile hook
@@ -308,8 +311,8 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 	f.wantClean()
 }
 
-// A table that comes back in a warehouse made again under its name is written where that warehouse is, also by a node that
-// knew the table before.
+// A warehouse is dropped and made again under its name, elsewhere, and a table comes back in it.
+// The table is written where the new warehouse is, also by a node that knew the table before.
 func TestTableComesBackElsewhere(t *testing.T) {
 	t.Parallel()
 	f, servers := newRemoteFixture(t)

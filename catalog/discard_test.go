@@ -27,7 +27,8 @@ func (f *lateCreates) Create(ctx context.Context, location string, body []byte) 
 	return err
 }
 
-// unlooked is a log that forgets the files which the catalog says may stay: nobody could look in time whether they are in use.
+// unlooked is a log that forgets the files which the catalog says may stay. The catalog could not
+// look in time whether they are in use.
 type unlooked struct{ files *fileCount }
 
 func (unlooked) Enabled(context.Context, slog.Level) bool { return true }
@@ -45,7 +46,8 @@ func (u unlooked) Handle(_ context.Context, record slog.Record) error {
 func (u unlooked) WithAttrs([]slog.Attr) slog.Handler { return u }
 func (u unlooked) WithGroup(string) slog.Handler      { return u }
 
-// discarding is a commit, and what others do with its file when that is written and nothing names it yet.
+// discarding is a commit, and what others do with its file once it is written and before anything
+// names it.
 type discarding struct {
 	name   string
 	commit raceClient
@@ -129,7 +131,8 @@ func discardings(t *testing.T) []discarding {
 	}
 }
 
-// The file of a commit that lost is deleted, unless somebody has registered it meanwhile: then a version is in it, or logs it.
+// The file of a commit that lost is deleted, unless somebody has registered it meanwhile. In that
+// case a version is in it, or logs it.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	for _, tt := range discardings(t) {
@@ -164,7 +167,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// To lose against another node costs a commit one read and one write more, as before anybody looked whether the file is in use.
+// A commit that loses against another node costs one read and one write more. The look whether its
+// file is in use adds none.
 func TestLostRaceRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore

@@ -33,8 +33,8 @@ func (f *aroundFiles) Create(ctx context.Context, location string, body []byte) 
 	return err
 }
 
-// A transaction was ended while its coordinator was about to write a file. Nothing keeps that file from being registered once it is there, so the
-// coordinator deletes it only if nobody has done so.
+// A transaction was ended while its coordinator was about to write a file. Anybody may register
+// that file once it is there. So the coordinator deletes it only if nobody has done so.
 func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]struct {

@@ -14,7 +14,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// What an update, a schema or a name is refused for is told, and changes nothing, where it shows only in the midst of the work.
+// Some faults of an update, a schema or a name show only in the middle of the work. Such a request
+// is refused with the fault, and changes nothing.
 func TestRefusedInTheMidst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -56,7 +57,7 @@ func TestRefusedInTheMidst(t *testing.T) {
 	f.wantClean()
 }
 
-// fewRandom fails at call k, counted from when it was armed, of which there were so many.
+// Once armed, fewRandom serves left more calls, fails the next one, and serves all calls after it.
 type fewRandom struct {
 	inner io.Reader
 	armed atomic.Bool
@@ -102,7 +103,8 @@ func TestMutationsWithoutChance(t *testing.T) {
 	}
 }
 
-// Whoever only reads, or stages, is told of every error of the store, be it that the way to the namespace is known or not.
+// A call that only reads, or stages, answers with every error of the store. That holds whether or
+// not the node knows the way to the namespace.
 func TestReadersAreToldOfTheStore(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -156,7 +158,8 @@ func TestReadersAreToldOfTheStore(t *testing.T) {
 	}
 }
 
-// A drop of a namespace that was made long ago is not taken for one that died: creators wait, and then give up.
+// The drop of a namespace that was made long ago does not count as a drop that died. Creators wait,
+// and then give up.
 func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +175,8 @@ func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	})
 }
 
-// A blocker that changes while it is being taken away is looked at again, and is gone once that is told.
+// A blocker that changes while Retry takes it away is looked at again. It is gone once Retry
+// returns.
 func TestRetryOfABlockerThatChanges(t *testing.T) {
 	t.Parallel()
 	f, _ := newUndeletable(t)

@@ -144,7 +144,8 @@ func setProperty(t testing.TB, key, value string) CommitRequest {
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{%q:%q}}]`, key, value))
 }
 
-// appendSnapshot returns a commit that adds a snapshot on top of parent (0: none) and moves main to it.
+// appendSnapshot returns a commit that adds a snapshot on top of parent (0: none) and moves main to
+// it.
 func appendSnapshot(t testing.TB, table *Table, id, parent, sequence int64) CommitRequest {
 	t.Helper()
 	requirement, parentMember := "null", ""

@@ -20,7 +20,8 @@ func (f *fixture) folder(location string) registry.Record {
 	return records[0]
 }
 
-// Folders in which there are no tables any more may be a table's location again; those in which there are some stay.
+// A folder in which there are no tables any more may be a table's location again. A folder with
+// tables stays.
 func TestSweepFolders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,7 +78,8 @@ func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// A table that is made while its folder is looked through is safe, whenever it comes: the folder's record stays.
+// A table may be made at any time while the sweep looks through its folder. It is safe: the
+// folder's record stays.
 func TestSweepFolderWhileATableComes(t *testing.T) {
 	t.Parallel()
 	for step, when := range []string{"before the mark", "before the folder goes"} {
@@ -104,7 +106,7 @@ func TestSweepFolderWhileATableComes(t *testing.T) {
 	}
 }
 
-// A table that was planned before its folder was removed is planned anew.
+// A table that was planned before its folder was removed is planned again.
 func TestTableComesWhileItsFolderGoes(t *testing.T) {
 	t.Parallel()
 	between := new(betweenStore)
@@ -127,7 +129,8 @@ func TestTableComesWhileItsFolderGoes(t *testing.T) {
 	f.wantClean()
 }
 
-// A sweep that fails or dies at any call leaves nothing that keeps tables away from the folder, or the folder in place for ever.
+// A sweep that fails or dies at any call keeps no table away from the folder for ever. It also does
+// not keep the folder in place for ever.
 func TestSweepFolderFails(t *testing.T) {
 	t.Parallel()
 	for _, action := range []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Die, registrytest.DieAfter} {

@@ -9,8 +9,8 @@ import (
 	"moorage/txlog"
 )
 
-// A coordinator that wakes up after an operator had its transaction forgotten deletes none of the files that were left to the operator, who
-// has registered one of them since.
+// An operator had a transaction forgotten and was left with its files. The coordinator that wakes
+// up afterwards deletes none of them: the operator has registered one of them since.
 func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, doom := range map[string]func(f *fixture, entry txlog.Entry){
@@ -67,7 +67,8 @@ func (s *laterStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 	return etags, err
 }
 
-// Nor does one that wakes up after its transaction came true delete what an earlier try of it had written and an operator was left with.
+// A coordinator wakes up after its transaction came true. It does not delete the files of an
+// earlier try with which an operator was left.
 func TestForgottenSurplusStays(t *testing.T) {
 	t.Parallel()
 	store, files := new(laterStore), &hook{}

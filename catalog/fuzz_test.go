@@ -25,8 +25,9 @@ func zipped(t testing.TB, content []byte) []byte {
 	return out.Bytes()
 }
 
-// FuzzRegister registers a file that any client may have written. It is refused for what it is, or it is a table that
-// can be loaded, changed and dropped; compressed it says the same.
+// FuzzRegister registers a file that any client may have written. The file is refused as a bad
+// request, or it is a table that can be loaded, changed and dropped. The compressed file gives the
+// same document.
 func FuzzRegister(f *testing.F) {
 	files, err := filepath.Glob("../testdata/metadata/*/*.json")
 	if err != nil || len(files) == 0 {
@@ -80,7 +81,7 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
-// isRefusal tells whether err blames the request and not the server.
+// isRefusal reports whether err blames the request and not the server.
 func isRefusal(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindInternal, moorage.KindUnavailable, moorage.KindCommitUnknown:

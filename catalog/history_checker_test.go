@@ -13,7 +13,8 @@ import (
 	memoryregistry "moorage/registry/memory"
 )
 
-// The same workload as in TestHistory, over stores that each break one promise: the checker must notice.
+// The workload of TestHistory runs over stores that each break one promise. The checker must
+// notice.
 func TestHistoryOfBrokenStores(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -33,7 +34,8 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 			random := newLockedRandom(seed)
 			clean := memoryregistry.New(random)
 			system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: noLocks, nodes: 2, random: random})
-			// Without drops and renames: a commit that ignores them leads names nowhere, and calls wait for that to end.
+			// There are no drops and renames: a commit that ignores them leads names nowhere, and
+			// calls wait for that to end.
 			size := historySize{writers: 16, commits: 40, steady: true}
 			history := runHistory(t.Context(), system, size, seed)
 			k, err := historytest.NewChecker(system.files.all(), false)

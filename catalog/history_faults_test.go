@@ -49,14 +49,14 @@ func (s recordingStorage) Create(ctx context.Context, location string, body []by
 	return err
 }
 
-// MayBeGone tells what the storage itself tells.
+// MayBeGone answers as the storage itself does.
 func (s recordingStorage) MayBeGone(location string) bool {
 	local, ok := s.Store.(storage.Local)
 	return ok && local.MayBeGone(location)
 }
 
-// unansweredStore loses the answers of some Applies for good: whoever asks what became of them hears that the
-// store has failed. Some of them happened, some never will, and some happen later.
+// unansweredStore loses the answers of some Applies for good. A call that asks what became of them
+// gets an error of the store. Some of them happened, some never will, and some happen later.
 type unansweredStore struct {
 	registry.Store
 
@@ -67,14 +67,15 @@ type unansweredStore struct {
 	drawn  int
 }
 
-// unansweredFirst is the number of the first Apply that is never answered: a short history may draw no other.
+// unansweredFirst is the number of the first Apply that is never answered. A short history may draw
+// no other.
 const unansweredFirst = 20
 
 func newUnansweredStore(store registry.Store, chance *rand.Rand) *unansweredStore {
 	return &unansweredStore{Store: store, chance: chance, silent: map[registry.Key]bool{}}
 }
 
-// isSilent tells whether nobody can ask for a key.
+// isSilent reports whether nobody can ask for a key.
 func (s *unansweredStore) isSilent(key registry.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

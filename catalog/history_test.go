@@ -54,8 +54,8 @@ type historyParts struct {
 	random *lockedRandom
 }
 
-// newHistorySystem returns nodes over parts. The warehouse and the namespaces are made through clean, the store
-// without its faults.
+// newHistorySystem returns nodes over parts. It makes the warehouse and the namespaces through
+// clean, the store without its faults.
 func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *historySystem {
 	t.Helper()
 	if parts.open == nil {
@@ -103,8 +103,8 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 func localLocks() locks.Manager { return locks.NewLocal(locks.LocalConfig{}) }
 func noLocks() locks.Manager    { return locks.GrantAll{} }
 
-// Many clients change and read a few tables at once; there is an order of all that they were answered in
-// which one client alone could have been answered so, and every version of a table is the one before it and
+// Many clients change and read a few tables at once. There is an order of all calls in which one
+// client alone could have been answered so. Every version of a table is the one before it and
 // exactly one commit.
 func TestHistory(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,8 @@ func memorySystem(manager func() locks.Manager, nodes int) func(*testing.T, *loc
 	}
 }
 
-// faultySystem is a system of two nodes whose store loses some answers, makes some writes late, and refuses some calls.
+// faultySystem is a system of two nodes. Its store loses some answers, makes some writes late, and
+// refuses some calls.
 func faultySystem(t *testing.T, random *lockedRandom) *historySystem {
 	chance := random.generator()
 	store := memoryregistry.New(random)

@@ -29,7 +29,8 @@ func groupNamespace(group int) moorage.Namespace {
 	return moorage.Namespace{"group" + string(rune('a'+group))}
 }
 
-// runHistory lets clients work on system and returns what they saw, the final state of every name last.
+// runHistory lets clients work on system and returns what they saw, the final state of every name
+// last.
 func runHistory(ctx context.Context, system *historySystem, size historySize, seed uint64) historytest.History {
 	recorder := &historytest.Recorder{}
 	newClient := func(number int) *historytest.Client {

@@ -8,7 +8,8 @@ import (
 	"moorage/storage"
 )
 
-// hook does something once, in the middle of the next operation on a file of its kind: when that is about to be written, read or deleted.
+// hook does something once, when the next file is about to be written, read or deleted. It is set
+// up for one of the three.
 type hook struct {
 	mu sync.Mutex // guards do; a leaf
 	do func()

@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// newIsolation returns a fixture with the tables "a" and "b" whose locks protect nothing, so that only conditions keep
-// its transactions apart.
+// newIsolation returns a fixture with the tables "a" and "b" whose locks protect nothing, so that
+// only conditions keep its transactions apart.
 func newIsolation(t testing.TB, change ...func(*Config)) *fixture {
 	t.Helper()
 	f := newFixture(t, append(change, func(c *Config) { c.Locks = locks.GrantAll{} })...)
@@ -52,7 +52,8 @@ func TestNoWriteSkew(t *testing.T) {
 	f.wantClean()
 }
 
-// Of two transactions that were built on the same versions one is refused, whichever table they share.
+// Two transactions were built on the same versions. One of them is refused, no matter which table
+// they share.
 func TestNoLostUpdate(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []string{"a", "b"} {
@@ -118,8 +119,8 @@ func (s *callStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return etags, err
 }
 
-// readAround looks at the tables "a" and "b" in both orders between any two steps of a transaction that sets the property n.
-// It returns the values seen, the first table's first.
+// readAround looks at the tables "a" and "b" in both orders between any two steps of a transaction
+// that sets the property n. It returns the values seen, the first table's first.
 func readAround(t *testing.T, changes func(f *fixture) []TableChange) (seen [][2]string) {
 	t.Helper()
 	hook := &hook{}
@@ -197,8 +198,9 @@ func TestNoFuzzyRead(t *testing.T) {
 	}
 }
 
-// A table that a transaction was told not to be there appears while it works: it does not replace it, nor
-// change anything else; and a namespace cannot go while a transaction makes a table in it.
+// A table that a transaction is to create appears while it works. The transaction does not replace
+// it, and changes nothing else. A transaction also fails if a namespace in which it makes a table
+// goes meanwhile.
 func TestNoPhantomCreate(t *testing.T) {
 	t.Parallel()
 	t.Run("table", func(t *testing.T) {
@@ -232,8 +234,8 @@ func TestNoPhantomCreate(t *testing.T) {
 	})
 }
 
-// Transactions of many writers over pairs of tables keep what is in all of them together: each moves a unit from one to
-// the other. Only conditions keep them apart.
+// Transactions of many writers over pairs of tables keep the sum over all tables. Each transaction
+// moves a unit from one table to the other. Only conditions keep them apart.
 func TestTransfersKeepTheSum(t *testing.T) {
 	t.Parallel()
 	const tables, writers, rounds = 4, 8, 25

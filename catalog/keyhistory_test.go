@@ -18,7 +18,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// Sizes of the history: so many clients make so many requests each, and send each of them two or three times at least.
+// Sizes of the history: so many clients make so many requests each, and send each of them two or
+// three times at least.
 const (
 	keyHistoryClients  = 6
 	keyHistoryRequests = 60
@@ -27,9 +28,10 @@ const (
 	keyHistorySends    = 300 // after so many 5xx something is wrong
 )
 
-// Clients that send every request two or three times, some at once, to nodes that lose answers and writes, or let them come late.
-// What each asked for has happened once if it was answered with success and not at all if it was refused, by the change
-// records, which carry the request's id; all its answers are alike, and stay so. Tables and views have the same names.
+// Clients send every request two or three times, some at once, to nodes that lose answers and
+// writes, or let them come late. The change records carry the request's id. By them what a request
+// asked for has happened once if its answer was success, and not at all if it was refused. All
+// answers of a request are alike, and stay so. Tables and views have the same names.
 func TestKeyHistory(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB, *lockedRandom) (clean registry.Store, nodes []registry.Store){
@@ -130,7 +132,7 @@ type keyRequest struct {
 	sends   int
 }
 
-// send sends the request to a node and tells whether the answer was definite.
+// send sends the request to a node and reports whether the answer was definite.
 func (r *keyRequest) send(h *keyHistory, node *Catalog) bool {
 	ctx := moorage.WithRequestID(h.ctx, r.id)
 	key := keyOf(r.what)

@@ -44,8 +44,9 @@ func (c *keyClient) drawView(id string, name, other moorage.Identifier) (what st
 	}
 }
 
-// judgeViews compares the views with what was done to them: the file that a pointer names has the query of the request that
-// made the view and of each replace that led to it, in their order, and no other.
+// judgeViews compares the views with what was done to them. The file that a pointer names has the
+// query of the request that made the view, and of each replace that led to it. They are in their
+// order, and there is no other.
 func (h *keyHistory) judgeViews() {
 	h.t.Helper()
 	want := map[string][]string{}        // the queries, by metadata location

@@ -11,8 +11,9 @@ import (
 	"moorage/storage"
 )
 
-// A metadata file that a table or view names and that cannot be read is a fault of whoever damaged it, or of who configured the
-// server, and none of the client's: the answer is no refusal, and nothing of it is stored with a key.
+// A table or view names a metadata file that cannot be read. That is a fault of the operator or of
+// somebody who damaged the file, and not of the client. So the answer is no refusal, and nothing of
+// it is stored with a key.
 func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "file:///elsewhere/t"
@@ -70,7 +71,8 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	f.wantClean()
 }
 
-// Nor is a client that has gone away held by another's read, and what it has begun to read others get.
+// A client that goes away need not wait for the read of another client. Other clients get what it
+// had begun to read.
 func TestLoadIsNotHeldByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,14 +103,14 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 		select {
 		case err := <-second:
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("who went away was told %v", err)
+				t.Errorf("the client that went away was answered %v", err)
 			}
 		default:
-			t.Error("who went away is held")
+			t.Error("the client that went away still waits")
 		}
 		close(end)
 		if err := <-third; err != nil {
-			t.Errorf("who waited was told %v", err)
+			t.Errorf("the client that waited was answered %v", err)
 		}
 		<-first
 	})

@@ -21,9 +21,10 @@ import (
 	"moorage/storage/file"
 )
 
-// BenchmarkCreateWithLocks creates tables in one namespace of a database that is durable: without locks, with those that creates take, which
-// are in the process, and with the same locks taken among all nodes. The three take turns, so that what else the machine does falls on all; it reports
-// the median time of a create of each.
+// BenchmarkCreateWithLocks creates tables in one namespace of a database that is durable. It does
+// so without locks, with the locks that creates take, which are in the process, and with the same
+// locks taken among all nodes. The three take turns, so that what else the machine does falls on
+// all. It reports the median time of a create of each.
 func BenchmarkCreateWithLocks(b *testing.B) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -111,7 +112,8 @@ func openCoalesced(b *testing.B, dsn string) locks.Manager {
 	return manager
 }
 
-// newCatalogOnDisk returns a catalog whose files are on a real disk, with the warehouse "w" and the namespace "ns".
+// newCatalogOnDisk returns a catalog whose files are on a real disk. It has the warehouse "w" and
+// the namespace "ns".
 func newCatalogOnDisk(b *testing.B, config Config) *Catalog {
 	b.Helper()
 	folder := filepath.Join(b.TempDir(), "warehouse")

@@ -9,7 +9,8 @@ import (
 	"moorage"
 )
 
-// A folder for metadata files that no storage can have is refused before anything is written, also by a transaction, whose record would be as long.
+// A folder for metadata files that no storage can have is refused before anything is written. That
+// holds for a transaction too, because its record would be as long.
 func TestMetadataPathTooLong(t *testing.T) {
 	t.Parallel()
 	store := new(appliesStore)

@@ -12,7 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// What is remembered of a pointer after a write of this node is what a reader would find, so that nobody has to read it.
+// After a write, a node remembers of a pointer what a reader would find. So nobody has to read it.
 func TestNamesRememberWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	mutations := map[string]func(context.Context, *Catalog) error{
@@ -108,8 +108,9 @@ func (f *fixture) wantRemembered(table string) {
 	}
 }
 
-// Of a table that is changed again and again the documents of two versions are kept, the present one and the one before, for those who
-// read the pointer when that was current. Nobody has to read what this node has written.
+// A node keeps the documents of two versions of a table that is changed again and again. One is the
+// present version. The other is the one before it, for calls that read the pointer when it was
+// current. Nobody has to read what this node has written.
 func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fixture, CommitRequest) error{
@@ -165,7 +166,7 @@ func (f *fixture) pointerOf(table string) registry.Pointer {
 	return found.Pointer
 }
 
-// keeps tells whether the document that pointer names is kept.
+// keeps reports whether the document that pointer names is kept.
 func (f *fixture) keeps(pointer registry.Pointer) bool {
 	return f.documents.Kept(f.ctx, documents.RefOf(pointer, f.files)) != nil
 }

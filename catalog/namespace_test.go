@@ -68,8 +68,9 @@ func TestUpdateNamespaceProperties(t *testing.T) {
 	}
 }
 
-// A namespace is answered with the folder in which its tables and views get their locations, unless it has a location of its own: engines
-// that choose locations themselves, as Trino does, begin there.
+// A namespace is answered with the folder in which its tables and views get their locations, unless
+// it has a location of its own. Engines that choose locations themselves, as Trino does, begin
+// there.
 func TestNamespaceLocation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -154,8 +155,9 @@ func TestListsArePagedByName(t *testing.T) {
 	}
 }
 
-// A drop that died in the middle leaves the namespace in state dropping: readers see it,
-// creators get KindUnavailable, and whoever meets it once it is stale puts it back.
+// A drop that died in the middle leaves the namespace in state dropping. Readers see the namespace,
+// and creators get KindUnavailable. The first creator that meets the mark once it is stale puts the
+// namespace back.
 func TestDeadDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -179,8 +181,8 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	f.wantClean()
 }
 
-// A drop that fails at any call of the store, and says so, leaves nothing in state dropping: the namespace is
-// there for the next creator, who need not wait until the mark is stale.
+// A drop that fails at any call of the store, and says so, leaves nothing in state dropping. The
+// namespace is there for the next creator, who need not wait until the mark is stale.
 func TestFailedDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -230,7 +232,8 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	wantClean(t, f.Catalog)
 }
 
-// Properties that are too long are refused for what they ask for, with a key and without, and are no fault of the server.
+// Properties that are too long are refused as too large, with a key and without. They are no fault
+// of the server.
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -276,7 +279,8 @@ func TestNamespaceTooLarge(t *testing.T) {
 	f.wantClean()
 }
 
-// putLong gives the namespace ns properties as an older version took them: so many bytes of them in each of a, b and c.
+// putLong gives the namespace ns properties as an older version took them: so many bytes in each of
+// a, b and c.
 func (f *fixture) putLong(bytes int) {
 	f.t.Helper()
 	ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
@@ -291,7 +295,8 @@ func (f *fixture) putLong(bytes int) {
 	must(f.t, err)
 }
 
-// Properties that an older version took, and that are longer than any may be now, can be read, made shorter, and dropped.
+// An older version took properties that are longer than any may be now. They can be read, made
+// shorter, and dropped.
 func TestLongPropertiesOfOld(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -343,7 +348,8 @@ func TestListsReadNamesOnly(t *testing.T) {
 	wantKind(t, c.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
 }
 
-// Who looks for a table does not decode the properties of its namespace. Not parallel: it counts what the process allocates.
+// A look for a table does not decode the properties of its namespace. The test is not parallel: it
+// counts what the process allocates.
 func TestResolveDecodesNoProperties(t *testing.T) {
 	f := newFixture(t)
 	f.putLong(10 << 20)

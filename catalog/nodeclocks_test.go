@@ -12,7 +12,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// A node whose clock is off dies while it drops a namespace. Creators wait for its mark by the store's clock, whatever their own say.
+// A node whose clock is off dies while it drops a namespace. Creators wait for its mark by the
+// store's clock, not by their own.
 func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -51,7 +52,8 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 	}
 }
 
-// An older version marked by the clock of its node, which was ahead: nobody waits until that time has come.
+// A node of an older version marked the namespace by its own clock, which was ahead. Nobody waits
+// until that time has come.
 func TestDeadDropOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -64,8 +66,8 @@ func TestDeadDropOfAnOlderVersion(t *testing.T) {
 	f.wantClean()
 }
 
-// How long a dropped table can come back goes by the store's clock, so a node with another date forgets none too early, and keeps none
-// for longer.
+// The store's clock says how long a dropped table can come back. So a node with another date
+// forgets no table too early, and keeps none for longer.
 func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ dropper, sweeper time.Duration }{

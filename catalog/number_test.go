@@ -18,8 +18,9 @@ func waitingChanges(t *testing.T, conn *pgx.Conn) (count int) {
 	return count
 }
 
-// Nobody reads the order of changes. Still each change has its place soon: where one node lives, where the claim belongs to a node that has died,
-// and where the one that had it stops.
+// Nobody reads the order of changes. Still each change has its place soon. That holds where one
+// node lives, where the claim belongs to a node that has died, and where the node with the claim
+// stops.
 func TestChangesGetPlacesUnread(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t)
@@ -33,7 +34,8 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	if waitingChanges(t, conn) == 0 {
 		t.Fatal("no change waits before a worker runs")
 	}
-	// wantSoon adds changes and waits until each has its place. A busy machine makes some of them late.
+	// wantSoon adds changes and waits until each has its place. A busy machine makes some of them
+	// late.
 	n := 0
 	wantSoon := func(when string) {
 		t.Helper()
