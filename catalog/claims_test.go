@@ -145,7 +145,7 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 						t.Error(err)
 					}
 				} else if wantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), want) || !strings.HasSuffix(moorage.MessageOf(err), ": "+location) {
-					t.Errorf("it is told %q, want %q", moorage.MessageOf(err), want)
+					t.Errorf("the answer is %q, want %q", moorage.MessageOf(err), want)
 				}
 				f.wantClean()
 			})

@@ -69,7 +69,8 @@ func (f *fixture) outcomes() (stored []registry.Idempotency) {
 // opNothing is the operation of mutations that succeed and change nothing.
 const opNothing Operation = "nothing"
 
-// keyedMutations are those mutations that a client can send with a key, and some that change nothing.
+// keyedMutations returns those mutations that a client can send with a key, and some that change
+// nothing.
 func keyedMutations(t testing.TB, unregistered string) []mutation {
 	var keyed []mutation
 	for _, m := range mutations(t, unregistered) {
@@ -94,7 +95,8 @@ func keyedMutations(t testing.TB, unregistered string) []mutation {
 	}, func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident("new")) == nil }})
 }
 
-// A mutation that is sent three times, the second time to another node, happens once, and is answered alike.
+// A mutation that is sent three times, the second time to another node, happens once. All its
+// answers are alike.
 func TestOnceEveryMutation(t *testing.T) {
 	t.Parallel()
 	for n, m := range keyedMutations(t, "") {
@@ -322,8 +324,8 @@ func TestOnceWinsOverOtherConditions(t *testing.T) {
 	}
 }
 
-// Expired keys do not pile up, however many come: a round of the sweep goes on while it finds some, and reads a bounded
-// part if it does not.
+// Expired keys do not pile up, however many come. A round of the sweep goes on while it finds some.
+// If it finds none it reads a bounded part.
 func TestSweepOfKeysKeepsUp(t *testing.T) {
 	t.Parallel()
 	const total = (sweepPages + 3) * ledger.ScanPage

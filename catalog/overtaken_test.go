@@ -8,8 +8,8 @@ import (
 	"moorage"
 )
 
-// overtaken is an operation whose answer is lost, and what others do before it looks, after which what there is
-// tells nothing about it any more.
+// overtaken is an operation whose answer is lost, and what others do before it looks. Afterwards
+// the state of the store no longer shows whether it happened.
 type overtaken struct {
 	operation Operation
 	run       func(ctx context.Context, c *Catalog) error
@@ -17,7 +17,8 @@ type overtaken struct {
 	there     []string // at the end
 }
 
-// What others did on top of a change, once its answer was lost, does not hide from it that it happened.
+// The answer of a change is lost, and others change the same on top of it. The operation still
+// finds that it happened.
 func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	setOwner := func(value string) raceClient {

@@ -22,7 +22,8 @@ func (f *panickingWrites) Create(ctx context.Context, location string, body []by
 	return f.Store.Create(ctx, location, body)
 }
 
-// panickingBatches is panickingWrites that makes files together, as storages do whose goroutines' panics end nothing.
+// panickingBatches is panickingWrites that makes files together, as storages do whose goroutines'
+// panics end nothing.
 type panickingBatches struct{ panickingWrites }
 
 func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) []error {
@@ -33,7 +34,8 @@ func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) 
 	return failures
 }
 
-// A file whose write panics, in a goroutine of its own, was not written: the transaction has not happened, and neither that nor the process ends.
+// A write of a file panics in a goroutine of its own. Then the file was not written and the
+// transaction has not happened. The transaction is answered and the process goes on.
 func TestTransactionPanicsAtWrite(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(storage.Store) storage.Store{

@@ -26,7 +26,8 @@ func (s *watchedStore) Get(ctx context.Context, keys ...registry.Key) ([]registr
 	return s.Store.Get(ctx, keys...)
 }
 
-// The tables of a transaction are built side by side; which of those that cannot be is told does not depend on who is faster.
+// The tables of a transaction are built side by side. The answer names the first of those that
+// cannot be built, no matter which goroutine is faster.
 func TestTransactionTellsFirstFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +71,8 @@ func (f *fixture) wantSurvived(err error, place string) {
 	f.wantClean()
 }
 
-// A panic while a table is built is the end of its transaction, which holds no locks then, and of nothing else.
+// A panic while a table is built ends its transaction and nothing else. The transaction holds no
+// locks then.
 func TestTransactionPanicsAtBuild(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -132,7 +132,8 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 	return system
 }
 
-// newNodes returns n catalogs over one database that share the files of a fixture, and the locks that it was given.
+// newNodes returns n catalogs over one database that share the files of a fixture, and the locks
+// that it was given.
 func newNodes(t *testing.T, n int, manager locks.Manager) []*fixture {
 	t.Helper()
 	dsn, random := newDatabase(t), newLockedRandom(1)
@@ -183,8 +184,8 @@ const (
 	dropMore = 20
 )
 
-// A namespace is dropped on one node while another makes a table in it and a namespace below it: what was
-// acknowledged is there, and nothing is in a namespace that is not.
+// A namespace is dropped on one node while another makes a table in it and a namespace below it.
+// What was acknowledged is there. Nothing is in a namespace that is not there.
 func TestDropAgainstCreate(t *testing.T) {
 	t.Parallel()
 	nodes := newNodes(t, 2, locks.GrantAll{})
@@ -216,8 +217,9 @@ func TestDropAgainstCreate(t *testing.T) {
 	nodes[0].wantClean()
 }
 
-// unlessDropStoodStill returns call, which is made again if it was unavailable after it had waited for a drop as long as it may: on this
-// machine that made no headway. A call that began when the drop was over has nothing to wait for.
+// unlessDropStoodStill returns call with a retry. It makes call again if call was unavailable after
+// it had waited for a drop as long as it may: on this machine the drop made no headway. A call that
+// began when the drop was over has nothing to wait for.
 func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 	return func() error {
 		for {
@@ -230,7 +232,7 @@ func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 	}
 }
 
-// dropAgainstCreate is one round. It tells whether the namespace was dropped.
+// dropAgainstCreate is one round. It reports whether the namespace was dropped.
 func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (dropped bool, err error) {
 	ns := moorage.Namespace{fmt.Sprintf("round%d", round)}
 	table := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: "t"}
@@ -274,8 +276,8 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 	return dropped, nil
 }
 
-// Two nodes rename a table to and fro, within a namespace and between two, against one another: nobody waits for ever, and
-// whoever looks sees one name.
+// Two nodes rename a table to and fro, within a namespace and between two, against one another.
+// Nobody waits for ever, and every reader sees one name.
 func TestOppositeRenames(t *testing.T) {
 	t.Parallel()
 	for name, manager := range map[string]locks.Manager{"no locks": noLocks(), "local locks": localLocks()} {
@@ -323,7 +325,8 @@ func TestOppositeRenames(t *testing.T) {
 	}
 }
 
-// wantOneName returns an error unless there is one name, or none in the namespace that it can have left.
+// wantOneName returns an error if the namespace has more than one name. It may have none, because
+// the table can be in the other namespace.
 func wantOneName(ctx context.Context, f *fixture) error {
 	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, Page{})
 	if err == nil && len(names) > 1 {

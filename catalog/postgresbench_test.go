@@ -44,8 +44,8 @@ func newBenchDatabase(b *testing.B) benchDatabase {
 	return benchDatabase{server, b.TempDir()}
 }
 
-// newCatalog returns a catalog over the database and files on a real disk, with the warehouse "w" and the
-// namespace "ns".
+// newCatalog returns a catalog over the database and files on a real disk, with the warehouse "w"
+// and the namespace "ns".
 func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture {
 	b.Helper()
 	random := newLockedRandom(uint64(time.Now().UnixNano()))
@@ -78,7 +78,8 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 	return f
 }
 
-// statements runs pgbench with a script for a while and reports the time of one transaction as ns/op.
+// statements runs pgbench with a script for a while and reports the time of one transaction as
+// ns/op.
 func (d benchDatabase) statements(b *testing.B, clients int, script string) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "script.sql")
@@ -103,8 +104,9 @@ func (d benchDatabase) statements(b *testing.B, clients int, script string) {
 	b.ReportMetric(1e9/perSecond, "ns/op")
 }
 
-// commitScript is what Apply sends for a commit of one table, with values of the same size; the pointers' keys are 4
-// bytes, and ids are drawn in sub-selects, once, or no index could be used. %d is the number of tables less one.
+// commitScript is what Apply sends for a commit of one table, with values of the same size. The
+// pointers' keys are 4 bytes. Ids are drawn in sub-selects, once, or no index could be used. %d is
+// the number of tables less one.
 const commitScript = `\set id random(0, %d)
 \startpipeline
 SELECT 4::smallint, key, etag, state, ''::bytea FROM moorage_pointer WHERE key = ANY(ARRAY[int4send(:id)]) ORDER BY key FOR UPDATE;
@@ -116,8 +118,9 @@ UPDATE moorage_pointer AS t SET etag = gen_random_uuid(), state = 1, value = dec
 \endpipeline
 `
 
-// BenchmarkPostgres has catalogs over PostgreSQL and files beside the statements alone, carried out by pgbench on the
-// same server. Rows "file" are a synced file of the size of a small metadata file.
+// BenchmarkPostgres has catalogs over PostgreSQL and files beside the statements alone. pgbench
+// carries the statements out on the same server. Rows "file" are a synced file of the size of a
+// small metadata file.
 func BenchmarkPostgres(b *testing.B) {
 	d := newBenchDatabase(b)
 	b.Run("commit", func(b *testing.B) { d.benchmarkCommit(b) })

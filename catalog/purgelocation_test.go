@@ -85,7 +85,8 @@ const (
 	elsewhere = "file:///elsewhere/copy.metadata.json"
 )
 
-// While a purge waits, and while it runs, nobody gets the location of its table. Afterwards anybody does.
+// While a purge waits, and while it runs, nobody gets the location of its table. Afterwards anybody
+// does.
 func TestLocationOfAPurgeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range claimsAt() {
@@ -155,8 +156,9 @@ func (f *fixture) callOffPurge(state registry.State) {
 	tampering{f}.put(registry.PointerKey(pointer.ID), state, pointer)
 }
 
-// A location passes on at once after a drop without a purge, and after a purge that was called off before it began. One that was called
-// off later may still have files deleted, and keeps its location for the undrop window.
+// A location passes on at once after a drop without a purge, and after a purge that was called off
+// before it began. A purge that was called off later may still have files deleted. So its table
+// keeps the location for the undrop window.
 func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -187,7 +189,8 @@ func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 	}
 }
 
-// A table whose location somebody is about to take comes back and is dropped with a purge: the location no longer passes on.
+// Somebody is about to take the location of a dropped table. Meanwhile the table comes back and is
+// dropped with a purge. Then the location no longer passes on.
 func TestLocationOfATableThatIsDroppedAgain(t *testing.T) {
 	t.Parallel()
 	var creates hook

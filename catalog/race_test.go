@@ -27,12 +27,14 @@ type race struct {
 	name    string
 	prepare func(f *fixture) // what there is before; may be nil
 	a, b    raceClient
-	// ends are all ways in which it may end: what a and b were answered, and what there is then. Each must be seen, but
-	// those that begin with a question mark. Who was unavailable has changed nothing; that need not be said here.
+	// ends are all ways in which it may end: what a and b were answered, and what there is then.
+	// Each must be seen, except those that begin with a question mark. A client that was
+	// unavailable has changed nothing; that need not be said here.
 	ends []string
 }
 
-// raceClient is what one of them does. Its answer is the kind of its error, "done" if there is none.
+// raceClient is what one of them does. Its answer is the kind of its error, "done" if there is
+// none.
 type raceClient func(ctx context.Context, c *Catalog) error
 
 // counted is the answer of a client that does the same several times.
@@ -69,12 +71,13 @@ func raceSystems() []raceSystem {
 	return systems
 }
 
-// raceOrders is how many random orders of a race's calls are tried, beside those that are enumerated.
+// raceOrders is how many random orders of a race's calls are tried, beside those that are
+// enumerated.
 const raceOrders = 20 / raceFactor
 
-// Whoever changes names at the same time as somebody else: each table keeps one name, in a namespace that is
-// there, each name leads to a table, and no file is left that nothing names, whatever the order of the calls
-// of the store, with locks that exclude and with locks that do not.
+// Two clients change names at the same time. Each table keeps one name, in a namespace that is
+// there. Each name leads to a table, and no file is left that nothing names. This holds in any
+// order of the calls of the store, with locks that exclude and with locks that do not.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	for _, system := range raceSystems() {
@@ -99,8 +102,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// The same ends, and no others, if answers of the store are lost, of writes that happened, will not, or happen only
-// when all is over.
+// Answers of the store are lost, of writes that happened, will not, or happen only when all is
+// over. The races have the same ends, and no others.
 func TestRacesWithLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, system := range raceSystems() {
@@ -121,8 +124,8 @@ func TestRacesWithLostAnswers(t *testing.T) {
 	}
 }
 
-// enumerate runs the race in every order with two switches between its clients; under the race detector in one of
-// raceFactor orders.
+// enumerate runs the race in every order with two switches between its clients. Under the race
+// detector it runs one of raceFactor orders.
 func (r race) enumerate(t *testing.T, system raceSystem, first, second string, seen map[string]bool) {
 	t.Helper()
 	for firstCalls := 0; ; firstCalls++ {
@@ -159,11 +162,12 @@ func (r race) run(t *testing.T, system raceSystem, next schedule, fates []fate, 
 	}
 }
 
-// wantEnd fails the test unless a race that one client gave up, or both, ended as it does without them.
+// wantEnd fails the test unless a race in which one or both clients were unavailable ended as it
+// does without them.
 func (r race) wantEnd(t *testing.T, got, without raceEnd) {
 	t.Helper()
 	if without.a != "" && without.a != got.a || without.b != "" && without.b != got.b || without.there != got.there {
-		t.Fatalf("it ended with: %s, and without who was unavailable with: %s", got, without)
+		t.Fatalf("it ended with: %s, and without the unavailable client with: %s", got, without)
 	}
 }
 
@@ -172,7 +176,8 @@ type raceEnd struct{ a, b, there string }
 
 func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + ": " + e.there) }
 
-// runClients runs a and b, either of which may be missing, and checks what has to hold whatever they did.
+// runClients runs a and b, either of which may be missing. It checks what has to hold whatever they
+// did.
 func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b raceClient) (end raceEnd) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +215,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 			t.Error(err)
 		}
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
-		time.Sleep(max(directory.DroppingStale, transactionDeadline) + time.Second) // whoever left something half done is dead now
+		time.Sleep(max(directory.DroppingStale, transactionDeadline) + time.Second) // what was left half done is from the dead now
 		f.putBackAll(f.Catalog, nil)
 		if err := f.recovery.RunOnce(f.ctx); err != nil {
 			t.Error(err)
@@ -246,7 +251,8 @@ func (f *fixture) putBackAll(c *Catalog, parent moorage.Namespace) {
 	}
 }
 
-// contents returns what a node lists of kind k in a namespace, each of which must load: "ns:t", "ns:view v".
+// contents returns what a node lists of kind k in a namespace, such as "ns:t" or "ns:view v". Each
+// must load.
 func (f *fixture) contents(c *Catalog, k *kind, ns moorage.Namespace) []string {
 	f.t.Helper()
 	names, _, err := c.listEntries(f.ctx, k, testWarehouse, ns, Page{})
@@ -267,7 +273,8 @@ func (f *fixture) contents(c *Catalog, k *kind, ns moorage.Namespace) []string {
 	return there
 }
 
-// inventory returns the namespaces, and the tables and views with a colon, that nodes show, each of which must load.
+// inventory returns the namespaces that nodes show, and the tables and views with a colon. Each
+// must load.
 func (f *fixture) inventory(nodes []*Catalog) []string {
 	f.t.Helper()
 	var there []string

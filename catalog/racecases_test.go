@@ -68,7 +68,8 @@ func dropNamespace(ns ...string) raceClient {
 	return func(ctx context.Context, c *Catalog) error { return c.DropNamespace(ctx, testWarehouse, ns) }
 }
 
-// purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be a second call of the client.
+// purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be
+// a second call of the client.
 func purgeDropped(ctx context.Context, c *Catalog) error {
 	config := purgeConfig(c)
 	config.Interval, config.Stall, config.Claim = 24*time.Hour, 24*time.Hour, 24*time.Hour
@@ -228,7 +229,8 @@ func nameRaces() []race {
 	}
 }
 
-// renamedToAndFro returns how two clients may end that rename a table to and fro: their renames alternate.
+// renamedToAndFro returns the ends of a race in which two clients rename a table to and fro. Their
+// renames alternate.
 func renamedToAndFro(times int) []string {
 	ends := []string{"1 times, 0 times: ns ns:u", "1 times, 1 times: ns ns:t", "2 times, 1 times: ns ns:u"}
 	for n := range times + 1 {

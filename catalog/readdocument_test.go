@@ -17,7 +17,8 @@ import (
 	"moorage/storage"
 )
 
-// paddedFile returns the metadata of a table that certainly is not there, with a property of so many bytes.
+// paddedFile returns the metadata of a table that certainly is not there, with a property of so
+// many bytes.
 func paddedFile(table *Table, uuid string, padding int) []byte {
 	raw := strings.Replace(string(table.Document.Raw()), table.Document.UUID(), uuid, 1)
 	raw = strings.Replace(raw, `"properties":{`, `"properties":{"padding":"`+strings.Repeat("x", padding)+`",`, 1)
@@ -61,8 +62,9 @@ func (f *fixture) wantNoRoomHeld() {
 	}
 }
 
-// TestReadRoom takes all the room for long metadata files: who reads another waits, and is refused after a while; short files
-// are not concerned, and when there is room again nothing of it is missing.
+// TestReadRoom takes all the room for long metadata files. A call that reads another long file
+// waits, and is refused after a while. Short files need no room. When there is room again nothing
+// of it is missing.
 func TestReadRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +189,8 @@ func TestCompressionCodec(t *testing.T) {
 	}
 }
 
-// wantCodec fails the test unless a table's codec is as given, and its metadata file compressed or not.
+// wantCodec fails the test unless a table's codec is as given, and its metadata file is compressed
+// or not as given.
 func (f *fixture) wantCodec(name, codec string, compressed bool) {
 	f.t.Helper()
 	table, err := f.LoadTable(f.ctx, ident(name))
@@ -207,7 +210,8 @@ func (f *fixture) wantCodec(name, codec string, compressed bool) {
 	}
 }
 
-// A codec that is not known is refused where it is set, whatever sets it, and leaves nothing behind.
+// A codec that is not known is refused where it is set, whatever sets it, and leaves nothing
+// behind.
 func TestUnknownCodecIsRefused(t *testing.T) {
 	t.Parallel()
 	files := &fileCount{there: map[string]bool{}}
@@ -248,7 +252,8 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 	f.wantCodec("t", "gzip", true)
 }
 
-// A table that has a codec which is not known, because its file was registered, can be loaded and changed, to a codec that is known as well.
+// A table may have an unknown codec because its file was registered. It can be loaded and changed,
+// and its codec can be set to a known one.
 func TestUnknownCodecIsKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -271,7 +276,7 @@ func TestUnknownCodecIsKept(t *testing.T) {
 	f.wantClean()
 }
 
-// The failure of a file names the location once, be it known to the storage that failed or not.
+// The failure of a file names the location once, whether or not the storage's own error names it.
 func TestFailuresNameTheLocationOnce(t *testing.T) {
 	t.Parallel()
 	const location = "file:///lake/shop/orders/metadata/00001-a.metadata.json"

@@ -21,7 +21,8 @@ import (
 	"moorage/txlog"
 )
 
-// transactionOver returns a transaction over tables that began two minutes ago and had one; two files for each table.
+// transactionOver returns a transaction over tables that began two minutes ago and had one minute.
+// It has two files for each table.
 func (f *fixture) transactionOver(names ...string) txlog.Transaction {
 	f.t.Helper()
 	id, err := f.ledger.NewID()
@@ -45,7 +46,8 @@ func (f *fixture) transactionOver(names ...string) txlog.Transaction {
 	return transaction
 }
 
-// abandon leaves a transaction over a table that its coordinator, long gone, did not end, and one of its two files.
+// abandon leaves a transaction over a table, and one of its two files. Its coordinator, long gone,
+// did not end it.
 func (f *fixture) abandon(name string) txlog.Entry {
 	f.t.Helper()
 	entry, err := f.transactions.Begin(f.ctx, f.transactionOver(name))
@@ -56,7 +58,8 @@ func (f *fixture) abandon(name string) txlog.Entry {
 	return entry
 }
 
-// abandonCommitted leaves a transaction over a table that is committed, with the second of its files; both are there.
+// abandonCommitted leaves a committed transaction over a table. It published the second of its
+// files; both are there.
 func (f *fixture) abandonCommitted(name string) txlog.Entry {
 	f.t.Helper()
 	entry, err := f.transactions.Begin(f.ctx, f.transactionOver(name))
@@ -109,8 +112,8 @@ func (f *fixture) wantEnded() {
 	}
 }
 
-// TestRecoverDeletesTheSurplus ends a transaction that did not become true and one that did: of the first
-// nothing is left, of the second what it published.
+// TestRecoverDeletesTheSurplus ends a transaction that did not become true and one that did.
+// Nothing is left of the first. What the second published is left.
 func TestRecoverDeletesTheSurplus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -175,7 +178,8 @@ func TestRecoverFencesTheCoordinator(t *testing.T) {
 	}
 }
 
-// An embedded store has one process: what an earlier one left is aborted at once, what this one began is not.
+// An embedded store has one process. Recovery aborts at once what an earlier process left, and
+// leaves alone what this one began.
 func TestRecoverAtStart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *Config) { c.AbortPending = true })
@@ -205,7 +209,8 @@ func TestRecoverAtStart(t *testing.T) {
 	}
 }
 
-// The warehouse may be gone, or there again in another place, when the files of a transaction are deleted.
+// The warehouse may be gone, or there again in another place, when the files of a transaction are
+// deleted.
 func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -230,7 +235,8 @@ func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	f.wantEnded()
 }
 
-// TestRecoverHeldLocks leaves a transaction alone while the lock of one of its tables is held, but not for ever.
+// TestRecoverHeldLocks leaves a transaction alone while the lock of one of its tables is held. It
+// does not do so for ever.
 func TestRecoverHeldLocks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -266,8 +272,8 @@ func TestRecoverHeldLocks(t *testing.T) {
 	f.wantEnded()
 }
 
-// TestRecoverPastADeadNode ends a transaction whose coordinator died with its locks: once its node was silent for a
-// while, the locks stand in nobody's way.
+// TestRecoverPastADeadNode ends a transaction whose coordinator died with its locks. Once its node
+// was silent for a while, the locks block nobody.
 func TestRecoverPastADeadNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,7 +307,8 @@ func TestRecoverPastADeadNode(t *testing.T) {
 	})
 }
 
-// TestRecoverBlocked gives up where the storage is broken, says so, and ends the transaction once it is mended and an operator says so.
+// TestRecoverBlocked gives up where the storage is broken, and says so. It ends the transaction
+// once the storage is mended and an operator says so.
 func TestRecoverBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,8 +392,9 @@ func TestRecoverTwice(t *testing.T) {
 	}
 }
 
-// TestRecoverCrash does each action to the k-th port call of a recovery, for k = 0, 1, 2 …, of a transaction that is undone and one that is done. After
-// a second recovery nothing but what was published is left, whatever the first came to.
+// TestRecoverCrash does each action to the k-th port call of a recovery, for k = 0, 1, 2 …. One
+// recovery is of a transaction that is undone, and one of a transaction that is done. After a
+// second recovery only what was published is left, whatever the first came to.
 func TestRecoverCrash(t *testing.T) {
 	t.Parallel()
 	for _, committed := range []bool{false, true} {
@@ -402,7 +410,7 @@ func TestRecoverCrash(t *testing.T) {
 	}
 }
 
-// recoverCrashOnce tells whether there was a call k.
+// recoverCrashOnce reports whether there was a call k.
 func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.Action) bool {
 	t.Helper()
 	plan := &faults{}
@@ -450,7 +458,8 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 	return plan.hit != ""
 }
 
-// What a transaction has published may be registered again while its surplus is still there, which may not.
+// A file that a transaction has published may be registered again while its surplus is still there.
+// A file of the surplus may not.
 func TestPublishedIsNotSurplus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -25,7 +25,7 @@ func (f *fixture) rewrite(location string, body []byte) {
 	}
 }
 
-// A file that was registered before and written anew since is read again, on every node.
+// A file that was registered before and has other content since is read again, on every node.
 func TestRegisterReadsTheFileAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -53,7 +53,8 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 	}
 }
 
-// A name that another table gets while a file is registered under it, on a node that takes no locks, stays that table's.
+// A name goes to another table while a file is registered under it, on a node that takes no locks.
+// The name stays that table's.
 func TestRegisterMeetsCreate(t *testing.T) {
 	t.Parallel()
 	hook := &hook{}
@@ -84,7 +85,8 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	}
 }
 
-// Who registers a file that is damaged, or lies elsewhere, is told which file it is, and what allows other places.
+// The refusal to register a file that is damaged, or lies elsewhere, names the file and what allows
+// other places.
 func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -94,19 +96,20 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 		_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: location})
 		wantKind(t, err, moorage.KindBadRequest)
 		if got := moorage.MessageOf(err); !strings.HasPrefix(got, "Cannot read metadata file "+location+": Cannot parse JSON: ") {
-			t.Errorf("%s: it is told %q", location, got)
+			t.Errorf("%s: the answer is %q", location, got)
 		}
 	}
 	_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
 	wantKind(t, err, moorage.KindBadRequest)
 	if got := moorage.MessageOf(err); !strings.Contains(got, "(--allow-location)") {
-		t.Errorf("elsewhere: it is told %q", got)
+		t.Errorf("elsewhere: the answer is %q", got)
 	}
 	f.wantClean()
 }
 
-// A version that falls out of the metadata log, and that somebody registers before its file is deleted, however it is spelled, keeps it; one that
-// is registered then keeps what it logs.
+// A commit trims a version from the metadata log. Somebody registers that version, in any spelling,
+// before its file is deleted. Then the file stays. A version that is registered then keeps the
+// files that it logs.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	t.Parallel()
 	for name, choose := range map[string]func(oldest, last *Table) string{
@@ -183,7 +186,8 @@ func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]regist
 	return records, err
 }
 
-// A metadata file that a transaction under way has written cannot be registered, however it is spelled: it will be deleted if that does not come true.
+// A metadata file that a transaction under way has written cannot be registered, in any spelling.
+// It will be deleted if the transaction does not come true.
 func TestRegisterFileOfTransaction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -213,8 +217,9 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	f.wantClean()
 }
 
-// A table that is made while a file is read that was to be registered under its name, and lives there, is there: that its location is
-// taken is not what the client has to know.
+// A file is to be registered under a name. While it is read, a table is made under that name and at
+// the table's location. The client learns that the table exists, and not that its location is
+// taken.
 func TestRegisterLosesToCreate(t *testing.T) {
 	t.Parallel()
 	var reading hook

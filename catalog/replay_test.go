@@ -8,8 +8,8 @@ import (
 	"moorage"
 )
 
-// A client that lost the answer to an append and sends it again is told that it happened: once, and as long
-// as the table shows it.
+// A client lost the answer to an append and sends it again. The answer is that it happened: once,
+// and as long as the table shows it.
 func TestReplayWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -42,7 +42,8 @@ func TestReplayWithoutKey(t *testing.T) {
 	f.wantClean()
 }
 
-// The same of an append that changes the table besides, as a replacement does: while all of it shows.
+// The same holds for an append that changes the table besides, as a replacement does, while all of
+// it shows.
 func TestReplayOfReplaceWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -23,7 +23,8 @@ func (f *fixture) keyedCommit(c *Catalog, id string, request CommitRequest) (*Ta
 	return outcome.Table, err
 }
 
-// An attempt that waited for its locks, lost its race or was fenced, and tried again, stores its outcome all the same.
+// An attempt that waited for its locks, lost its race or was fenced tries again. It still stores
+// its outcome.
 func TestKeyIsCarried(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -90,8 +91,8 @@ func TestKeyIsCarried(t *testing.T) {
 	}
 }
 
-// A key costs a commit no call of the store; an attempt that repeats it costs as much as a commit and what it takes to
-// look whether its file is in use, and to read the outcome and the warehouse.
+// A key costs a commit no call of the store. An attempt that repeats it costs as much as a commit
+// and some reads: a look whether its file is in use, the outcome and the warehouse.
 func TestRoundTripsOfKeys(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
@@ -127,8 +128,9 @@ func TestRoundTripsOfKeys(t *testing.T) {
 	}
 }
 
-// A version of a table is answered again as it was, after it was followed by others, renamed, dropped and purged as far as that
-// may be; and the last version there is where its file is gone.
+// A repeated request is answered with its version of the table as it was. That holds after others
+// followed it, after a rename, and after a drop with a purge, which waits for the key. Where the
+// file of that version is gone, the answer is the last version there is.
 func TestVersionsAreAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -169,7 +171,8 @@ func TestVersionsAreAnsweredAgain(t *testing.T) {
 	f.wantClean()
 }
 
-// Versions that were trimmed from the log are answered with the present one, however often it is trimmed.
+// A repeated request whose version was trimmed from the log is answered with the present version,
+// however often the log is trimmed.
 func TestTrimmedVersionsAreAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -187,8 +190,8 @@ func TestTrimmedVersionsAreAnsweredAgain(t *testing.T) {
 	f.wantClean()
 }
 
-// A commit that happened is never told to have failed because a node does not see the files of a table that is there: clients delete what
-// they wrote for a commit that failed.
+// A node may not see the files of a table that is there. It never answers that a commit which
+// happened has failed: clients delete what they wrote for a commit that failed.
 func TestAnsweredVersionWithoutFiles(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(f *fixture){
@@ -211,7 +214,8 @@ func TestAnsweredVersionWithoutFiles(t *testing.T) {
 	}
 }
 
-// Of a table whose purge has begun nothing is left: only a commit that changed nothing lets it begin while its key is kept.
+// Nothing is left of a table whose purge has begun. Only a commit that changed nothing lets the
+// purge begin while its key is kept.
 func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -224,8 +228,8 @@ func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 	wantKind(t, err, moorage.KindNoSuchTable)
 }
 
-// A purge waits only for tables of which a version may have to be answered again, and for no longer than needed: the
-// drop itself answers none.
+// A purge waits only for tables of which a version may have to be answered again, and for no longer
+// than needed. The drop itself answers no version.
 func TestPurgeWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

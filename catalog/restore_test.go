@@ -9,8 +9,10 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// copied is a store as it was copied, with everything in it that would have files deleted: transactions in all states over the tables under,
-// done and over, the last of them given up, three whose records cannot be read, and purges of the tables dropped and purging.
+// copied is a store as it was copied, with everything in it that would have files deleted. It has
+// transactions in all states over the tables under, done and over, and the last of them is given
+// up. It has three transactions whose records cannot be read, and purges of the tables dropped and
+// purging.
 type copied struct {
 	*fixture
 	files []string          // which were there when the copy was made
@@ -40,7 +42,8 @@ func newCopied(t *testing.T) *copied {
 	return f
 }
 
-// wantInert has the workers of a catalog do all that they would do now, and fails the test if a file is gone then.
+// wantInert has the workers of a catalog do all that they would do now. It fails the test if a file
+// is gone then.
 func (f *copied) wantInert() {
 	f.t.Helper()
 	for name, run := range map[string]func() error{
@@ -66,8 +69,9 @@ func (f *copied) register(name string) error {
 	return err
 }
 
-// TestCallOffDeletions lets the workers loose on a copy that says of files that they are to be deleted: none is, neither at once nor when all
-// windows are over. A table whose purge had not begun comes back, one whose purge had does not.
+// TestCallOffDeletions lets the workers loose on a copy that says of files that they are to be
+// deleted. They delete none, neither at once nor when all windows are over. A table whose purge had
+// not begun comes back. A table whose purge had begun does not.
 func TestCallOffDeletions(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
@@ -91,7 +95,8 @@ func TestCallOffDeletions(t *testing.T) {
 	}
 }
 
-// TestCallOffDeletionsWindow calls off a purge that had begun long ago: its table has all of the undrop window from then on.
+// TestCallOffDeletionsWindow calls off a purge that had begun long ago. Its table has all of the
+// undrop window from then on.
 func TestCallOffDeletionsWindow(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
@@ -103,7 +108,8 @@ func TestCallOffDeletionsWindow(t *testing.T) {
 	wantKind(t, f.register("purging"), moorage.KindAlreadyExists)
 }
 
-// TestCallOffDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 …: an error is told, and the next attempt comes to the end.
+// TestCallOffDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 ….
+// CallOffDeletions returns an error, and the next attempt succeeds.
 func TestCallOffDeletionsFails(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose} {

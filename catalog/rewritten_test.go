@@ -12,7 +12,8 @@ import (
 	"moorage/storage"
 )
 
-// ownedFile is the metadata file of table "t", which its owner writes anew, and registers again, as often as it likes.
+// ownedFile is the metadata file of table "t". Its owner rewrites it, and registers it again, as
+// often as it likes.
 type ownedFile struct {
 	*fixture
 	contents [][]byte // one version and the next, in which the property n is 0 and 1
@@ -91,8 +92,8 @@ func (h *hook) afterOpen(config *Config) {
 	wrapStorage(config, func(inner storage.Store) storage.Store { return lateReads{inner, h} })
 }
 
-// A file that its owner writes anew and registers again while it is being read is served as it is then, also if what was registered is not
-// kept any more.
+// The owner of a file rewrites it and registers it again while it is being read. The node serves
+// the file as it is then, even if it no longer keeps what was registered.
 func TestRegisterMeetsRead(t *testing.T) {
 	t.Parallel()
 	for name, evict := range map[string]func(*documents.Documents){"kept": func(*documents.Documents) {}, "evicted": (*documents.Documents).ForgetAll} {
@@ -105,7 +106,7 @@ func TestRegisterMeetsRead(t *testing.T) {
 				f.rewriteAndRegister(1)
 				evict(f.documents)
 			})
-			for range 2 { // while it is written anew, and after that
+			for range 2 { // while it is rewritten, and after that
 				f.wantNext(f.Catalog)
 			}
 			f.wantClean()
@@ -129,8 +130,8 @@ func TestRegisterOfUnknownOutcome(t *testing.T) {
 	f.wantClean()
 }
 
-// What a node has read, or begun to read, of a file while that was by mistake another table's is not served once the file is mended and registered by
-// another node.
+// A file was by mistake another table's, and a node has read it, or begun to read it, meanwhile.
+// Another node registers the file once it is mended. Then no node serves what was read before.
 func TestRegisterOfMendedFile(t *testing.T) {
 	t.Parallel()
 	t.Run("read", func(t *testing.T) {
@@ -155,7 +156,8 @@ func TestRegisterOfMendedFile(t *testing.T) {
 	})
 }
 
-// No node serves, or commits on, what it has read of a file before its owner wrote it anew and had another node register it.
+// A file's owner rewrites it and has one node register it. No node serves, or commits on, what it
+// has read of the file before.
 func TestRegisterAgainOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	for name, register := range map[string]func(f *ownedFile){

@@ -14,7 +14,8 @@ import (
 	"moorage/storage"
 )
 
-// stallingFiles are files that send what they have up to a place, and then nothing until their context ends.
+// stallingFiles are files that send what they have up to a place, and then nothing until their
+// context ends.
 type stallingFiles struct {
 	storage.Store
 	content []byte
@@ -42,7 +43,8 @@ func (b *stallingBody) Read(p []byte) (int, error) {
 
 func (*stallingBody) Close() error { return nil }
 
-// Reads of long files from a storage that stalls keep no other warehouse from reading, and give their room back after some seconds.
+// Reads of long files from a storage that stalls keep no other warehouse from reading. They give
+// their room back after some seconds.
 func TestRoomBesideAStorageThatStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 	})
 }
 
-// Commits and transactions to long documents take room, and are refused, with nothing changed, where there is none for a while.
+// Commits and transactions to long documents take room. They are refused, with nothing changed,
+// where there is no room for a while.
 func TestCommitsTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,8 +36,8 @@ func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]regi
 	return s.Store.Apply(ctx, batch)
 }
 
-// TestRoundTrips bounds how often an operation that nobody disturbs asks the store, once the way to its
-// namespace is known. What its locks take comes on top: one call to take and one to release them.
+// TestRoundTrips bounds how often an operation that nobody disturbs asks the store, once the way to
+// its namespace is known. Its locks cost one call more to take and one to release them.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
