@@ -176,7 +176,7 @@ type raceEnd struct{ a, b, there string }
 
 func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + ": " + e.there) }
 
-// runClients runs a and b, either of which may be missing. It checks what has to hold whatever they
+// runClients runs a and b. One or both may be missing. It checks what has to hold whatever they
 // did.
 func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b raceClient) (end raceEnd) {
 	t.Helper()

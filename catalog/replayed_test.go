@@ -228,8 +228,8 @@ func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 	wantKind(t, err, moorage.KindNoSuchTable)
 }
 
-// A purge waits only for tables of which a version may have to be answered again, and for no longer
-// than needed. The drop itself answers no version.
+// A purge waits only for tables with a version that may have to be answered again, and for no
+// longer than needed. The drop itself answers no version.
 func TestPurgeWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"moorage/registry"
 )
 
-// steppedStore holds up the calls that a client of a race makes, until the race lets it make the next one.
-// It is safe for concurrent use.
+// steppedStore holds up the calls that a client of a race makes, until the race lets it make the
+// next one. It is safe for concurrent use.
 type steppedStore struct {
 	registry.Store
 
@@ -80,12 +80,13 @@ func (s *steppedStore) release(ctx context.Context) error {
 	return lateAnswers(answers)
 }
 
-// isClient tells whether a client of a race makes the call.
+// isClient reports whether a client of a race makes the call.
 func isClient(ctx context.Context) bool {
 	return moorage.Principal(ctx) != moorage.Principal(context.Background())
 }
 
-// step waits until the client that ctx names may go on, or ctx ends. A client makes one call at a time.
+// step waits until the client that ctx names may go on, or ctx ends. A client makes one call at a
+// time.
 func (s *steppedStore) step(ctx context.Context) {
 	if !isClient(ctx) {
 		return
@@ -127,9 +128,9 @@ func (s *steppedStore) let(client string) {
 // schedule says who makes the next call, of those who are ready; "" lets time pass instead.
 type schedule func(ready []string) string
 
-// runSchedule runs clients, each in a goroutine, one call of the store after the other as next has it, and
-// returns when all have ended. It must run in a bubble of synctest: who waits for a lock is not ready, and time
-// passes when nobody is.
+// runSchedule runs clients, each in a goroutine, one call of the store after the other as next has
+// it. It returns when all have ended. It must run in a bubble of synctest: a client that waits for
+// a lock is not ready, and time passes when nobody is.
 func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[string]func(context.Context)) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -164,8 +165,9 @@ func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[s
 // inTurn is the schedule for one client alone.
 func inTurn(ready []string) string { return ready[0] }
 
-// twoSwitches lets first make some calls, then second some, then first the rest, then second. A client that is
-// not ready is passed over. It tells in reached whether both made as many as they were to make.
+// twoSwitches lets first make some calls, then second some, then first the rest, then second. It
+// passes over a client that is not ready. reached reports whether both made as many as they were to
+// make.
 func twoSwitches(first, second string, firstCalls, secondCalls int) (next schedule, reached func() bool) {
 	next = func(ready []string) string {
 		turn := first
@@ -192,8 +194,8 @@ func anyOrder(random *rand.Rand) schedule {
 	return func(ready []string) string { return ready[random.IntN(len(ready))] }
 }
 
-// withBreaks is next, but now and then time passes, so that what clients left half done seems to have been left by
-// the dead.
+// withBreaks is next, but now and then time passes. Then what clients left half done seems to have
+// been left by the dead.
 func withBreaks(random *rand.Rand, next schedule) schedule {
 	return func(ready []string) string {
 		if random.IntN(40) == 0 {

@@ -18,8 +18,8 @@ import (
 	"moorage/storage/file"
 )
 
-// A staged table's folder is made, because engines write there before they commit, and removed after a day if
-// nothing was written.
+// A create that stages a table makes its folder, because engines write there before they commit.
+// The sweep removes the folder after a day if nothing was written.
 func TestStagedFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,8 @@ func TestStagedFolder(t *testing.T) {
 	}
 }
 
-// foldersThatHang are folders of a storage that hangs: removing one does not end with its context, until answers is closed.
+// foldersThatHang are folders of a storage that hangs. A call that removes one does not end with
+// its context, only when answers is closed.
 type foldersThatHang struct {
 	storage.Store
 	answers chan struct{}
@@ -126,7 +127,8 @@ func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
 	})
 }
 
-// Folders of a warehouse whose storage does not answer are for a later round, those of others are removed.
+// The sweep leaves folders of a warehouse whose storage does not answer for a later round. It
+// removes those of others.
 func TestStagedFoldersOfAStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

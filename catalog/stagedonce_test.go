@@ -7,7 +7,8 @@ import (
 	"moorage"
 )
 
-// A staged create, which stores no outcome, is answered by that which its key has all the same: of another request, or of a refusal of its own.
+// A staged create stores no outcome. If its key has an outcome, it is answered by that one: of
+// another request, or of a refusal of its own.
 func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	t.Parallel()
 	store := new(blindStore)

@@ -13,7 +13,8 @@ import (
 	"moorage/storage"
 )
 
-// A storage that does not come open, whatever the context says, holds up its own warehouse only. One call opens it for all who ask.
+// A storage that does not come open, whatever the context says, holds up its own warehouse only.
+// One call opens it for all who ask.
 func TestStorageThatDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,8 @@ func TestSweepReadsAPart(t *testing.T) {
 	}
 }
 
-// Changes and fences live for the retention and until they were seen for a while, dropped tables for the window, and no longer.
+// Changes and fences live for the retention and until they were seen for a while. Dropped tables
+// live for the window. None live longer.
 func TestSweepEndsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -117,8 +118,8 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	f.wantClean()
 }
 
-// A record that cannot be read is reported by each round, and keeps none from what comes behind it: neither a pointer, nor the claim of
-// one, nor the outcome of a change.
+// Each round reports a record that cannot be read. Such a record keeps no round from what comes
+// behind it. It may be a pointer, the claim of a pointer, or the outcome of a change.
 func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -260,7 +261,8 @@ func (s *listingStore) List(ctx context.Context, table registry.Table, prefix, a
 	return records, err
 }
 
-// A table that comes back in the moment in which its window ends, and is dropped once more, has another window, or is purged.
+// A table comes back in the moment in which its window ends, and is dropped once more. It has
+// another window, or is purged.
 func TestWindowBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for _, purge := range []bool{false, true} {
@@ -315,8 +317,8 @@ func (s *refusingFolders) RemoveEmptyFolder(_ context.Context, location string, 
 	return true, nil
 }
 
-// A folder of a staged table that cannot be removed does not keep the others there, and what is remembered of
-// them is bounded.
+// A folder of a staged table that cannot be removed does not keep the others there. The memory of
+// staged folders is bounded.
 func TestSweepOfStagedFolders(t *testing.T) {
 	t.Parallel()
 	store := &refusingFolders{refused: "1"}

@@ -29,8 +29,9 @@ func (f *fixture) sweepFor(node *Catalog) {
 	must(f.t, node.sweepAll(f.ctx))
 }
 
-// A commit happens on a node whose clock is a week behind, and its answer is lost. Another one sweeps for as long as the first
-// one may look for its change, while the store's clock is set ahead by a week too. The first must learn that its commit happened.
+// A commit happens on a node whose clock is a week behind, and its answer is lost. Another node
+// sweeps for as long as the first one may look for its change, while the store's clock is set ahead
+// by a week too. The first node must learn that its commit happened.
 func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -59,8 +60,9 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	f.wantClean()
 }
 
-// A node whose clock is a week behind fences a create, and makes the table by another try. Another one sweeps, to which the fence looks old. When the table
-// is gone again the first try wakes up: it must not bring the table back.
+// A node whose clock is a week behind fences a create, and makes the table by another try. Another
+// node sweeps, to which the fence looks old. When the table is gone again the first try wakes up.
+// It must not bring the table back.
 func TestSweepLeavesFenceToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -100,7 +102,8 @@ func (f *fixture) addChanges(first, last int) {
 
 func numbered(n int) registry.ID { return registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)} }
 
-// wantChanges fails the test unless the changes of addChanges that are left are those from first to last.
+// wantChanges fails the test unless the changes of addChanges that are left are those from first to
+// last.
 func (f *fixture) wantChanges(first, last int) {
 	f.t.Helper()
 	var got, want []registry.Key
@@ -131,8 +134,9 @@ func (s *racingStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	return s.Store.Apply(ctx, batch)
 }
 
-// More fences than are remembered go one after the other. One that another node has deleted is not missed, and the change that has come true in
-// its place stays, be it that the sweep finds that when it looks or only when it deletes.
+// There are more fences than are remembered, and they go one after the other. The sweep does not
+// miss one that another node has deleted. A change that has come true in its place stays. That
+// holds if the sweep finds it when it looks, and also if only when it deletes.
 func TestSweepOfManyFences(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -182,7 +186,8 @@ func TestSweepOfManyFences(t *testing.T) {
 	wantLeft("one half an hour later", 10, 2, 10)
 }
 
-// A fence whose writer's clock was a year ahead goes when this process has seen it for as long as fences are kept.
+// A fence whose writer's clock was a year ahead goes when this process has seen it for as long as
+// fences are kept.
 func TestSweepOfFenceFromTheFuture(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

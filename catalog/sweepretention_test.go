@@ -38,7 +38,8 @@ type clockedStore struct {
 
 func (s clockedStore) Time(context.Context) (time.Time, error) { return s.now(), nil }
 
-// addChangesBy writes changes with the ids from first to last, by a node whose clock is ahead by so much.
+// addChangesBy writes changes with the ids from first to last, by a node whose clock is ahead by so
+// much.
 func (f *fixture) addChangesBy(ahead time.Duration, first, last int) {
 	f.t.Helper()
 	for n := first; n <= last; n++ {
@@ -58,8 +59,9 @@ func (f *fixture) sweepEach(node *Catalog, spend time.Duration) {
 	}
 }
 
-// A node whose clock is a year ahead writes more changes than are deleted at once, and one whose clock is a year behind as many, among those of
-// others. All of them live for as long as changes are kept, and little longer, in each store.
+// A node whose clock is a year ahead writes more changes than are deleted at once. One whose clock
+// is a year behind writes as many. They are among those of others. All of them live for as long as
+// changes are kept, and little longer, in each store.
 func TestRetentionIgnoresClocksOfNodes(t *testing.T) {
 	t.Parallel()
 	const retention, year, part = time.Hour, 365 * 24 * time.Hour, 700
@@ -104,7 +106,8 @@ func TestRetentionIgnoresClocksOfNodes(t *testing.T) {
 	}
 }
 
-// The store's clock is set ahead for a while, and back for a while. No change goes early because of that, and all go in the end.
+// The store's clock is set ahead for a while, and back for a while. No change goes early because of
+// that, and all go in the end.
 func TestRetentionWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	leaping := new(leapingStore)
@@ -124,8 +127,9 @@ func TestRetentionWhenTheClockIsSet(t *testing.T) {
 	f.wantChanges(1, 0)
 }
 
-// A position is due no earlier than it was reached so long ago as changes are kept: for one node however the store's clock is set, and for
-// several that share a clock which nobody sets.
+// A position is due once it was reached as long ago as changes are kept, and no earlier. That holds
+// for one node however the store's clock is set. It also holds for several nodes that share a clock
+// which nobody sets.
 func TestRetentionIsNeverShort(t *testing.T) {
 	t.Parallel()
 	const kept = time.Hour
@@ -167,7 +171,8 @@ func TestRetentionIsNeverShort(t *testing.T) {
 	}
 }
 
-// Two nodes that sweep at the same time delete a first part of the order together, and none more than that.
+// Two nodes that sweep at the same time delete a first part of the order together, and no change
+// behind it.
 func TestTwoNodesForgetAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *Config) { c.ChangeRetention = time.Hour })
@@ -191,8 +196,9 @@ func TestTwoNodesForgetAtOnce(t *testing.T) {
 	f.wantChanges(5*forgetPage+1, 5*forgetPage+10)
 }
 
-// A round fails at each call that it makes of the store, in turn, and with each write done or not. What is left is always a last part of
-// the order, the horizon is where that begins, and the next round goes on.
+// A round fails at each call that it makes of the store, in turn, and with each write done or not.
+// What is left is always a last part of the order, and the horizon is where that begins. The next
+// round goes on.
 func TestRetentionAfterFailures(t *testing.T) {
 	t.Parallel()
 	const count = 2*forgetPage + 10
@@ -246,7 +252,7 @@ func TestRetentionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// datedStore finds what has expired by itself, but for some outcomes.
+// datedStore finds what has expired by itself, except some outcomes.
 type datedStore struct {
 	registry.Store
 	dates   map[registry.Key]time.Time
@@ -275,7 +281,8 @@ func (s *datedStore) Undated(ctx context.Context, after string, limit int) (foun
 	return found, err
 }
 
-// Where the store knows when outcomes expire, the sweep reads those only of which it does not.
+// Where the store knows when outcomes expire, the sweep reads only those whose date the store does
+// not know.
 func TestSweepOfDatedKeys(t *testing.T) {
 	t.Parallel()
 	dated := &datedStore{dates: map[registry.Key]time.Time{}, undated: map[registry.Key]bool{}}
@@ -325,7 +332,8 @@ func (s *decodingStore) List(ctx context.Context, table registry.Table, prefix, 
 	return records, err
 }
 
-// Keys come at a steady rate. Each outcome is read about three times before it goes, and none is kept for twice its lifetime.
+// Keys come at a steady rate. Each outcome is read about three times before it goes, and none is
+// kept for twice its lifetime.
 func TestSweepReadsOutcomesSeldom(t *testing.T) {
 	t.Parallel()
 	const rounds, perRound, readsMax = 300, 40, 4

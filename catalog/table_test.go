@@ -306,7 +306,7 @@ func TestMissingMetadataFile(t *testing.T) {
 	}
 }
 
-// unreachableFiles is storage of which nobody knows what it has.
+// unreachableFiles is storage that cannot be asked what it has.
 type unreachableFiles struct{ storage.Store }
 
 func (unreachableFiles) MayBeGone(string) bool { return true }

@@ -16,8 +16,8 @@ import (
 	"moorage/storage/file"
 )
 
-// newDiskFixture returns a fixture over real files, with the warehouse "lake" in one folder; its table has this location and these
-// properties, or none.
+// newDiskFixture returns a fixture over real files, with the warehouse "lake" in one folder. Its
+// table has this location and these properties, or none.
 func newDiskFixture(t *testing.T, location string, properties map[string]string, allowed ...string) (f *fixture, root string, table *Table) {
 	t.Helper()
 	root = t.TempDir()
@@ -79,8 +79,8 @@ func (f *fixture) dropLake() {
 	must(f.t, f.DropWarehouse(f.ctx, "lake"))
 }
 
-// A purge finds the files of its table where they are, whatever is allowed to other tables by now. So does one that an older version
-// has given up.
+// A purge finds the files of its table where they are, whatever is allowed to other tables by now.
+// So does a purge that an older version has given up.
 func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -132,7 +132,8 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 	}
 }
 
-// A warehouse whose storage was reached as the server says by default does not lend its purges to one of that name elsewhere.
+// A warehouse with the server's default storage is dropped, and one of that name is made elsewhere.
+// Purges of the first do not go to the second's storage.
 func TestPurgeFromADefaultServer(t *testing.T) {
 	t.Parallel()
 	for name, forget := range map[string]bool{"dropped by this version": false, "dropped by an older version": true} {
@@ -161,7 +162,8 @@ func TestPurgeFromADefaultServer(t *testing.T) {
 	}
 }
 
-// forgetWarehouses takes from each pointer the id of its warehouse, which older versions do not keep.
+// forgetWarehouses takes from each pointer the id of its warehouse, which older versions do not
+// keep.
 func (f tampering) forgetWarehouses() {
 	for _, record := range f.list(registry.TablePointer) {
 		pointer, err := registry.Decode[registry.Pointer](record)
@@ -198,7 +200,8 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 	}
 }
 
-// Whether a file of a lost commit is in use is told also of a table whose location is allowed no more.
+// A node finds out whether a file of a lost commit is in use, also for a table whose location is no
+// longer allowed.
 func TestDiscardFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	f, _, first := newDiskFixture(t, "extra/t", nil, "extra")

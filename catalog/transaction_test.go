@@ -22,7 +22,8 @@ func (f *fixture) transact(changes ...TableChange) error {
 	return f.CommitTransaction(f.ctx, testWarehouse, changes)
 }
 
-// wantProperty fails the test unless the table has the property with that value; "" if it must not have it.
+// wantProperty fails the test unless the table has the property with that value. An empty want
+// means that it must not have it.
 func (f *fixture) wantProperty(name, key, want string) {
 	f.t.Helper()
 	table, err := f.LoadTable(f.ctx, ident(name))
@@ -244,7 +245,8 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	f.wantClean()
 }
 
-// Files of a try that lost to another commit are recorded before they are written, and deleted after.
+// Files of a try that lost to another commit are recorded before they are written, and deleted
+// after.
 func TestTransactionBuiltAnew(t *testing.T) {
 	t.Parallel()
 	files := &fileCount{there: map[string]bool{}}
@@ -298,8 +300,8 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	f.wantClean()
 }
 
-// While one transaction works on a table another one of that table is refused at once, with nothing held, and one
-// that may wait gets through.
+// One transaction works on a table. Another one of that table is refused at once, with nothing
+// held, and one that may wait gets through.
 func TestTransactionMeetsLock(t *testing.T) {
 	t.Parallel()
 	hook := &hook{}
@@ -345,7 +347,8 @@ func TestTransactionMeetsLockOfAll(t *testing.T) {
 	}
 }
 
-// A transaction that may wait for a lock gets it when it is released, and changes nothing when it is not.
+// A transaction that may wait for a lock gets it when it is released, and changes nothing when it
+// is not.
 func TestTransactionWaitsForLock(t *testing.T) {
 	t.Parallel()
 	for _, released := range []bool{true, false} {
@@ -430,7 +433,8 @@ func TestLargestTransaction(t *testing.T) {
 	}
 }
 
-// Tables whose metadata is too large together are refused, however many of them there are, and left as they are.
+// Tables whose metadata is too large together are refused, however many of them there are, and left
+// as they are.
 func TestTransactionTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -453,8 +457,9 @@ func TestTransactionTooLarge(t *testing.T) {
 	f.wantClean()
 }
 
-// A table that wants its metadata where the warehouse does not reach is refused, and nothing of the transaction is left: neither files
-// of other tables nor a record that nobody could ever clear away.
+// A table that wants its metadata where the warehouse does not reach is refused. Nothing of the
+// transaction is left: neither files of other tables nor a record that nobody could ever clear
+// away.
 func TestTransactionOutside(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"file:///elsewhere", "s3://bucket/wh", "no location", "file:///wh/../elsewhere"} {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// BenchmarkTransaction is a transaction that sets one property on each of so many tables, by one client: compare the times
-// with those of one table, which is a plain commit.
+// BenchmarkTransaction measures a transaction of one client that sets one property on each of so
+// many tables. Compare the times with those of one table, which is a plain commit.
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string
@@ -30,7 +30,7 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// alternating returns two transactions on the same tables, from t<first> on, of which each undoes the other.
+// alternating returns two transactions on the same tables, from t<first> on. Each undoes the other.
 func (f *fixture) alternating(first, tables int) (requests [2][]TableChange) {
 	f.t.Helper()
 	for i := range requests {
@@ -41,11 +41,11 @@ func (f *fixture) alternating(first, tables int) (requests [2][]TableChange) {
 	return requests
 }
 
-// BenchmarkTransactionsDisjoint are transactions of two tables each, by clients of which each has tables of its own:
-// compare with BenchmarkCommitsDisjoint.
+// BenchmarkTransactionsDisjoint measures transactions of two tables each. Each client has tables of
+// its own. Compare with BenchmarkCommitsDisjoint.
 func BenchmarkTransactionsDisjoint(b *testing.B) { benchmarkDisjoint(b, 2) }
 
-// BenchmarkCommitsDisjoint are commits of one table, by clients of which each has one of its own.
+// BenchmarkCommitsDisjoint measures commits of one table. Each client has a table of its own.
 func BenchmarkCommitsDisjoint(b *testing.B) { benchmarkDisjoint(b, 1) }
 
 func benchmarkDisjoint(b *testing.B, tables int) {
@@ -73,8 +73,9 @@ type disjointClient struct {
 	done     int
 }
 
-// BenchmarkTransactionSyncs does, with plain system calls, what no transaction over so many tables can do without: a line of a log
-// synced, a file of each table and its folder synced, all tables at once, and another line of the log.
+// BenchmarkTransactionSyncs does, with plain system calls, what every transaction over so many
+// tables needs. It syncs a line of a log, a file of each table and its folder, all tables at once,
+// and another line of the log.
 func BenchmarkTransactionSyncs(b *testing.B) {
 	body := make([]byte, 1500)
 	for _, tables := range []int{1, 10} {

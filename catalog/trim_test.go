@@ -12,8 +12,8 @@ import (
 	"moorage/storage/storagetest"
 )
 
-// metadataFiles returns the locations of a table's last versions, the oldest first, one for each of n commits made
-// here.
+// metadataFiles makes n commits and returns the locations of the table's versions that they made,
+// the oldest first.
 func (f *fixture) metadataFiles(name string, n int) []string {
 	f.t.Helper()
 	var locations []string
@@ -39,7 +39,8 @@ func (f *fixture) present(locations []string) []string {
 	})
 }
 
-// trimming is a commit after which old metadata files are deleted, and one entry is kept in the log.
+// trimming is a commit after which old metadata files are deleted, and one entry is kept in the
+// log.
 const trimming = `[{"action":"set-properties","updates":{"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"}}]`
 
 // Metadata files that fall out of the log are deleted where the table asks for it, and only there.
@@ -71,7 +72,7 @@ func TestDeleteAfterCommit(t *testing.T) {
 	}
 }
 
-// A commit of which nobody knows whether it happened deletes nothing: neither its own file nor one that would have
+// A commit whose outcome nobody knows deletes nothing: neither its own file nor one that would have
 // fallen out of the log.
 func TestDeleteAfterUnknownCommit(t *testing.T) {
 	t.Parallel()
@@ -95,7 +96,8 @@ func TestDeleteAfterUnknownCommit(t *testing.T) {
 	f.wantClean()
 }
 
-// A file that a registered table's log names outside of what the table claims is not the server's to delete.
+// A registered table's log may name a file outside of what the table claims. The server does not
+// delete it.
 func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -124,7 +126,8 @@ func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	f.wantClean()
 }
 
-// Old metadata files are deleted of a warehouse in several kinds of storage too, whose Store cannot be compared.
+// Old metadata files are deleted also in a warehouse in several kinds of storage, whose Store
+// cannot be compared.
 func TestDeleteAfterCommitInSchemes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *Config) {
@@ -143,7 +146,8 @@ func TestDeleteAfterCommitInSchemes(t *testing.T) {
 	f.wantClean()
 }
 
-// A transaction deletes old metadata files of its tables as a commit does, each as the table wants it, all with one call.
+// A transaction deletes old metadata files of its tables as a commit does, each as the table wants
+// it. It does so with one call.
 func TestDeleteAfterTransaction(t *testing.T) {
 	t.Parallel()
 	var deletes atomic.Int64
@@ -184,8 +188,9 @@ func TestDeleteAfterTransaction(t *testing.T) {
 	f.wantClean()
 }
 
-// A commit whose answer was lost, or on top of which another node has committed since, deletes what fell out of the log all the same. If it cannot
-// be told what the table is by then, nothing is deleted.
+// The answer of a commit was lost, or another node has committed on top of it since. The commit
+// still deletes what fell out of the log. If it cannot find out what the table is by then, it
+// deletes nothing.
 func TestDeleteAfterOvertakenCommit(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

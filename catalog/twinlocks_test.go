@@ -12,7 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// isAbort tells whether batch aborts a transaction.
+// isAbort reports whether batch aborts a transaction.
 func isAbort(batch registry.Batch) bool {
 	return len(batch.Writes) == 1 && batch.Writes[0].Key.Table == registry.TableTransaction && batch.Writes[0].State == registry.StateAborted
 }
@@ -25,10 +25,11 @@ func changeBoth(t *testing.T, ctx context.Context, c *Catalog) error {
 	return err
 }
 
-// A transaction died with its server; its retry meets the recovery of it, which has the locks of its tables, and must not be refused for that.
+// A transaction died with its server. Its retry meets the recovery of it, which has the locks of
+// its tables. The retry must not be refused for that.
 func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 	t.Parallel()
-	for _, aborted := range []bool{false, true} { // tells whether another node's recovery was first
+	for _, aborted := range []bool{false, true} { // whether another node's recovery was first
 		t.Run(fmt.Sprintf("aborted %t", aborted), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -61,8 +62,8 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 	}
 }
 
-// A retry waits until its own dead attempt is passed over. Recovery of an earlier transaction over the same tables, which waited for the
-// same, is faster.
+// A retry waits until its own dead attempt is passed over. Recovery of an earlier transaction over
+// the same tables, which waited for the same, is faster.
 func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +90,8 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 	})
 }
 
-// What a dead transaction has left long after it was aborted are files, which hold no locks: a table that is held then is another operation's.
+// Long after a dead transaction was aborted only files of it are left, and files hold no locks.
+// Another operation has the table that is held then.
 func TestTransactionBesideLeftFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +112,8 @@ func TestTransactionBesideLeftFiles(t *testing.T) {
 	})
 }
 
-// A client goes while its transaction waits for a table that another operation holds. It is refused nothing: what it sends again happens.
+// A client goes while its transaction waits for a table that another operation holds. The wait
+// stores no refusal: what the client sends again happens.
 func TestGoneClientOfWaitingTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"moorage/registry"
 )
 
-// twinsFixture returns a fixture and the catalogs of so many nodes over its store; stores has one for each node beside
-// the first, nil where it is the same. Nodes do not share their locks.
+// twinsFixture returns a fixture and the catalogs of so many nodes over its store. stores returns
+// the store of the first node and that of the others; nil stands for one store. Nodes do not share
+// their locks.
 func twinsFixture(t *testing.T, operation Operation, nodes int, stores func() (first, second registry.Store)) (f *fixture, catalogs []*Catalog, unregistered string) {
 	t.Helper()
 	var second registry.Store
@@ -38,8 +39,8 @@ func twinsFixture(t *testing.T, operation Operation, nodes int, stores func() (f
 	return f, catalogs, unregistered
 }
 
-// Attempts of every mutation that are made at the same time, on one node or on two, have one effect, and all get the
-// same answer.
+// Attempts of every mutation that are made at the same time, on one node or on two, have one
+// effect. All get the same answer.
 func TestConcurrentTwins(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 2} {
@@ -107,7 +108,7 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 	f.wantClean()
 }
 
-// heldStore holds one Apply, of which the test decides, until it is released.
+// heldStore holds one Apply, which the test chooses, until it is released.
 type heldStore struct {
 	registry.Store
 
@@ -131,14 +132,14 @@ func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return s.Store.Apply(ctx, batch)
 }
 
-// isOf tells whether batch makes operation true.
+// isOf returns a function that reports whether a batch makes operation true.
 func isOf(operation Operation) func(registry.Batch) bool {
 	return func(batch registry.Batch) bool {
 		return batch.Change != nil && batch.Change.Operation == string(operation)
 	}
 }
 
-// isOutcome tells whether batch stores an outcome without an effect.
+// isOutcome reports whether batch stores an outcome without an effect.
 func isOutcome(batch registry.Batch) bool {
 	return batch.Change == nil && len(batch.Writes) == 1 && batch.Writes[0].Key.Table == registry.TableIdempotency
 }
@@ -184,8 +185,9 @@ func twinCases(unregistered string) []twinCase {
 	}
 }
 
-// An attempt hangs before its Apply, its retry on another node is refused, and what it was refused for goes away:
-// then the first attempt goes on. It must not come true, and says what the retry was told.
+// An attempt hangs before its Apply. Its retry on another node is refused, and the reason of the
+// refusal goes away. Then the first attempt goes on. It must not come true, and has the answer of
+// the retry.
 func TestDelayedTwin(t *testing.T) {
 	t.Parallel()
 	for n, tc := range twinCases("") {
@@ -209,8 +211,8 @@ func TestDelayedTwin(t *testing.T) {
 	}
 }
 
-// The other way round: the first attempt is refused, but hangs before it has stored that; its retry comes true. Then
-// the first goes on, and says what the retry was told.
+// This is the other way round. The first attempt is refused, but hangs before it has stored that,
+// and its retry comes true. Then the first attempt goes on, and has the answer of the retry.
 func TestDelayedRefusal(t *testing.T) {
 	t.Parallel()
 	for n, tc := range twinCases("") {
@@ -234,8 +236,8 @@ func TestDelayedRefusal(t *testing.T) {
 	}
 }
 
-// twinOfTransaction is another attempt of what TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits hold before its one Apply,
-// on a node that shares its locks.
+// twinOfTransaction holds a transaction before its one Apply. again makes another attempt of it, on
+// a node that shares its locks. TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits use it.
 func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
 	t.Helper()
 	f, store, _, _ = newHeldFixture(t, isOf(OpTransaction))
@@ -256,8 +258,8 @@ func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan
 	}
 }
 
-// A transaction hangs before its one Apply; its retry meets its locks, and is refused when it has waited long enough. What was
-// refused must not come true.
+// A transaction hangs before its one Apply. Its retry meets its locks, and is refused when it has
+// waited long enough. What was refused must not come true.
 func TestDelayedTwinOfTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,8 +282,8 @@ func TestDelayedTwinOfTransaction(t *testing.T) {
 	})
 }
 
-// A retry of a transaction that is under way on another node waits for it, and is answered as it is. One whose client goes meanwhile
-// decides nothing.
+// A retry of a transaction that is under way on another node waits for it, and gets its answer. A
+// retry whose client goes meanwhile decides nothing.
 func TestTwinOfTransactionWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,7 +315,8 @@ func TestTwinOfTransactionWaits(t *testing.T) {
 	})
 }
 
-// newHeldFixture returns a fixture whose store holds the next Apply that hold chooses, and another node whose does not.
+// newHeldFixture returns a fixture whose store holds the next Apply that hold chooses. It also
+// returns another node, whose store holds none.
 func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *fixture, store *heldStore, node *Catalog, unregistered string) {
 	t.Helper()
 	store = &heldStore{held: make(chan struct{}), release: make(chan struct{})}
@@ -351,7 +354,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A retry that comes to the node on which the first attempt is under way waits for it, and does nothing itself.
+// A retry that comes to the node on which the first attempt is under way waits for it, and does
+// nothing itself.
 func TestTwinInTheProcessWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,7 +389,8 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 	})
 }
 
-// A retry that waited for an attempt which left nothing behind is made; one for which that was refused for good hears the same refusal.
+// A retry waited for another attempt. If that left nothing behind, the retry is made. If that was
+// refused for good, the retry gets the same refusal.
 func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []moorage.Kind{moorage.KindUnavailable, moorage.KindCommitFailed} {
