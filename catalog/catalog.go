@@ -70,8 +70,15 @@ type Config struct {
 	SweepInterval time.Duration
 }
 
-// Catalog is the service. It is safe for concurrent use.
+// Catalog is the service. It is safe for concurrent use. A Catalog that Once passes on is bound to the
+// idempotency key of one request.
 type Catalog struct {
+	*service
+	key *keyed // of the request that this value is for; nil: it has none
+}
+
+// service is what all Catalogs of one New share.
+type service struct {
 	ledger          *ledger.Ledger
 	store           registry.Store
 	locks           locks.Manager
@@ -132,7 +139,7 @@ func New(config Config) (*Catalog, error) {
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
 	})
-	c := &Catalog{
+	c := &Catalog{service: &service{
 		ledger:          records,
 		store:           config.Store,
 		locks:           config.Locks,
@@ -159,7 +166,7 @@ func New(config Config) (*Catalog, error) {
 		lockTimes:    locks.NewTimeouts(),
 		staged:       newStagedFolders(),
 		sweeps:       newSweeps(),
-	}
+	}}
 	if c.recovery, err = newRecovery(c, config); err != nil {
 		return nil, fmt.Errorf("seed the recovery: %w", err)
 	}

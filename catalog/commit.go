@@ -53,7 +53,7 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 	case create:
 		return c.commitCreate(ctx, ident, steps)
 	}
-	return c.commit(ctx, newCommit(ctx, aTable, ident, &tableEdit{steps}))
+	return c.commit(ctx, c.newCommit(aTable, ident, &tableEdit{steps}))
 }
 
 // edit is what a commit asks of a table or view.
@@ -111,8 +111,8 @@ type commit struct {
 }
 
 // newCommit returns the commit of edit to the table or view called ident.
-func newCommit(ctx context.Context, k *kind, ident moorage.Identifier, edit edit) *commit {
-	return &commit{kind: k, ident: ident, edit: edit, pinned: edit.pins(), keyed: keyedOf(ctx) != nil}
+func (c *Catalog) newCommit(k *kind, ident moorage.Identifier, edit edit) *commit {
+	return &commit{kind: k, ident: ident, edit: edit, pinned: edit.pins(), keyed: c.key != nil}
 }
 
 // replays tells whether base shows that the commit happened before.
@@ -276,7 +276,7 @@ func (c *Catalog) planMove(ctx context.Context, found *directory.Found, base doc
 	to := &directory.Found{Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse}
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
-	pointer.ReplayableUntil = replayableUntil(ctx, pointer.ReplayableUntil)
+	pointer.ReplayableUntil = c.replayableUntil(pointer.ReplayableUntil)
 	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
 	var puts []ledger.Write
 	if next.Document.Location() != base.Location() {

@@ -103,7 +103,7 @@ func newKeyedCrash(t *testing.T, open func(testing.TB, *lockedRandom) registry.S
 
 // send sends the mutation with its key.
 func (w *keyedCrash) send(c *Catalog) (string, error) {
-	outcome, err := c.Once(w.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return w.mutation.run(ctx, c) })
+	outcome, err := c.once(w.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return w.mutation.run(ctx, c) })
 	return answerText(outcome, err), err
 }
 

@@ -220,7 +220,7 @@ func (c *Catalog) bear(ctx context.Context, operation Operation, ch *directory.P
 		return nil, err
 	}
 	change.MetadataLocation = file.Location
-	b.replayableUntil = replayableUntil(ctx, time.Time{})
+	b.replayableUntil = c.replayableUntil(time.Time{})
 	batch, err := c.birthBatch(ch, b, file.Location)
 	if err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, st
 		made, err = c.tryCommitCreate(ctx, ident, steps)
 		return err
 	})
-	if moorage.KindOf(err) == moorage.KindCommitFailed && keyedOf(ctx) == nil {
+	if moorage.KindOf(err) == moorage.KindCommitFailed && c.key == nil {
 		_, current, loadErr := c.load(ctx, aTable, ident)
 		if loadErr == nil && current.document.(*metadata.Document).IsBirth(steps) {
 			return current, nil

@@ -137,7 +137,7 @@ func (r *keyRequest) send(h *keyHistory, node *Catalog) bool {
 	ctx := moorage.WithRequestID(h.ctx, r.id)
 	key := keyOf(r.what)
 	key.ID = r.id
-	outcome, err := node.Once(ctx, key, func(ctx context.Context) (Outcome, error) { return r.run(ctx, node) })
+	outcome, err := node.once(ctx, key, func(ctx context.Context, node *Catalog) (Outcome, error) { return r.run(ctx, node) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sends++; err != nil && !moorage.KindOf(err).Final() {

@@ -26,26 +26,27 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		must(t, err)
 		files[location] = body
 	}
-	all := func(change func(c *Config)) map[string]func(context.Context) error {
+	type verb = func(context.Context, *Catalog) error
+	all := func(change func(c *Config)) (*Catalog, map[string]verb) {
 		config := f.config
 		change(&config)
 		node, err := New(config) // which has read none of them
 		must(t, err)
-		return map[string]func(context.Context) error{
-			"load":      func(ctx context.Context) error { _, err := node.LoadTable(ctx, ident("t")); return err },
-			"load view": func(ctx context.Context) error { _, err := node.LoadView(ctx, ident("v")); return err },
-			"commit": func(ctx context.Context) error {
-				_, err := node.Commit(ctx, ident("t"), setProperty(t, "a", "b"))
+		return node, map[string]verb{
+			"load":      func(ctx context.Context, c *Catalog) error { _, err := c.LoadTable(ctx, ident("t")); return err },
+			"load view": func(ctx context.Context, c *Catalog) error { _, err := c.LoadView(ctx, ident("v")); return err },
+			"commit": func(ctx context.Context, c *Catalog) error {
+				_, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "b"))
 				return err
 			},
-			"transaction": func(ctx context.Context) error {
-				return node.CommitTransaction(ctx, testWarehouse, []TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
+			"transaction": func(ctx context.Context, c *Catalog) error {
+				return c.CommitTransaction(ctx, testWarehouse, []TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
 			},
-			"unregister": func(ctx context.Context) error { _, err := node.UnregisterTable(ctx, ident("t")); return err },
+			"unregister": func(ctx context.Context, c *Catalog) error { _, err := c.UnregisterTable(ctx, ident("t")); return err },
 		}
 	}
-	keyed := func(do func(context.Context) error) error {
-		_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return Outcome{}, do(ctx) })
+	keyed := func(node *Catalog, do verb) error {
+		_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, do(ctx, c) })
 		return err
 	}
 
@@ -53,21 +54,23 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		for location := range files {
 			f.rewrite(location, []byte(body))
 		}
-		for operation, do := range all(func(*Config) {}) {
+		node, verbs := all(func(*Config) {})
+		for operation, do := range verbs {
 			t.Log(name, operation)
-			wantKind(t, keyed(do), moorage.KindInternal)
+			wantKind(t, keyed(node, do), moorage.KindInternal)
 		}
 	}
 	for location, body := range files {
 		f.rewrite(location, body)
 	}
-	outside := all(func(c *Config) { c.AllowedLocations = nil })
+	node, outside := all(func(c *Config) { c.AllowedLocations = nil })
 	delete(outside, "load view")
 	for operation, do := range outside {
 		t.Log("outside", operation)
-		wantKind(t, keyed(do), moorage.KindInternal)
+		wantKind(t, keyed(node, do), moorage.KindInternal)
 	}
-	must(t, keyed(all(func(*Config) {})["commit"]))
+	node, verbs := all(func(*Config) {})
+	must(t, keyed(node, verbs["commit"]))
 	f.wantClean()
 }
 

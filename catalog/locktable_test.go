@@ -102,7 +102,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			}
 			var edit tableEdit
 			edit.steps = append(edit.steps, setProperty(t, "a", "b").step())
-			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aTable, ident("t"), &edit), found)
+			_, err = f.tryCommitLocked(f.ctx, f.newCommit(aTable, ident("t"), &edit), found)
 			return []string{pointer(f, "t")}, err
 		}},
 		{OpCreateView, func(f *fixture) ([]string, error) {
@@ -130,7 +130,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			_, err = f.tryCommitLocked(f.ctx, newCommit(f.ctx, aView, ident("v"), viewEdit(setViewProperty(t, "a", "b"))), found)
+			_, err = f.tryCommitLocked(f.ctx, f.newCommit(aView, ident("v"), viewEdit(setViewProperty(t, "a", "b"))), found)
 			return []string{pointer(f, "v")}, err
 		}},
 		{OpRecover, func(f *fixture) ([]string, error) {

@@ -38,12 +38,12 @@ func TestNamesRememberWhatWasWritten(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				do := func(ctx context.Context) (Outcome, error) { return Outcome{}, mutate(ctx, f.Catalog) }
+				do := func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, mutate(ctx, c) }
 				var err error
 				if keyed {
-					_, err = f.Once(f.ctx, keyOf(name), do)
+					_, err = f.once(f.ctx, keyOf(name), do)
 				} else {
-					_, err = do(f.ctx)
+					_, err = do(f.ctx, f.Catalog)
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -239,19 +239,19 @@ func TestNamespaceTooLarge(t *testing.T) {
 	f := newFixture(t)
 	half := strings.Repeat("x", PropertiesBytesMax/2-1)
 	properties := map[string]string{"a": half, "b": half + "x"}
-	create := func(ctx context.Context) (Outcome, error) {
-		stored, err := f.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
+	create := func(ctx context.Context, c *Catalog) (Outcome, error) {
+		stored, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
 		return Outcome{Properties: stored}, err
 	}
-	_, err := create(f.ctx)
+	_, err := create(f.ctx, f.Catalog)
 	wantKind(t, err, moorage.KindTooLarge)
 	for range 2 {
-		_, err = f.Once(f.ctx, keyOf("create"), create)
+		_, err = f.once(f.ctx, keyOf("create"), create)
 		wantKind(t, err, moorage.KindTooLarge)
 	}
 
 	properties["b"] = half
-	_, err = create(f.ctx)
+	_, err = create(f.ctx, f.Catalog)
 	must(t, err)
 	update := func(updates map[string]string) error {
 		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, PropertiesChange{Updates: updates})
@@ -263,14 +263,14 @@ func TestNamespaceTooLarge(t *testing.T) {
 
 	// So is a change that would change nothing.
 	missing := PropertiesChange{Removals: []string{half + "1", half + "23"}}
-	remove := func(ctx context.Context) (Outcome, error) {
-		result, err := f.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
+	remove := func(ctx context.Context, c *Catalog) (Outcome, error) {
+		result, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
 		return Outcome{Changed: &result}, err
 	}
 	key := keyOf("remove")
 	key.ID = "01926f3a-7b1c-7def-8123-456789abcde0"
 	for range 2 {
-		_, err = f.Once(f.ctx, key, remove)
+		_, err = f.once(f.ctx, key, remove)
 		wantKind(t, err, moorage.KindTooLarge)
 	}
 	if stored := len(f.outcomes()); stored != 2 {

@@ -43,7 +43,7 @@ type Outcome struct {
 	Changed    *PropertiesResult
 }
 
-// Once calls mutate, which calls one mutation of this package with the context that it gets, unless an attempt with
+// Once calls mutate, which calls one mutation of the Catalog that it gets, unless an attempt with
 // the same key has ended before; then it answers what that was answered, except that a table or view may be in a newer state.
 //
 // The outcome is written in the Apply that makes the mutation true, which requires that there is none yet; that comes before
@@ -58,7 +58,14 @@ type Outcome struct {
 // be written, and there is none of an earlier attempt; KindCommitUnknown if it cannot be told whether there is, or if a success
 // cannot be answered again. Durable when it returns.
 // Source: REST specification, Idempotency-Key.
-func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Context) (Outcome, error)) (Outcome, error) {
+func (c *Catalog) Once(ctx context.Context, key Key,
+	mutate func(ctx context.Context, keyed Verbs) (Outcome, error)) (Outcome, error) {
+	return c.once(ctx, key, func(ctx context.Context, keyed *Catalog) (Outcome, error) { return mutate(ctx, keyed) })
+}
+
+// once is Once.
+func (c *Catalog) once(ctx context.Context, key Key,
+	mutate func(ctx context.Context, keyed *Catalog) (Outcome, error)) (Outcome, error) {
 	const op = "catalog.Once"
 	work := c.newKeyed(ctx, key)
 	for {
@@ -80,7 +87,7 @@ func (c *Catalog) Once(ctx context.Context, key Key, mutate func(ctx context.Con
 			return outcome, moorage.Annotate(op, key.ID, err)
 		}
 	}
-	outcome, err := mutate(context.WithValue(ctx, keyedContext{}, work))
+	outcome, err := mutate(ctx, &Catalog{c.service, work})
 	switch {
 	case err == nil && work.applied:
 		return outcome, nil
@@ -116,21 +123,11 @@ func (o Outcome) record() registry.Outcome {
 	return registry.Outcome{Properties: o.Properties}
 }
 
-// keyed is one attempt of a mutation that was sent with a key. It travels to the Apply in the context, because all
-// verbs would have to pass it on otherwise, through locks and attempts, and most mutations have none.
+// keyed is one attempt of a mutation that was sent with a key. The Catalog that the verb is called on has it.
 type keyed struct {
 	ledger.Key
 	silent  bool // what the mutation returns is not answered
 	applied bool // the mutation happened, and the outcome is stored
-}
-
-// keyedContext is the context's key for a *keyed.
-type keyedContext struct{}
-
-// keyedOf returns what the mutation of ctx was sent with, nil if that is no key.
-func keyedOf(ctx context.Context) *keyed {
-	work, _ := ctx.Value(keyedContext{}).(*keyed)
-	return work
 }
 
 func (c *Catalog) newKeyed(ctx context.Context, key Key) *keyed {
@@ -162,7 +159,7 @@ func hashOf(texts ...string) registry.Hash {
 // go to the ledger. The results are those of Ledger.Apply.
 func (c *Catalog) apply(ctx context.Context, change registry.Change, batch registry.Batch, answer Outcome) ([]registry.ETag, error) {
 	mutation := ledger.Mutation{Change: change, Conditions: batch.Conditions, Writes: batch.Writes}
-	work := keyedOf(ctx)
+	work := c.key
 	if work == nil {
 		return c.ledger.Apply(ctx, mutation)
 	}
@@ -175,10 +172,10 @@ func (c *Catalog) apply(ctx context.Context, change registry.Change, batch regis
 	return etags, err
 }
 
-// replayableUntil returns until when a version of a table may have to be answered again that the mutation of ctx makes;
+// replayableUntil returns until when a version of a table may have to be answered again that a mutation of c makes;
 // kept is until when another one may.
-func replayableUntil(ctx context.Context, kept time.Time) time.Time {
-	if work := keyedOf(ctx); work != nil && !work.silent && work.Request.Expires.After(kept) {
+func (c *Catalog) replayableUntil(kept time.Time) time.Time {
+	if work := c.key; work != nil && !work.silent && work.Request.Expires.After(kept) {
 		return work.Request.Expires
 	}
 	return kept

@@ -106,9 +106,9 @@ func TestOnceEveryMutation(t *testing.T) {
 			m := keyedMutations(t, unregistered)[n]
 			before := f.count(m.operation)
 			send := func(c *Catalog) string {
-				return answerText(c.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return m.run(ctx, c) }))
+				return answerText(c.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return m.run(ctx, c) }))
 			}
-			outcome, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return m.run(ctx, f.Catalog) })
+			outcome, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return m.run(ctx, c) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestOnceRefused(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	create := func(c *Catalog) string {
-		return answerText(c.Once(f.ctx, keyOf("create"), func(ctx context.Context) (Outcome, error) {
+		return answerText(c.once(f.ctx, keyOf("create"), func(ctx context.Context, c *Catalog) (Outcome, error) {
 			table, err := c.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
 			return Outcome{Table: table}, err
 		}))
@@ -167,9 +167,9 @@ func TestOnceBinding(t *testing.T) {
 	f.create("t")
 	commits := 0
 	send := func(ctx context.Context, key Key) error {
-		_, err := f.Once(ctx, key, func(ctx context.Context) (Outcome, error) {
+		_, err := f.once(ctx, key, func(ctx context.Context, c *Catalog) (Outcome, error) {
 			commits++
-			table, err := f.Commit(ctx, ident("t"), setProperty(t, "n", fmt.Sprint(commits)))
+			table, err := c.Commit(ctx, ident("t"), setProperty(t, "n", fmt.Sprint(commits)))
 			return Outcome{Table: table}, err
 		})
 		return err
@@ -214,18 +214,18 @@ func TestOnceBinding(t *testing.T) {
 func TestOnceLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	stage := func(ctx context.Context) (Outcome, error) {
-		table, err := f.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	stage := func(ctx context.Context, c *Catalog) (Outcome, error) {
+		table, err := c.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 		return Outcome{Table: table}, err
 	}
-	if _, err := f.Once(f.ctx, keyOf("a"), stage); err != nil {
+	if _, err := f.once(f.ctx, keyOf("a"), stage); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range moorage.Kinds() {
 		if kind.Final() {
 			continue
 		}
-		_, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+		_, err := f.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) {
 			return Outcome{}, moorage.Errorf(kind, "no")
 		})
 		wantKind(t, err, kind)
@@ -233,12 +233,12 @@ func TestOnceLeavesNothing(t *testing.T) {
 	if stored := f.outcomes(); len(stored) != 0 {
 		t.Errorf("stored: %+v", stored)
 	}
-	outcome, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) { return Outcome{}, nil })
+	outcome, err := f.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) { return Outcome{}, nil })
 	if err != nil || answerText(outcome, err) != answerText(Outcome{}, nil) {
 		t.Errorf("the key was not free: %v", err)
 	}
 	for _, kind := range moorage.Kinds() {
-		again, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+		again, err := f.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) {
 			return Outcome{}, moorage.Errorf(kind, "no")
 		})
 		if got, want := answerText(again, err), answerText(outcome, nil); got != want {
@@ -257,8 +257,10 @@ func TestOnceStoresEveryRefusal(t *testing.T) {
 		}
 		key := keyOf("a")
 		key.ID = fmt.Sprint(i)
-		refused, err := f.Once(f.ctx, key, func(context.Context) (Outcome, error) { return Outcome{}, moorage.Errorf(kind, "no to %s", kind) })
-		again, errAgain := f.other(f.store).Once(f.ctx, key, func(context.Context) (Outcome, error) { return Outcome{}, nil })
+		refused, err := f.once(f.ctx, key, func(context.Context, *Catalog) (Outcome, error) {
+			return Outcome{}, moorage.Errorf(kind, "no to %s", kind)
+		})
+		again, errAgain := f.other(f.store).once(f.ctx, key, func(context.Context, *Catalog) (Outcome, error) { return Outcome{}, nil })
 		if got, want := answerText(again, errAgain), answerText(refused, err); got != want || errAgain == nil {
 			t.Errorf("%s: answered %q, then %q", kind, want, got)
 		}
@@ -273,8 +275,8 @@ func TestOnceForgets(t *testing.T) {
 	commit := func(id string) {
 		key := keyOf("a")
 		key.ID = id
-		_, err := f.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
-			table, err := f.Commit(ctx, ident("t"), setProperty(t, id, "b"))
+		_, err := f.once(f.ctx, key, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.Commit(ctx, ident("t"), setProperty(t, id, "b"))
 			return Outcome{Table: table}, err
 		})
 		if err != nil {

@@ -251,7 +251,7 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 		return nil, err
 	}
 	before := documents.FileVersion(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
-	pointer.ReplayableUntil, pointer.Registration = replayableUntil(ctx, pointer.ReplayableUntil), change.ID
+	pointer.ReplayableUntil, pointer.Registration = c.replayableUntil(pointer.ReplayableUntil), change.ID
 	batch, err := c.registerBatch(ctx, r, pointer, unchanged, claimed, who)
 	if err != nil {
 		return nil, err

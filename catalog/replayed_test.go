@@ -16,7 +16,7 @@ func (f *fixture) keyedCommit(c *Catalog, id string, request CommitRequest) (*Ta
 	f.t.Helper()
 	key := keyOf(id)
 	key.ID = id
-	outcome, err := c.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
+	outcome, err := c.once(f.ctx, key, func(ctx context.Context, c *Catalog) (Outcome, error) {
 		table, err := c.Commit(ctx, ident("t"), request)
 		return Outcome{Table: table}, err
 	})
@@ -77,9 +77,9 @@ func TestKeyIsCarried(t *testing.T) {
 			before := f.count(row.operation)
 			end := row.disturb(f, losing, hook)
 			defer end()
-			first := answerText(f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return row.run(ctx, f.Catalog) }))
+			first := answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return row.run(ctx, c) }))
 			node := f.other(losing.Store)
-			again := answerText(node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return row.run(ctx, node) }))
+			again := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node *Catalog) (Outcome, error) { return row.run(ctx, node) }))
 			if again != first {
 				t.Errorf("answered\n%s\nand then\n%s", first, again)
 			}
@@ -252,14 +252,14 @@ func TestPurgeWaitsForKeys(t *testing.T) {
 		}, true},
 		"a transaction, which answers nothing": {func(f *fixture) {
 			f.create("u")
-			_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
-				return Outcome{}, f.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "n", "1")), on("u", setProperty(t, "n", "1"))})
+			_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
+				return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "n", "1")), on("u", setProperty(t, "n", "1"))})
 			})
 			must(t, err)
 		}, false},
 		"a rename, which answers nothing": {func(f *fixture) {
-			_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
-				return Outcome{}, f.RenameTable(ctx, ident("t"), ident("u"))
+			_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
+				return Outcome{}, c.RenameTable(ctx, ident("t"), ident("u"))
 			})
 			must(t, err)
 			must(t, f.RenameTable(f.ctx, ident("u"), ident("t")))
@@ -277,8 +277,8 @@ func TestPurgeWaitsForKeys(t *testing.T) {
 			row.keyed(f)
 			key := keyOf("drop")
 			key.ID = "drop"
-			_, err := f.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
-				return Outcome{}, f.DropTable(ctx, ident("t"), DropOptions{Purge: true})
+			_, err := f.once(f.ctx, key, func(ctx context.Context, c *Catalog) (Outcome, error) {
+				return Outcome{}, c.DropTable(ctx, ident("t"), DropOptions{Purge: true})
 			})
 			must(t, err)
 			must(t, f.purgeAll(f.ctx))

@@ -15,8 +15,8 @@ func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	f := newFixture(t, func(c *Config) { store.Store, c.Store = c.Store, store })
 	f.create("t")
 	stage := func(key Key) error {
-		outcome, err := f.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
-			table, err := f.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+		outcome, err := f.once(f.ctx, key, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			table, err := c.CreateTable(ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 			return Outcome{Table: table}, err
 		})
 		if err == nil && !outcome.staged() {

@@ -57,8 +57,8 @@ func newDiskFixture(t *testing.T, location string, properties map[string]string,
 	}
 	key := keyOf("create")
 	key.ID = "create"
-	_, err := f.Once(f.ctx, key, func(ctx context.Context) (_ Outcome, err error) {
-		table, err = f.CreateTable(ctx, lakeIdent(), request)
+	_, err := f.once(f.ctx, key, func(ctx context.Context, c *Catalog) (_ Outcome, err error) {
+		table, err = c.CreateTable(ctx, lakeIdent(), request)
 		return Outcome{Table: table}, err
 	})
 	must(t, err)
@@ -189,7 +189,7 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 			key := keyOf("create")
 			key.ID = "create"
 			node := f.other(f.store)
-			again, err := node.Once(f.ctx, key, func(ctx context.Context) (Outcome, error) {
+			again, err := node.once(f.ctx, key, func(ctx context.Context, node *Catalog) (Outcome, error) {
 				table, err := node.CreateTable(ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
 				return Outcome{Table: table}, err
 			})

@@ -72,7 +72,7 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 }
 
 func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
-	if work := keyedOf(ctx); work != nil {
+	if work := c.key; work != nil {
 		work.silent = true // that of a single table too
 	}
 	parts, err := groupChanges(warehouse, changes)
@@ -89,7 +89,7 @@ func (c *Catalog) commitTransaction(ctx context.Context, warehouse string, chang
 		}
 		p.pinned = p.edit.pins()
 	}
-	return c.runTransaction(ctx, &transaction{warehouse: warehouse, keyed: keyedOf(ctx) != nil, parts: parts})
+	return c.runTransaction(ctx, &transaction{warehouse: warehouse, keyed: c.key != nil, parts: parts})
 }
 
 // groupChanges returns a participant for each table that changes name, in the order in which they come first.
@@ -169,7 +169,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 	request := lockRequest(OpTransaction, scope)
 	var mine locks.Path // on which its other attempts would be
 	twin := ctx         // of the wait for them
-	work := keyedOf(ctx)
+	work := c.key
 	if work != nil {
 		mine = locks.Warehouse(t.warehouse).Attempt(work.Record.ID)
 		request.Writes = append(request.Writes, mine)

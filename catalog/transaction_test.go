@@ -236,8 +236,8 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	if err := f.transact(changes...); err != nil {
 		t.Errorf("the replay of what happened: %v", err)
 	}
-	_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
-		return Outcome{}, f.CommitTransaction(ctx, testWarehouse, changes)
+	_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
+		return Outcome{}, c.CommitTransaction(ctx, testWarehouse, changes)
 	})
 	wantKind(t, err, moorage.KindCommitFailed) // its key tells that it has not happened
 	// One of them has not happened.

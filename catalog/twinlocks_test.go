@@ -19,7 +19,7 @@ func isAbort(batch registry.Batch) bool {
 
 // changeBoth is an attempt of a transaction with a key, over the tables t and u.
 func changeBoth(t *testing.T, ctx context.Context, c *Catalog) error {
-	_, err := c.Once(ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+	_, err := c.once(ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
 		return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
 	})
 	return err

@@ -81,7 +81,7 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 		group.Go(func() {
 			<-start
 			c := catalogs[i%nodes]
-			outcome, err := c.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return m.run(ctx, c) })
+			outcome, err := c.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return m.run(ctx, c) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -197,7 +197,7 @@ func TestDelayedTwin(t *testing.T) {
 			tc := twinCases(unregistered)[n]
 			first := f.sendHeld(store, tc.run)
 			must(t, tc.block(f, node))
-			retried := answerText(node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return tc.run(ctx, node) }))
+			retried := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node *Catalog) (Outcome, error) { return tc.run(ctx, node) }))
 			must(t, tc.unblock(f, node))
 			close(store.release)
 			if answer := <-first; answer != retried {
@@ -223,7 +223,7 @@ func TestDelayedRefusal(t *testing.T) {
 			must(t, tc.block(f, node))
 			first := f.sendHeld(store, tc.run)
 			must(t, tc.unblock(f, node))
-			retried := answerText(node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return tc.run(ctx, node) }))
+			retried := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node *Catalog) (Outcome, error) { return tc.run(ctx, node) }))
 			if !tc.happened(f, node) {
 				t.Fatalf("the retry is answered %q", retried)
 			}
@@ -242,18 +242,16 @@ func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan
 	t.Helper()
 	f, store, _, _ = newHeldFixture(t, isOf(OpTransaction))
 	f.create("u")
-	run := func(c *Catalog) func(context.Context) (Outcome, error) {
-		return func(ctx context.Context) (Outcome, error) {
-			return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
-		}
+	run := func(ctx context.Context, c *Catalog) (Outcome, error) {
+		return Outcome{}, c.CommitTransaction(ctx, testWarehouse, []TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
 	}
-	first = f.sendHeld(store, func(ctx context.Context, c *Catalog) (Outcome, error) { return run(c)(ctx) })
+	first = f.sendHeld(store, run)
 	shared := f.config
 	shared.Store = store.Store
 	node, err := New(shared)
 	must(t, err)
 	return f, store, first, func(ctx context.Context) error {
-		_, err := node.Once(ctx, keyOf("a"), run(node))
+		_, err := node.once(ctx, keyOf("a"), run)
 		return err
 	}
 }
@@ -337,7 +335,7 @@ func (f *fixture) sendHeld(store *heldStore, run func(context.Context, *Catalog)
 	f.t.Helper()
 	answered := make(chan string, 1)
 	go func() {
-		answered <- answerText(f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) { return run(ctx, f.Catalog) }))
+		answered <- answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return run(ctx, c) }))
 	}()
 	select {
 	case <-store.held:
@@ -365,18 +363,18 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 			return Outcome{Table: table}, err
 		})
 		second := make(chan string, 1)
-		again := func(context.Context) (Outcome, error) {
+		again := func(context.Context, *Catalog) (Outcome, error) {
 			t.Error("it was tried again")
 			return Outcome{}, nil
 		}
-		go func() { second <- answerText(f.Once(f.ctx, keyOf("a"), again)) }()
+		go func() { second <- answerText(f.once(f.ctx, keyOf("a"), again)) }()
 		synctest.Wait()
 		if len(second) > 0 {
 			t.Error("the second attempt did not wait")
 		}
 		ctx, cancel := context.WithCancel(f.ctx)
 		cancel()
-		_, err := f.Once(ctx, keyOf("a"), again)
+		_, err := f.once(ctx, keyOf("a"), again)
 		wantKind(t, err, moorage.KindUnavailable) // who does not want to wait need not
 		close(store.release)
 		if a, b := <-first, <-second; a != b {
@@ -402,15 +400,15 @@ func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 				release := make(chan struct{})
 				first, second := make(chan string, 1), make(chan string, 1)
 				go func() {
-					first <- answerText(f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+					first <- answerText(f.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) {
 						<-release
 						return Outcome{}, moorage.Errorf(kind, "not now")
 					}))
 				}()
 				synctest.Wait()
 				go func() {
-					second <- answerText(f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
-						_, err := f.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
+					second <- answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
+						_, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
 						return Outcome{}, err
 					}))
 				}()

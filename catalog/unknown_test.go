@@ -293,15 +293,15 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 			})
 			f.ledger.SettleTimeout = 20 * time.Millisecond
 			f.create("t")
-			commit := func(ctx context.Context) (Outcome, error) {
-				table, err := f.Commit(ctx, ident("t"), setProperty(t, "a", "1"))
+			commit := func(ctx context.Context, c *Catalog) (Outcome, error) {
+				table, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "1"))
 				return Outcome{Table: table}, err
 			}
 			try := func() (Outcome, error) {
 				if keyed {
-					return f.Once(f.ctx, Key{ID: "k", Warehouse: testWarehouse}, commit)
+					return f.once(f.ctx, Key{ID: "k", Warehouse: testWarehouse}, commit)
 				}
-				return commit(f.ctx)
+				return commit(f.ctx, f.Catalog)
 			}
 			_, err := try()
 			wantKind(t, err, moorage.KindCommitUnknown)

@@ -69,7 +69,7 @@ func TestOnceCannotTell(t *testing.T) {
 					})
 					f.create("t")
 					send := func(node *Catalog, mutate func(*fixture, *Catalog) (Outcome, error)) error {
-						_, err := node.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
+						_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, node *Catalog) (Outcome, error) {
 							inner := *f
 							inner.ctx = ctx
 							return mutate(&inner, node)
@@ -117,7 +117,7 @@ func TestOnceLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &blindStore{}
 		f := newFixture(t, func(c *Config) { store.Store, c.Store = c.Store, store })
-		_, err := f.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+		_, err := f.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) {
 			store.blind.Store(true)
 			go func() {
 				_ = f.ledger.Pause(f.ctx, 10)
@@ -148,7 +148,7 @@ func TestRefusalWhoseAnswerIsLost(t *testing.T) {
 				f := newFixture(t)
 				store := &appliesStore{Store: registrytest.Faulty(f.store, tc.plan)}
 				node := f.other(store)
-				_, err := node.Once(f.ctx, keyOf("a"), func(context.Context) (Outcome, error) {
+				_, err := node.once(f.ctx, keyOf("a"), func(context.Context, *Catalog) (Outcome, error) {
 					return Outcome{}, moorage.Errorf(moorage.KindCommitFailed, "no")
 				})
 				if got, want := answerText(Outcome{}, err), moorage.KindCommitFailed.String()+": no"; got != want {
@@ -184,16 +184,14 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	node := f.other(f.store)
-	commit := func(c *Catalog) func(context.Context) (Outcome, error) {
-		return func(ctx context.Context) (Outcome, error) {
-			table, err := c.Commit(ctx, ident("t"), setProperty(t, "n", "1"))
-			return Outcome{Table: table}, err
-		}
+	commit := func(ctx context.Context, c *Catalog) (Outcome, error) {
+		table, err := c.Commit(ctx, ident("t"), setProperty(t, "n", "1"))
+		return Outcome{Table: table}, err
 	}
-	_, err := f.Once(f.ctx, keyOf("a"), func(ctx context.Context) (Outcome, error) {
-		_, err := node.Once(f.ctx, keyOf("a"), commit(node))
+	_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
+		_, err := node.once(f.ctx, keyOf("a"), commit)
 		must(t, err)
-		outcome, err := commit(f.Catalog)(ctx)
+		outcome, err := commit(ctx, c)
 		if !errors.Is(err, ledger.ErrAnswered) {
 			t.Errorf("the attempt ended with %v, want %v", err, ledger.ErrAnswered)
 		}

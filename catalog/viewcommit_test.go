@@ -23,7 +23,7 @@ func TestReplaceFollows(t *testing.T) {
 			found, err := f.directory.Find(f.ctx, aView.Kind, ident("v"))
 			must(t, err)
 			must(t, f.RenameView(f.ctx, ident("v"), ident("w")))
-			work := newCommit(f.ctx, aView, ident("v"), viewEdit(newQuery(t, requirements, "select 2")))
+			work := f.newCommit(aView, ident("v"), viewEdit(newQuery(t, requirements, "select 2")))
 			_, err = f.tryCommit(f.ctx, work, found)
 			if pinned {
 				must(t, err)

@@ -54,7 +54,7 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 //
 // Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST specification, replaceView.
 func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (*View, error) {
-	replaced, err := c.commit(ctx, newCommit(ctx, aView, ident, viewEdit(request)))
+	replaced, err := c.commit(ctx, c.newCommit(aView, ident, viewEdit(request)))
 	return replaced.view(), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
 }
 

@@ -43,9 +43,9 @@ func (f *fakeCatalog) call(name string) error {
 	return f.fail
 }
 
-func (f *fakeCatalog) Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context) (catalog.Outcome, error)) (catalog.Outcome, error) {
+func (f *fakeCatalog) Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error)) (catalog.Outcome, error) {
 	f.keys = append(f.keys, key)
-	return mutate(ctx)
+	return mutate(ctx, f)
 }
 
 func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {

@@ -64,8 +64,8 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	}
 	ns, properties := namespaceIn(f), f.TextMap("properties")
 	return change{
-		func(ctx context.Context) (catalog.Outcome, error) {
-			stored, err := s.catalog.CreateNamespace(ctx, warehouse, ns, properties)
+		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
+			stored, err := c.CreateNamespace(ctx, warehouse, ns, properties)
 			return catalog.Outcome{Properties: stored}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
@@ -92,7 +92,7 @@ func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
-	return silently(func(ctx context.Context) error { return s.catalog.DropNamespace(ctx, warehouse, ns) }), err
+	return silently(func(ctx context.Context, c catalog.Verbs) error { return c.DropNamespace(ctx, warehouse, ns) }), err
 }
 
 func (s *server) updateProperties(r *http.Request, body []byte) (change, error) {
@@ -106,8 +106,8 @@ func (s *server) updateProperties(r *http.Request, body []byte) (change, error) 
 	}
 	asked := catalog.PropertiesChange{Removals: f.Texts("removals"), Updates: f.TextMap("updates")}
 	return change{
-		func(ctx context.Context) (catalog.Outcome, error) {
-			result, err := s.catalog.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
+		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
+			result, err := c.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
 			return catalog.Outcome{Changed: &result}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {

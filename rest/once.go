@@ -19,23 +19,25 @@ type mutation func(r *http.Request, body []byte) (change, error)
 // change is a mutation that was read: the call of the catalog that makes it, and how its outcome is
 // answered.
 type change struct {
-	apply  func(ctx context.Context) (catalog.Outcome, error)
+	apply  func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error)
 	answer func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error
 }
 
 // silently is a change that answers 204.
-func silently(apply func(ctx context.Context) error) change {
+func silently(apply func(ctx context.Context, c catalog.Verbs) error) change {
 	return change{
-		func(ctx context.Context) (catalog.Outcome, error) { return catalog.Outcome{}, apply(ctx) },
+		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
+			return catalog.Outcome{}, apply(ctx, c)
+		},
 		func(w http.ResponseWriter, _ *http.Request, _ catalog.Outcome) error { return web.AnswerNothing(w) },
 	}
 }
 
 // answeringTable is a change that answers one version of a table.
-func (s *server) answeringTable(form answerForm, apply func(ctx context.Context) (*catalog.Table, error)) change {
+func (s *server) answeringTable(form answerForm, apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
 	return change{
-		func(ctx context.Context) (catalog.Outcome, error) {
-			table, err := apply(ctx)
+		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
+			table, err := apply(ctx, c)
 			return catalog.Outcome{Table: table}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
@@ -57,15 +59,15 @@ func (s *server) mutate(read mutation) web.Handler {
 			return err
 		}
 		asked, unread := read(r, body)
-		apply := func(ctx context.Context) (catalog.Outcome, error) {
+		apply := func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
 			if unread != nil {
 				return catalog.Outcome{}, unread
 			}
-			return asked.apply(ctx)
+			return asked.apply(ctx, c)
 		}
 		var outcome catalog.Outcome
 		if id == "" {
-			outcome, err = apply(r.Context())
+			outcome, err = apply(r.Context(), s.catalog)
 		} else {
 			outcome, err = s.catalog.Once(r.Context(), bindKey(r, id, body), apply)
 		}

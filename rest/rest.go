@@ -8,7 +8,6 @@ import (
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"moorage"
 	"moorage/catalog"
 	"moorage/internal/web"
 )
@@ -22,47 +21,10 @@ const DefaultWarehouse = "default"
 // Catalog is what the handlers ask for; *catalog.Catalog gives it. All methods are safe for
 // concurrent use and fail with errors that have a moorage.Kind.
 type Catalog interface {
-	namespaces
-	tables
-	views
+	catalog.Verbs
 	LoadWarehouse(ctx context.Context, name string) (catalog.Warehouse, error)
-	Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context) (catalog.Outcome, error)) (
-		catalog.Outcome, error)
-}
-
-type namespaces interface {
-	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
-		map[string]string, error)
-	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page catalog.Page) (
-		[]moorage.Namespace, string, error)
-	LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error)
-	DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error
-	UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
-		change catalog.PropertiesChange) (catalog.PropertiesResult, error)
-}
-
-type tables interface {
-	ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) ([]string, string, error)
-	CreateTable(ctx context.Context, ident moorage.Identifier, asked catalog.CreateTableRequest) (*catalog.Table, error)
-	LoadTable(ctx context.Context, ident moorage.Identifier) (*catalog.Table, error)
-	TableExists(ctx context.Context, ident moorage.Identifier) error
-	Commit(ctx context.Context, ident moorage.Identifier, asked catalog.CommitRequest) (*catalog.Table, error)
-	CommitTransaction(ctx context.Context, warehouse string, changes []catalog.TableChange) error
-	DropTable(ctx context.Context, ident moorage.Identifier, options catalog.DropOptions) error
-	RenameTable(ctx context.Context, from, to moorage.Identifier) error
-	RegisterTable(ctx context.Context, ident moorage.Identifier, asked catalog.RegisterRequest) (*catalog.Table, error)
-	UnregisterTable(ctx context.Context, ident moorage.Identifier) (*catalog.Table, error)
-}
-
-type views interface {
-	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) ([]string, string, error)
-	CreateView(ctx context.Context, ident moorage.Identifier, asked catalog.CreateViewRequest) (*catalog.View, error)
-	LoadView(ctx context.Context, ident moorage.Identifier) (*catalog.View, error)
-	ViewExists(ctx context.Context, ident moorage.Identifier) error
-	ReplaceView(ctx context.Context, ident moorage.Identifier, asked catalog.ReplaceViewRequest) (*catalog.View, error)
-	DropView(ctx context.Context, ident moorage.Identifier) error
-	RenameView(ctx context.Context, from, to moorage.Identifier) error
-	RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*catalog.View, error)
+	Once(ctx context.Context, key catalog.Key,
+		mutate func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error)) (catalog.Outcome, error)
 }
 
 // Config is what the Iceberg operations need. Only Catalog is required.

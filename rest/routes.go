@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"moorage/catalog"
 	"moorage/internal/web"
 )
 
@@ -49,7 +50,7 @@ func (s *server) operations() []operation {
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
 		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
 		{id: "renameTable", method: http.MethodPost, path: prefix + "/tables/rename",
-			mutate: rename("rename table request", s.catalog.RenameTable)},
+			mutate: rename("rename table request", catalog.Verbs.RenameTable)},
 		{id: "commitTransaction", method: http.MethodPost, path: prefix + "/transactions/commit",
 			mutate: s.commitTransaction},
 
@@ -61,7 +62,7 @@ func (s *server) operations() []operation {
 		{id: "dropView", method: http.MethodDelete, path: view, mutate: s.dropView},
 		{id: "registerView", method: http.MethodPost, path: namespace + "/register-view", mutate: s.registerView},
 		{id: "renameView", method: http.MethodPost, path: prefix + "/views/rename",
-			mutate: rename("rename view request", s.catalog.RenameView)},
+			mutate: rename("rename view request", catalog.Verbs.RenameView)},
 	}
 }
 

@@ -62,8 +62,8 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 		Properties:    f.TextMap("properties"),
 		Stage:         f.Boolean("stage-create"),
 	}
-	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
-		return s.catalog.CreateTable(ctx, ident, request)
+	return s.answeringTable(loadAnswer, func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error) {
+		return c.CreateTable(ctx, ident, request)
 	}), f.Failure
 }
 
@@ -88,8 +88,8 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 		return change{}, err
 	}
 	request, err := decodeCommit(f)
-	return s.answeringTable(commitAnswer, func(ctx context.Context) (*catalog.Table, error) {
-		return s.catalog.Commit(ctx, ident, request)
+	return s.answeringTable(commitAnswer, func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error) {
+		return c.Commit(ctx, ident, request)
 	}), err
 }
 
@@ -125,13 +125,13 @@ func (s *server) dropTable(r *http.Request, _ []byte) (change, error) {
 		return change{}, err
 	}
 	purge, err := web.QueryOf(r).Boolean("purgeRequested")
-	return silently(func(ctx context.Context) error {
-		return s.catalog.DropTable(ctx, ident, catalog.DropOptions{Purge: purge})
+	return silently(func(ctx context.Context, c catalog.Verbs) error {
+		return c.DropTable(ctx, ident, catalog.DropOptions{Purge: purge})
 	}), err
 }
 
 // rename reads a request to rename a table or view.
-func rename(what string, apply func(ctx context.Context, from, to moorage.Identifier) error) mutation {
+func rename(what string, apply func(c catalog.Verbs, ctx context.Context, from, to moorage.Identifier) error) mutation {
 	return func(r *http.Request, body []byte) (change, error) {
 		warehouse, err := pathWarehouse(r)
 		if err != nil {
@@ -142,7 +142,7 @@ func rename(what string, apply func(ctx context.Context, from, to moorage.Identi
 			return change{}, err
 		}
 		from, to := identifierIn(f, "source", warehouse), identifierIn(f, "destination", warehouse)
-		return silently(func(ctx context.Context) error { return apply(ctx, from, to) }), f.Failure
+		return silently(func(ctx context.Context, c catalog.Verbs) error { return apply(c, ctx, from, to) }), f.Failure
 	}
 }
 
@@ -152,8 +152,8 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 		return change{}, err
 	}
 	request := catalog.RegisterRequest{MetadataLocation: metadataLocationIn(f), Overwrite: f.Boolean("overwrite")}
-	return s.answeringTable(loadAnswer, func(ctx context.Context) (*catalog.Table, error) {
-		return s.catalog.RegisterTable(ctx, ident, request)
+	return s.answeringTable(loadAnswer, func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error) {
+		return c.RegisterTable(ctx, ident, request)
 	}), f.Failure
 }
 
@@ -161,7 +161,7 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 // version.
 func (s *server) unregisterTable(r *http.Request, _ []byte) (change, error) {
 	ident, err := pathIdentifier(r, paramTable)
-	return s.answeringTable(lastAnswer, func(ctx context.Context) (*catalog.Table, error) {
-		return s.catalog.UnregisterTable(ctx, ident)
+	return s.answeringTable(lastAnswer, func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error) {
+		return c.UnregisterTable(ctx, ident)
 	}), err
 }

@@ -20,8 +20,8 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 		return change{}, err
 	}
 	changes, err := decodeChanges(f, warehouse)
-	return silently(func(ctx context.Context) error {
-		return s.catalog.CommitTransaction(ctx, warehouse, changes)
+	return silently(func(ctx context.Context, c catalog.Verbs) error {
+		return c.CommitTransaction(ctx, warehouse, changes)
 	}), err
 }
 

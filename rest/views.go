@@ -25,8 +25,8 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 		Location:   f.Text("location"),
 		Properties: f.TextMap("properties"),
 	}
-	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
-		return s.catalog.CreateView(ctx, ident, request)
+	return s.answeringView(func(ctx context.Context, c catalog.Verbs) (*catalog.View, error) {
+		return c.CreateView(ctx, ident, request)
 	}), f.Failure
 }
 
@@ -58,14 +58,14 @@ func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
 	var request catalog.ReplaceViewRequest
 	request.Requirements, request.Updates, err = decodeLists(f,
 		metadata.DecodeViewRequirements, metadata.DecodeViewUpdates)
-	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
-		return s.catalog.ReplaceView(ctx, ident, request)
+	return s.answeringView(func(ctx context.Context, c catalog.Verbs) (*catalog.View, error) {
+		return c.ReplaceView(ctx, ident, request)
 	}), err
 }
 
 func (s *server) dropView(r *http.Request, _ []byte) (change, error) {
 	ident, err := pathIdentifier(r, paramView)
-	return silently(func(ctx context.Context) error { return s.catalog.DropView(ctx, ident) }), err
+	return silently(func(ctx context.Context, c catalog.Verbs) error { return c.DropView(ctx, ident) }), err
 }
 
 func (s *server) registerView(r *http.Request, body []byte) (change, error) {
@@ -74,16 +74,16 @@ func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 		return change{}, err
 	}
 	location := metadataLocationIn(f)
-	return s.answeringView(func(ctx context.Context) (*catalog.View, error) {
-		return s.catalog.RegisterView(ctx, ident, location)
+	return s.answeringView(func(ctx context.Context, c catalog.Verbs) (*catalog.View, error) {
+		return c.RegisterView(ctx, ident, location)
 	}), f.Failure
 }
 
 // answeringView is a change that answers one version of a view.
-func (s *server) answeringView(apply func(ctx context.Context) (*catalog.View, error)) change {
+func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) (*catalog.View, error)) change {
 	return change{
-		func(ctx context.Context) (catalog.Outcome, error) {
-			view, err := apply(ctx)
+		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
+			view, err := apply(ctx, c)
 			return catalog.Outcome{View: view}, err
 		},
 		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {

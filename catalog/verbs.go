@@ -1,0 +1,37 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+)
+
+// Verbs are what can be asked about, and done to, namespaces, tables and views. *Catalog has them.
+type Verbs interface {
+	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
+		map[string]string, error)
+	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
+		[]moorage.Namespace, string, error)
+	LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error)
+	DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error
+	UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
+		change PropertiesChange) (PropertiesResult, error)
+	ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
+	CreateTable(ctx context.Context, ident moorage.Identifier, asked CreateTableRequest) (*Table, error)
+	LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
+	TableExists(ctx context.Context, ident moorage.Identifier) error
+	Commit(ctx context.Context, ident moorage.Identifier, asked CommitRequest) (*Table, error)
+	CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error
+	DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error
+	RenameTable(ctx context.Context, from, to moorage.Identifier) error
+	RegisterTable(ctx context.Context, ident moorage.Identifier, asked RegisterRequest) (*Table, error)
+	UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
+	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
+	CreateView(ctx context.Context, ident moorage.Identifier, asked CreateViewRequest) (*View, error)
+	LoadView(ctx context.Context, ident moorage.Identifier) (*View, error)
+	ViewExists(ctx context.Context, ident moorage.Identifier) error
+	ReplaceView(ctx context.Context, ident moorage.Identifier, asked ReplaceViewRequest) (*View, error)
+	DropView(ctx context.Context, ident moorage.Identifier) error
+	RenameView(ctx context.Context, from, to moorage.Identifier) error
+	RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error)
+}
