@@ -92,7 +92,9 @@ func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
-	return silently(func(ctx context.Context, c catalog.Verbs) error { return c.DropNamespace(ctx, warehouse, ns) }), err
+	return silently(func(ctx context.Context, c catalog.Verbs) error {
+		return c.DropNamespace(ctx, warehouse, ns)
+	}), err
 }
 
 func (s *server) updateProperties(r *http.Request, body []byte) (change, error) {

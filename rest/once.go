@@ -34,7 +34,8 @@ func silently(apply func(ctx context.Context, c catalog.Verbs) error) change {
 }
 
 // answeringTable is a change that answers one version of a table.
-func (s *server) answeringTable(form answerForm, apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
+func (s *server) answeringTable(form answerForm,
+	apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
 	return change{
 		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
 			table, err := apply(ctx, c)
