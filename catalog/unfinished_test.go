@@ -125,7 +125,8 @@ func TestRetryTransaction(t *testing.T) {
 	wantKind(t, err, moorage.KindBadRequest)
 }
 
-// An operator is told of every error of the store, whichever call meets it, and not that there is nothing or that something was done.
+// An operator gets every error of the store, whichever call meets it. No answer then says that
+// there is nothing, or that something was done.
 func TestUnfinishedTellsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(ctx context.Context, c *Catalog, id string) error{
@@ -169,7 +170,7 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 	}
 }
 
-// TestRetryPurge lists a purge that was given up, and lets the worker begin it anew.
+// TestRetryPurge lists a purge that was given up, and lets the worker begin it again.
 func TestRetryPurge(t *testing.T) {
 	t.Parallel()
 	f, mend := newUndeletable(t)
@@ -204,7 +205,8 @@ func TestRetryPurge(t *testing.T) {
 	f.wantClean()
 }
 
-// A purge that was given up because the table's record cannot be read is listed, beside those of other tables.
+// A purge that was given up because the table's record cannot be read is listed, beside those of
+// other tables.
 func TestBlockedPurgeOfUnreadable(t *testing.T) {
 	t.Parallel()
 	f, _ := newUndeletable(t)
@@ -271,7 +273,8 @@ func TestBlockedPurgesPages(t *testing.T) {
 	}
 }
 
-// TestAbortPending ends a transaction under way: its coordinator can no longer commit, and the recovery cleans up.
+// TestAbortPending ends a transaction under way. Its coordinator can no longer commit, and the
+// recovery cleans up.
 func TestAbortPending(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -339,7 +342,7 @@ func TestAbortGivenUp(t *testing.T) {
 	}
 }
 
-// A blocker whose transaction came to its end all the same is taken for none, and taken away.
+// A blocker whose transaction has ended does not count as one. Retry and Abort take it away.
 func TestBlockerWithoutTransaction(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(f *fixture, id string) error{
@@ -366,7 +369,8 @@ func TestBlockerWithoutTransaction(t *testing.T) {
 	}
 }
 
-// The coordinator of a transaction that was given up comes to its end after all. Its blocker goes with whoever sees it.
+// The coordinator of a transaction that was given up ends it after all. The first look that sees
+// its blocker takes it away.
 func TestBlockerOfATransactionThatEnded(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(f *fixture) error{

@@ -14,8 +14,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// losingStore loses the answer of one Apply: it happens (or is kept back), then meanwhile runs, then
-// the caller hears ErrUnknown.
+// losingStore loses the answer of one Apply. The Apply happens, or is kept back. Then meanwhile
+// runs, and the caller gets ErrUnknown.
 type losingStore struct {
 	registry.Store
 
@@ -79,8 +79,8 @@ func (f *fixture) other(store registry.Store) *Catalog {
 	return c
 }
 
-// The answer of a commit is lost; another node commits three times, with a metadata log that keeps one
-// entry; then the first looks. It must learn that its commit happened.
+// The answer of a commit is lost. Another node commits three times, with a metadata log that keeps
+// one entry. Then the first node looks. It must learn that its commit happened.
 func TestLostAnswerOfCommit(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -157,7 +157,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// overtakenStore answers the next Apply of operation with ErrUnknown, and lets it come true just before its fence.
+// overtakenStore answers the next Apply of operation with ErrUnknown, and lets it come true just
+// before its fence.
 type overtakenStore struct {
 	registry.Store
 
@@ -260,7 +261,8 @@ type silentStore struct {
 	failed    bool
 }
 
-// unconfirmedStore shows what happened with an answer that was lost, but whoever waits for it to be durable gets no answer.
+// unconfirmedStore shows what an Apply whose answer was lost has done. A call that waits for it to
+// be durable gets no answer.
 type unconfirmedStore struct {
 	registry.Store
 	stalled   atomic.Bool
@@ -279,8 +281,8 @@ func (s *unconfirmedStore) Apply(ctx context.Context, batch registry.Batch) ([]r
 	return etags, err
 }
 
-// A database that was told not to wait for its standby shows a commit that it would lose with its disk. That is not acknowledged, with or
-// without a key, before the standby has it.
+// A database that does not wait for its standby shows a commit that it would lose with its disk.
+// The commit is not acknowledged, with or without a key, before the standby has it.
 func TestUnconfirmedIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, keyed := range []bool{false, true} {

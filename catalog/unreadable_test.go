@@ -23,7 +23,8 @@ func (f *fixture) damage(name string) txlog.Entry {
 	return entry
 }
 
-// Operators see a transaction whose record cannot be read, and what comes behind it; they can have it forgotten, not tried again.
+// Operators see a transaction whose record cannot be read, and what comes behind it. They can have
+// it forgotten, but not tried again.
 func TestUnreadableTransaction(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -89,7 +90,8 @@ func TestUnreadableTransaction(t *testing.T) {
 	}
 }
 
-// While there is a transaction whose record cannot be read, no file is registered that nobody names: it may be about to be deleted.
+// There is a transaction whose record cannot be read. Meanwhile no file is registered that no table
+// names: it may be about to be deleted.
 func TestRegisterBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -129,7 +131,8 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	f.wantClean()
 }
 
-// A record that no transaction of this version has keeps nobody from the transactions, and is told of.
+// A record that no transaction of this version has keeps nobody from the transactions. Check
+// reports it.
 func TestTransactionWithoutID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -165,7 +168,8 @@ func TestTransactionWithoutID(t *testing.T) {
 	f.wantClean()
 }
 
-// What a dropped table or view names was published: no transaction deletes it, be its record readable or not. That is so of no other file of it.
+// What a dropped table or view names was published. So no transaction deletes it, whether or not
+// its record can be read. That is so of no other file of the table or view.
 func TestComeBackBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -196,7 +200,9 @@ func TestComeBackBesideUnreadable(t *testing.T) {
 	wantKind(t, err, moorage.KindUnavailable)
 }
 
-// What came back beside a transaction that had published it stays when the record of that can be read again, and is recovered.
+// A table came back from a file that a transaction had published, while the record of the
+// transaction could not be read. The file stays when the record can be read again and the
+// transaction is recovered.
 func TestComeBackOfWhatTransactionPublished(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,7 +16,8 @@ import (
 	"moorage/registry/registrytest"
 )
 
-// dropPurged drops a table with a purge, and returns its task and the pointer, which is marked as in the midst of the purge if state says so.
+// dropPurged drops a table with a purge. It returns its task and the pointer, whose state it sets:
+// it is marked as in the middle of the purge if state says so.
 func (f *fixture) dropPurged(name string, state registry.State) (task registry.Record, pointer registry.Pointer) {
 	f.t.Helper()
 	if err := f.DropTable(f.ctx, ident(name), DropOptions{Purge: true}); err != nil {
@@ -64,7 +65,8 @@ func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
 	}
 }
 
-// wantOnlyBlocked fails the test unless what has the ids in want is all that was given up; it reads pages of one.
+// wantOnlyBlocked fails the test unless the ids in want are those of all that was given up. It
+// reads pages of one.
 func (f *fixture) wantOnlyBlocked(want ...string) []BlockedPurge {
 	f.t.Helper()
 	var all []BlockedPurge
@@ -88,8 +90,9 @@ func (f *fixture) wantOnlyBlocked(want ...string) []BlockedPurge {
 	return all
 }
 
-// Operators see a task that cannot be read, and what comes behind it. They can have it removed, not tried again: then the files of its
-// table stay, and so does the table for its window, if the purge had not begun.
+// Operators see a task that cannot be read, and what comes behind it. They can have it removed, but
+// not tried again. Then the files of its table stay. So does the table for its window, if the purge
+// had not begun.
 func TestUnreadableTask(t *testing.T) {
 	t.Parallel()
 	for storeName, open := range anyStores() {
@@ -155,8 +158,8 @@ func TestUnreadableTask(t *testing.T) {
 	}
 }
 
-// wantCalledOff fails the test unless a table comes back as itself, and one whose purge had begun does not: what is left of it is a new
-// table's when its window is over.
+// wantCalledOff fails the test unless the dropped table comes back as itself. The one whose purge
+// had begun must not. What is left of it can be a new table when its window is over.
 func (f *fixture) wantCalledOff(dropped, purging *Table) {
 	f.t.Helper()
 	back, err := f.RegisterTable(f.ctx, ident("back"), RegisterRequest{MetadataLocation: dropped.MetadataLocation})
@@ -177,7 +180,8 @@ func (f *fixture) wantCalledOff(dropped, purging *Table) {
 	f.wantClean()
 }
 
-// A table whose purge was called off ends with its window, like one that was dropped without a purge, and its files stay.
+// A table whose purge was called off ends with its window, like one that was dropped without a
+// purge. Its files stay.
 func TestCalledOffPurgeEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -202,8 +206,8 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 	f.wantClean()
 }
 
-// A purge that is called off while a worker deletes ends with the batch that it has begun; and nobody can register what that
-// may delete, or a pointer would name a file that is gone.
+// A purge that is called off while a worker deletes ends with the batch that it has begun. Nobody
+// can register what that batch may delete, or a pointer would name a file that is gone.
 func TestCallOffAmidPurge(t *testing.T) {
 	t.Parallel()
 	for _, versions := range []int{1, 2} { // the present one is deleted alone, and last
@@ -292,7 +296,8 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	}
 }
 
-// A blocker that cannot be read is listed with its transaction, which can be tried again and aborted as ever.
+// A blocker that cannot be read is listed with its transaction. The transaction can be tried again
+// and aborted as usual.
 func TestUnreadableBlocker(t *testing.T) {
 	t.Parallel()
 	for storeName, open := range anyStores() {
@@ -333,7 +338,8 @@ func TestUnreadableBlocker(t *testing.T) {
 	}
 }
 
-// What changes in the moment in which a task is removed is heeded: one that can be read again stays, and a table that comes back too.
+// A removal of a task heeds what changes in the same moment. A task that can be read again stays,
+// and so does a table that comes back.
 func TestForgetTaskChanged(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -371,7 +377,8 @@ func TestForgetTaskChanged(t *testing.T) {
 	}
 }
 
-// Whichever call of the store fails, loses its answer or comes true late: the purge is called off with the task, or neither.
+// A call of the store fails, loses its answer or comes true late. Whichever call it is, the purge
+// is called off and the task removed, or neither.
 func TestForgetTaskEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, state := range []registry.State{registry.StateDropped, registry.StatePurging, registry.StateLive} {
@@ -391,7 +398,8 @@ func TestForgetTaskEveryCall(t *testing.T) {
 	}
 }
 
-// forgetTaskOnce does action to call k of an abort, and tells whether there was no such call. The table that awaits the task is in state; live: none.
+// forgetTaskOnce does action to call k of an abort, and reports whether there was no such call. The
+// table that awaits the task is in state; with live there is none.
 func forgetTaskOnce(t *testing.T, state registry.State, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
@@ -426,7 +434,8 @@ func forgetTaskOnce(t *testing.T, state registry.State, k int, action registryte
 	return survived
 }
 
-// A task that cannot be read is removed beside a dropped table that cannot be, unless it may be that table's.
+// A task that cannot be read is removed beside a dropped table that cannot be read, unless it may
+// be that table's.
 func TestAbortTaskBesideUnreadableTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

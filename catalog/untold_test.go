@@ -30,8 +30,10 @@ func (s *blindStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 	return s.Store.Get(ctx, keys...)
 }
 
-// What happened is sent again, and the node that gets it cannot read its outcome, be that damaged or the store away, or, in the end, its answer. It says
-// that it cannot tell: whoever was told that nothing was changed would delete the files of the commit.
+// A client sends again a request that has happened. The node that gets it cannot read its outcome,
+// because it is damaged or the store is away, or in the end cannot read its answer. It answers that
+// the outcome is unknown. A client that hears that nothing was changed would delete the files of
+// the commit.
 func TestOnceCannotTell(t *testing.T) {
 	t.Parallel()
 	repeats := map[string]func(f *fixture, node *Catalog) (Outcome, error){
@@ -111,7 +113,8 @@ func TestOnceCannotTell(t *testing.T) {
 	}
 }
 
-// A store that fails for a moment is asked again, and where it says that there is no outcome a failure is what it was.
+// A store that fails for a moment is asked again. Where it says that there is no outcome, the
+// attempt's own failure is the answer.
 func TestOnceLooksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +135,8 @@ func TestOnceLooksAgain(t *testing.T) {
 	})
 }
 
-// A refusal is told once it is stored, also where the store does not answer whether it is: it is told as it was, and once.
+// A refusal is answered once it is stored. If the store does not answer whether it is, the node
+// finds out. The refusal is answered unchanged and stored once.
 func TestRefusalWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -178,7 +182,8 @@ func (s *appliesStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// An attempt loses to another one whose outcome is forgotten before it is looked for: something happened, and nobody can tell what.
+// An attempt loses to another one whose outcome is forgotten before the attempt looks for it.
+// Something happened, and nobody can say what.
 func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -206,8 +211,8 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	}
 }
 
-// What happened cannot be answered again from a file that is damaged by now. That is no word on the request: a client that was told it
-// was refused would delete the files of the commit.
+// What happened cannot be answered again from a file that is damaged by now. That is no refusal of
+// the request: a client that got a refusal would delete the files of the commit.
 func TestAnswerThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

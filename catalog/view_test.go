@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// Life of a view: each step is seen by whoever loads it, on this node and on one that knows nothing yet.
+// Life of a view: every load sees each step, on this node and on one that knows nothing yet.
 func TestViewLife(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -185,7 +185,8 @@ func TestUUIDOfAView(t *testing.T) {
 	f.wantClean()
 }
 
-// Replaces that race are applied one on top of the other: no version is lost, and each has an id of its own.
+// Replaces that race are applied one on top of the other. No version is lost, and each has an id of
+// its own.
 func TestReplacesThatRace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -247,7 +248,8 @@ func TestReplaceRequires(t *testing.T) {
 	}
 }
 
-// Where a view's files go: to its location, which nobody else gets, or where its properties say; compressed unless those say no.
+// A view's files go to its location, which nobody else gets, or where its properties say. They are
+// compressed unless the properties say no.
 func TestViewLocations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -321,7 +323,8 @@ func TestUndropWindowOfAView(t *testing.T) {
 	}
 }
 
-// A file may pass for a table's and for a view's. It is what it was registered as, on every node, and both cannot be at once.
+// A file may pass for a table's and for a view's. It is what it was registered as, on every node,
+// and both cannot be at once.
 func TestFileThatIsBoth(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

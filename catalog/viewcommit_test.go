@@ -9,7 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// A replace that names the view-uuid follows the view to another name; one that does not, the name. Neither finds one that was dropped.
+// A replace that names the view-uuid follows the view to another name. A replace that does not
+// follows the name. Neither finds a view that was dropped.
 func TestReplaceFollows(t *testing.T) {
 	t.Parallel()
 	for _, pinned := range []bool{true, false} {
