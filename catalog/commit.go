@@ -140,7 +140,7 @@ func (c *Catalog) commit(ctx context.Context, work *commit) (*version, error) {
 		current = nil // so that it need not stay in memory
 		if release, err = c.turns.take(ctx, found.Pointer.ID); err != nil {
 			release = func() {}
-			return nil, moorage.E("catalog.turn", work.ident.String(), moorage.KindUnavailable, err)
+			return nil, moorage.E("catalog.commit", work.ident.String(), moorage.KindUnavailable, err)
 		}
 	}
 	held := c.documents.Room().Enter(work.ident.Warehouse) // not before its turn: those that wait hold nothing

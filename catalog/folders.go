@@ -74,7 +74,7 @@ func (c *Catalog) applyFolder(ctx context.Context, folder registry.Record, write
 		return registry.ETag{}, ledger.ErrRetry
 	}
 	if err != nil {
-		return registry.ETag{}, ledger.StoreError("catalog.sweepFolders", err)
+		return registry.ETag{}, ledger.StoreError("catalog.applyFolder", err)
 	}
 	return etags[0], nil
 }

@@ -194,7 +194,7 @@ func (c *Catalog) unlessAnswered(ctx context.Context, work *keyed, outcome Outco
 // conclude stores how work ended, which changed nothing, and returns that; or what became of an earlier attempt, if there
 // was one. A refusal is told only once it is stored, because another attempt could still come true.
 func (c *Catalog) conclude(ctx context.Context, work *keyed, outcome Outcome, refusal error) (Outcome, error) {
-	const op = "catalog.Once"
+	const op = "catalog.conclude"
 	answer := outcome.record()
 	if refusal != nil {
 		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: moorage.Cut(moorage.MessageOf(refusal), keyMessageBytesMax)}
@@ -253,7 +253,7 @@ func (c *Catalog) detachedLook(ctx context.Context) (asking, looking context.Con
 // for the attempt to be repeated: a client that takes it for the end would delete the files of a commit that happened.
 func (c *Catalog) untold(ctx context.Context, work *keyed, cause error) error {
 	c.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told", "key", work.Record.ID, "method", work.Request.Method, "path", work.Request.Path, "error", cause)
-	return &moorage.Error{Op: "catalog.Once", Ident: work.Record.ID, Kind: moorage.KindCommitUnknown,
+	return &moorage.Error{Op: "catalog.untold", Ident: work.Record.ID, Kind: moorage.KindCommitUnknown,
 		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
 }
 
@@ -265,7 +265,7 @@ func (c *Catalog) lookUp(ctx context.Context, work *keyed) (outcome Outcome, fou
 		return Outcome{}, false, err
 	}
 	if err := c.ledger.Confirm(ctx, records[0]); err != nil {
-		return Outcome{}, false, ledger.StoreError("catalog.Once", err)
+		return Outcome{}, false, ledger.StoreError("catalog.lookUp", err)
 	}
 	value, err := ledger.Decode[registry.Idempotency](records[0])
 	switch {
@@ -295,7 +295,7 @@ func isGone(err error) bool {
 func (c *Catalog) answerAgain(ctx context.Context, stored registry.Outcome) (Outcome, error) {
 	switch {
 	case stored.Failure != nil:
-		return Outcome{}, &moorage.Error{Op: "catalog.Once", Kind: stored.Failure.Kind, Message: stored.Failure.Message}
+		return Outcome{}, &moorage.Error{Op: "catalog.answerAgain", Kind: stored.Failure.Kind, Message: stored.Failure.Message}
 	case stored.Table != nil:
 		again, err := c.versionAgain(ctx, aTable, *stored.Table)
 		return Outcome{Table: again.table()}, err

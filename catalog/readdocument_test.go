@@ -285,10 +285,10 @@ func TestFailuresNameTheLocationOnce(t *testing.T) {
 		kind moorage.Kind
 		want string
 	}{
-		{fmt.Errorf("create %s: no space left on device", location), moorage.KindUnavailable, "documents.file: create " + location + ": no space left on device"},
-		{errors.New("input/output error"), moorage.KindUnavailable, "documents.file: " + location + ": input/output error"},
-		{fmt.Errorf("%w: %s", storage.ErrNotFound, location), moorage.KindNotFound, "documents.file: Failed to open input stream for file: " + location},
-		{storage.ErrLocation, moorage.KindBadRequest, "documents.file: Malformed location: " + location},
+		{fmt.Errorf("create %s: no space left on device", location), moorage.KindUnavailable, "documents.FileError: create " + location + ": no space left on device"},
+		{errors.New("input/output error"), moorage.KindUnavailable, "documents.FileError: " + location + ": input/output error"},
+		{fmt.Errorf("%w: %s", storage.ErrNotFound, location), moorage.KindNotFound, "documents.FileError: Failed to open input stream for file: " + location},
+		{storage.ErrLocation, moorage.KindBadRequest, "documents.FileError: Malformed location: " + location},
 	} {
 		if got := documents.FileError(location, row.err); got.Error() != row.want || moorage.KindOf(got) != row.kind || !errors.Is(got, row.err) {
 			t.Errorf("%v: got %v, %s; want %s, %s", row.err, got, moorage.KindOf(got), row.want, row.kind)

@@ -178,7 +178,7 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 	for entry, err := range c.transactions.All(ctx) {
 		switch {
 		case err != nil:
-			return ledger.StepError("catalog.register", err)
+			return ledger.StepError("catalog.mustBeNoTransactions", err)
 		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
 			unreadable = unreadableTransaction(entry, location)

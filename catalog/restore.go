@@ -109,7 +109,7 @@ func replaceUnchanged(ctx context.Context, store registry.Store, batch registry.
 		return moorage.Errorf(moorage.KindUnavailable, "Somebody else uses the store, and has just written %s: stop all servers, and do it again", failed.Key)
 	}
 	if err != nil {
-		return ledger.StepError("catalog.replaceAll", err)
+		return ledger.StepError("catalog.replaceUnchanged", err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moor
 // page returns the records that come next.
 func (s *slowScan) page(ctx context.Context, c *Catalog) ([]registry.Record, error) {
 	records, err := c.ledger.List(ctx, s.table, "", s.after, ledger.ScanPage)
-	return records, ledger.StoreError("catalog.slowScan", err)
+	return records, ledger.StoreError("catalog.page", err)
 }
 
 // advance goes on behind page, and tells whether that was the last; then the next begins again.

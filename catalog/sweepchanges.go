@@ -43,7 +43,7 @@ func (c *Catalog) forgetChanges(ctx context.Context) error {
 //
 // A mark says how far the order reached at such a time. What lies before it is at least as old.
 func (c *Catalog) forgetOrdered(ctx context.Context) error {
-	const op = "catalog.forgetChanges"
+	const op = "catalog.forgetOrdered"
 	records, err := c.ledger.Get(ctx, registry.RetentionKey(), registry.HorizonKey())
 	if err != nil {
 		return err
@@ -116,13 +116,13 @@ func (c *Catalog) replace(ctx context.Context, record registry.Record, value reg
 	if _, failed := registry.FailedCondition(err); failed {
 		return false, nil
 	}
-	return err == nil, ledger.StoreError("catalog.forgetChanges", err)
+	return err == nil, ledger.StoreError("catalog.replace", err)
 }
 
 // forgetUpTo deletes the changes up to position due, in parts, each with the horizon behind it. record holds horizon. What another node
 // deletes at the same time is left to that one.
 func (c *Catalog) forgetUpTo(ctx context.Context, due registry.Position, record registry.Record, horizon registry.Horizon) error {
-	const op = "catalog.forgetChanges"
+	const op = "catalog.forgetUpTo"
 	for horizon.Position < due {
 		page, err := c.store.Changes(ctx, horizon.Position, forgetPage)
 		if err != nil {
@@ -285,5 +285,5 @@ func (c *Catalog) forgetSeenFences(ctx context.Context, limit time.Time) error {
 			delete(seen, write.Key)
 		}
 	}
-	return ledger.StoreError("catalog.forgetFences", err)
+	return ledger.StoreError("catalog.forgetSeenFences", err)
 }

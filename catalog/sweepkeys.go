@@ -67,7 +67,7 @@ func (c *Catalog) forgetDated(ctx context.Context, expirer registry.Expirer, now
 	for {
 		page, err := expirer.Expired(ctx, now, ledger.ScanPage)
 		if err != nil {
-			return ledger.StoreError("catalog.forgetKeys", err)
+			return ledger.StoreError("catalog.forgetDated", err)
 		}
 		deleted, err := c.deleteAsRead(ctx, page)
 		if err != nil || deleted < ledger.ScanPage {
@@ -112,7 +112,7 @@ func (c *Catalog) keyPage(ctx context.Context, expirer registry.Expirer) ([]regi
 		return c.sweeps.keys.scan.page(ctx, c)
 	}
 	page, err := expirer.Undated(ctx, c.sweeps.keys.scan.after, ledger.ScanPage)
-	return page, ledger.StoreError("catalog.forgetKeys", err)
+	return page, ledger.StoreError("catalog.keyPage", err)
 }
 
 // forgetExpired deletes those of page, which are outcomes of mutations, that have expired, and returns how many those are. If
@@ -152,7 +152,7 @@ func (c *Catalog) deleteAsRead(ctx context.Context, records []registry.Record) (
 	case failed:
 		return 0, nil
 	case err != nil:
-		return 0, ledger.StoreError("catalog.forgetKeys", err)
+		return 0, ledger.StoreError("catalog.deleteAsRead", err)
 	}
 	return len(records), nil
 }

@@ -186,7 +186,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		case err == nil:
 			return hold, nil
 		case !conflict:
-			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, err)
+			return nil, moorage.E("catalog.lockTransaction", string(OpTransaction), moorage.KindUnavailable, err)
 		}
 		own := held.Blocked.Path == mine
 		if !own && !sought {
@@ -199,7 +199,7 @@ func (c *Catalog) lockTransaction(ctx context.Context, t *transaction) (locks.Ho
 		case (own || recovering && work != nil) && c.ledger.Pause(twin, attempt+4) == nil:
 		case !own && c.now().Before(until) && c.ledger.Pause(ctx, attempt+4) == nil:
 		case work != nil && ctx.Err() != nil: // nobody waits for a refusal, which would end the other attempt
-			return nil, moorage.E("catalog.lock", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
+			return nil, moorage.E("catalog.lockTransaction", string(OpTransaction), moorage.KindUnavailable, ctx.Err())
 		case own:
 			return nil, moorage.Errorf(moorage.KindCommitFailed, "Another attempt of this request took too long; nothing was changed, try again with another Idempotency-Key")
 		default:

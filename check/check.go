@@ -111,7 +111,7 @@ func (c *Checker) Check(ctx context.Context) (Report, error) {
 
 // lookTwice is one run of Check.
 func (c *Checker) lookTwice(ctx context.Context) (Report, error) {
-	const op = "check.Check"
+	const op = "check.lookTwice"
 	report, err := c.lookOnce(ctx)
 	if err != nil || len(report.Problems) == 0 {
 		return report, moorage.Annotate(op, "", err)

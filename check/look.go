@@ -241,7 +241,7 @@ func (l *look) outcome(record registry.Record) {
 func (l *look) readTransactions(ctx context.Context) error {
 	for entry, err := range l.transactions.All(ctx) {
 		if err != nil {
-			return ledger.StepError("check.transactions", err)
+			return ledger.StepError("check.readTransactions", err)
 		}
 		l.unfinished[entry.ID] = true
 		l.transaction(entry)

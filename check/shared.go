@@ -56,7 +56,7 @@ func (r *runs) join(ctx context.Context, look func(context.Context) (Report, err
 			})
 			if panicked, ok := errors.AsType[*worker.PanicError](begun.err); ok {
 				begun.err = fmt.Errorf("%w\n%s", panicked, panicked.Stack)
-				begun.err = moorage.E("check.Check", "", moorage.KindInternal, begun.err)
+				begun.err = moorage.E("check.join", "", moorage.KindInternal, begun.err)
 			}
 			r.mu.Lock()
 			r.forgetLocked(begun)

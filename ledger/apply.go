@@ -96,7 +96,7 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 	if _, failed := registry.FailedCondition(err); failed {
 		return nil, err
 	}
-	return nil, StoreError("ledger.Apply", err)
+	return nil, StoreError("ledger.applyOrSettle", err)
 }
 
 // Step writes without a change record: fences, notes in tasks, marks of sweeps, outcomes without an

@@ -95,7 +95,7 @@ func Decode[T registry.Value](record registry.Record) (T, error) {
 
 // Undecoded gives the failure to read the value of record its kind; nil stays nil.
 func Undecoded(record registry.Record, err error) error {
-	return moorage.E("ledger.Decode", record.Key.String(), moorage.KindInternal, err)
+	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, err)
 }
 
 // UnknownOf returns the members of record, which holds a T, that this version does not know. A new

@@ -85,7 +85,7 @@ func FileError(location string, err error) error {
 	if strings.Contains(cmp.Or(text, err.Error()), location) {
 		ident = ""
 	}
-	return &moorage.Error{Op: "documents.file", Ident: ident, Kind: kind, Message: text, Err: err}
+	return &moorage.Error{Op: "documents.FileError", Ident: ident, Kind: kind, Message: text, Err: err}
 }
 
 // File is a metadata document and the name under which it is, or will be, stored.
@@ -158,10 +158,10 @@ func (f File) Content() ([]byte, error) {
 	var compressed bytes.Buffer
 	writer := gzip.NewWriter(&compressed)
 	if _, err := writer.Write(body); err != nil {
-		return nil, moorage.E("compress metadata", f.Location, moorage.KindInternal, err)
+		return nil, moorage.E("documents.Content", f.Location, moorage.KindInternal, err)
 	}
 	if err := writer.Close(); err != nil {
-		return nil, moorage.E("compress metadata", f.Location, moorage.KindInternal, err)
+		return nil, moorage.E("documents.Content", f.Location, moorage.KindInternal, err)
 	}
 	return compressed.Bytes(), nil
 }
@@ -182,7 +182,7 @@ func CreateError(location string, err error) error {
 	case err == nil:
 		return nil
 	case isPanic: // in a goroutine of the storage
-		return moorage.E("documents.file", location, moorage.KindInternal,
+		return moorage.E("documents.CreateError", location, moorage.KindInternal,
 			fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have
 		return moorage.Errorf(moorage.KindBadRequest, "Cannot make a file at: %s", location)

@@ -67,7 +67,7 @@ func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse strin
 	}
 	document, err := parse(k, raw)
 	if err != nil {
-		return nil, moorage.Annotate("read metadata", location, err)
+		return nil, moorage.Annotate("documents.Read", location, err)
 	}
 	return document, nil
 }

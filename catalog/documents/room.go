@@ -95,7 +95,7 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 		return nil // it was granted just now
 	}
 	if err := ctx.Err(); err != nil { // nothing was sent
-		return moorage.E("documents.room", "", moorage.KindUnavailable, err)
+		return moorage.E("documents.Take", "", moorage.KindUnavailable, err)
 	}
 	return moorage.Errorf(moorage.KindTooManyRequests,
 		"Too much metadata is being worked on; nothing was changed, try again later")

@@ -39,7 +39,7 @@ var (
 // --backups names, and nowhere else.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
 	return func(ctx context.Context, name string) (made client.Backup, err error) {
-		const op = "backup"
+		const op = "moorage.newBackups"
 		source, ok := store.(backuper)
 		switch {
 		case c.InDatabase():

@@ -86,7 +86,7 @@ func (o *outgrown) refusal() error {
 	if reason == nil {
 		return nil
 	}
-	return moorage.E("outgrown", "", moorage.KindUnavailable, *reason)
+	return moorage.E("moorage.refusal", "", moorage.KindUnavailable, *reason)
 }
 
 // linger returns after outgrownLinger, or when ctx ends.
