@@ -66,7 +66,7 @@ func (c *Catalog) Once(ctx context.Context, key Key,
 // once is Once.
 func (c *Catalog) once(ctx context.Context, key Key,
 	mutate func(ctx context.Context, keyed *Catalog) (Outcome, error)) (Outcome, error) {
-	const op = "catalog.Once"
+	const op = "catalog.once"
 	work := c.newKeyed(ctx, key)
 	for {
 		end, twin := c.twins.begin(work.Record)

@@ -275,6 +275,26 @@ func checkContextFields(m *module) (found []violation) {
 	return found
 }
 
+// checkContextValues finds values in contexts. Those of the root package are what a request carries
+// everywhere: who asks, and its id. Whatever else a function needs is a parameter, which a reader
+// sees and the compiler checks.
+func checkContextValues(m *module) (found []violation) {
+	for _, f := range m.files() {
+		if f.test || f.suite || f.path == "context.go" {
+			continue
+		}
+		ast.Inspect(f.ast, func(node ast.Node) bool {
+			if e, ok := node.(ast.Expr); ok {
+				if importPath, name, _ := f.selected(e); importPath == "context" && name == "WithValue" {
+					found = append(found, m.at("context value", f, e, "a context carries what context.go of the root has, and no more"))
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
 // checkSkips finds tests that may not run. What cannot run everywhere is chosen by the command line
 // or lives in interop.
 func checkSkips(m *module) (found []violation) {

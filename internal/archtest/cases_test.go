@@ -82,6 +82,10 @@ func ruleCases() []ruleCase {
 		{"context in a struct of a test", "context field", "locks", test("package locks\nimport \"context\"\ntype t struct{ ctx context.Context }"), 0},
 		{"context in an interface", "context field", "locks", source("package locks\nimport \"context\"\ntype t interface{ Context() context.Context }"), 0},
 
+		{"value in a context", "context value", "catalog", source("package catalog\nimport \"context\"\nvar f = context.WithValue\nfunc g() { context.WithValue(nil, 1, 2) }"), 2},
+		{"value of a request", "context value", "", map[string]string{"context.go": "package moorage\nimport \"context\"\nvar f = context.WithValue"}, 0},
+		{"value in the context of a test", "context value", "catalog", test("package catalog\nimport \"context\"\nvar f = context.WithValue"), 0},
+
 		{"skip", "skip", "locks", test("package locks\nimport \"testing\"\nfunc f(t *testing.T) { t.Skip(); t.Skipf(\"\"); g(t.SkipNow) }"), 3},
 		{"other skip", "skip", "locks", source("package locks\nfunc f(d decoder) { d.Skip() }"), 0},
 
@@ -110,6 +114,39 @@ func ruleCases() []ruleCase {
 			strings.Repeat("// one two three four\n", 10) + "//   - item\n" + strings.Repeat("//     one two three four\n", 9) + "//   - item\n//\n//\tcode\nvar a int"), 0},
 		{"unfinished folder", "prose", "catalog", source("package catalog\n// Whoever.\nvar a int"), 0},
 
+		{"does not compile", "types", "locks", source("package locks\nimport \"moorage/registry\"\nvar a int = registry.Key{}"), 1},
+		{"compiles", "types", "locks", map[string]string{"x.go": "package locks\nimport \"moorage/registry\"\nvar A registry.Key",
+			"y.go": "//go:build plan9\n\npackage locks\nvar A int", "x_test.go": "package locks\nvar A int"}, 0},
+
+		{"Apply past the ledger", "one caller of Apply", "catalog", source(stores + "func f(s registry.Store, o own) { s.Apply(nil, registry.Batch{}); g(o.Apply); _ = registry.Store.Apply }\n" +
+			"func g(any) {}"), 3},
+		{"Apply past the ledger in a method", "one caller of Apply", "catalog", source(stores + "type t struct{ registry.Store }\nfunc (x t) apply() { x.Apply(nil, registry.Batch{}) }"), 1},
+		{"Apply in the ledger", "one caller of Apply", "ledger", source(stores + "func f(s registry.Store) { s.Apply(nil, registry.Batch{}) }"), 0},
+		{"Apply of the ledger", "one caller of Apply", "catalog", source("package catalog\nimport \"moorage/ledger\"\nfunc f(l *ledger.Ledger) { l.Apply(nil, ledger.Mutation{}) }"), 0},
+		{"Apply that decorates", "one caller of Apply", "cmd/moorage", source(stores + "type t struct{ registry.Store }\n" +
+			"func (x t) Apply(ctx context.Context, b registry.Batch) ([]registry.ETag, error) { return x.Store.Apply(ctx, b) }"), 0},
+		{"Apply in a test", "one caller of Apply", "catalog", test(stores + "func f(s registry.Store) { s.Apply(nil, registry.Batch{}) }"), 0},
+
+		{"deletion past documents", "one caller of deletion", "maintenance/purge", source("package purge\nimport \"moorage/storage\"\nfunc f(s storage.Store) { s.Delete(nil, \"a\") }"), 1},
+		{"deletion elsewhere in documents", "one caller of deletion", "catalog/documents", source("package documents\nimport \"moorage/storage\"\nfunc f(s storage.Store) { s.Delete(nil, \"a\") }"), 1},
+		{"deletion in its place", "one caller of deletion", "catalog/documents", map[string]string{
+			"delete.go": "package documents\nimport \"moorage/storage\"\nfunc f(s storage.Store) { s.Delete(nil, \"a\") }"}, 0},
+		{"deletion that decorates", "one caller of deletion", "storage", source("package storage\nimport \"context\"\ntype s struct{ in interface{ Delete(context.Context, ...string) error } }\n" +
+			"func (x s) Delete(ctx context.Context, files ...string) error { return x.in.Delete(ctx, files...) }"), 0},
+		{"other deletions", "one caller of deletion", "catalog", source("package catalog\nimport (\"moorage/registry\"; \"slices\")\nvar a, b = registry.Delete(registry.Key{}), slices.Delete([]int{1}, 0, 1)"), 0},
+
+		{"wrong operations", "operation", "catalog", source("package catalog\nimport \"moorage\"\nfunc F(err error, x string) error {\nconst op = \"catalog.G\"\n_ = moorage.Annotate(op, x, err)\n" +
+			"func() { _ = moorage.E(\"read it\", x, 0, err); _ = moorage.E(\"rest.F\", x, 0, err) }()\n" +
+			"g(\"catalog.f\")\n_ = moorage.E(x, x, 0, err)\nreturn &moorage.Error{Op: \"catalog.G\"} }\nfunc g(op string) {}"), 6},
+		{"operations", "operation", "catalog/documents", source("package documents\nimport \"moorage\"\ntype t int\nfunc (t) F(err error) error {\nconst op = \"documents.F\"\n_ = moorage.Annotate(op, \"\", err)\n" +
+			"func() { _ = moorage.E(\"documents.F\", \"\", 0, err) }()\nh(1)\nreturn moorage.Annotate(\"\", \"\", err) }\n" +
+			"func g(op string, err error) error { return moorage.E(op, \"\", 0, err) }\nfunc h(op int) {}"), 0},
+		{"operation of the command", "operation", "cmd/moorage", source("package main\nimport \"moorage\"\nfunc f() { _ = moorage.E(\"moorage.f\", \"\", 0, nil) }"), 0},
+
+		{"no example", "example", "metadata", source("package metadata"), 2},
+		{"example without an output", "example", "ledger", test("package ledger_test\nfunc ExampleLedger() {}"), 1},
+		{"examples", "example", "metadata", test("package metadata_test\nfunc ExampleDocument() {\n// Output: 1\n}\nfunc ExampleViewDocument() {\n// Output: 1\n}"), 0},
+
 		{"large circle of files", "file cycle", "locks", circle(cycleFilesMax + 1), 1},
 		{"circle of files", "file cycle", "locks", circle(cycleFilesMax), 0},
 		{"circle through methods", "file cycle", "locks", circleOfMethods(cycleFilesMax + 1), 0},
@@ -119,8 +156,25 @@ func ruleCases() []ruleCase {
 
 		{"one long of 33", "function size", "locks", source("package locks\n" + functions(33, 71)), 1},
 		{"one long of 34", "function size", "locks", source("package locks\n" + functions(34, 71)), 0},
+		{"many methods", "methods", "locks", source("package locks\ntype t struct{}\n" + methods("*t", methodsMax+1)), 1},
+		{"many methods in a test", "methods", "locks", test("package locks\ntype t struct{}\n" + methods("t", methodsMax+1)), 1},
+		{"many methods of two types", "methods", "locks", source("package locks\ntype t struct{ *u }\ntype u struct{}\nfunc (t) g() {}\n" + methods("u", methodsMax)), 1},
+		{"many methods of an interface", "methods", "locks", source("package locks\ntype t interface{\n" + strings.ReplaceAll(strings.ReplaceAll(methods("t", methodsMax+1), "func (t) ", ""), "{}", "") + "}"), 1},
+		{"methods", "methods", "locks", source("package locks\nimport \"net/http\"\ntype t struct{ *http.Request }\n" + methods("t", methodsMax)), 0},
+
 		{"none long", "function size", "locks", source("package locks\n" + functions(1, 70)), 0},
 	}
+}
+
+// stores begins a package catalog (or another) that knows registry.Store.
+const stores = "package catalog\nimport (\"context\"; \"moorage/registry\")\ntype own interface{ Apply(context.Context, registry.Batch) ([]registry.ETag, error) }\n"
+
+// methods writes count methods of a type.
+func methods(receiver string, count int) (text string) {
+	for i := range count {
+		text += fmt.Sprintf("func (%s) f%d() {}\n", receiver, i)
+	}
+	return text
 }
 
 // functions writes count functions, the first with so many lines.

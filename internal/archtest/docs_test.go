@@ -106,6 +106,11 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	if f.Recv == nil {
 		return true
 	}
+	return ast.IsExported(receiverName(f))
+}
+
+// receiverName returns the name of the type that f is a method of.
+func receiverName(f *ast.FuncDecl) string {
 	receiver := f.Recv.List[0].Type
 	if star, ok := receiver.(*ast.StarExpr); ok {
 		receiver = star.X
@@ -116,8 +121,11 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	case *ast.IndexListExpr:
 		receiver = generic.X
 	}
-	ident, ok := receiver.(*ast.Ident)
-	return ok && ident.IsExported()
+	name, ok := receiver.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return name.Name
 }
 
 // checkTODO wants the number of an issue behind every TODO.

@@ -24,13 +24,15 @@ const modulePath = "moorage"
 type module struct {
 	root     string
 	fset     *token.FileSet
-	packages []*pkg // by folder
+	packages []*pkg         // by folder
+	importer types.Importer // of compiled packages; nil until typesOf needs it
 }
 
 // pkg is one folder of Go files.
 type pkg struct {
 	dir   string // relative to the root, slashes; "" for the root
 	files []*file
+	typed *typed // nil until typesOf is called
 }
 
 // file is one Go file.

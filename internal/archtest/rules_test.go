@@ -27,9 +27,16 @@ func rules() []rule {
 		{"sql", checkSQL},
 		{"todo", checkTODO},
 		{"prose", checkProse},
+		{"types", checkTypes},
+		{"one caller of Apply", checkApply},
+		{"one caller of deletion", checkDeletion},
+		{"operation", checkOperations},
+		{"context value", checkContextValues},
+		{"example", checkExamples},
 		{"file cycle", checkFileCycles},
 		{"file size", checkFileSize},
 		{"function size", checkFunctionSize},
+		{"methods", checkMethods},
 	}
 }
 
