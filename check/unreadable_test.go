@@ -46,8 +46,8 @@ func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.create("gone")
 	f.dropPurged("gone")
 	f.must(f.catalog.Once(f.ctx, catalog.Key{ID: "a", Warehouse: testWarehouse, Method: "POST", Path: "/v1/w/namespaces"},
-		func(ctx context.Context) (catalog.Outcome, error) {
-			properties, err := f.catalog.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"keyed"}, nil)
+		func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error) {
+			properties, err := keyed.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"keyed"}, nil)
 			return catalog.Outcome{Properties: properties}, err
 		}))
 	return registry.TransactionKey(f.abandon().ID)
