@@ -16,8 +16,8 @@ import (
 	"moorage/storage/file"
 )
 
-// newDiskCatalog returns a catalog over the embedded store and files, both on a real disk, with the
-// warehouse "w" and the namespace "ns", and the folder that everything is in.
+// newDiskCatalog returns a catalog over the embedded store and files, both on a real disk, and the
+// folder that everything is in. The catalog has the warehouse "w" and the namespace "ns".
 func newDiskCatalog(b testing.TB) (*fixture, string) {
 	b.Helper()
 	folder := b.TempDir()

@@ -398,8 +398,8 @@ func transactDuring(t *testing.T, meanwhile func(f *fixture) error, judge func(f
 	}
 }
 
-// While a transaction writes its files, its record says all that recovery needs: whose it is, its
-// deadline, which versions of its tables it expects, and what it writes where.
+// While a transaction writes its files, its record says all that recovery needs. That is whose it
+// is, its deadline, which versions of its tables it expects, and what it writes where.
 func TestTransactionIsRecorded(t *testing.T) {
 	t.Parallel()
 	hook := &hook{}

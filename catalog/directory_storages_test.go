@@ -114,17 +114,17 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// unreachable returns what ProbeStorage tells.
+// unreachable returns what ProbeStorage reports.
 func (f *fixture) unreachable() []string {
 	f.t.Helper()
-	var told []string
+	var unreachable []string
 	err := f.ProbeStorage(f.ctx, func(warehouse, location string, err error) {
-		told = append(told, fmt.Sprintf("warehouse %s at %s: %v", warehouse, location, err))
+		unreachable = append(unreachable, fmt.Sprintf("warehouse %s at %s: %v", warehouse, location, err))
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return told
+	return unreachable
 }
 
 // A place that cannot be reached is no place for a warehouse; the message says why.
@@ -139,12 +139,12 @@ func TestCreateWarehouseProbes(t *testing.T) {
 	}
 	_, err = f.LoadWarehouse(f.ctx, "new")
 	wantKind(t, err, moorage.KindNoSuchWarehouse)
-	if told, want := f.unreachable(), "warehouse lake at s3://bucket/lake: there is no bucket called nowhere"; !slices.Contains(told, want) {
-		t.Errorf("cannot be reached: %q, want %q", told, want)
+	if unreachable, want := f.unreachable(), "warehouse lake at s3://bucket/lake: there is no bucket called nowhere"; !slices.Contains(unreachable, want) {
+		t.Errorf("cannot be reached: %q, want %q", unreachable, want)
 	}
 	servers.probes = nil
-	if told := f.unreachable(); len(told) > 0 {
-		t.Errorf("cannot be reached: %q", told)
+	if unreachable := f.unreachable(); len(unreachable) > 0 {
+		t.Errorf("cannot be reached: %q", unreachable)
 	}
 }
 

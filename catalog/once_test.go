@@ -307,7 +307,7 @@ func TestOnceForgets(t *testing.T) {
 	wantStored(0)
 }
 
-// That a key has an outcome is told before anything else that a batch requires.
+// A batch fails on a key that has an outcome before it fails on anything else that it requires.
 func TestOnceWinsOverOtherConditions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -322,7 +322,7 @@ func TestOnceWinsOverOtherConditions(t *testing.T) {
 		Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(registry.ID{1}), registry.ETag{1})},
 	})
 	if !errors.Is(err, ledger.ErrAnswered) {
-		t.Errorf("told %v, want %v", err, ledger.ErrAnswered)
+		t.Errorf("answered %v, want %v", err, ledger.ErrAnswered)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestTransactionTellsFirstFailure(t *testing.T) {
 		err := f.transact(changes...)
 		wantKind(t, err, moorage.KindBadRequest)
 		if message := moorage.MessageOf(err); !strings.Contains(message, ident("new1").String()) {
-			t.Errorf("the client is told %q, want it told of the first table", message)
+			t.Errorf("the client is answered %q, want the first table in it", message)
 		}
 		f.wantNoTransactions()
 		f.wantClean()
@@ -62,10 +62,10 @@ func (f *fixture) wantSurvived(err error, place string) {
 	f.t.Helper()
 	wantKind(f.t, err, moorage.KindInternal)
 	if err == nil || !strings.Contains(err.Error(), "panic: out of range") || !strings.Contains(err.Error(), place) {
-		f.t.Errorf("the log is told %v, want the panic and that it was in %s", err, place)
+		f.t.Errorf("the log says %v, want the panic and that it was in %s", err, place)
 	}
 	if message := moorage.MessageOf(err); strings.Contains(message, "out of range") {
-		f.t.Errorf("the client is told %q", message)
+		f.t.Errorf("the client is answered %q", message)
 	}
 	f.wantNoTransactions()
 	f.wantClean()

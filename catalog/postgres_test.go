@@ -218,8 +218,8 @@ func TestDropAgainstCreate(t *testing.T) {
 }
 
 // unlessDropStoodStill returns call with a retry. It makes call again if call was unavailable after
-// it had waited for a drop as long as it may: on this machine the drop made no headway. A call that
-// began when the drop was over has nothing to wait for.
+// it had waited for a drop as long as it may. On this machine the drop made no headway then. A call
+// that began when the drop was over has nothing to wait for.
 func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 	return func() error {
 		for {

@@ -209,7 +209,7 @@ func TestLocationOfATableThatIsDroppedAgain(t *testing.T) {
 	f.wantClean()
 }
 
-// A location that cannot be told to be free of a purge is another table's.
+// If nobody can find out whether a location is free of a purge, it counts as another table's.
 func TestLocationOfADroppedTableThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

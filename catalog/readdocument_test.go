@@ -139,7 +139,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// What is wrong with a file is told from what is wrong with reading it, and neither costs any room.
+// A fault of the file and a fault of reading it have different answers. Neither keeps any room.
 func TestUnreadableMetadataFiles(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

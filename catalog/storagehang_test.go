@@ -60,10 +60,10 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 		_, err := f.LoadWarehouse(f.ctx, "stuck")
 		wantKind(t, err, moorage.KindUnavailable)
 		if took := time.Since(began); took != time.Second+directory.OpenStorageMax {
-			t.Errorf("who does not give up was answered after %s", took)
+			t.Errorf("the call that does not give up was answered after %s", took)
 		}
-		if told := f.unreachable(); len(told) != 1 {
-			t.Errorf("cannot be reached: %q", told)
+		if unreachable := f.unreachable(); len(unreachable) != 1 {
+			t.Errorf("cannot be reached: %q", unreachable)
 		}
 		close(answers)
 		synctest.Wait()

@@ -219,7 +219,7 @@ func TestTransactionOfOneTable(t *testing.T) {
 	f.wantClean()
 }
 
-// An append to several tables whose answer was lost is sent again, and is told that it happened.
+// The answer of an append to several tables was lost. A retry is answered that it happened.
 func TestTransactionReplayWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -343,7 +343,7 @@ func TestTransactionMeetsLockOfAll(t *testing.T) {
 	err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
 	wantKind(t, err, moorage.KindCommitFailed)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "one of the tables") {
-		t.Errorf("the client is told %q", message)
+		t.Errorf("the client is answered %q", message)
 	}
 }
 
@@ -393,7 +393,7 @@ func TestTransactionOfGoneClient(t *testing.T) {
 	hook.once(cancel)
 	changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
 	if err := f.CommitTransaction(ctx, testWarehouse, changes); err != nil {
-		t.Errorf("it was told %v", err)
+		t.Errorf("answered %v", err)
 	}
 	for _, name := range []string{"a", "b"} {
 		f.wantProperty(name, "n", "1")

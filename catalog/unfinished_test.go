@@ -163,7 +163,7 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 					return
 				}
 				if moorage.KindOf(err) != moorage.KindUnavailable {
-					t.Errorf("k = %d: told %v, want %s", k, err, moorage.KindUnavailable)
+					t.Errorf("k = %d: answered %v, want %s", k, err, moorage.KindUnavailable)
 				}
 			}
 		})

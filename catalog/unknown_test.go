@@ -114,7 +114,7 @@ func TestLostAnswerOfCommit(t *testing.T) {
 	}
 	for _, entry := range last.Document.MetadataLog() {
 		if entry.MetadataLocation == mine.MetadataLocation {
-			t.Errorf("the metadata log names %s, so it could have told the outcome", mine.MetadataLocation)
+			t.Errorf("the metadata log names %s, so it could have shown the outcome", mine.MetadataLocation)
 		}
 	}
 	f.wantClean()
@@ -216,7 +216,7 @@ func TestFenceComesTooLate(t *testing.T) {
 	}
 }
 
-// A store that refuses is told as one that is unavailable, and nothing has happened.
+// A store that refuses is answered as one that is unavailable. Nothing has happened.
 func TestRefusedApply(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -228,7 +228,7 @@ func TestRefusedApply(t *testing.T) {
 	f.wantClean()
 }
 
-// A store that stays silent: the outcome is told as unknown, and the file stays.
+// A store stays silent. The answer is that the outcome is unknown, and the file stays.
 func TestUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}

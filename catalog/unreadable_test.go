@@ -105,7 +105,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	_, err := f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "moorage recover abort "+broken.ID.String()) {
-		t.Errorf("the client is told %q", message)
+		t.Errorf("the client is answered %q", message)
 	}
 	if err := f.TableExists(f.ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
 		t.Errorf("a table that was refused: %v", err)
@@ -159,7 +159,7 @@ func TestTransactionWithoutID(t *testing.T) {
 	_, err = f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "remove it from the store: the key transaction/00 x holds no id") {
-		t.Errorf("the client is told %q", message)
+		t.Errorf("the client is answered %q", message)
 	}
 	tampering{f}.write(registry.Delete(key))
 	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {

@@ -450,7 +450,7 @@ func TestAbortTaskBesideUnreadableTable(t *testing.T) {
 	tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
 	_, err := f.Abort(f.ctx, tasks[0].Key.ID)
 	if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), record.Key.String()) {
-		t.Errorf("it is told %q, want %s in it", moorage.MessageOf(err), record.Key)
+		t.Errorf("the answer is %q, want %s in it", moorage.MessageOf(err), record.Key)
 	}
 	if got, err := f.Abort(f.ctx, tasks[1].Key.ID); err != nil || got.Table == nil || !got.Table.Equal(ident("b")) {
 		t.Errorf("got %+v (%v)", got, err)

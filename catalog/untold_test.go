@@ -101,7 +101,7 @@ func TestOnceCannotTell(t *testing.T) {
 					broken.Store(false)
 					tampering{f}.write(registry.Put(kept.Key, kept.State, kept.Value))
 					if err := send(node, repeat); err != nil {
-						t.Errorf("once it can be told: %v", err)
+						t.Errorf("once it can be read: %v", err)
 					}
 					if got := f.count(OpCommit); got != 1 {
 						t.Errorf("%d commits, want 1", got)

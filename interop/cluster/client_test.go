@@ -93,7 +93,7 @@ func kinds() map[string]moorage.Kind {
 	}
 }
 
-// translate returns what a response says; an error if it is none that a server may give.
+// translate returns what a response says. It returns an error if no server may give that response.
 func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, error) {
 	refusal := func(kind moorage.Kind) historytest.Answer {
 		return historytest.Answer{Err: moorage.Errorf(kind, "%d %s", got.Status, got.Text)}
