@@ -48,16 +48,11 @@ type Config struct {
 
 	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
 	DocumentCacheBytes int64
-	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
-	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept, in time in which a node sweeps; at least keptMin. Default 7 days, or as
-	// long as keys are honoured.
-	ChangeRetention time.Duration
 	// AbortPending says that nobody else uses the store: every transaction under way that began before this catalog was made
 	// belongs to a process that is gone, and is aborted without waiting for its deadline.
 	AbortPending bool
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its first
-	// attempt on; ChangeRetention must not be shorter. Default 30 minutes.
+	// attempt on; see ChangeRetentionMin. Default 30 minutes.
 	IdempotencyLifetime time.Duration
 	// TransactionLockWait is how long a transaction waits for a table that another operation has locked, before it is
 	// refused. Default: not at all. At most TransactionLockWaitMax.
@@ -65,6 +60,9 @@ type Config struct {
 	// KickPurge is called when a table was dropped with a purge, which package maintenance/purge has
 	// to carry out. It must not block. Default: does nothing.
 	KickPurge func()
+	// StagedFolder is called when a folder was made for a staged table, which package
+	// maintenance/retention has to remove if it stays empty. Default: does nothing.
+	StagedFolder func(warehouse string, store storage.Folders, location string)
 	// SweepInterval is how often the background workers look for work that nobody
 	// told them of. Default 1 minute.
 	SweepInterval time.Duration
@@ -85,8 +83,6 @@ type service struct {
 	now             func() time.Time
 	random          io.Reader
 	log             *slog.Logger
-	undropWindow    time.Duration
-	changeRetention time.Duration
 	keyLifetime     time.Duration
 	transactionWait time.Duration
 
@@ -97,18 +93,15 @@ type service struct {
 	documents *documents.Documents
 	turns     *turns
 	twins     *twins
-	claims    *ledger.Claimer // of the places of changes
 
-	kickPurge    func() // Config.KickPurge
+	kickPurge    func()                                                         // Config.KickPurge
+	stagedFolder func(warehouse string, store storage.Folders, location string) // Config.StagedFolder
 	transactions *txlog.Log
 	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
 	made         time.Time       // when this catalog was
 	abortPending bool            // nobody used the store between its last process and made
 
 	lockTimes locks.Timeouts
-	staged    *stagedFolders
-	sweeps    *sweeps
-	workers   *workers
 
 	deadSought atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
 }
@@ -123,17 +116,9 @@ func New(config Config) (*Catalog, error) {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
 	}
 	setDefaults(&config)
-	if least := ChangeRetentionMin(config.IdempotencyLifetime); config.ChangeRetention < least {
-		return nil, fmt.Errorf("catalog: changes are kept for %s, which must not be less than the %s for which keys are honoured",
-			config.ChangeRetention, least)
-	}
 	records, err := ledger.New(ledger.Config{Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger})
 	if err != nil {
 		return nil, err
-	}
-	owner, err := newOwner(config)
-	if err != nil {
-		return nil, fmt.Errorf("draw the owner of claims: %w", err)
 	}
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
@@ -146,8 +131,6 @@ func New(config Config) (*Catalog, error) {
 		now:             config.Now,
 		random:          config.Random,
 		log:             config.Logger,
-		undropWindow:    config.UndropWindow,
-		changeRetention: config.ChangeRetention,
 		keyLifetime:     config.IdempotencyLifetime,
 		transactionWait: min(config.TransactionLockWait, TransactionLockWaitMax),
 
@@ -157,21 +140,16 @@ func New(config Config) (*Catalog, error) {
 		locations:    claims.New(records),
 		documents:    documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		turns:        newTurns(),
-		claims:       ledger.NewClaimer(config.Store, owner),
 		kickPurge:    config.KickPurge,
+		stagedFolder: config.StagedFolder,
 		transactions: txlog.New(records),
 		made:         config.Now(),
 		abortPending: config.AbortPending,
 		twins:        newTwins(),
 		lockTimes:    locks.NewTimeouts(),
-		staged:       newStagedFolders(),
-		sweeps:       newSweeps(),
 	}}
 	if c.recovery, err = newRecovery(c, config); err != nil {
 		return nil, fmt.Errorf("seed the recovery: %w", err)
-	}
-	if c.workers, err = newWorkers(c, config.SweepInterval, config.Random); err != nil {
-		return nil, fmt.Errorf("seed the workers: %w", err)
 	}
 	return c, nil
 }
@@ -189,26 +167,22 @@ func setDefaults(config *Config) {
 	if config.DocumentCacheBytes <= 0 {
 		config.DocumentCacheBytes = 256 << 20
 	}
-	if config.UndropWindow <= 0 {
-		config.UndropWindow = 7 * 24 * time.Hour
-	}
 	if config.IdempotencyLifetime <= 0 {
 		config.IdempotencyLifetime = 30 * time.Minute
 	}
-	if config.ChangeRetention <= 0 {
-		config.ChangeRetention = max(7*24*time.Hour, ChangeRetentionMin(config.IdempotencyLifetime))
-	}
 	if config.KickPurge == nil {
 		config.KickPurge = func() {}
+	}
+	if config.StagedFolder == nil {
+		config.StagedFolder = func(string, storage.Folders, string) {}
 	}
 	if config.SweepInterval <= 0 {
 		config.SweepInterval = time.Minute
 	}
 }
 
-// Start starts the background workers (recovery, ends of windows, retention of changes).
-// It may be called again after Stop.
-func (c *Catalog) Start() { c.workers.start() }
+// Start starts the recovery of transactions. It may be called again after Stop.
+func (c *Catalog) Start() { c.recovery.Start() }
 
-// Stop ends the workers and waits for them. It may be called again.
-func (c *Catalog) Stop() { c.workers.stop() }
+// Stop ends it and waits for it. It may be called again.
+func (c *Catalog) Stop() { c.recovery.Stop() }

@@ -71,8 +71,10 @@ func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	}
 	_, err = f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: last.MetadataLocation})
 	must(t, err)
-	if got := f.folder("file:///wh/a"); got.State != registry.StateBelow {
-		t.Errorf("the folder is %s", got.State)
+	records, err := f.store.Get(f.ctx, registry.LocationKey("file:///wh/a"))
+	must(t, err)
+	if got := records[0].State; got != registry.StateBelow {
+		t.Errorf("the folder is %s", got)
 	}
 	f.wantClean()
 }

@@ -158,7 +158,7 @@ func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f
 		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		f.clock.Advance(f.undropWindow + time.Hour)
+		f.clock.Advance(undropWindow + time.Hour)
 	}
 	return f, other.MetadataLocation
 }

@@ -192,10 +192,24 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	if err != nil {
 		return nil, err
 	}
-	if err := c.staged.make(ctx, ident.Warehouse, ch.Storage, storage.Join(location, "metadata"), c.now()); err != nil {
+	if err := c.makeStagedFolder(ctx, ident.Warehouse, ch.Storage, storage.Join(location, "metadata")); err != nil {
 		return nil, err
 	}
 	return &version{ident: ident, document: document, storage: ch.Storage}, nil
+}
+
+// makeStagedFolder makes a folder for a staged table where the storage has folders: some engines
+// write there before they commit, and do not make it.
+func (c *Catalog) makeStagedFolder(ctx context.Context, warehouse string, store storage.Store, location string) error {
+	folders, ok := store.(storage.Folders)
+	if !ok {
+		return nil
+	}
+	if err := folders.MakeFolder(ctx, location); err != nil {
+		return documents.CreateError(location, err)
+	}
+	c.stagedFolder(warehouse, folders, location)
+	return nil
 }
 
 // birth is a table or view about to be made: entry, pointer and claims are born in one Apply.

@@ -175,6 +175,23 @@ func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	})
 }
 
+// betweenStore calls between, once, before the n-th Apply from then on.
+type betweenStore struct {
+	registry.Store
+	n       int
+	between func()
+}
+
+func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if between := s.between; between != nil {
+		if s.n--; s.n < 0 {
+			s.between = nil
+			between()
+		}
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
 // A blocker that changes while Retry takes it away is looked at again. It is gone once Retry
 // returns.
 func TestRetryOfABlockerThatChanges(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"moorage/locks"
 	"moorage/locks/lockstest"
 	"moorage/maintenance/purge"
+	"moorage/maintenance/retention"
 	"moorage/metadata"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -72,6 +73,8 @@ type fixture struct {
 	locks  *lockstest.Recorder
 	config Config
 	purges *purge.Worker // for purgeAll
+	// retention is what the node runs.
+	retention *retention.Retention
 }
 
 const testWarehouse = "w"
@@ -94,11 +97,12 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 	for _, f := range change {
 		f(&config)
 	}
+	kept := newRetention(t, config)
 	c, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config, newPurger(t, c)}
+	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config, newPurger(t, c), kept}
 	if _, err := c.CreateWarehouse(f.ctx, WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,9 @@ func (h *keyHistory) judgeViews() {
 	want := map[string][]string{}        // the queries, by metadata location
 	current := map[registry.Key]string{} // the metadata location, by pointer
 	replaces := 0
+	const page = 1000
 	for after := registry.Position(0); ; {
-		changes, err := h.clean.store.Changes(h.ctx, after, forgetPage)
+		changes, err := h.clean.store.Changes(h.ctx, after, page)
 		must(h.t, err)
 		for _, change := range changes {
 			after = change.Position
@@ -71,7 +72,7 @@ func (h *keyHistory) judgeViews() {
 				current[change.Change.Versions[of].Key] = location
 			}
 		}
-		if len(changes) < forgetPage {
+		if len(changes) < page {
 			break
 		}
 	}

@@ -57,6 +57,16 @@ func (s *newerStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 	return etags, err
 }
 
+// undeleting is a store that deletes no records.
+type undeleting struct{ registry.Store }
+
+func (s undeleting) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if len(batch.Writes) > 0 && batch.Writes[0].Delete {
+		return nil, registry.ErrFailed
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
 // withLater returns what a later version would have written, and has it that this version keeps
 // what is there.
 func (s *newerStore) withLater(write registry.Write, there registry.Record) []byte {
@@ -143,9 +153,11 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 
 	// Folders.
 	f.createAt("h", "file:///wh/folder/h")
-	folder := f.folder(normalisedFile(t, "/wh/folder"))
-	_, err = f.writeFolder(f.ctx, folder, registry.StateDropping)
+	_, err = f.UnregisterTable(f.ctx, ident("h"))
 	succeed(t, err)
+	if f.other(undeleting{f.store}).sweepFolders(f.ctx) == nil {
+		t.Error("the folder is gone, and not marked only")
+	}
 	f.createAt("i", "file:///wh/folder/i")
 
 	for _, table := range []registry.Table{

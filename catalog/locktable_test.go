@@ -154,7 +154,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
 				return nil, err
 			}
-			f.clock.Advance(f.undropWindow + 1)
+			f.clock.Advance(undropWindow + 1)
 			f.locks.Reset()
 			return nil, f.endWindows(f.ctx)
 		}},

@@ -82,7 +82,7 @@ func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 			f.create("t")
 			dropper, sweeper := f.otherBy(f.store, row.dropper), f.otherBy(f.store, row.sweeper)
 			must(t, dropper.DropTable(f.ctx, ident("t"), DropOptions{}))
-			f.clock.Advance(f.undropWindow)
+			f.clock.Advance(undropWindow)
 			must(t, sweeper.endWindows(f.ctx))
 			if left := (tampering{f}).list(registry.TablePointer); len(left) != 1 {
 				t.Errorf("%d pointers within the window, want 1", len(left))

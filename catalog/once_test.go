@@ -325,37 +325,3 @@ func TestOnceWinsOverOtherConditions(t *testing.T) {
 		t.Errorf("answered %v, want %v", err, ledger.ErrAnswered)
 	}
 }
-
-// Expired keys do not pile up, however many come. A round of the sweep goes on while it finds some.
-// If it finds none it reads a bounded part.
-func TestSweepOfKeysKeepsUp(t *testing.T) {
-	t.Parallel()
-	const total = (sweepPages + 3) * ledger.ScanPage
-	var store *countingStore
-	f := newFixture(t, func(c *Config) {
-		store = &countingStore{Store: c.Store}
-		c.Store = store
-	})
-	var batch registry.Batch
-	for n := range total {
-		work := f.newKeyed(f.ctx, Key{ID: fmt.Sprint(n)})
-		_, write, err := work.Put(registry.Outcome{})
-		must(t, err)
-		if batch.Writes = append(batch.Writes, write); len(batch.Writes) == ledger.ScanPage {
-			_, err := f.store.Apply(f.ctx, batch)
-			must(t, err)
-			batch.Writes = nil
-		}
-	}
-	before := store.calls.Load()
-	must(t, f.forgetKeys(f.ctx))
-	if took := store.calls.Load() - before; took != sweepPages {
-		t.Errorf("a round with nothing to do took %d calls, want %d", took, sweepPages)
-	}
-	f.clock.Advance(time.Hour)
-	must(t, f.forgetKeys(f.ctx)) // to the end of what the last round began
-	must(t, f.forgetKeys(f.ctx))
-	if left := len(f.outcomes()); left > 0 {
-		t.Errorf("%d outcomes are left", left)
-	}
-}

@@ -180,7 +180,7 @@ func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 			}
 			if row.keeps {
 				wantKind(t, create(), moorage.KindUnavailable)
-				f.clock.Advance(f.undropWindow + time.Second)
+				f.clock.Advance(undropWindow + time.Second)
 				must(t, f.endWindows(f.ctx))
 			}
 			must(t, create())

@@ -312,24 +312,3 @@ func TestWaitingPurgeIsCalledOff(t *testing.T) {
 	f.wantProperty("t", "n", "1")
 	f.wantClean()
 }
-
-// Changes must be kept for as long as keys are honoured.
-func TestKeysNeedChanges(t *testing.T) {
-	t.Parallel()
-	config := newFixture(t).config
-	for _, row := range []struct {
-		retention, lifetime time.Duration
-		refused             bool
-	}{
-		{0, 0, false},
-		{0, 30 * 24 * time.Hour, false},
-		{time.Hour, time.Hour - keyGrace, false},
-		{time.Hour, time.Hour, true},
-		{time.Minute, 0, true},
-	} {
-		config.ChangeRetention, config.IdempotencyLifetime = row.retention, row.lifetime
-		if _, err := New(config); (err != nil) != row.refused {
-			t.Errorf("changes for %s, keys for %s: %v", row.retention, row.lifetime, err)
-		}
-	}
-}

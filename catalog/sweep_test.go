@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,66 +11,7 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/registry"
-	"moorage/storage"
 )
-
-// endlessStore has more pointers and changes than anybody can read. It counts what was asked for.
-type endlessStore struct {
-	registry.Store
-	read map[registry.Table]int
-	from map[registry.Table][]string
-}
-
-func (s *endlessStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if table != registry.TablePointer {
-		return s.Store.List(ctx, table, prefix, after, limit)
-	}
-	return s.page(table, after, limit), nil
-}
-
-func (s *endlessStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if table != registry.TableChange {
-		return s.Store.ListKeys(ctx, table, prefix, after, limit)
-	}
-	return s.page(table, after, limit), nil
-}
-
-func (s *endlessStore) page(table registry.Table, after string, limit int) []registry.Record {
-	s.from[table] = append(s.from[table], after)
-	records := make([]registry.Record, limit)
-	for i := range records {
-		s.read[table]++
-		key := registry.Key{Table: table, ID: fmt.Sprintf("%032x", s.read[table])}
-		records[i] = registry.Record{Key: key, ETag: registry.ETag{1}, State: registry.StateLive}
-	}
-	return records
-}
-
-// A round of the sweep reads a bounded part of what there is, and the next one goes on behind it.
-func TestSweepReadsAPart(t *testing.T) {
-	t.Parallel()
-	endless := &endlessStore{read: map[registry.Table]int{}, from: map[registry.Table][]string{}}
-	f := newFixture(t, func(c *Config) {
-		endless.Store = c.Store
-		c.Store = endless
-	})
-	const records = sweepPages * ledger.ScanPage
-	for round := 1; round <= 2; round++ {
-		if err := f.sweepAll(f.ctx); err != nil {
-			t.Fatal(err)
-		}
-		for _, table := range []registry.Table{registry.TablePointer, registry.TableChange} {
-			if got, want := endless.read[table], round*records; got != want {
-				t.Errorf("round %d has read %d records of %s, want %d", round, got, table, want)
-			}
-		}
-	}
-	for table, from := range endless.from {
-		if got, want := from[sweepPages], fmt.Sprintf("%032x", records); got != want {
-			t.Errorf("the second round reads %s from %q, want %q", table, got, want)
-		}
-	}
-}
 
 // Changes and fences live for the retention and until they were seen for a while. Dropped tables
 // live for the window. None live longer.
@@ -156,7 +96,7 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	for _, record := range damaged {
 		tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
 	}
-	f.clock.Advance(f.undropWindow + f.keyLifetime + keyGrace + time.Second)
+	f.clock.Advance(undropWindow + f.keyLifetime + keyGrace + time.Second)
 	for range 2 {
 		err := f.sweepAll(f.ctx)
 		for _, record := range []registry.Record{damaged[0], damaged[2]} {
@@ -184,66 +124,6 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 		t.Errorf("left with the records mended: %v", got)
 	}
 	f.wantClean()
-}
-
-// Nor do more of them than one page keep it from those of the next.
-func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var writes []registry.Write
-	for i := range ledger.ScanPage {
-		writes = append(writes, registry.Put(registry.IdempotencyKey(registry.Hash{0: byte(i >> 8), 1: byte(i)}), registry.StateNone, []byte("{")))
-	}
-	for part := range slices.Chunk(writes, 500) {
-		tampering{f}.write(part...)
-	}
-	last := registry.IdempotencyKey(registry.Hash{0: 255})
-	tampering{f}.put(last, registry.StateNone, registry.Idempotency{Expires: f.clock.Now().Add(-time.Hour)})
-	if err := f.forgetKeys(f.ctx); err == nil || !strings.Contains(err.Error(), writes[0].Key.String()) {
-		t.Errorf("the sweep says nothing of the first: %v", err)
-	}
-	records, err := f.store.Get(f.ctx, writes[0].Key, last)
-	if err != nil || !records[0].Exists() || records[1].Exists() {
-		t.Errorf("left are %v (%v)", records, err)
-	}
-}
-
-// damagedChanges has changes that cannot be read.
-type damagedChanges struct {
-	registry.Store
-	damaged map[registry.ID]bool
-}
-
-func (s *damagedChanges) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
-	changes, err := s.Store.Changes(ctx, after, limit)
-	for i, change := range changes {
-		if s.damaged[change.Change.ID] {
-			changes[i] = registry.PositionedChange{Position: change.Position, Change: registry.Change{ID: change.Change.ID}, Unreadable: errDamaged}
-		}
-	}
-	return changes, err
-}
-
-var errDamaged = errors.New("damaged")
-
-// How old a change is its place says, so that one which cannot be read goes with those beside it.
-func TestSweepForgetsUnreadableChanges(t *testing.T) {
-	t.Parallel()
-	damaged := &damagedChanges{damaged: map[registry.ID]bool{}}
-	f := newFixture(t, func(c *Config) {
-		damaged.Store = c.Store
-		c.Store = damaged
-	})
-	const count = forgetPage + 10
-	f.addChanges(1, count)
-	for _, n := range []int{1, 2, 500, count} {
-		damaged.damaged[numbered(n)] = true
-	}
-	must(t, f.forgetChanges(f.ctx))
-	f.wantChanges(1, count)
-	f.clock.Advance(f.changeRetention)
-	must(t, f.forgetChanges(f.ctx))
-	f.wantChanges(1, 0)
 }
 
 // listingStore calls listed, once, when pointers were listed.
@@ -277,7 +157,7 @@ func TestWindowBeginsAnew(t *testing.T) {
 			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			f.clock.Advance(f.undropWindow + time.Second)
+			f.clock.Advance(undropWindow + time.Second)
 			again := RegisterRequest{MetadataLocation: table.MetadataLocation}
 			listing.listed = func() {
 				if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
@@ -295,51 +175,5 @@ func TestWindowBeginsAnew(t *testing.T) {
 			}
 			f.wantClean()
 		})
-	}
-}
-
-// refusingFolders cannot remove one of its folders.
-type refusingFolders struct {
-	storage.Store
-	refused string
-	removed []string
-}
-
-var errRefused = errors.New("refused")
-
-func (s *refusingFolders) MakeFolder(context.Context, string) error { return nil }
-
-func (s *refusingFolders) RemoveEmptyFolder(_ context.Context, location string, _ time.Duration) (bool, error) {
-	if location == s.refused {
-		return false, errRefused
-	}
-	s.removed = append(s.removed, location)
-	return true, nil
-}
-
-// A folder of a staged table that cannot be removed does not keep the others there. The memory of
-// staged folders is bounded.
-func TestSweepOfStagedFolders(t *testing.T) {
-	t.Parallel()
-	store := &refusingFolders{refused: "1"}
-	staged, now := newStagedFolders(), newClock().Now()
-	for i := range 3 {
-		if err := staged.make(t.Context(), "w", store, fmt.Sprint(i), now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := staged.sweep(t.Context(), now.Add(stagedFolderAge+1)); !errors.Is(err, errRefused) {
-		t.Errorf("got %v, want what kept a folder there", err)
-	}
-	if got := fmt.Sprint(store.removed); got != "[0 2]" {
-		t.Errorf("removed %s, want [0 2]", got)
-	}
-	for range stagedFoldersMax + 1 {
-		if err := staged.make(t.Context(), "w", store, "folder", now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := len(staged.made); got > stagedFoldersMax {
-		t.Errorf("%d folders are remembered, want at most %d", got, stagedFoldersMax)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/maintenance/retention"
 	"moorage/registry"
 )
 
@@ -18,15 +19,23 @@ func (f *fixture) otherBy(store registry.Store, ahead time.Duration) *Catalog {
 	return inner.other(store)
 }
 
+// retentionBy returns what a node whose clock is ahead by this much runs over store.
+func (f *fixture) retentionBy(store registry.Store, ahead time.Duration) *retention.Retention {
+	f.t.Helper()
+	config := f.config
+	config.Store, config.Now = store, func() time.Time { return f.clock.Now().Add(ahead) }
+	return newRetention(f.t, config)
+}
+
 // sweepFor has node sweep now, and again and again until just before what it saw now may go.
-func (f *fixture) sweepFor(node *Catalog) {
+func (f *fixture) sweepFor(node *retention.Retention) {
 	f.t.Helper()
 	const rounds = 6
 	for range rounds {
-		must(f.t, node.sweepAll(f.ctx))
+		must(f.t, node.RunOnce(f.ctx))
 		f.clock.Advance((keptMin - time.Second) / rounds)
 	}
-	must(f.t, node.sweepAll(f.ctx))
+	must(f.t, node.RunOnce(f.ctx))
 }
 
 // A commit happens on a node whose clock is a week behind, and its answer is lost. Another node
@@ -37,9 +46,9 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	f, losing := newLosingFixture(t)
 	leaping := &leapingStore{Store: losing.Store}
 	f.create("t")
-	node := f.otherBy(leaping, 8*24*time.Hour)
+	node := f.retentionBy(leaping, 8*24*time.Hour)
 	losing.lose(OpCommit, false, func() {
-		must(t, node.sweepAll(f.ctx))
+		must(t, node.RunOnce(f.ctx))
 		leaping.leap = 8 * 24 * time.Hour
 		f.sweepFor(node)
 	})
@@ -52,8 +61,8 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	if got := f.count(OpCommit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
-	f.clock.Advance(f.changeRetention)
-	must(t, node.sweepAll(f.ctx))
+	f.clock.Advance(changeRetention)
+	must(t, node.RunOnce(f.ctx))
 	if got := f.count(OpCommit); got != 0 {
 		t.Errorf("%d commits are left when they may go, want none", got)
 	}
@@ -66,7 +75,7 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 func TestSweepLeavesFenceToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
-	node := f.other(&leapingStore{losing.Store, 8 * 24 * time.Hour})
+	node := f.retentionBy(&leapingStore{losing.Store, 8 * 24 * time.Hour}, 0)
 	losing.lose(OpCreateTable, true, nil)
 	f.create("t")
 	_, err := f.UnregisterTable(f.ctx, ident("t"))
@@ -77,7 +86,7 @@ func TestSweepLeavesFenceToItsWriter(t *testing.T) {
 	}
 	wantKind(t, f.TableExists(f.ctx, ident("t")), moorage.KindNoSuchTable)
 	f.clock.Advance(keptMin)
-	must(t, node.sweepAll(f.ctx))
+	must(t, node.RunOnce(f.ctx))
 	records, err := f.store.List(f.ctx, registry.TableChange, "", "", 100)
 	must(t, err)
 	if slices.ContainsFunc(records, func(r registry.Record) bool { return r.State == registry.StateVoid }) {
@@ -91,139 +100,21 @@ func isFailed(err error) bool {
 	return failed
 }
 
-// addChanges writes changes with the ids from first to last, as of the clock.
-func (f *fixture) addChanges(first, last int) {
-	f.t.Helper()
-	for n := first; n <= last; n++ {
-		_, err := f.store.Apply(f.ctx, registry.Batch{Change: &registry.Change{ID: numbered(n), Operation: "test", Time: f.clock.Now()}})
-		must(f.t, err)
-	}
-}
-
-func numbered(n int) registry.ID { return registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)} }
-
-// wantChanges fails the test unless the changes of addChanges that are left are those from first to
-// last.
-func (f *fixture) wantChanges(first, last int) {
-	f.t.Helper()
-	var got, want []registry.Key
-	records, err := f.store.List(f.ctx, registry.TableChange, "ff", "", registry.ListLimitMax)
-	must(f.t, err)
-	for _, record := range records {
-		got = append(got, record.Key)
-	}
-	for n := first; n <= last; n++ {
-		want = append(want, registry.ChangeKey(numbered(n)))
-	}
-	if !slices.Equal(got, want) {
-		f.t.Errorf("the changes %v are left, want %v", got, want)
-	}
-}
-
-// racingStore calls before, once, when a batch comes that deletes on conditions.
-type racingStore struct {
+// leapingStore is a store whose clock was set ahead, or back, by so much.
+type leapingStore struct {
 	registry.Store
-	before func()
+	leap time.Duration
 }
 
-func (s *racingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if before := s.before; before != nil && len(batch.Conditions) > 0 && batch.Writes[0].Delete {
-		s.before = nil
-		before()
-	}
-	return s.Store.Apply(ctx, batch)
+func (s *leapingStore) Time(ctx context.Context) (time.Time, error) {
+	now, err := s.Store.Time(ctx)
+	return now.Add(s.leap), err
 }
 
-// There are more fences than are remembered, and they go one after the other. The sweep does not
-// miss one that another node has deleted. A change that has come true in its place stays. That
-// holds if the sweep finds it when it looks, and also if only when it deletes.
-func TestSweepOfManyFences(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	racing := &racingStore{Store: f.store}
-	node := f.other(racing)
-	const count = forgetPage + 10
-	var fences []registry.Write
-	for n := range count {
-		value, err := registry.Encode(registry.Change{ID: numbered(n), Operation: "test", Time: f.clock.Now().Add(-8 * 24 * time.Hour)})
-		must(t, err)
-		fences = append(fences, registry.Put(registry.ChangeKey(numbered(n)), registry.StateVoid, value))
-	}
-	for part := range slices.Chunk(fences, 500) {
-		tampering{f}.write(part...)
-	}
-	comesTrue := func(n int) {
-		tampering{f}.write(registry.Delete(registry.ChangeKey(numbered(n))))
-		_, err := f.store.Apply(f.ctx, registry.Batch{Change: &registry.Change{ID: numbered(n), Operation: "test", Time: f.clock.Now()}})
-		must(t, err)
-	}
-	wantLeft := func(round string, fences, changes, remembered int) {
-		t.Helper()
-		left := map[bool]int{}
-		records, err := f.store.List(f.ctx, registry.TableChange, "ff", "", registry.ListLimitMax)
-		must(t, err)
-		for _, record := range records {
-			left[record.State == registry.StateVoid]++
-		}
-		if left[true] != fences || left[false] != changes {
-			t.Errorf("%s: %d fences and %d changes are left, want %d and %d", round, left[true], left[false], fences, changes)
-		}
-		if got := len(node.sweeps.oldFences); got != remembered {
-			t.Errorf("%s: %d fences are remembered, want %d", round, got, remembered)
-		}
-	}
-	must(t, node.forgetChanges(f.ctx))
-	wantLeft("the first", count, 0, forgetPage)
-	f.clock.Advance(keptMin)
-	comesTrue(7)
-	racing.before = func() { comesTrue(8) }
-	must(t, node.forgetChanges(f.ctx))
-	wantLeft("one in which two nodes meet", count-2, 2, forgetPage)
-	must(t, node.forgetChanges(f.ctx))
-	wantLeft("the one after", 10, 2, 10)
-	f.clock.Advance(keptMin / 2)
-	must(t, node.forgetChanges(f.ctx))
-	wantLeft("one half an hour later", 10, 2, 10)
+// clockedStore is a store that goes by another clock.
+type clockedStore struct {
+	registry.Store
+	now func() time.Time
 }
 
-// A fence whose writer's clock was a year ahead goes when this process has seen it for as long as
-// fences are kept.
-func TestSweepOfFenceFromTheFuture(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	key := registry.ChangeKey(numbered(1))
-	tampering{f}.put(key, registry.StateVoid, registry.Change{ID: numbered(1), Time: f.clock.Now().Add(365 * 24 * time.Hour)})
-	wantThere := func(want bool) {
-		t.Helper()
-		must(t, f.forgetChanges(f.ctx))
-		records, err := f.store.Get(f.ctx, key)
-		if err != nil || records[0].Exists() != want {
-			t.Errorf("the fence is there: %t, want %t; %v", records[0].Exists(), want, err)
-		}
-	}
-	wantThere(true)
-	f.clock.Advance(f.changeRetention)
-	wantThere(true)
-	f.clock.Advance(time.Second)
-	wantThere(false)
-}
-
-// What this process measures it measures with a clock that nobody can set.
-func TestSweepKeepsMonotonicTime(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(c *Config) { c.Now = time.Now })
-	tampering{f}.put(registry.ChangeKey(numbered(1)), registry.StateVoid, registry.Change{ID: numbered(1), Time: time.Now().Add(-8 * 24 * time.Hour)})
-	must(t, f.forgetChanges(f.ctx))
-	times := []time.Time{f.made, f.sweeps.marked}
-	for _, fence := range f.sweeps.oldFences {
-		times = append(times, fence.since)
-	}
-	if len(times) != 3 {
-		t.Fatalf("measures since %v, want three times", times)
-	}
-	for _, since := range times {
-		if since == since.Round(0) {
-			t.Errorf("%v has no monotonic reading", since)
-		}
-	}
-}
+func (s clockedStore) Time(context.Context) (time.Time, error) { return s.now(), nil }

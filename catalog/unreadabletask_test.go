@@ -169,7 +169,7 @@ func (f *fixture) wantCalledOff(dropped, purging *Table) {
 	_, err = f.RegisterTable(f.ctx, ident("anew"), RegisterRequest{MetadataLocation: purging.MetadataLocation})
 	wantKind(f.t, err, moorage.KindAlreadyExists)
 	f.wantClean()
-	f.clock.Advance(f.undropWindow + time.Second)
+	f.clock.Advance(undropWindow + time.Second)
 	if err := f.endWindows(f.ctx); err != nil {
 		f.t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 	if _, err := f.Abort(f.ctx, task.Key.ID); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(f.undropWindow + time.Second)
+	f.clock.Advance(undropWindow + time.Second)
 	for _, err := range []error{f.purgeAll(f.ctx), f.endWindows(f.ctx)} {
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestCallOffAmidPurge(t *testing.T) {
 			if versions > 1 {
 				register(moorage.KindAlreadyExists)
 			}
-			f.clock.Advance(f.undropWindow + time.Second)
+			f.clock.Advance(undropWindow + time.Second)
 			if err := f.endWindows(f.ctx); err != nil {
 				t.Fatal(err)
 			}

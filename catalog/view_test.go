@@ -172,7 +172,7 @@ func TestUUIDOfAView(t *testing.T) {
 			}
 		}
 	}
-	f.clock.Advance(f.undropWindow + time.Hour)
+	f.clock.Advance(undropWindow + time.Hour)
 	if err := f.endWindows(f.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestUndropWindowOfAView(t *testing.T) {
 	if err := f.DropView(f.ctx, ident("v")); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(f.undropWindow + time.Hour)
+	f.clock.Advance(undropWindow + time.Hour)
 	if err := f.endWindows(f.ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@
 //
 // # What it must not know
 //
-// It applies nothing, and knows nothing of names, documents or files.
+// It applies nothing but the end of a dropped pointer (End). It knows nothing of names, documents
+// or files.
 package claims
 
 import "moorage/ledger"

@@ -25,6 +25,7 @@ import (
 	"moorage/internal/web"
 	"moorage/locks"
 	"moorage/maintenance/purge"
+	"moorage/maintenance/retention"
 	"moorage/management"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -34,15 +35,16 @@ import (
 
 // node is a catalog with the parts that it is made of.
 type node struct {
-	store    registry.Store
-	locks    nodeLocks
-	storages *storages
-	catalog  *catalog.Catalog
-	checker  *check.Checker
-	purges   *purge.Worker
-	outgrown *outgrown
-	handler  http.Handler
-	metrics  *prometheus.Registry // that the handler shows
+	store     registry.Store
+	locks     nodeLocks
+	storages  *storages
+	catalog   *catalog.Catalog
+	checker   *check.Checker
+	purges    *purge.Worker
+	retention *retention.Retention
+	outgrown  *outgrown
+	handler   http.Handler
+	metrics   *prometheus.Registry // that the handler shows
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -73,9 +75,21 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	s3Options := c.S3Options()
 	s3Options.Logger = logger
 	files := newStorages(s3Options)
+	kept, err := retention.New(retention.Config{
+		Store:           store,
+		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
+		UndropWindow:    c.UndropWindow,
+		ChangeRetention: c.ChangeRetention,
+		Alone:           !c.InDatabase(),
+		Logger:          logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
 	var dropped *purge.Worker
 	made, err := catalog.New(catalog.Config{
 		KickPurge:           func() { dropped.Kick() },
+		StagedFolder:        kept.RememberStaged,
 		Store:               store,
 		Locks:               locks,
 		OpenStorage:         files.open,
@@ -84,9 +98,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Random:              rand.Reader,
 		Logger:              logger,
 		DocumentCacheBytes:  c.CacheBytes,
-		UndropWindow:        c.UndropWindow,
 		IdempotencyLifetime: c.KeyLifetime,
-		ChangeRetention:     c.ChangeRetention,
 		TransactionLockWait: c.TransactionWait,
 		AbortPending:        !c.InDatabase(),
 	})
@@ -120,7 +132,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	management.Mount(handler, management.Config{Catalog: made, Check: checker.Check, Backup: newBackups(c, opened)})
 	return &node{
 		store: store, locks: locks, storages: files, catalog: made, checker: checker,
-		purges: dropped, outgrown: watch, handler: handler, metrics: metrics,
+		purges: dropped, retention: kept, outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
 }
 
@@ -128,10 +140,12 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 func (n *node) start() {
 	n.catalog.Start()
 	n.purges.Start()
+	n.retention.Start()
 }
 
 // stop ends the workers and waits for them. It may be called again.
 func (n *node) stop() {
+	n.retention.Stop()
 	n.purges.Stop()
 	n.catalog.Stop()
 }

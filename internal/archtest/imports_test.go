@@ -51,6 +51,7 @@ func importTable() map[string][]string {
 		"catalog/documents":     {"catalog/directory", "ledger", "registry", "storage", "metadata"},
 		"catalog":               {"catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
+		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},

@@ -220,28 +220,7 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 // finish removes, in one Apply, the task, the record of its table, and what that still holds. It is
 // no error if another node did so, or if the table is no longer to be purged by this task.
 func (w *Worker) finish(ctx context.Context, work pending) error {
-	return w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := w.ledger.Get(ctx, registry.PointerKey(work.table.ID))
-		if err != nil || records[0].State != registry.StatePurging {
-			return err
-		}
-		table, err := ledger.Decode[registry.Pointer](records[0])
-		if err != nil || table.Task != work.task.ID {
-			return err
-		}
-		conditions, deletes, err := w.locations.Release(ctx, table)
-		if err != nil {
-			return err
-		}
-		change, err := w.ledger.NewChange(ctx, operation, table.Identifier())
-		if err != nil {
-			return err
-		}
-		_, err = w.ledger.Apply(ctx, ledger.Mutation{
-			Change:     change,
-			Conditions: append(conditions, ledger.Unchanged(records[0])),
-			Writes:     append(deletes, registry.Delete(registry.TaskKey(table.Task)), registry.Delete(records[0].Key)),
-		})
-		return ledger.RetryOnConflict(err)
+	return w.locations.End(ctx, operation, work.table.ID, func(state registry.State, table registry.Pointer) bool {
+		return state == registry.StatePurging && table.Task == work.task.ID
 	})
 }

@@ -3,7 +3,6 @@ package purge
 import (
 	"context"
 	cryptorand "crypto/rand"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -129,11 +128,9 @@ func New(config Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := registry.ID{15: 1} // always the same, so the claims of a process that died are this one's
-	if !config.Alone {
-		if owner, err = registry.NewID(config.Random); err != nil {
-			return nil, fmt.Errorf("draw the owner of claims: %w", err)
-		}
+	owner, err := ledger.NewOwner(config.Alone, config.Random)
+	if err != nil {
+		return nil, err
 	}
 	jitter, err := ledger.NewJitter(config.Random)
 	if err != nil {

@@ -1,8 +1,9 @@
-package catalog
+package retention_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/file"
@@ -23,29 +26,18 @@ import (
 func TestStagedFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := newFixture(t, func(c *Config) {
-		inMemory := c.OpenStorage
-		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
-			if !strings.Contains(place.Roots[0], dir) {
-				return inMemory(place)
-			}
-			opened, err := file.New(place.Roots)
-			if err == nil {
-				t.Cleanup(func() { opened.Close() })
-			}
-			return opened, err
+	f := newFixture(t)
+	f.newCatalog("disk", "file://"+dir, func(roots []string) (storage.Store, error) {
+		opened, err := file.New(roots)
+		if err == nil {
+			t.Cleanup(func() { opened.Close() })
 		}
+		return opened, err
 	})
-	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "disk", Location: "file://" + dir}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.CreateNamespace(f.ctx, "disk", moorage.Namespace{"ns"}, nil); err != nil {
-		t.Fatal(err)
-	}
 	folders := map[string]string{}
 	for _, name := range []string{"empty", "written"} {
-		staged, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: "disk", Namespace: moorage.Namespace{"ns"}, Name: name},
-			CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+		staged, err := f.catalog.CreateTable(f.ctx, moorage.Identifier{Warehouse: "disk", Namespace: moorage.Namespace{"ns"}, Name: name},
+			catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +47,7 @@ func TestStagedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range folders { // to the storage, which has a clock of its own, they are two days old
-		if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*stagedFolderAge)); err != nil {
+		if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*retention.StagedAge)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,11 +55,11 @@ func TestStagedFolder(t *testing.T) {
 		passes time.Duration
 		want   map[string]bool
 	}{
-		{stagedFolderAge - time.Minute, map[string]bool{"empty": true, "written": true}},
+		{retention.StagedAge - time.Minute, map[string]bool{"empty": true, "written": true}},
 		{2 * time.Minute, map[string]bool{"empty": false, "written": true}},
 	} {
 		f.clock.Advance(step.passes)
-		if err := f.sweepStaged(f.ctx); err != nil {
+		if err := f.RunOnce(f.ctx, retention.Staged); err != nil {
 			t.Fatal(err)
 		}
 		for name, folder := range folders {
@@ -110,13 +102,13 @@ func (f stubbornFolders) RemoveEmptyFolder(context.Context, string, time.Duratio
 func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *Config) { c.Now = time.Now })
+		f := newFixture(t, func(c *retention.Config) { c.Now = time.Now })
 		stuck := stubbornFolders{&foldersThatHang{answers: make(chan struct{})}}
-		must(t, f.staged.make(f.ctx, "stuck", stuck, "file:///stuck/t", time.Now()))
+		f.RememberStaged("stuck", stuck, "file:///stuck/t")
 		f.create("t")
-		must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
+		must(t, f.catalog.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
 		f.Start()
-		time.Sleep(f.undropWindow + stagedFolderAge)
+		time.Sleep(week + retention.StagedAge)
 		f.create("t") // its location is free: the window was ended
 		pointers, err := f.store.List(f.ctx, registry.TablePointer, "", "", 10)
 		if err != nil || len(pointers) != 1 {
@@ -136,21 +128,64 @@ func TestStagedFoldersOfAStorageThatHangs(t *testing.T) {
 		stuck, other := &foldersThatHang{answers: make(chan struct{})}, &foldersThatHang{answers: make(chan struct{})}
 		close(other.answers)
 		for range 100 {
-			must(t, f.staged.make(f.ctx, "stuck", stuck, "file:///stuck/t", f.now()))
-			must(t, f.staged.make(f.ctx, "other", other, "file:///other/t", f.now()))
+			f.RememberStaged("stuck", stuck, "file:///stuck/t")
+			f.RememberStaged("other", other, "file:///other/t")
 		}
-		f.clock.Advance(stagedFolderAge + time.Hour)
+		f.clock.Advance(retention.StagedAge + time.Hour)
 		began := time.Now()
-		if err := f.sweepStaged(f.ctx); !errors.Is(err, storage.ErrUnavailable) {
+		if err := f.RunOnce(f.ctx, retention.Staged); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("answered %v", err)
 		}
-		if took := time.Since(began); took != stagedRemoveMax || stuck.asked.Load() != 1 || other.asked.Load() != 100 {
+		if took := time.Since(began); took != retention.StagedRemoveMax || stuck.asked.Load() != 1 || other.asked.Load() != 100 {
 			t.Errorf("after %s it had asked for %d of a hundred folders that hang and %d of a hundred others", took, stuck.asked.Load(), other.asked.Load())
 		}
 		close(stuck.answers)
-		must(t, f.sweepStaged(f.ctx))
+		must(t, f.RunOnce(f.ctx, retention.Staged))
 		if stuck.asked.Load() != 101 || other.asked.Load() != 100 {
 			t.Errorf("then it had asked for %d and %d", stuck.asked.Load(), other.asked.Load())
 		}
 	})
+}
+
+// refusingFolders cannot remove one of its folders.
+type refusingFolders struct {
+	storage.Store
+	refused string
+	removed []string
+}
+
+var errRefused = errors.New("refused")
+
+func (s *refusingFolders) MakeFolder(context.Context, string) error { return nil }
+
+func (s *refusingFolders) RemoveEmptyFolder(_ context.Context, location string, _ time.Duration) (bool, error) {
+	if location == s.refused {
+		return false, errRefused
+	}
+	s.removed = append(s.removed, location)
+	return true, nil
+}
+
+// A folder of a staged table that cannot be removed does not keep the others there. The memory of
+// staged folders is bounded.
+func TestSweepOfStagedFolders(t *testing.T) {
+	t.Parallel()
+	store := &refusingFolders{refused: "1"}
+	f := newFixture(t)
+	for i := range 3 {
+		f.RememberStaged("w", store, fmt.Sprint(i))
+	}
+	f.clock.Advance(retention.StagedAge + 1)
+	if err := f.RunOnce(f.ctx, retention.Staged); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want what kept a folder there", err)
+	}
+	if got := fmt.Sprint(store.removed); got != "[0 2]" {
+		t.Errorf("removed %s, want [0 2]", got)
+	}
+	for range retention.StagedMax + 1 {
+		f.RememberStaged("w", store, "folder")
+	}
+	if got := f.StagedFolders(); got > retention.StagedMax {
+		t.Errorf("%d folders are remembered, want at most %d", got, retention.StagedMax)
+	}
 }

@@ -1,4 +1,4 @@
-package catalog
+package retention_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"moorage/maintenance/retention"
 	"moorage/registry"
 )
 
@@ -27,8 +28,8 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), dsn)
 	must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	f := newFixture(t, func(c *Config) {
-		c.Store = openPostgres(t, dsn, newLockedRandom(2))
+	f := newFixture(t, func(c *retention.Config) {
+		c.Store = openPostgres(t, dsn)
 		c.Now = time.Now
 	})
 	if waitingChanges(t, conn) == 0 {
@@ -54,16 +55,16 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 			t.Errorf("%s: a change got its place after %v at best", when, fastest)
 		}
 	}
-	claim := registry.ClaimKey(numberClaim)
-	dead, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: time.Now().Add(numberClaimLife)})
+	claim := registry.ClaimKey(retention.NumberClaim)
+	dead, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: time.Now().Add(retention.NumberClaimLife)})
 	must(t, err)
-	tampering{f}.write(registry.Put(claim, registry.StateNone, dead))
+	f.write(registry.Put(claim, registry.StateNone, dead))
 	f.Start()
 	wantSoon("with the claim of a node that died")
 	f.Stop()
-	tampering{f}.write(registry.Delete(claim))
+	f.write(registry.Delete(claim))
 	f.Start()
-	other := f.other(openPostgres(t, dsn, newLockedRandom(3)))
+	other := f.other(openPostgres(t, dsn))
 	other.Start()
 	defer other.Stop()
 	wantSoon("with two nodes")
@@ -72,7 +73,10 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 }
 
 // brokenNumberer fails.
-type brokenNumberer struct{ calls int }
+type brokenNumberer struct {
+	registry.Store
+	calls int
+}
 
 var errBroken = errors.New("broken")
 
@@ -84,16 +88,15 @@ func (b *brokenNumberer) Number(context.Context, time.Duration) (bool, error) {
 // A store that is away is asked each time, and reported now and then.
 func TestNumberReportsFailuresSeldom(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
 	broken := new(brokenNumberer)
-	n := &numbering{Catalog: f.Catalog, store: broken}
+	f := newFixture(t, func(c *retention.Config) { broken.Store, c.Store = c.Store, broken })
 	reported := 0
 	const rounds = 81
 	for range rounds {
-		if err := n.run(f.ctx); errors.Is(err, errBroken) {
+		if err := f.Number(f.ctx); errors.Is(err, errBroken) {
 			reported++
 		}
-		f.clock.Advance(numberInterval)
+		f.clock.Advance(retention.NumberInterval)
 	}
 	if broken.calls != rounds || reported != 3 {
 		t.Errorf("%d calls, %d of them reported", broken.calls, reported)
@@ -102,6 +105,7 @@ func TestNumberReportsFailuresSeldom(t *testing.T) {
 
 // waitsNumberer notes what it is asked, and ends after two questions.
 type waitsNumberer struct {
+	registry.Store
 	asked []time.Duration
 	end   context.CancelFunc
 }
@@ -116,15 +120,14 @@ func (w *waitsNumberer) Number(_ context.Context, waited time.Duration) (bool, e
 // A node gives places to late changes before it asks for the claim, which may hang.
 func TestLateChangesBeforeTheClaim(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	ctx, cancel := context.WithCancel(f.ctx)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := &waitsNumberer{end: cancel}
-	n := &numbering{Catalog: f.Catalog, store: asked}
-	if err := n.round(ctx); err != nil && ctx.Err() == nil {
+	f := newFixture(t, func(c *retention.Config) { asked.Store, c.Store = c.Store, asked })
+	if err := f.Number(ctx); err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
-	if len(asked.asked) != 2 || asked.asked[0] != numberLate || asked.asked[1] != 0 {
+	if len(asked.asked) != 2 || asked.asked[0] != retention.NumberLate || asked.asked[1] != 0 {
 		t.Errorf("it asked for changes that have waited for %v, want late ones first", asked.asked)
 	}
 }

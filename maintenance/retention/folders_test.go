@@ -1,10 +1,11 @@
-package catalog
+package retention_test
 
 import (
 	"context"
 	"testing"
 
 	"moorage"
+	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -28,13 +29,10 @@ func TestSweepFolders(t *testing.T) {
 	f.createAt("keeps", "file:///wh/full/t")
 	f.createAt("near", "file:///wh/empty-not/t") // sorts between the folder "empty" and what is in it
 	f.createAt("goes", "file:///wh/empty/a/t")
-	if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/empty"})
-	wantKind(t, err, moorage.KindBadRequest)
+	f.unregister("goes")
+	wantKind(t, f.tryCreate("new", "file:///wh/empty"), moorage.KindBadRequest)
 	for range 3 {
-		if err := f.sweepFolders(f.ctx); err != nil {
+		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,24 +82,21 @@ func TestSweepFolderWhileATableComes(t *testing.T) {
 	t.Parallel()
 	for step, when := range []string{"before the mark", "before the folder goes"} {
 		between := new(betweenStore)
-		f := newFixture(t, func(c *Config) {
+		f := newFixture(t, func(c *retention.Config) {
 			between.Store = c.Store
 			c.Store = between
 		})
 		f.createAt("goes", "file:///wh/a/t")
-		if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
-			t.Fatal(err)
-		}
+		f.unregister("goes")
 		between.n = step
 		between.between = func() { f.createAt("comes", "file:///wh/a/u") }
-		if err := f.sweepFolders(f.ctx); err != nil {
+		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
 		if got := f.folder(normalisedFile(t, "/wh/a")); got.State != registry.StateBelow {
 			t.Errorf("%s: the folder is %s, exists: %t", when, got.State, got.Exists())
 		}
-		_, err := f.CreateTable(f.ctx, ident("outer"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/a"})
-		wantKind(t, err, moorage.KindBadRequest)
+		wantKind(t, f.tryCreate("outer", "file:///wh/a"), moorage.KindBadRequest)
 		f.wantClean()
 	}
 }
@@ -110,22 +105,19 @@ func TestSweepFolderWhileATableComes(t *testing.T) {
 func TestTableComesWhileItsFolderGoes(t *testing.T) {
 	t.Parallel()
 	between := new(betweenStore)
-	f := newFixture(t, func(c *Config) {
+	f := newFixture(t, func(c *retention.Config) {
 		between.Store = c.Store
 		c.Store = between
 	})
 	f.createAt("goes", "file:///wh/a/t")
-	if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
-		t.Fatal(err)
-	}
+	f.unregister("goes")
 	between.between = func() {
-		if err := f.sweepFolders(f.ctx); err != nil {
+		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Error(err)
 		}
 		f.createAt("outer", "file:///wh/a") // where the folder was
 	}
-	_, err := f.CreateTable(f.ctx, ident("inner"), CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/a/u"})
-	wantKind(t, err, moorage.KindBadRequest)
+	wantKind(t, f.tryCreate("inner", "file:///wh/a/u"), moorage.KindBadRequest)
 	f.wantClean()
 }
 
@@ -139,17 +131,9 @@ func TestSweepFolderFails(t *testing.T) {
 			for k := 0; !survived; k++ {
 				f := newFixture(t)
 				f.createAt("goes", "file:///wh/a/t")
-				if _, err := f.UnregisterTable(f.ctx, ident("goes")); err != nil {
-					t.Fatal(err)
-				}
-				config := f.config
+				f.unregister("goes")
 				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
-				config.Store = faulty
-				node, err := New(config)
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = node.sweepFolders(f.ctx)
+				err := f.other(faulty).RunOnce(f.ctx, retention.Folders)
 				survived = faulty.Calls() <= k
 				if survived && err != nil {
 					t.Fatalf("without a fault: %v", err)
@@ -159,7 +143,7 @@ func TestSweepFolderFails(t *testing.T) {
 					f.createAt("back", "file:///wh/a/u")
 					want = registry.StateBelow
 				}
-				if err := f.sweepFolders(f.ctx); err != nil {
+				if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 					t.Fatal(err)
 				}
 				if got := f.folder(normalisedFile(t, "/wh/a")); got.State != want || got.Exists() != back {

@@ -1,4 +1,4 @@
-package catalog
+package retention
 
 import (
 	"context"
@@ -10,28 +10,40 @@ import (
 )
 
 const (
-	// numberInterval is how often one node gives places to new changes. Readers of the order see a change when it has its place.
+	// numberInterval is how often one node gives places to new changes. Readers of the order see a
+	// change when it has its place.
 	numberInterval = 250 * time.Millisecond
-	// numberLate is how long a change must have waited until other nodes do that too: the one whose work it is has died, or hangs.
+	// numberLate is how long a change must have waited until other nodes do that too: the node that
+	// has the claim has died, or hangs.
 	numberLate = 500 * time.Millisecond
-	// numberClaim is the name of the claim on that work, and numberClaimLife how long it holds without a renewal. It need not be short,
-	// because of numberLate. Each renewal is a write.
+	// numberClaim is the name of the claim on that work, and numberClaimLife how long it holds
+	// without a renewal. It need not be short, because of numberLate. Each renewal is a write.
 	numberClaim     = "changes/number"
 	numberClaimLife = time.Minute
 	// numberClaimPause is how often the other nodes try to get the claim.
 	numberClaimPause = 10 * time.Second
-	// numberReportPause is how often failures are reported. A store that is away fails four times a second.
+	// numberReportPause is how often failures are reported. A store that is away fails four times a
+	// second.
 	numberReportPause = 10 * time.Second
 )
 
-// numbering gives places to changes in a store that does not do so when it writes them. It belongs to the worker that runs it.
+// numbering gives places to changes in a store that does not do so when it writes them.
 type numbering struct {
-	*Catalog
-	store registry.Numberer
+	store  registry.Numberer
+	claims *ledger.Claimer
+	now    func() time.Time
 
-	// By the clock of this node; zero: never.
+	// By the clock of this node; zero means never.
 	tried    time.Time // when it tried to get the claim last
 	reported time.Time // when it reported a failure last
+}
+
+func newNumbering(config Config, store registry.Numberer) (*numbering, error) {
+	owner, err := ledger.NewOwner(config.Alone, config.Random)
+	if err != nil {
+		return nil, err
+	}
+	return &numbering{store: store, claims: ledger.NewClaimer(config.Store, owner), now: config.Now}, nil
 }
 
 // run is one round. It reports a failure if it has reported none for a while.
@@ -45,8 +57,9 @@ func (n *numbering) run(ctx context.Context) error {
 	return err
 }
 
-// round gives places to changes that have waited for too long, and then, as long as this node has the claim, to all that come. The late ones
-// come first, because the claim is a write, which may take long.
+// round gives places to changes that have waited for too long. Then it does so, as long as this
+// node has the claim, to all that come. The late ones come first, because the claim is a write,
+// which may take long.
 func (n *numbering) round(ctx context.Context) error {
 	if err := n.number(ctx, numberLate); err != nil {
 		return err
@@ -63,7 +76,8 @@ func (n *numbering) round(ctx context.Context) error {
 	return err
 }
 
-// runClaimed gives places to changes until ctx ends. A claim that is lost is no failure: another node goes on.
+// runClaimed gives places to changes until ctx ends. A claim that is lost is no failure: another
+// node goes on.
 func (n *numbering) runClaimed(ctx context.Context) error {
 	ticker := time.NewTicker(numberInterval)
 	defer ticker.Stop()
@@ -87,17 +101,8 @@ func (n *numbering) number(ctx context.Context, waited time.Duration) error {
 	for more := true; more; {
 		var err error
 		if more, err = n.store.Number(ctx, waited); err != nil {
-			return ledger.StoreError("catalog.number", err)
+			return ledger.StoreError("retention.number", err)
 		}
 	}
 	return nil
-}
-
-// newOwner returns what this process is called in its claims. Where nobody else uses the store it is always the same: then the
-// claims of a process that died are its own.
-func newOwner(config Config) (registry.ID, error) {
-	if config.AbortPending {
-		return registry.ID{15: 1}, nil
-	}
-	return registry.NewID(config.Random)
 }

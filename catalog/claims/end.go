@@ -1,0 +1,43 @@
+package claims
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// End removes, in one Apply, a dropped pointer, the claims that it still holds, and its task.
+// operation names that in the change record. Nothing happens, without an error, if the pointer is
+// gone, or over reports that it is not to go.
+func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
+	over func(registry.State, registry.Pointer) bool) error {
+	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
+		if err != nil || !records[0].Exists() {
+			return err
+		}
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil || !over(records[0].State, pointer) {
+			return err
+		}
+		conditions, deletes, err := c.Release(ctx, pointer)
+		if err != nil {
+			return err
+		}
+		if !pointer.Task.IsZero() {
+			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
+		}
+		change, err := c.ledger.NewChange(ctx, operation, pointer.Identifier())
+		if err != nil {
+			return err
+		}
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{
+			Change:     change,
+			Conditions: append(conditions, ledger.Unchanged(records[0])),
+			Writes:     append(deletes, registry.Delete(records[0].Key)),
+		})
+		return ledger.RetryOnConflict(err)
+	})
+}

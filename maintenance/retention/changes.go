@@ -1,0 +1,202 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// forgetPage is how many change records one Apply deletes.
+	forgetPage = 1000
+	// keptMin is how long change records and fences are kept at least, whatever the retention.
+	// Nobody goes by one for longer than a quarter of an hour:
+	//
+	//   - a change takes until the timeout of its request, or the deadline of its transaction. Then
+	//     its author looks for its record for the ledger's settle timeout;
+	//   - the Apply that a fence keeps away was sent before that. A coordinator meets the fence of
+	//     an operator at the latest then;
+	//   - recovery goes by the records of transactions, not by these.
+	//
+	// A process that stands still for longer in the middle of a change is safe only within the
+	// retention. So is an Apply that is on its way for so long.
+	keptMin = 20 * time.Minute
+	// marksMax bounds how many marks there are: changes live for up to a marksMax-th longer than
+	// the retention.
+	marksMax = 128
+)
+
+// changes deletes the change records that are older than the retention, oldest first, and the
+// fences among them.
+//
+// No clock says how old a change is: its author's clock may be wrong, and the store's may be set.
+// The rounds of all nodes keep count of the time that passes between them, in one record. A round
+// adds what has passed by the store's clock since the last round of any node. It adds no more than
+// what this process has measured since its own last round, by a clock that nobody sets. It adds
+// nothing if the store's clock was set back. So a clock that was ahead or behind costs the time
+// between two rounds at most, and hastens nothing. Time in which no process runs does not count.
+//
+// A mark says how far the order reached at such a time. What lies before it is at least as old.
+type changes struct {
+	ledger *ledger.Ledger
+	store  registry.Store
+	now    func() time.Time
+	kept   time.Duration
+	marked time.Time // when this process began, or marked the order last, by its own clock
+	fences fences
+}
+
+func newChanges(config Config, records *ledger.Ledger) *changes {
+	kept := max(config.ChangeRetention, keptMin)
+	return &changes{
+		ledger: records, store: config.Store, now: config.Now, kept: kept, marked: config.Now(),
+		fences: fences{
+			ledger: records, now: config.Now, kept: kept,
+			scan: newScan(records, registry.TableChange), seen: make(map[registry.Key]seenFence),
+		},
+	}
+}
+
+func (c *changes) run(ctx context.Context) error {
+	now, err := c.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.forgetOrdered(ctx), c.fences.run(ctx, now))
+}
+
+// forgetOrdered deletes the changes up to the last mark that is old enough.
+func (c *changes) forgetOrdered(ctx context.Context) error {
+	records, err := c.ledger.Get(ctx, registry.RetentionKey(), registry.HorizonKey())
+	if err != nil {
+		return err
+	}
+	retention, err := decodeIfThere[registry.Retention](records[0])
+	if err != nil {
+		return err
+	}
+	horizon, err := decodeIfThere[registry.Horizon](records[1])
+	if err != nil {
+		return err
+	}
+	reached := horizon.Position
+	if n := len(retention.Marks); n > 0 {
+		reached = max(reached, retention.Marks[n-1].Position)
+	}
+	head, err := registry.Head(ctx, c.store, reached)
+	if err != nil {
+		return ledger.StoreError("retention.forgetOrdered", err)
+	}
+	now, err := c.ledger.Time(ctx) // after the head, so that the mark is not older than what it marks
+	if err != nil {
+		return err
+	}
+	measured := c.now()
+	due := mark(&retention, head, now, measured.Sub(c.marked), c.kept)
+	c.marked = measured
+	if ours, err := c.replace(ctx, records[0], retention); err != nil || !ours {
+		return err
+	}
+	return c.forgetUpTo(ctx, due, records[1], horizon)
+}
+
+// mark notes in r that the order has reached head at now, by the store's clock. measured is how
+// much time has passed at most since the last call. It returns the last position that was reached
+// as long ago as changes are kept, zero if there is none.
+func mark(r *registry.Retention, head registry.Position, now time.Time,
+	measured, kept time.Duration) (due registry.Position) {
+	if !r.Time.IsZero() {
+		r.Elapsed += max(0, min(now.Sub(r.Time), measured))
+	}
+	r.Time = now
+	n := len(r.Marks)
+	if head > 0 && (n == 0 || head > r.Marks[n-1].Position && r.Elapsed-r.Marks[n-1].Elapsed >= kept/marksMax) {
+		r.Marks = append(r.Marks, registry.Mark{Position: head, Elapsed: r.Elapsed})
+	}
+	for len(r.Marks) > 0 && r.Elapsed-r.Marks[0].Elapsed >= kept {
+		due = r.Marks[0].Position
+		if len(r.Marks) == 1 || r.Elapsed-r.Marks[1].Elapsed < kept {
+			break // it stays until the next one is due: a round that fails deletes nothing
+		}
+		r.Marks = r.Marks[1:]
+	}
+	return due
+}
+
+// replace puts value in place of record, and reports whether it did: not if another node was
+// faster.
+func (c *changes) replace(ctx context.Context, record registry.Record, value registry.Retention) (bool, error) {
+	writes, err := ledger.Encode(ledger.Put(registry.RetentionKey(), registry.StateNone, value))
+	if err != nil {
+		return false, err
+	}
+	_, err = c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{asRead(registry.RetentionKey(), record)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return false, nil
+	}
+	return err == nil, ledger.StoreError("retention.replace", err)
+}
+
+// forgetUpTo deletes the changes up to position due, in parts, each with the horizon after it.
+// record holds horizon. It leaves to another node what that deletes at the same time.
+func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record registry.Record,
+	horizon registry.Horizon) error {
+	const op = "retention.forgetUpTo"
+	for horizon.Position < due {
+		page, err := c.store.Changes(ctx, horizon.Position, forgetPage)
+		if err != nil {
+			return ledger.StoreError(op, err)
+		}
+		var deletes []registry.Write
+		for _, change := range page {
+			if change.Position > due {
+				break
+			}
+			horizon.Position = change.Position
+			if !change.Change.ID.IsZero() { // its record has another key than a change has, and stays
+				deletes = append(deletes, registry.Delete(registry.ChangeKey(change.Change.ID)))
+			}
+		}
+		if len(deletes) == 0 {
+			return nil
+		}
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, horizon))
+		if err != nil {
+			return err
+		}
+		etags, err := c.ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{asRead(registry.HorizonKey(), record)},
+			Writes:     append(writes, deletes...),
+		})
+		if _, failed := registry.FailedCondition(err); failed {
+			return nil
+		}
+		if err != nil {
+			return ledger.StoreError(op, err)
+		}
+		record.ETag = etags[0]
+	}
+	return nil
+}
+
+// asRead returns the condition that the record at key is as it was read, also if there was none.
+// The batch must write it.
+func asRead(key registry.Key, record registry.Record) registry.Condition {
+	if record.ETag.IsZero() {
+		return registry.Absent(key)
+	}
+	return registry.ETagIs(key, record.ETag)
+}
+
+// decodeIfThere decodes a record, or returns the zero value of one that does not exist.
+func decodeIfThere[T registry.Value](record registry.Record) (value T, err error) {
+	if !record.Exists() {
+		return value, nil
+	}
+	return ledger.Decode[T](record)
+}

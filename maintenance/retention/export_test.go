@@ -1,0 +1,45 @@
+package retention
+
+import (
+	"context"
+	"time"
+)
+
+// What tests in package retention_test need of the inside.
+const (
+	ScanPages       = scanPages
+	ForgetPage      = forgetPage
+	KeptMin         = keptMin
+	MarksMax        = marksMax
+	StagedAge       = stagedAge
+	StagedMax       = stagedMax
+	StagedRemoveMax = stagedRemoveMax
+	NumberInterval  = numberInterval
+	NumberLate      = numberLate
+	NumberClaim     = numberClaim
+	NumberClaimLife = numberClaimLife
+)
+
+// Mark is mark.
+var Mark = mark
+
+// Number runs one round of the numbering.
+func (r *Retention) Number(ctx context.Context) error { return r.number.RunOnce(ctx) }
+
+// SeenFences returns how many fences are remembered.
+func (r *Retention) SeenFences() int { return len(r.changes.fences.seen) }
+
+// SetMarked sets when the process marked the order last.
+func (r *Retention) SetMarked(at time.Time) { r.changes.marked = at }
+
+// MeasuredSince returns the times from which this process measures.
+func (r *Retention) MeasuredSince() []time.Time {
+	times := []time.Time{r.changes.marked}
+	for _, fence := range r.changes.fences.seen {
+		times = append(times, fence.since)
+	}
+	return times
+}
+
+// StagedFolders returns how many folders are remembered.
+func (r *Retention) StagedFolders() int { return len(r.staged.made) }

@@ -1,0 +1,274 @@
+package retention_test
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/check"
+	"moorage/internal/pgtest"
+	"moorage/locks"
+	"moorage/maintenance/retention"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/postgres"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+const (
+	week       = 7 * 24 * time.Hour
+	keyLife    = 35 * time.Minute
+	testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}`
+)
+
+// clock is a time that stands still until a test moves it.
+type clock struct {
+	mu  sync.Mutex // guards now
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// bits is a seeded source of bits that many goroutines may read.
+type bits struct {
+	mu     sync.Mutex // guards source
+	source *rand.ChaCha8
+}
+
+func newBits(seed byte) *bits { return &bits{source: rand.NewChaCha8([32]byte{seed})} }
+
+func (b *bits) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.source.Read(p)
+}
+
+// fixture is a Retention over a store in memory, and a catalog with the warehouse "w" and the
+// namespace "ns".
+type fixture struct {
+	*retention.Retention
+	t       testing.TB
+	ctx     context.Context
+	clock   *clock
+	config  retention.Config
+	store   registry.Store
+	catalog *catalog.Catalog
+}
+
+// newFixture returns a fixture; change may set other parts before it is made.
+func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}}
+	f.config = retention.Config{KeyLife: keyLife, Now: f.clock.Now, Random: newBits(4)}
+	f.config.Store = memory.NewWithClock(newBits(2), func() time.Time { return f.config.Now() })
+	for _, set := range change {
+		set(&f.config)
+	}
+	f.store = f.config.Store
+	f.Retention = f.other(f.store)
+	files := memorystorage.New()
+	f.newCatalog("w", "file:///wh", func(roots []string) (storage.Store, error) { return files.Within(roots) })
+	return f
+}
+
+// newCatalog makes a catalog over storages that open opens, with a warehouse that has the namespace
+// "ns".
+func (f *fixture) newCatalog(warehouse, location string, open func([]string) (storage.Store, error)) {
+	f.t.Helper()
+	made, err := catalog.New(catalog.Config{
+		Store: f.store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: f.config.Now, Random: f.config.Random,
+		OpenStorage:  func(place storage.Place) (storage.Store, error) { return open(place.Roots) },
+		StagedFolder: f.RememberStaged,
+	})
+	must(f.t, err)
+	_, err = made.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: warehouse, Location: location})
+	must(f.t, err)
+	_, err = made.CreateNamespace(f.ctx, warehouse, moorage.Namespace{"ns"}, nil)
+	must(f.t, err)
+	f.catalog = made
+}
+
+// other returns what another node runs over store.
+func (f *fixture) other(store registry.Store) *retention.Retention {
+	f.t.Helper()
+	config := f.config
+	config.Store = store
+	made, err := retention.New(config)
+	must(f.t, err)
+	return made
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantKind fails the test unless err has the kind.
+func wantKind(t testing.TB, err error, kind moorage.Kind) {
+	t.Helper()
+	if err == nil || moorage.KindOf(err) != kind {
+		t.Fatalf("got error %v of kind %v, want kind %v", err, moorage.KindOf(err), kind)
+	}
+}
+
+// wantClean fails the test unless all records and files hold together.
+func (f *fixture) wantClean() {
+	f.t.Helper()
+	report, err := check.New(check.Config{Store: f.store, Files: f.catalog, Now: f.config.Now}).Check(f.ctx)
+	if err != nil || len(report.Problems) > 0 {
+		f.t.Errorf("check: %v %q", err, report.Problems)
+	}
+}
+
+// ident returns the identifier of a table in the namespace "ns".
+func ident(name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
+}
+
+func (f *fixture) tryCreate(name, location string) error {
+	_, err := f.catalog.CreateTable(f.ctx, ident(name),
+		catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
+	return err
+}
+
+func (f *fixture) createAt(name, location string) {
+	f.t.Helper()
+	must(f.t, f.tryCreate(name, location))
+}
+
+func (f *fixture) create(name string) { f.t.Helper(); f.createAt(name, "") }
+
+// unregister takes a table and its claims away.
+func (f *fixture) unregister(name string) {
+	f.t.Helper()
+	_, err := f.catalog.UnregisterTable(f.ctx, ident(name))
+	must(f.t, err)
+}
+
+// write changes the records of the store behind the catalog's back.
+func (f *fixture) write(writes ...registry.Write) {
+	f.t.Helper()
+	_, err := f.store.Apply(f.ctx, registry.Batch{Writes: writes})
+	must(f.t, err)
+}
+
+// put writes a value under a key.
+func (f *fixture) put(key registry.Key, state registry.State, value registry.Value) {
+	f.t.Helper()
+	encoded, err := registry.Encode(value)
+	must(f.t, err)
+	f.write(registry.Put(key, state, encoded))
+}
+
+// list returns the records of a table whose ids begin with prefix.
+func (f *fixture) list(table registry.Table, prefix string) []registry.Record {
+	f.t.Helper()
+	records, err := f.store.List(f.ctx, table, prefix, "", registry.ListLimitMax)
+	must(f.t, err)
+	return records
+}
+
+// addChanges writes changes with the ids from first to last, as of the clock.
+func (f *fixture) addChanges(first, last int) { f.t.Helper(); f.addChangesBy(0, first, last) }
+
+// addChangesBy is addChanges by a node whose clock is ahead by so much.
+func (f *fixture) addChangesBy(ahead time.Duration, first, last int) {
+	f.t.Helper()
+	for n := first; n <= last; n++ {
+		change := registry.Change{ID: numbered(n), Operation: "test", Time: f.config.Now().Add(ahead)}
+		_, err := f.store.Apply(f.ctx, registry.Batch{Change: &change})
+		must(f.t, err)
+	}
+}
+
+func numbered(n int) registry.ID { return registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)} }
+
+// changesLeft returns the changes of addChanges that are left.
+func (f *fixture) changesLeft() []registry.Record {
+	f.t.Helper()
+	return f.list(registry.TableChange, "ff")
+}
+
+// wantChanges fails the test unless the changes of addChanges that are left are those from first to
+// last.
+func (f *fixture) wantChanges(first, last int) {
+	f.t.Helper()
+	var got, want []registry.Key
+	for _, record := range f.changesLeft() {
+		got = append(got, record.Key)
+	}
+	for n := first; n <= last; n++ {
+		want = append(want, registry.ChangeKey(numbered(n)))
+	}
+	if !slices.Equal(got, want) {
+		f.t.Errorf("the changes %v are left, want %v", got, want)
+	}
+}
+
+// database starts the server of the tests that want one.
+var database = sync.OnceValues(func() (*pgtest.Server, error) {
+	return pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+})
+
+// databaseUsed is set by the first test that wants a database.
+var databaseUsed sync.Once
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	unused := false
+	databaseUsed.Do(func() { unused = true })
+	if !unused {
+		if server, err := database(); err == nil {
+			if err := server.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// newDatabase returns what names an empty database with the tables of a store.
+func newDatabase(t testing.TB) string {
+	t.Helper()
+	databaseUsed.Do(func() {})
+	server, err := database()
+	must(t, err)
+	dsn, err := server.NewSchema(t.Context(), "test_"+strings.ToLower(cryptorand.Text()))
+	must(t, err)
+	_, err = postgres.Migrate(t.Context(), dsn)
+	must(t, err)
+	return dsn
+}
+
+// openPostgres returns a store over a database, as one node has it.
+func openPostgres(t testing.TB, dsn string) registry.Store {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",
+		postgres.Options{Random: cryptorand.Reader, AcquireTimeout: time.Minute})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}

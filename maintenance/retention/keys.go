@@ -1,0 +1,143 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// expiredKeysMin is how many of the keys of a page must have expired so that the round goes on with
+// the next page at once, without a bound. With a bound keys could come faster than they go.
+const expiredKeysMin = ledger.ScanPage / 10
+
+// keys deletes the outcomes of idempotency keys that have expired.
+//
+// Keys are hashes, so outcomes are in no order of time, and a pass reads all of them. A pass begins
+// half a life after the first of those expired that the last pass left. By then a third of them
+// have, at a steady rate of keys, so each is read about three times before it goes. A store that
+// finds by itself what has expired spares that. Then a pass reads only outcomes that were written
+// without a time.
+type keys struct {
+	ledger  *ledger.Ledger
+	expirer registry.Expirer // nil if the store does not find what has expired
+	life    time.Duration    // of an outcome
+
+	scan     scan
+	due      time.Time // when the next pass begins, by the store's clock
+	earliest time.Time // the earliest expiry to come among the outcomes that the pass has met
+	unread   bool      // the pass has met an outcome that cannot be read
+}
+
+func newKeys(config Config, records *ledger.Ledger) *keys {
+	expirer, _ := registry.Find[registry.Expirer](config.Store)
+	return &keys{
+		ledger: records, expirer: expirer, life: config.KeyLife,
+		scan: newScan(records, registry.TableIdempotency),
+	}
+}
+
+func (k *keys) run(ctx context.Context) error {
+	now, err := k.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	if k.expirer != nil {
+		if err := k.forgetDated(ctx, now); err != nil {
+			return err
+		}
+	}
+	return k.pass(ctx, now)
+}
+
+// forgetDated deletes the outcomes that the store says have expired.
+func (k *keys) forgetDated(ctx context.Context, now time.Time) error {
+	for {
+		page, err := k.expirer.Expired(ctx, now, ledger.ScanPage)
+		if err != nil {
+			return ledger.StoreError("retention.forgetDated", err)
+		}
+		deleted, err := deleteAsRead(ctx, k.ledger, page)
+		if err != nil || deleted < ledger.ScanPage {
+			return err
+		}
+	}
+}
+
+// pass goes on with the pass through the outcomes, or through those without a time.
+func (k *keys) pass(ctx context.Context, now time.Time) error {
+	if !k.begin(now) {
+		return nil
+	}
+	var unread error
+	for idle := 0; idle < scanPages; {
+		page, err := k.page(ctx)
+		if err != nil {
+			return err
+		}
+		expired, err := k.forgetExpired(ctx, page, now)
+		switch {
+		case isUnread(err):
+			unread = cmp.Or(unread, err)
+		case err != nil:
+			return err
+		}
+		if expired < expiredKeysMin {
+			idle++
+		}
+		if k.scan.advance(page) {
+			k.due = k.earliest.Add(k.life / 2)
+			if k.unread {
+				k.due = now // another pass follows at once
+			}
+			break
+		}
+	}
+	return unread
+}
+
+// begin reports whether the pass goes on, or the next one begins, at now.
+func (k *keys) begin(now time.Time) bool {
+	if k.scan.after != "" {
+		return true
+	}
+	// One that is due later than any outcome could make it was set when the store's clock was
+	// ahead.
+	if now.Before(k.due) && k.due.Sub(now) <= 2*k.life {
+		return false
+	}
+	k.earliest, k.unread = now.Add(k.life), false // what is written from now on expires later
+	return true
+}
+
+// page returns the outcomes that come next in the pass.
+func (k *keys) page(ctx context.Context) ([]registry.Record, error) {
+	if k.expirer == nil {
+		return k.scan.page(ctx)
+	}
+	page, err := k.expirer.Undated(ctx, k.scan.after, ledger.ScanPage)
+	return page, ledger.StoreError("retention.page", err)
+}
+
+// forgetExpired deletes those outcomes of page that have expired, and returns how many it deleted.
+// If another node deletes some of them at the same time the rest stays for the next round. One that
+// cannot be read stays, and is the error if there is no other.
+func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now time.Time) (expired int, err error) {
+	var old []registry.Record
+	var unread error
+	for _, record := range page {
+		value, err := ledger.Decode[registry.Idempotency](record)
+		switch {
+		case err != nil:
+			unread, k.unread = cmp.Or(unread, err), true
+		case value.Expires.Before(now):
+			old = append(old, record)
+		case value.Expires.Before(k.earliest):
+			k.earliest = value.Expires
+		}
+	}
+	expired, err = deleteAsRead(ctx, k.ledger, old)
+	return expired, cmp.Or(err, unread)
+}

@@ -1,0 +1,203 @@
+// Package retention removes what has grown old: dropped tables whose window is over, records of
+// changes, outcomes of idempotency keys, empty folders. It also gives places to new changes in a
+// store that does not do so when it writes them.
+//
+// # What it promises
+//
+// Nothing goes before its time, whatever the clocks of nodes say, and all of it goes in the end. A
+// record that cannot be read is reported by each round, and keeps none of the others from going. No
+// file of a table is deleted.
+//
+// # How it works
+//
+// Every node runs one loop for each job. Two nodes may do the same work at once, because all writes
+// are conditional. A round reads a bounded part of the store (scan.go):
+//
+//	windows.go  pointers that were dropped longer ago than the undrop window
+//	changes.go  change records older than the retention, in their order
+//	fences.go   fences among them, which are in no order
+//	keys.go     outcomes of idempotency keys that have expired
+//	folders.go  records of folders beneath which nothing is claimed any more
+//	staged.go   folders of tables that were staged and never made
+//	number.go   places in the order of changes
+//
+// # What it must not know
+//
+// Names, documents and how tables change.
+package retention
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"moorage/catalog/claims"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// week is the default of UndropWindow and ChangeRetention.
+const week = 7 * 24 * time.Hour
+
+// Config is what a Retention is made of. Only Store and KeyLife are required.
+type Config struct {
+	Store registry.Store
+	// KeyLife is how long the outcome of an idempotency key is kept, at most.
+	KeyLife time.Duration
+	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
+	UndropWindow time.Duration
+	// ChangeRetention is how long change records are kept, in time in which a node runs. It must
+	// not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife if that is
+	// longer.
+	ChangeRetention time.Duration
+	// Alone says that no other process uses the store. Then the claims of an earlier process do not
+	// hold up this one.
+	Alone bool
+	// Interval is the mean pause between two rounds of a job. Default 1 minute.
+	Interval time.Duration
+
+	Now    func() time.Time // default time.Now
+	Random io.Reader        // ids and jitter; default crypto/rand.Reader
+	Logger *slog.Logger     // default: discards
+}
+
+// Job is one kind of work.
+type Job string
+
+// The jobs that RunOnce can run.
+const (
+	Windows Job = "windows"
+	Changes Job = "changes"
+	Keys    Job = "keys"
+	Folders Job = "folders"
+	Staged  Job = "staged"
+)
+
+// Retention is the loops. It is safe for concurrent use.
+type Retention struct {
+	changes *changes
+	staged  *staged
+	jobs    []job
+	number  *worker.Worker // nil if the store gives changes their places when it writes them
+}
+
+// job is one kind of work with its loop. Runs of one job never overlap.
+type job struct {
+	name Job
+	loop *worker.Worker
+}
+
+// New returns loops that are not started. It fails if the source of random bits does, or if changes
+// would go before the keys that need them.
+func New(config Config) (*Retention, error) {
+	setDefaults(&config)
+	if config.ChangeRetention < config.KeyLife {
+		return nil, fmt.Errorf("retention: changes are kept for %s, which must not be less than the %s"+
+			" for which keys are honoured", config.ChangeRetention, config.KeyLife)
+	}
+	records, err := ledger.New(ledger.Config{
+		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Retention{changes: newChanges(config, records), staged: &staged{now: config.Now}}
+	dropped := &windows{records, claims.New(records), config.UndropWindow, newScan(records, registry.TablePointer)}
+	for _, made := range []struct {
+		name Job
+		run  func(context.Context) error
+	}{
+		{Windows, dropped.run},
+		{Changes, r.changes.run},
+		{Keys, newKeys(config, records).run},
+		{Folders, (&folders{records, newScan(records, registry.TableLocation)}).run},
+		{Staged, r.staged.run},
+	} {
+		loop, err := newLoop(config, string(made.name), config.Interval, made.run)
+		if err != nil {
+			return nil, err
+		}
+		r.jobs = append(r.jobs, job{made.name, loop})
+	}
+	if store, ok := registry.Find[registry.Numberer](config.Store); ok {
+		numbers, err := newNumbering(config, store)
+		if err != nil {
+			return nil, err
+		}
+		if r.number, err = newLoop(config, "number", numberInterval, numbers.run); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func setDefaults(config *Config) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = cryptorand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.UndropWindow <= 0 {
+		config.UndropWindow = week
+	}
+	if config.ChangeRetention <= 0 {
+		config.ChangeRetention = max(week, config.KeyLife)
+	}
+	if config.Interval <= 0 {
+		config.Interval = time.Minute
+	}
+}
+
+func newLoop(config Config, name string, interval time.Duration,
+	run func(context.Context) error) (*worker.Worker, error) {
+	jitter, err := ledger.NewJitter(config.Random)
+	if err != nil {
+		return nil, err
+	}
+	return worker.New(worker.Config{
+		Name: name, Run: run, Interval: interval, Jitter: jitter, Logger: config.Logger,
+	}), nil
+}
+
+// Start starts the loops. It may be called again after Stop.
+func (r *Retention) Start() {
+	for _, job := range r.jobs {
+		job.loop.Start()
+	}
+	if r.number != nil {
+		r.number.Start()
+		r.number.Kick()
+	}
+}
+
+// Stop ends the loops and waits for them. It may be called again.
+func (r *Retention) Stop() {
+	if r.number != nil {
+		r.number.Stop()
+	}
+	for _, job := range r.jobs {
+		job.loop.Stop()
+	}
+}
+
+// RunOnce runs one round of each of these jobs, or of all if there are none. It returns the errors
+// of all.
+func (r *Retention) RunOnce(ctx context.Context, jobs ...Job) error {
+	var failures []error
+	for _, job := range r.jobs {
+		if len(jobs) == 0 || slices.Contains(jobs, job.name) {
+			failures = append(failures, job.loop.RunOnce(ctx))
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,74 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. What a
+// round looks for is days old and can wait for another one. Reading all pointers and a week of
+// changes every minute would cost more than the commits that made them.
+const scanPages = 10
+
+// scan goes through a table in parts, one each round, over and over.
+type scan struct {
+	ledger *ledger.Ledger
+	table  registry.Table
+	after  string // where the last round ended
+}
+
+func newScan(records *ledger.Ledger, table registry.Table) scan {
+	return scan{ledger: records, table: table}
+}
+
+// next visits the records of the next part. After an error the round that follows begins with the
+// same page. A record that cannot be read does not stop it: it is the error if there is no other.
+func (s *scan) next(ctx context.Context, visit func(registry.Record) error) error {
+	var unread error
+	for range scanPages {
+		records, err := s.page(ctx)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			err := visit(record)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case isUnread(err):
+				unread = cmp.Or(unread, err)
+			case err != nil:
+				return err
+			}
+		}
+		if s.advance(records) {
+			break
+		}
+	}
+	return unread
+}
+
+// isUnread reports whether err may say that a record cannot be read. Any other failure of this kind
+// comes again at once, and is reported again.
+func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moorage.KindInternal }
+
+// page returns the records that come next.
+func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
+	records, err := s.ledger.List(ctx, s.table, "", s.after, ledger.ScanPage)
+	return records, ledger.StoreError("retention.page", err)
+}
+
+// advance goes on behind page, and reports whether that was the last one. Then the next round
+// begins again.
+func (s *scan) advance(page []registry.Record) (last bool) {
+	if registry.IsLastPage(page, ledger.ScanPage) {
+		s.after = ""
+		return true
+	}
+	s.after = page[len(page)-1].Key.ID
+	return false
+}

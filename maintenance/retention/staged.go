@@ -1,0 +1,102 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"moorage/storage"
+)
+
+const (
+	// stagedAge is the age at which the folder of a staged table is removed, if nothing was written
+	// into it.
+	stagedAge = 24 * time.Hour
+	// stagedRemoveMax bounds how long the removal of one folder is waited for.
+	stagedRemoveMax = 10 * time.Second
+	// stagedMax bounds how many folders are remembered, the youngest; about 20 MB.
+	stagedMax = 100_000
+)
+
+// staged removes the empty folders that were made for staged tables. Staging stores nothing, so a
+// restart forgets them, as does more staging than anybody does. What is left over then is an empty
+// folder.
+type staged struct {
+	now func() time.Time
+
+	mu   sync.Mutex     // guards the field below; a leaf, never held over I/O
+	made []stagedFolder // in the order of the times
+}
+
+type stagedFolder struct {
+	warehouse string
+	store     storage.Folders
+	location  string
+	at        time.Time
+}
+
+// RememberStaged remembers a folder that was made for a staged table, in the storage of a
+// warehouse.
+func (r *Retention) RememberStaged(warehouse string, store storage.Folders, location string) {
+	s := r.staged
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.made) == stagedMax {
+		s.made = append([]stagedFolder(nil), s.made[stagedMax/2:]...)
+	}
+	s.made = append(s.made, stagedFolder{warehouse, store, location, s.now()})
+}
+
+// run removes the folders that are older than stagedAge and still empty. One that it cannot remove
+// stays, and does not keep it from the others. Those of a warehouse whose storage does not answer
+// are for a later round.
+func (s *staged) run(ctx context.Context) error {
+	var failures []error
+	var left []stagedFolder
+	silent := make(map[string]bool) // warehouses
+	for _, folder := range s.takeOlder(s.now().Add(-stagedAge)) {
+		if silent[folder.warehouse] || ctx.Err() != nil {
+			left = append(left, folder)
+			continue
+		}
+		err := folder.remove(ctx)
+		if errors.Is(err, storage.ErrUnavailable) {
+			silent[folder.warehouse] = true
+			left = append(left, folder)
+		}
+		failures = append(failures, err)
+	}
+	s.putBack(left)
+	return errors.Join(append(failures, ctx.Err())...)
+}
+
+// remove removes the folder if it is still empty.
+func (f stagedFolder) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stagedRemoveMax)
+	defer cancel()
+	_, err := f.store.RemoveEmptyFolder(ctx, f.location, stagedAge)
+	return err
+}
+
+// putBack remembers folders again that takeOlder has returned.
+func (s *staged) putBack(older []stagedFolder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(older)+len(s.made) <= stagedMax { // else there is more staging than anybody does
+		s.made = append(older, s.made...)
+	}
+}
+
+// takeOlder forgets, and returns, the folders made before limit.
+func (s *staged) takeOlder(limit time.Time) []stagedFolder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.made) && s.made[n].at.Before(limit) {
+		n++
+	}
+	older := s.made[:n:n]
+	s.made = s.made[n:]
+	return older
+}
