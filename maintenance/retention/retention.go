@@ -96,6 +96,9 @@ type job struct {
 // New returns loops that are not started. It fails if the source of random bits does, or if changes
 // would go before the keys that need them.
 func New(config Config) (*Retention, error) {
+	if config.Store == nil || config.KeyLife <= 0 {
+		panic("retention: Store and KeyLife are required")
+	}
 	setDefaults(&config)
 	if config.ChangeRetention < config.KeyLife {
 		return nil, fmt.Errorf("retention: changes are kept for %s, which must not be less than the %s"+
