@@ -19,26 +19,27 @@ import (
 	"moorage/txlog"
 )
 
-// errMoved says that the versions which a transaction was built on are not current any more; nothing was changed.
+// errMoved says that a transaction was built on versions that are not current any more. Nothing was
+// changed.
 var errMoved = errors.New("catalog: versions moved")
 
-// coordinator takes one transaction through its record: it is made for one commit id and brings it to an end, unless
-// it dies or cannot learn what became of the one Apply. It belongs to one goroutine.
+// coordinator takes one transaction through its record. It has one commit id and brings that to an
+// end, unless it dies or cannot learn the outcome of its one Apply. It belongs to one goroutine.
 type coordinator struct {
 	*Catalog
 	t      *transaction
 	change registry.Change
-	record txlog.Entry // zero until it has begun
+	record txlog.Entry // zero until the transaction has begun
 
-	applied bool             // it has come true
+	applied bool             // the transaction has committed
 	last    []documents.File // the files of the last try that was recorded
 
 	mu      sync.Mutex // guards foreign while files are written; leaf
-	foreign []string   // recorded files whose names turned out to be somebody else's
+	foreign []string   // recorded files whose names turned out to be in use already
 }
 
-// tryTransaction makes one attempt with a commit id of its own; ledger.ErrRetry if that was fenced. stale says that what t has
-// read is to be read again.
+// tryTransaction makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that
+// id was fenced. If stale, it first reads again what t has read.
 func (c *Catalog) tryTransaction(ctx context.Context, t *transaction, stale bool) error {
 	change, err := c.ledger.NewChange(ctx, string(OpTransaction), moorage.Identifier{Warehouse: t.warehouse})
 	if err != nil {
@@ -50,14 +51,15 @@ func (c *Catalog) tryTransaction(ctx context.Context, t *transaction, stale bool
 	case o.applied:
 		o.finish(ctx)
 	case moorage.KindOf(err) == moorage.KindCommitUnknown:
-		c.recovery.Kick() // after the deadline the record tells
+		c.recovery.Kick() // after the deadline the record shows the outcome
 	default:
 		o.abandon(ctx)
 	}
 	return err
 }
 
-// run builds the transaction and applies it, anew as long as only versions move.
+// run builds the transaction and applies it. While only versions move it does so again, up to
+// transactionTriesMax times.
 func (o *coordinator) run(ctx context.Context, stale bool) error {
 	release := func() {}
 	defer func() { release() }()
@@ -67,7 +69,8 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 			return err
 		}
 		if try == transactionTriesMax || o.ledger.Pause(ctx, try) != nil {
-			return moorage.Errorf(moorage.KindCommitFailed, "Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
+			return moorage.Errorf(moorage.KindCommitFailed,
+				"Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
 		}
 		stale = true
 		if try == 1 {
@@ -76,7 +79,8 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 	}
 }
 
-// takeTurns takes turns at the tables with those who commit to one of them alone, as far as it comes to them in time.
+// takeTurns waits for a turn at each table of the transaction, behind the commits to that table
+// alone. It waits for transactionTurnsMax in all and goes on without the turns that it did not get.
 func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTurnsMax)
 	defer cancel()
@@ -100,7 +104,8 @@ func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	}
 }
 
-// step checks, builds, records, writes and applies once; errMoved if it found other versions than it was built on.
+// step checks, builds, records, writes and applies once. It returns errMoved if it found other
+// versions than those it was built on.
 func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if stale {
 		if err := o.readParticipants(ctx, o.t); err != nil {
@@ -138,7 +143,8 @@ func movedIfAgain(err error) error {
 	return err
 }
 
-// mustBeUnmoved tells, for a transaction that writes nothing, whether all that was required was so at one moment.
+// mustBeUnmoved is for a transaction that writes nothing. It returns nil if all requirements held
+// at one moment, errMoved if they may not have.
 func (o *coordinator) mustBeUnmoved(ctx context.Context) error {
 	var known []*directory.Found
 	for _, p := range o.t.parts {
@@ -151,7 +157,8 @@ func (o *coordinator) mustBeUnmoved(ctx context.Context) error {
 	return err
 }
 
-// note records which files are about to be written, and what the tables are expected to be.
+// note records the files that the coordinator is about to write, and what it expects the tables to
+// be.
 func (o *coordinator) note(ctx context.Context, files []documents.File) error {
 	var next txlog.Entry
 	var err error
@@ -167,14 +174,15 @@ func (o *coordinator) note(ctx context.Context, files []documents.File) error {
 	} else {
 		next, err = o.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
 	}
-	if err != nil { // unknown among it: the one Apply is not sent, whatever becomes of the record
+	if err != nil { // even if the outcome is unknown: no Apply follows, whatever becomes of the record
 		return moorage.E("catalog.note", o.t.warehouse, moorage.KindUnavailable, err)
 	}
 	o.record = next
 	return nil
 }
 
-// write stores files: together where their storage can do that, several at a time where it cannot.
+// write stores files. A storage that can store several in one call gets its files in one; the
+// others get several files at a time.
 func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
 		return o.writeTogether(ctx, batcher, files)
@@ -201,12 +209,14 @@ func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	return group.Wait()
 }
 
-// inOneStore tells whether all of files are in the storage of the first, as nearly always: it is that of their warehouse.
+// inOneStore reports whether all files are in the storage of the first. They nearly always are: it
+// is the storage of their warehouse.
 func inOneStore(files []documents.File) bool {
 	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
 
-// writeTogether stores files, which are all in batcher. The error is that of the first that could not be made.
+// writeTogether stores files, which are all in batcher. It returns the error of the first file that
+// could not be stored.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
 	bodies, err := contents(ctx, files)
 	if err != nil {
@@ -221,7 +231,7 @@ func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher
 	return first
 }
 
-// contents returns files as they are to be stored.
+// contents returns files with the bytes that are to be stored.
 func contents(ctx context.Context, files []documents.File) ([]storage.File, error) {
 	bodies := make([]storage.File, len(files))
 	fill := func(i int) (err error) {
@@ -231,7 +241,7 @@ func contents(ctx context.Context, files []documents.File) ([]storage.File, erro
 	}
 	if slices.ContainsFunc(files, documents.File.IsCompressed) {
 		var group errgroup.Group
-		group.SetLimit(runtime.GOMAXPROCS(0)) // to compress is work
+		group.SetLimit(runtime.GOMAXPROCS(0)) // compressing takes a processor
 		for i := range files {
 			group.Go(func() error { return safely(ctx, func(context.Context) error { return fill(i) }) })
 		}
@@ -245,7 +255,8 @@ func contents(ctx context.Context, files []documents.File) ([]storage.File, erro
 	return bodies, nil
 }
 
-// wrote returns err, which the write of file answered, with the name of its table, and remembers if that file's name is somebody else's.
+// wrote returns err, the result of writing file, with the name of the table. It adds the file to
+// foreign if a file of that name was there already.
 func (o *coordinator) wrote(file documents.File, err error) error {
 	if err == nil {
 		return nil
@@ -259,7 +270,7 @@ func (o *coordinator) wrote(file documents.File, err error) error {
 	return ofTable(o.t.parts[i].ident, err)
 }
 
-// applyOnce makes the transaction true.
+// applyOnce commits the transaction with its one Apply.
 func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, batch registry.Batch) error {
 	published := locationsOf(files)
 	condition, write, err := o.record.Commit(published)
@@ -276,14 +287,16 @@ func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, bat
 		o.remember(etags)
 		return nil
 	case isFailed && failed.Key == condition.Key:
-		return moorage.Errorf(moorage.KindUnavailable, "The transaction took too long and was aborted; nothing was changed")
+		return moorage.Errorf(moorage.KindUnavailable,
+			"The transaction took too long and was aborted; nothing was changed")
 	case isFailed:
 		return errMoved
 	}
 	return err
 }
 
-// remember keeps what the tables are now, for those who ask next. etags are those of what was written, none if they are not known.
+// remember keeps the new versions of the tables for the next readers. etags are those of the
+// writes, empty if they are not known.
 func (o *coordinator) remember(etags []registry.ETag) {
 	for _, p := range o.t.parts {
 		if !p.writes() {
@@ -296,8 +309,8 @@ func (o *coordinator) remember(etags []registry.ETag) {
 	}
 }
 
-// finish cleans up after a transaction that has come true: the files of its earlier tries, and those that
-// tables which want that no longer keep.
+// finish cleans up after a committed transaction. It deletes the files of earlier tries. It also
+// deletes the files that left the metadata logs of tables that want such files deleted.
 func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.end(ctx)
@@ -311,16 +324,16 @@ func (o *coordinator) finish(ctx context.Context) {
 	o.documents.DeleteTrimmed(ctx, fallen)
 }
 
-// abandon ends a transaction that has certainly not come true, and will not, or had nothing to do: its record goes when its
-// files have.
+// abandon ends a transaction that certainly has not committed and never will, or had nothing to do.
+// It deletes the record after the files.
 func (o *coordinator) abandon(ctx context.Context) {
 	if o.record.Exists() {
 		o.end(ctx)
 	}
 }
 
-// end deletes the files that the record names and no pointer does, then the record, unless others have ended the transaction. What
-// fails of it is left to recovery.
+// end deletes the files that the record names and no pointer does, then the record. If others have
+// ended the transaction it calls endLate instead. It leaves what fails to recovery.
 func (o *coordinator) end(ctx context.Context) {
 	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
@@ -331,28 +344,35 @@ func (o *coordinator) end(ctx context.Context) {
 	}
 	if err == nil {
 		left := o.record
-		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool { return slices.Contains(o.foreign, file) })
+		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool {
+			return slices.Contains(o.foreign, file)
+		})
 		err = o.deleteSurplus(ctx, left.Transaction)
 	}
 	if err == nil {
 		err = o.transactions.Finish(ctx, o.record)
 	}
 	if err != nil {
-		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will", "commit", o.record.ID, "error", moorage.OneLine(err.Error()))
+		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will",
+			"commit", o.record.ID, "error", moorage.OneLine(err.Error()))
 		o.recovery.Kick()
 	}
 }
 
-// endLate deletes what may be left over after others have ended the transaction, whose change record is given. That is nothing if it came true, and not
-// the coordinator's to delete if an operator had it forgotten (see disown). Else they deleted what they found, and files of the last try may have been
-// written since. Nothing kept those from being registered, so each goes only if no pointer names it.
+// endLate deletes what may be left after others have ended the transaction. change is the change
+// record of the transaction. Nothing is left if the transaction committed. If an operator had it
+// forgotten (see disown), its files are not the coordinator's to delete.
+//
+// Otherwise the others deleted what they found, and this coordinator may have written files of the
+// last try since. Somebody may have registered those, so each goes only if no pointer names it.
 func (o *coordinator) endLate(ctx context.Context, change registry.Record) {
 	if o.applied || change.State == registry.StateVoid {
 		return
 	}
 	for _, file := range o.last {
 		if ctx.Err() != nil {
-			o.log.WarnContext(ctx, "could not delete all files of a transaction that others have ended, they stay", "commit", o.record.ID, "error", ctx.Err())
+			o.log.WarnContext(ctx, "could not delete all files of a transaction that others have ended, they stay",
+				"commit", o.record.ID, "error", ctx.Err())
 			return
 		}
 		if !slices.Contains(o.foreign, file.Location) {

@@ -21,22 +21,25 @@ import (
 const (
 	// suffixBytes is the length of the random part of a location that must be unique.
 	suffixBytes = 4
-	// defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default: files lie
-	// deeper, and file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
+	// defaultFolderBytesMax is the longest folder of a namespace in which its tables live by
+	// default. Files lie deeper; file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
 	defaultFolderBytesMax = 1024
 )
 
-// CreateTable makes a table, or builds one that a later Commit with assert-create makes
-// (request.Stage: nothing is stored, the answer has no MetadataLocation).
+// CreateTable makes a table. With request.Stage it only builds one, which a later Commit with
+// assert-create makes: nothing is stored, and the answer has no MetadataLocation.
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists; KindBadRequest, KindIllegalArgument or
-// KindValidation for a request that can never succeed, a location that is taken or not
-// allowed among them; KindUnavailable; KindCommitUnknown. Durable when it returns.
-// Source: REST specification, createTable.
-func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (*Table, error) {
+// KindValidation for a request that can never succeed, also for a location that is taken or not
+// allowed; KindUnavailable; KindCommitUnknown. Durable when it returns. Source: REST specification,
+// createTable.
+func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
+	*Table, error) {
 	made, err := c.create(ctx, ident, creation{
 		kind: aTable, location: request.Location, stage: request.Stage,
-		build: func(location string, env metadata.Env) (document, error) { return request.build(location, env) },
+		build: func(location string, env metadata.Env) (document, error) {
+			return request.build(location, env)
+		},
 	})
 	return made.table(), moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
@@ -52,7 +55,7 @@ func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.
 	}, env)
 }
 
-// creation is a table or view that is to be made.
+// creation is what a request to make a table or view asks for.
 type creation struct {
 	kind     *kind
 	location string // empty: the server chooses
@@ -70,7 +73,8 @@ func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked cr
 	if asked.stage {
 		return c.stage(ctx, ident, asked)
 	}
-	hold, err := c.lock(ctx, asked.kind.create, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
+	scope := lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
+	hold, err := c.lock(ctx, asked.kind.create, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +88,8 @@ func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked cr
 	return made, err
 }
 
-// mustBeFree reports why none of kind k can be made at ident, as far as a look without locks can tell.
+// mustBeFree returns the error why no table or view of kind k can be made at ident, nil if one can.
+// It looks without locks.
 func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
 	_, found, err := c.directory.PathAndEntry(ctx, ident)
 	if err != nil {
@@ -93,7 +98,7 @@ func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identif
 	return k.CheckFree(found, ident)
 }
 
-// tryCreate makes one attempt; ledger.ErrRetry if something changed meanwhile.
+// tryCreate makes one attempt. It returns ledger.ErrRetry if something changed meanwhile.
 func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
 	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
@@ -114,12 +119,14 @@ func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked
 	if err != nil {
 		return nil, err
 	}
-	return c.bear(ctx, asked.kind.create, ch, birth{kind: asked.kind, ident: ident, id: id, document: document, claim: claim})
+	born := birth{kind: asked.kind, ident: ident, id: id, document: document, claim: claim}
+	return c.bear(ctx, asked.kind.create, ch, born)
 }
 
-// chooseLocation returns the location of what is to be made, and what claiming it for id takes: the one that was
-// asked for, or the first of defaultLocations that is free.
-func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident moorage.Identifier, asked creation, id registry.ID) (string, claims.Claim, error) {
+// chooseLocation returns the location of a new table or view, and the claim of it for id. That is
+// the location that the request names, or else the first of defaultLocations that is free.
+func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident moorage.Identifier, asked creation,
+	id registry.ID) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
 	if asked.location == "" {
 		var err error
@@ -127,13 +134,14 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident 
 			return "", claims.Claim{}, err
 		}
 		if asked.stage {
-			locations = locations[1:] // nothing keeps it for the table until the commit
+			locations = locations[1:] // nothing claims the first for the table until the commit
 		}
 	}
+	claimant := claims.Claimant{Pointer: id, Fresh: true}
 	var planned claims.Claim
 	var err error
 	for _, location := range locations {
-		planned, err = c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claims.Claimant{Pointer: id, Fresh: true})
+		planned, err = c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claimant)
 		if taken := (*claims.TakenError)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
@@ -141,14 +149,16 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident 
 	return "", claims.Claim{}, claims.Refusal(err, locations[len(locations)-1])
 }
 
-// defaultLocations returns where a table or view may live that was not told where, the best first:
+// defaultLocations returns where a table or view may live if its request names no location, the
+// best first:
 //
 //	<warehouse>/<namespace, level by level>/<name>
-//	the same, with a random suffix: there is, or was, another of that name
-//	<warehouse>/<name with a random suffix>: a namespace of the path is called like a table or view, whose
-//	location would have this one in it; or the path is longer than defaultFolderBytesMax
+//	the same with a random suffix, if there is or was another of that name
+//	<warehouse>/<name with a random suffix>
 //
-// They are two at least: the first is not for tables that are staged.
+// The last is for a path in which a namespace is called like a table or view, whose location would
+// contain this one. It is also for a path longer than defaultFolderBytesMax. The result has at
+// least two locations, because staged tables do not get the first.
 func (c *Catalog) defaultLocations(ch *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(c.random, random[:]); err != nil {
@@ -172,7 +182,7 @@ func (c *Catalog) buildNew(asked creation, location string) (document, error) {
 	return asked.build(location, env)
 }
 
-// birthEnv returns what package metadata takes from outside for a first version.
+// birthEnv returns the inputs that package metadata needs for a first version: the time and a uuid.
 func (c *Catalog) birthEnv() (metadata.Env, error) {
 	uuid, err := c.ledger.NewUUID()
 	return metadata.Env{Now: c.now(), NewUUID: func() string { return uuid }}, err
@@ -186,7 +196,8 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	}
 	location, _, err := c.chooseLocation(ctx, ch, ident, asked, registry.ID{})
 	if err != nil {
-		return nil, cmp.Or(c.mustBeFree(ctx, asked.kind, ident), err) // what is in the way may be what was made there since
+		// The location may be taken because the table was made since: then that is the answer.
+		return nil, cmp.Or(c.mustBeFree(ctx, asked.kind, ident), err)
 	}
 	document, err := c.buildNew(asked, location)
 	if err != nil {
@@ -198,7 +209,7 @@ func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked cre
 	return &version{ident: ident, document: document, storage: ch.Storage}, nil
 }
 
-// makeStagedFolder makes a folder for a staged table where the storage has folders: some engines
+// makeStagedFolder makes a folder for a staged table where the storage has folders. Some engines
 // write there before they commit, and do not make it.
 func (c *Catalog) makeStagedFolder(ctx context.Context, warehouse string, store storage.Store, location string) error {
 	folders, ok := store.(storage.Folders)
@@ -212,7 +223,7 @@ func (c *Catalog) makeStagedFolder(ctx context.Context, warehouse string, store 
 	return nil
 }
 
-// birth is a table or view about to be made: entry, pointer and claims are born in one Apply.
+// birth is a table or view about to be made. One Apply makes its entry, pointer and claims.
 type birth struct {
 	kind     *kind
 	ident    moorage.Identifier
@@ -223,7 +234,7 @@ type birth struct {
 	replayableUntil time.Time // see registry.Pointer
 }
 
-// bear makes it; ledger.ErrRetry if something changed meanwhile.
+// bear makes the table or view b. It returns ledger.ErrRetry if something changed meanwhile.
 func (c *Catalog) bear(ctx context.Context, operation Operation, ch *directory.Path, b birth) (*version, error) {
 	change, err := c.ledger.NewChange(ctx, string(operation), b.ident)
 	if err != nil {
@@ -266,7 +277,8 @@ func (c *Catalog) birthBatch(ch *directory.Path, b birth, metadataLocation strin
 		Since:            c.now(),
 		ReplayableUntil:  b.replayableUntil,
 	}
-	entryKey, pointerKey, uuidKey := registry.EntryKey(ch.ID(), b.ident.Name), registry.PointerKey(b.id), registry.UUIDKey(pointer.TableUUID)
+	entryKey, pointerKey := registry.EntryKey(ch.ID(), b.ident.Name), registry.PointerKey(b.id)
+	uuidKey := registry.UUIDKey(pointer.TableUUID)
 	puts := append([]ledger.Write{
 		ledger.Put(entryKey, b.kind.State, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
 		ledger.Put(pointerKey, registry.StateLive, pointer),
@@ -284,10 +296,11 @@ func (c *Catalog) birthBatch(ch *directory.Path, b birth, metadataLocation strin
 	}, err
 }
 
-// commitCreate makes the table that a Commit with assert-create describes, or returns the one that an earlier attempt of the same request
-// made, whose answer was lost.
-// Source: REST specification, updateTable; a failure because the table is there is 409.
-func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (made *version, err error) {
+// commitCreate makes the table that a Commit with assert-create describes. If an earlier attempt of
+// the same request made it and the answer was lost, commitCreate returns that table. Source: REST
+// specification, updateTable; a failure because the table is there is 409.
+func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
+	made *version, err error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
@@ -311,7 +324,8 @@ func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, st
 	return made, err
 }
 
-func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*version, error) {
+func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
+	*version, error) {
 	ch, born, err := c.planBirth(ctx, ident, steps)
 	if err != nil {
 		return nil, err
@@ -319,8 +333,10 @@ func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier,
 	return c.bear(ctx, OpCommitCreate, ch, born)
 }
 
-// planBirth builds the table that steps, of which the first has assert-create, describe, and plans what it claims.
-func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (*directory.Path, birth, error) {
+// planBirth builds the table that steps describe, and plans its claim. The first step has
+// assert-create.
+func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
+	*directory.Path, birth, error) {
 	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
 		return nil, birth{}, err
@@ -346,15 +362,17 @@ func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps
 	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
 		return nil, birth{}, c.unlessBorn(ctx, ident, err)
 	}
-	claim, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), document.Location(), claims.Claimant{Pointer: id, Fresh: true})
+	claimant := claims.Claimant{Pointer: id, Fresh: true}
+	claim, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), document.Location(), claimant)
 	if err != nil {
 		return nil, birth{}, c.unlessBorn(ctx, ident, claims.Refusal(err, document.Location()))
 	}
 	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
 }
 
-// unlessBorn returns err, by which nothing can be made at ident, or ledger.ErrRetry if the name, which was free, is taken by now: what is in
-// the way may be what was made there, and that the client is to be told.
+// unlessBorn returns err, which says why nothing can be made at ident, while the name is still
+// free. It returns ledger.ErrRetry if the name is taken by now. Then err may come from what was
+// made there, and the next attempt tells the client so.
 func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err error) error {
 	_, found, lookErr := c.directory.PathAndEntry(ctx, ident)
 	switch {
@@ -366,7 +384,7 @@ func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err 
 	return err
 }
 
-// mustBeFreeUUID reports KindAlreadyExists if a table or view, live or dropped, has the uuid.
+// mustBeFreeUUID returns KindAlreadyExists if a table or view, live or dropped, has the uuid.
 func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
 	records, err := c.ledger.Get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {

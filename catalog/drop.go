@@ -10,12 +10,12 @@ import (
 	"moorage/registry"
 )
 
-// DropTable takes a table's name away. The pointer and its claims are kept for the undrop window; with
-// options.Purge a task, written in the same Apply, has a worker delete the files, once none of the table's versions may have to
-// be answered again (see Once). The metadata file need not be there.
+// DropTable takes a table's name away, and keeps the pointer and its claims for the undrop window.
+// With options.Purge the same Apply writes a task. A worker then deletes the files, once no version
+// of the table may have to be answered again (see Once). The metadata file need not exist.
 //
-// Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns.
-// Source: REST specification, dropTable.
+// Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
+// REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
 	const op = "catalog.DropTable"
 	err := c.withNamed(ctx, aTable, OpDropTable, ident, func(ctx context.Context, n named) error {
@@ -27,10 +27,10 @@ func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, optio
 	return moorage.Annotate(op, ident.String(), err)
 }
 
-// UnregisterTable takes a table's name away and forgets it, at once; its files are left alone. It
-// returns the last version, in which every commit that happened is.
+// UnregisterTable takes a table's name away and forgets the table at once. It deletes no files. It
+// returns the last version, which contains every commit that happened.
 //
-// Errors: those of DropTable, and of LoadTable: the answer needs the metadata file.
+// Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
 	const op = "catalog.UnregisterTable"
@@ -42,15 +42,15 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 	return last.table(), moorage.Annotate(op, ident.String(), err)
 }
 
-// named is a table or view whose name and pointer were read one after the other, under the locks
-// of an operation that works on both.
+// named is a table or view for an operation on both its name and its pointer. The operation reads
+// one after the other, under its locks.
 type named struct {
 	ident   moorage.Identifier
 	entry   directory.Entry
 	pointer *directory.Found
 }
 
-// conditions requires that neither the name nor the pointer changed since.
+// conditions requires that neither the name nor the pointer has changed since.
 func (n named) conditions() []registry.Condition {
 	return []registry.Condition{
 		registry.ETagIs(n.entry.Record.Key, n.entry.Record.ETag),
@@ -58,9 +58,10 @@ func (n named) conditions() []registry.Condition {
 	}
 }
 
-// withNamed calls try with the table or view called ident, with the locks that operation takes on its
-// shard and its pointer held, until it returns something else than ledger.ErrRetry.
-func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier, try func(context.Context, named) error) error {
+// withNamed calls try with the table or view called ident until try returns something other than
+// ledger.ErrRetry. Meanwhile it holds the locks that operation takes on the shard and the pointer.
+func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier,
+	try func(context.Context, named) error) error {
 	if err := ident.Validate(); err != nil {
 		return err
 	}
@@ -126,7 +127,10 @@ func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOpt
 		if dropped.Task, err = c.ledger.NewID(); err != nil {
 			return err
 		}
-		task := registry.Task{ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID, Created: c.now(), NotBefore: dropped.ReplayableUntil}
+		task := registry.Task{
+			ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID,
+			Created: c.now(), NotBefore: dropped.ReplayableUntil,
+		}
 		puts = append(puts, ledger.Put(registry.TaskKey(task.ID), registry.StateNone, task))
 	}
 	writes, err := ledger.Encode(puts...)

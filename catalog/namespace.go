@@ -14,13 +14,14 @@ import (
 	"moorage/storage"
 )
 
-// CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply.
-// It returns the properties as LoadNamespace does.
+// CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply. It
+// returns the properties as LoadNamespace does. It is durable when it returns.
 //
-// Errors: KindBadRequest for a name that is not valid, KindNoSuchWarehouse, KindAlreadyExists, KindTooLarge for properties longer
-// than PropertiesBytesMax, KindUnavailable (also while a parent is being dropped), KindCommitUnknown. Durable when it returns.
-// Source: REST specification, createNamespace.
-func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
+// Errors: KindBadRequest for a name that is not valid; KindNoSuchWarehouse; KindAlreadyExists;
+// KindTooLarge for properties longer than PropertiesBytesMax; KindUnavailable, also while a parent
+// is being dropped; KindCommitUnknown. Source: REST specification, createNamespace.
+func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
+	properties map[string]string) (map[string]string, error) {
 	const op = "catalog.CreateNamespace"
 	var answered map[string]string
 	err := cmp.Or(ns.Validate(), checkProperties(properties))
@@ -38,7 +39,8 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	return answered, nil
 }
 
-func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
+func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
+	properties map[string]string) (map[string]string, error) {
 	ch, err := c.directory.Path(ctx, warehouse, ns)
 	if err == nil {
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
@@ -64,8 +66,10 @@ func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns m
 	return c.insertNamespaces(ctx, ch, moorage.Identifier{Warehouse: warehouse, Namespace: ns}, properties)
 }
 
-// insertNamespaces writes the records of all namespaces on ident that ch does not have, and returns the answered properties of the last.
-func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, ident moorage.Identifier, properties map[string]string) (map[string]string, error) {
+// insertNamespaces writes the records of all namespaces on the path of ident that ch does not have.
+// It returns the properties to answer for the last one.
+func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, ident moorage.Identifier,
+	properties map[string]string) (map[string]string, error) {
 	change, err := c.ledger.NewChange(ctx, string(OpCreateNamespace), ident)
 	if err != nil {
 		return nil, err
@@ -97,11 +101,12 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, iden
 	return answered, ledger.RetryOnConflict(err)
 }
 
-// LoadNamespace returns a namespace's properties: those that are stored and, if it is not among them, `location`, which
-// is the folder that a table or view gets its default location in.
+// LoadNamespace returns the stored properties of a namespace. If `location` is not among them it
+// adds the folder in which a table or view gets its default location.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
-func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error) {
+func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (
+	map[string]string, error) {
 	ch, err := c.resolveNamespace(ctx, warehouse, ns)
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
@@ -113,16 +118,18 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	return answeredProperties(ch.Warehouse, ns, value.Properties), nil
 }
 
-// answeredProperties adds to what is stored of a namespace what is answered besides: Trino makes tables beneath `location`, or none
-// without it.
-func answeredProperties(warehouse registry.Warehouse, ns moorage.Namespace, stored map[string]string) map[string]string {
+// answeredProperties returns the stored properties of a namespace, with a `location` if they have
+// none. Trino makes tables below `location`, and cannot make any without it.
+func answeredProperties(warehouse registry.Warehouse, ns moorage.Namespace,
+	stored map[string]string) map[string]string {
 	answered := map[string]string{"location": folderOf(warehouse, ns)}
 	maps.Copy(answered, stored)
 	return answered
 }
 
-// folderOf returns the folder for the tables and views of a namespace: that of its levels, or the warehouse's own if
-// the path would be longer than defaultFolderBytesMax.
+// folderOf returns the folder for the tables and views of a namespace, which has its levels as
+// folders. It returns the location of the warehouse if that path would be longer than
+// defaultFolderBytesMax.
 func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
 	folder := warehouse.Location
 	for _, level := range ns {
@@ -134,19 +141,22 @@ func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
 	return folder
 }
 
-// resolveNamespace is resolveChain for a name that must be valid and not empty.
-func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (*directory.Path, error) {
+// resolveNamespace is directory.Path for a name that must be valid and not empty.
+func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (
+	*directory.Path, error) {
 	if err := ns.Validate(); err != nil {
 		return nil, err
 	}
 	return c.directory.Path(ctx, warehouse, ns)
 }
 
-// ListNamespaces returns the namespaces directly below parent (all top levels if parent is empty), as full
-// paths ordered by name, and the After of the next page, "" if this is the last.
+// ListNamespaces returns the namespaces directly below parent as full paths, ordered by name. An
+// empty parent stands for the warehouse. next is the After of the next page, empty if this is the
+// last.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
-func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (children []moorage.Namespace, next string, err error) {
+func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
+	children []moorage.Namespace, next string, err error) {
 	const op = "catalog.ListNamespaces"
 	if len(parent) > 0 {
 		if err := parent.Validate(); err != nil {
@@ -157,7 +167,8 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
-	names, next, err := c.listNames(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.Warehouse.ID, ch.ID()), page,
+	prefix := registry.NamespacePrefix(ch.Warehouse.ID, ch.ID())
+	names, next, err := c.listNames(ctx, registry.TableNamespace, prefix, page,
 		func(registry.Record) bool { return true })
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -169,17 +180,19 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 	return children, next, nil
 }
 
-// ListTables returns the names of the tables in a namespace, ordered, and the After of the
-// next page, "" if this is the last. Views are not tables.
+// ListTables returns the names of the tables in a namespace, ordered. Views are not tables. next is
+// the After of the next page, empty if this is the last.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
-func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
+	names []string, next string, err error) {
 	names, next, err = c.listEntries(ctx, aTable, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListTables", ns.String(), err)
 }
 
 // listEntries lists the names of kind k in a namespace.
-func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page Page) (
+	names []string, next string, err error) {
 	ch, err := c.resolveNamespace(ctx, warehouse, ns)
 	if err != nil {
 		return nil, "", err
@@ -188,8 +201,10 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 		func(record registry.Record) bool { return record.State == k.State })
 }
 
-// listNames lists what follows prefix in the IDs of table, as far as keep says so.
-func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix string, page Page, keep func(registry.Record) bool) (names []string, next string, err error) {
+// listNames lists the rest of each ID of table that begins with prefix. It passes over the records
+// that keep does not want.
+func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix string, page Page,
+	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
 	if page.After != "" {
@@ -197,7 +212,7 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	}
 	records := ledger.ScanPage
 	if page.Limit > 0 {
-		records = min(records, page.Limit+1) // one more says whether there is a next page
+		records = min(records, page.Limit+1) // one more shows whether there is a next page
 	}
 	err = c.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
@@ -213,10 +228,11 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	return names, next, err
 }
 
-// DropNamespace removes a namespace in which there is nothing: no table, no view, no namespace.
+// DropNamespace removes an empty namespace: it has no table, no view and no namespace. It is
+// durable when it returns.
 //
-// Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown. Durable when it returns.
-// Source: REST specification, dropNamespace.
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable,
+// KindCommitUnknown. Source: REST specification, dropNamespace.
 func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error {
 	const op = "catalog.DropNamespace"
 	if _, err := c.resolveNamespace(ctx, warehouse, ns); err != nil {
@@ -230,12 +246,14 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 	return moorage.Annotate(op, ns.String(), c.dropContainer(hold.Context(), OpDropNamespace, warehouse, ns))
 }
 
-// UpdateNamespaceProperties removes and sets properties in one step.
+// UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
 //
-// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if a key is both to be removed and set; KindTooLarge if the
-// change, or what it leaves, is longer than PropertiesBytesMax, unless it makes longer ones shorter; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown. Durable when it
-// returns. Source: REST specification, updateProperties.
-func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
+// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and
+// sets the same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
+// KindTooLarge if the change is longer than PropertiesBytesMax, or if it leaves more than that
+// without making the properties shorter. Source: REST specification, updateProperties.
+func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
+	asked PropertiesChange) (PropertiesResult, error) {
 	const op = "catalog.UpdateNamespaceProperties"
 	for _, key := range asked.Removals {
 		if _, both := asked.Updates[key]; both {
@@ -256,7 +274,8 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 	return result, moorage.Annotate(op, ns.String(), err)
 }
 
-func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns moorage.Namespace, asked PropertiesChange) (PropertiesResult, error) {
+func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
+	asked PropertiesChange) (PropertiesResult, error) {
 	ch, err := c.directory.LivePath(ctx, warehouse, ns)
 	if err != nil {
 		return PropertiesResult{}, err
@@ -274,12 +293,14 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 	if len(result.Updated) == 0 && len(result.Removed) == 0 {
 		return result, nil
 	}
-	if propertiesBytes(value.Properties) >= before { // what an older version let become too long may become shorter
+	// Properties that an older version let become too long may become shorter.
+	if propertiesBytes(value.Properties) >= before {
 		if err := checkProperties(value.Properties); err != nil {
 			return PropertiesResult{}, err
 		}
 	}
-	change, err := c.ledger.NewChange(ctx, string(OpUpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns})
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	change, err := c.ledger.NewChange(ctx, string(OpUpdateProperties), ident)
 	if err != nil {
 		return PropertiesResult{}, err
 	}
@@ -294,8 +315,9 @@ func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns 
 	return result, ledger.RetryOnConflict(err)
 }
 
-// PropertiesBytesMax is how long the names and values of the properties of a namespace or a warehouse may be together, and those of one
-// change of them: far more than engines keep there, and little for whatever reads such a record, or the outcome of such a change.
+// PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names
+// and values together. It also bounds one change of them. Engines keep far less there. Reading such
+// a record, or the outcome of such a change, stays cheap.
 const PropertiesBytesMax = 1 << 20
 
 func propertiesBytes(properties map[string]string) (bytes int) {
@@ -314,7 +336,8 @@ func checkPropertiesBytes(bytes int) error {
 	if bytes <= PropertiesBytesMax {
 		return nil
 	}
-	return moorage.Errorf(moorage.KindTooLarge, "The names and values of the properties have %d bytes together, at most %d are allowed",
+	return moorage.Errorf(moorage.KindTooLarge,
+		"The names and values of the properties have %d bytes together, at most %d are allowed",
 		bytes, PropertiesBytesMax)
 }
 
@@ -327,7 +350,7 @@ func (p PropertiesChange) check() error {
 	return checkPropertiesBytes(bytes)
 }
 
-// applyTo changes properties and says what it did.
+// applyTo changes properties and returns what it did.
 func (p PropertiesChange) applyTo(properties map[string]string) PropertiesResult {
 	result := PropertiesResult{Updated: []string{}, Removed: []string{}, Missing: []string{}}
 	removals := slices.Clone(p.Removals)

@@ -30,28 +30,30 @@ type transaction struct {
 	held      *documents.Share // of the room for metadata
 }
 
-// participant is a table of a transaction: one that is changed, made, or only required to be as it is.
+// participant is a table of a transaction: one to change, to make, or only to find as it is
+// required to be.
 type participant struct {
 	ident  moorage.Identifier
 	edit   tableEdit
 	create bool
-	pinned bool // it is followed by its table-uuid; see commit
+	pinned bool // the transaction follows its table-uuid; see commit
 
-	found *directory.Found   // nil for a table that is to be made
-	base  *metadata.Document // what found names, nil likewise
+	found *directory.Found   // nil for a table to be made
+	base  *metadata.Document // what found names; nil likewise
 
 	place storage.Place  // where its files are
-	next  documents.File // next.Document == base: nothing is to be written
+	next  documents.File // next.Document == base: there is nothing to write
 	batch registry.Batch // what makes next the current version
 
-	// Of a table that there is: what its pointer becomes, and which of the transaction's writes is that.
+	// Of a table that exists: what its pointer becomes, and the index of that write among those of
+	// the transaction.
 	to      *directory.Found
 	toWrite int
 }
 
 func (p *participant) writes() bool { return p.next.Document != p.base }
 
-// replayed tells whether all that t asks for has happened before.
+// replayed reports whether all that t asks for has happened before.
 func (t *transaction) replayed() bool {
 	asks := false
 	if t.keyed {
@@ -71,7 +73,8 @@ func (t *transaction) replayed() bool {
 	return asks
 }
 
-// readParticipants reads the pointers of all tables of t that there must be, and the documents that they name.
+// readParticipants reads the pointers of all tables of t that must exist, and the documents that
+// they name.
 func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	var named, pinned []*participant
 	for _, p := range t.parts {
@@ -92,7 +95,7 @@ func (c *Catalog) readParticipants(ctx context.Context, t *transaction) error {
 	return c.readDocuments(ctx, t)
 }
 
-// findTables reads the pointers of tables that are followed by their names.
+// findTables reads the pointers of tables that the transaction follows by their names.
 func (c *Catalog) findTables(ctx context.Context, parts []*participant) error {
 	idents := make([]moorage.Identifier, len(parts))
 	for i, p := range parts {
@@ -108,17 +111,18 @@ func (c *Catalog) findTables(ctx context.Context, parts []*participant) error {
 	return nil
 }
 
-// readDocuments reads the documents that the pointers of t name; files several at a time.
+// readDocuments reads the documents that the pointers of t name. It reads several files at a time.
 func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	var bytes atomic.Int64
 	count := func(p *participant, document document) error {
 		p.base = document.(*metadata.Document)
 		if bytes.Add(int64(len(p.base.Raw()))) > c.transactionBytesMax {
-			return moorage.Errorf(moorage.KindTooLarge, "The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
+			return moorage.Errorf(moorage.KindTooLarge,
+				"The metadata of the tables of this transaction has more than %d bytes", c.transactionBytesMax)
 		}
 		return t.held.Take(ctx, documents.HeldBytes(len(p.base.Raw())))
 	}
-	t.held.GiveBack() // what it had read before
+	t.held.GiveBack() // what t read before
 	var others []*participant
 	for _, p := range t.parts {
 		if p.create {
@@ -140,7 +144,7 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	group.SetLimit(filesAtOnce)
 	for _, p := range others {
 		group.Go(func() error {
-			if ctx.Err() != nil { // a read would not end with it, because others may wait for the document
+			if ctx.Err() != nil { // a read does not end with ctx, because others may wait for the document
 				return ctx.Err()
 			}
 			return safely(ctx, func(ctx context.Context) error {
@@ -155,7 +159,8 @@ func (c *Catalog) readDocuments(ctx context.Context, t *transaction) error {
 	return group.Wait()
 }
 
-// readPinned reads the pointers of tables that are followed by their table-uuid, whatever they are called by now.
+// readPinned reads the pointers of tables that the transaction follows by their table-uuid,
+// whatever their names are now.
 func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 	known := make([]*directory.Found, len(parts))
 	for i, p := range parts {
@@ -175,14 +180,15 @@ func (c *Catalog) readPinned(ctx context.Context, parts []*participant) error {
 }
 
 const (
-	// builderBytes is the metadata for which one more goroutine is worth while: to copy that much takes some hundred
-	// microseconds, about what another processor takes to wake up.
+	// builderBytes is the metadata for which one more goroutine is worth while. Copying that much
+	// takes some hundred microseconds, about as long as another processor takes to wake up.
 	builderBytes = 2 << 20
-	// buildBytes is what building any version costs, as metadata that is copied in the same time.
+	// buildBytes is what building any version costs: the metadata that can be copied in that time.
 	buildBytes = 64 << 10
 )
 
-// builders returns in how many goroutines the versions of t are built: that is work rather than waiting.
+// builders returns in how many goroutines to build the versions of t. Building is work rather than
+// waiting.
 func (t *transaction) builders() int {
 	bytes := buildBytes * len(t.parts)
 	for _, p := range t.parts {
@@ -193,15 +199,15 @@ func (t *transaction) builders() int {
 	return min(runtime.GOMAXPROCS(0), len(t.parts), 1+bytes/builderBytes)
 }
 
-// buildParticipants checks what each table must be like and builds what it is to be, against what was read, in goroutines that go
-// from one to the next, because the stack that building needs grows once then. The error is that of the first table, in the order
-// of the request, that fails.
+// buildParticipants checks what each table must be like and builds its next version, against what
+// was read. Each of its goroutines builds one table after the other, so its stack has to grow only
+// once. The error is that of the first table, in the order of the request, that fails.
 func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 	failures := make([]error, len(t.parts))
 	var failed atomic.Bool
 	var next atomic.Int64
 	build := func() {
-		for !failed.Load() { // those before one that fails go on: one of them may fail as well
+		for !failed.Load() { // tables before the one that failed go on: one of them may fail too
 			i := int(next.Add(1)) - 1
 			if i >= len(t.parts) {
 				return
@@ -226,9 +232,10 @@ func (c *Catalog) buildParticipants(ctx context.Context, t *transaction) error {
 	return nil
 }
 
-// safely calls do in a goroutine of a request: a panic ends neither the process nor what the request has to clean up, and is told,
-// with its place, in the log, as one of the request's own goroutine is. It is an error to who waits for the goroutine: a group takes one
-// that panicked for done, and the request would go on in the moment until the process ends.
+// safely calls do in a goroutine of a request and turns a panic into an error. So a panic ends
+// neither the process nor the cleanup of the request. The log shows it with its place, as it does
+// for the request's own goroutine. Without this an errgroup would take a goroutine that panicked
+// for done, and the request would go on until the process ends.
 func safely(ctx context.Context, do func(context.Context) error) error {
 	err := worker.Safely(ctx, do)
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
@@ -237,7 +244,8 @@ func safely(ctx context.Context, do func(context.Context) error) error {
 	return err
 }
 
-// panicError is what a panic in another goroutine is to the request that waited for it: an internal error, whose place the log tells.
+// panicError returns the internal error of a request that waited for a goroutine which panicked.
+// The log shows the place of the panic.
 func panicError(op, ident string, panicked *worker.PanicError) error {
 	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 }
@@ -249,7 +257,8 @@ func (c *Catalog) buildParticipant(ctx context.Context, p *participant) error {
 			return err
 		}
 		p.place = c.directory.PlaceOf(ch.Warehouse)
-		if p.next, err = c.documents.Name(born.kind.Kind, born.id, ch.Storage, born.document, documents.File{}); err != nil {
+		p.next, err = c.documents.Name(born.kind.Kind, born.id, ch.Storage, born.document, documents.File{})
+		if err != nil {
 			return err
 		}
 		p.batch, err = c.birthBatch(ch, born, p.next.Location)
@@ -298,23 +307,27 @@ func (t *transaction) batch() (registry.Batch, error) {
 	}
 	if items := max(len(merged.Conditions), len(merged.Writes)) + 2; items > registry.BatchItemsMax {
 		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest,
-			"Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, at most %d are possible; each folder above a new table is one", items, registry.BatchItemsMax)
+			"Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, "+
+				"at most %d are possible; each folder above a new table is one", items, registry.BatchItemsMax)
 	}
 	return merged, nil
 }
 
-// overlap says why the change of ident and another one of its transaction cannot both be.
+// overlap returns the error why the change of ident and another one of its transaction exclude each
+// other.
 func overlap(ident moorage.Identifier, key registry.Key) error {
 	switch key.Table {
 	case registry.TableLocation:
-		return moorage.Errorf(moorage.KindBadRequest, "Location of %s is, contains or lies within that of another table of the transaction: %s", ident, key.ID)
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Location of %s is, contains or lies within that of another table of the transaction: %s", ident, key.ID)
 	case registry.TableUUID:
 		return moorage.Errorf(moorage.KindAlreadyExists, "Another table of the transaction has the UUID of %s", ident)
 	}
-	return moorage.Errorf(moorage.KindCommitFailed, "Another change of the transaction is of the same table as %s by now", ident)
+	return moorage.Errorf(moorage.KindCommitFailed,
+		"Another change of the transaction is of the same table as %s by now", ident)
 }
 
-// participants returns what the log notes of t's tables.
+// participants returns what the transaction log records of the tables of t.
 func (t *transaction) participants() []txlog.Participant {
 	noted := make([]txlog.Participant, len(t.parts))
 	for i, p := range t.parts {
@@ -345,7 +358,7 @@ func locationsOf(files []documents.File) []string {
 	return locations
 }
 
-// ofTable adds to the text of err, which a client may see, which table of the transaction it is about.
+// ofTable adds the name of the table to the text of err, which a client may see.
 func ofTable(ident moorage.Identifier, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || strings.Contains(text, ident.String()) {

@@ -9,17 +9,19 @@ import (
 	"moorage/registry"
 )
 
-// turnMax is how long a turn lasts at most: a commit that hangs on its storage must not hold up those behind
-// it for longer. Its own compare-and-set then decides, as it does between nodes.
+// turnMax is how long a turn lasts at most: a commit that hangs on its storage must not hold up
+// those behind it for longer. After that its own compare-and-set decides, as it does between nodes.
 const turnMax = 5 * time.Second
 
-// turns lets those who commit to one pointer on this node go one after the other, in the order in which they
-// came, so that they do not race each other in vain and the slow ones are not overtaken for ever. It orders
-// and protects nothing: two may work at once, after a turn has lasted turnMax, and only the store decides between
-// them. A pointer that nobody commits to costs no memory. It is safe for concurrent use.
+// turns puts the commits to one pointer on this node in a queue, in the order in which they came.
+// So they do not race each other in vain, and fast ones do not overtake slow ones for ever. turns
+// orders and protects nothing: once a turn has lasted turnMax two commits may work at once, and
+// only the store decides between them. A pointer without commits costs no memory. turns is safe for
+// concurrent use.
 type turns struct {
-	mu     sync.Mutex                 // guards the fields below and everything they lead to; leaf; never held over a wait
-	queues map[registry.ID]*list.List // of *turn in the order of arrival; that in front is under way
+	// mu guards the fields below and everything they lead to; leaf; never held over a wait.
+	mu     sync.Mutex
+	queues map[registry.ID]*list.List // of *turn in the order of arrival; the first is under way
 }
 
 // turn is one call of take.
@@ -32,8 +34,8 @@ type turn struct {
 
 func newTurns() *turns { return &turns{queues: make(map[registry.ID]*list.List)} }
 
-// take waits for a turn at the pointer id and returns what ends it, which may be called again. It returns the
-// context's error if that ends first; then there is nothing to release.
+// take waits for a turn at the pointer id and returns a function that ends it, which may be called
+// again. If the context ends first, take returns its error, and there is nothing to release.
 func (t *turns) take(ctx context.Context, id registry.ID) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -48,8 +50,8 @@ func (t *turns) take(ctx context.Context, id registry.ID) (release func(), err e
 	}
 }
 
-// takeIfFree begins a turn at the pointer id if nobody is in front, and returns what ends it, which may be called
-// again; it does nothing if somebody is.
+// takeIfFree begins a turn at the pointer id if nobody is in front, and else does nothing. It
+// returns a function that ends the turn, which may be called again.
 func (t *turns) takeIfFree(id registry.ID) (release func(), taken bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +69,7 @@ func (t *turns) join(id registry.ID) *turn {
 	return t.joinLocked(id)
 }
 
-// joinLocked is join; mu must be held.
+// joinLocked is join. The caller holds mu.
 func (t *turns) joinLocked(id registry.ID) *turn {
 	queue := t.queues[id]
 	if queue == nil {
@@ -82,7 +84,7 @@ func (t *turns) joinLocked(id registry.ID) *turn {
 	return mine
 }
 
-// end takes a turn out of the queue, whether it had begun or not, and begins the next if it had.
+// end takes a turn out of the queue. If the turn had begun, the next one begins.
 func (t *turns) end(ended *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +105,7 @@ func (t *turns) end(ended *turn) {
 	delete(t.queues, ended.pointer)
 }
 
-// beginLocked begins the turn in front of a queue; mu must be held.
+// beginLocked begins the turn in front of a queue. The caller holds mu.
 func (t *turns) beginLocked(next *turn) {
 	next.timer = time.AfterFunc(turnMax, func() { t.end(next) })
 	close(next.begun)

@@ -7,36 +7,42 @@ import (
 	"moorage/metadata"
 )
 
-// ListViews returns the names of the views in a namespace, ordered, and the After of the
-// next page, "" if this is the last.
+// ListViews returns the names of the views in a namespace, ordered. next is the After of the next
+// page, empty if this is the last.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
-func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (names []string, next string, err error) {
+func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
+	names []string, next string, err error) {
 	names, next, err = c.listEntries(ctx, aView, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListViews", ns.String(), err)
 }
 
-// CreateView makes a view. It has a name and a location to itself, as a table has.
+// CreateView makes a view. Like a table, it shares its name and its location with no other.
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
 	made, err := c.create(ctx, ident, creation{
 		kind: aView, location: request.Location,
-		build: func(location string, env metadata.Env) (document, error) { return request.build(location, env) },
+		build: func(location string, env metadata.Env) (document, error) {
+			return request.build(location, env)
+		},
 	})
 	return made.view(), moorage.Annotate("catalog.CreateView", ident.String(), err)
 }
 
 // build returns the document of the view that is to live at location.
 func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.ViewDocument, error) {
-	return metadata.NewView(metadata.CreateView{Location: location, Schema: r.Schema, Version: r.Version, Properties: r.Properties}, env)
+	return metadata.NewView(metadata.CreateView{
+		Location: location, Schema: r.Schema, Version: r.Version, Properties: r.Properties,
+	}, env)
 }
 
-// LoadView returns the current version of a view. It takes no locks and, for a view loaded before, makes
-// one read of the store.
+// LoadView returns the current version of a view. It takes no locks. For a view loaded before it
+// makes one read of the store.
 //
-// Errors: KindNoSuchView, also if the namespace is missing or there is a table of that name; KindNotFound if the
-// metadata file is missing, KindInternal if it cannot be read. Source: REST specification, loadView.
+// Errors: KindNoSuchView, also if the namespace is missing or a table has that name; KindNotFound
+// if the metadata file is missing, KindInternal if it cannot be read. Source: REST specification,
+// loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View, error) {
 	_, loaded, err := c.load(ctx, aView, ident)
 	return loaded.view(), moorage.Annotate("catalog.LoadView", ident.String(), err)
@@ -49,11 +55,14 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
-// ReplaceView changes one view, as Commit does one table. Replaces that race are applied one on top of the other, as
-// long as their requirements hold; and the only one that the specification has is the view-uuid.
+// ReplaceView changes one view, as Commit does one table. Replaces that race are applied one on top
+// of the other while their requirements hold. The specification has only one requirement: the
+// view-uuid.
 //
-// Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST specification, replaceView.
-func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (*View, error) {
+// Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST
+// specification, replaceView.
+func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (
+	*View, error) {
 	replaced, err := c.commit(ctx, c.newCommit(aView, ident, viewEdit(request)))
 	return replaced.view(), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
 }
@@ -72,15 +81,17 @@ func (e viewEdit) next(base document, env metadata.Env) (document, error) {
 	return base.(*metadata.ViewDocument).Apply(e.Updates, env)
 }
 
-// replays is false: a version that is added again is the one that is there (see metadata.ViewDocument.Apply).
+// replays is false: adding a version again finds the one that is there (see
+// metadata.ViewDocument.Apply).
 func (e viewEdit) replays(document) bool { return false }
 
 func (e viewEdit) pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
 
-// DropView takes a view's name away. The pointer and its claims are kept for the undrop window, the files are left alone, and the
-// metadata file need not be there.
+// DropView takes a view's name away, and keeps the pointer and its claims for the undrop window. It
+// deletes no files. The metadata file need not exist.
 //
-// Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification, dropView.
+// Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
+// specification, dropView.
 func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
 	err := c.withNamed(ctx, aView, OpDropView, ident, func(ctx context.Context, n named) error {
 		return c.tryDrop(ctx, aView, n, DropOptions{})
@@ -88,7 +99,8 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
-// RenameView gives a view another name in the same warehouse. Its pointer, and the location of its metadata, stay.
+// RenameView gives a view another name in the same warehouse. Its pointer stays, and so does the
+// location of its metadata.
 //
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
@@ -96,10 +108,12 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 	return moorage.Annotate("catalog.RenameView", from.String(), c.rename(ctx, aView, from, to))
 }
 
-// RegisterView makes a view of a metadata file that exists; the file is named as it was given and nothing is
-// written. A view-uuid that belongs to a dropped view takes that one back, with its pointer.
+// RegisterView makes a view of a metadata file that exists. It keeps the location as the request
+// spells it, and writes no file. If the view-uuid belongs to a dropped view, that view comes back
+// with its pointer.
 //
-// Errors: those of RegisterTable. Durable when it returns. Source: REST specification, registerView.
+// Errors: those of RegisterTable. Durable when it returns. Source: REST specification,
+// registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	registered, err := c.register(ctx, aView, ident, RegisterRequest{MetadataLocation: metadataLocation})
 	return registered.view(), moorage.Annotate("catalog.RegisterView", ident.String(), err)

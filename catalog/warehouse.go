@@ -13,14 +13,17 @@ import (
 	"moorage/storage"
 )
 
-// CreateWarehouse makes a warehouse. Its location and the further allowed ones must be
-// locations that the server's storage understands.
+// CreateWarehouse makes a warehouse. The server's storage must understand its location and the
+// further allowed locations. It is durable when it returns.
 //
-// Errors: KindBadRequest for a name, location or property that is not valid, and for a location that cannot be reached now;
-// KindTooLarge for properties longer than PropertiesBytesMax; KindAlreadyExists; KindUnavailable; KindCommitUnknown. Durable when it returns.
+// Errors: KindBadRequest for a name, location or property that is not valid, and for a location
+// that cannot be opened; KindTooLarge for properties longer than PropertiesBytesMax;
+// KindAlreadyExists; KindUnavailable; KindCommitUnknown.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	const op = "catalog.CreateWarehouse"
-	if err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), checkProperties(spec.Properties), checkOwn(spec.Properties)); err != nil {
+	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name),
+		checkProperties(spec.Properties), checkOwn(spec.Properties))
+	if err != nil {
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
 	value := registry.Warehouse{
@@ -36,7 +39,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 				moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location))
 		}
 	}
-	err := c.directory.Probe(ctx, value)
+	err = c.directory.Probe(ctx, value)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
 		return Warehouse{}, moorage.E(op, spec.Name, moorage.KindUnavailable, err)
@@ -51,21 +54,25 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	defer hold.Release()
 	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
 	defer cancel()
-	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.insertWarehouse(ctx, spec.Name, value) })
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		return c.insertWarehouse(ctx, spec.Name, value)
+	})
 	if err != nil {
 		return Warehouse{}, moorage.Annotate(op, spec.Name, err)
 	}
 	return newWarehouse(spec.Name, value), nil
 }
 
-// OwnProperties returns the names of what the server alone tells clients: no warehouse may have such properties.
+// OwnProperties returns the names of the properties that only the server itself sends to clients.
+// No warehouse may have them.
 func OwnProperties() []string { return []string{"prefix", "namespace-separator"} }
 
 // checkOwn returns KindBadRequest if properties have one of OwnProperties.
 func checkOwn(properties map[string]string) error {
 	for _, name := range OwnProperties() {
 		if _, ok := properties[name]; ok {
-			return moorage.Errorf(moorage.KindBadRequest, "The property %s of a warehouse is the server's own: leave it out", name)
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The property %s of a warehouse is the server's own: leave it out", name)
 		}
 	}
 	return nil
@@ -84,7 +91,9 @@ func (c *Catalog) insertWarehouse(ctx context.Context, name string, value regist
 	if err != nil {
 		return err
 	}
-	_, err = c.ledger.Apply(ctx, ledger.Mutation{Change: change, Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
+	_, err = c.ledger.Apply(ctx, ledger.Mutation{
+		Change: change, Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
+	})
 	if _, failed := registry.FailedCondition(err); failed {
 		return moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", name)
 	}
@@ -116,8 +125,8 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 	return newWarehouse(name, ch.Warehouse), nil
 }
 
-// ClientConfig returns what an engine must know to reach the files of the warehouse called name, as Table.Config has it; it must
-// not be changed.
+// ClientConfig returns what an engine needs to reach the files of the warehouse called name, as
+// Table.Config has it. Callers must not change it.
 //
 // Errors: KindNoSuchWarehouse.
 func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
@@ -142,16 +151,17 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	return found, moorage.Annotate(op, "", err)
 }
 
-// ProbeStorage probes the storage of every warehouse, several side by side. It calls unreachable, one
-// at a time, for each that cannot be reached, as soon as that is known. The error is that of the
+// ProbeStorage probes the storage of every warehouse, several at once. It calls unreachable for
+// each one that it cannot reach, as soon as it knows, one call at a time. The error is that of the
 // store, or of ctx.
 func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	return moorage.Annotate("catalog.ProbeStorage", "", c.directory.ProbeAll(ctx, unreachable))
 }
 
-// DropWarehouse removes a warehouse that has no namespaces. Files are left alone.
+// DropWarehouse removes a warehouse that has no namespaces. It deletes no files. It is durable when
+// it returns.
 //
-// Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown. Durable when it returns.
+// Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown.
 func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	const op = "catalog.DropWarehouse"
 	if _, err := c.LoadWarehouse(ctx, name); err != nil {
@@ -165,9 +175,10 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	return moorage.Annotate(op, name, c.dropContainer(hold.Context(), OpDropWarehouse, name, nil))
 }
 
-// dropContainer removes a namespace (or, without levels, a warehouse) in which there is nothing:
-// live → dropping, a look for children, then gone or back to live. Who makes a child requires the
-// very version that was live when it looked, so from the first step on none can appear.
+// dropContainer removes an empty namespace or, without levels, an empty warehouse. It marks it as
+// dropping, looks for children, and then deletes it or makes it live again. An operation that makes
+// a child requires the version that was live when it looked. So no child can appear after the first
+// step.
 func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name string, ns moorage.Namespace) error {
 	ctx, cancel := moorage.Detached(ctx, requestTimeout)
 	defer cancel()
@@ -188,11 +199,11 @@ func (c *Catalog) dropContainer(ctx context.Context, operation Operation, name s
 	})
 }
 
-// putBackAttempts is how often a drop that has failed tries to put back what it marked.
+// putBackAttempts is how often a failed drop tries to make live again what it marked.
 const putBackAttempts = 5
 
-// putBackDetached is putBack for a drop that has failed, perhaps because its time ran out. What stays in state
-// dropping all the same is put back by whoever meets it once it is stale.
+// putBackDetached is directory.PutBack for a failed drop, whose time may have run out. If it fails
+// too the state stays dropping. Once that is stale, the next operation that meets it puts it back.
 func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier, ch *directory.Path) {
 	ctx, cancel := moorage.Detached(ctx, settleTimeout)
 	defer cancel()
@@ -208,8 +219,10 @@ func (c *Catalog) putBackDetached(ctx context.Context, ident moorage.Identifier,
 	}
 }
 
-// deleteIfEmpty looks for children of ch, which is in state dropping, and deletes it if there are none.
-func (c *Catalog) deleteIfEmpty(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) error {
+// deleteIfEmpty looks for children of ch, which is in state dropping. It deletes ch if there are
+// none.
+func (c *Catalog) deleteIfEmpty(ctx context.Context, operation Operation, ident moorage.Identifier,
+	ch *directory.Path) error {
 	empty, err := c.isEmpty(ctx, ch)
 	if err != nil {
 		return err
@@ -227,8 +240,9 @@ func notEmpty(name string, ns moorage.Namespace) error {
 	return moorage.Errorf(moorage.KindNamespaceNotEmpty, "Namespace %s is not empty", ns)
 }
 
-// markDropping puts the last record of ch in state dropping, and returns ch as it is then.
-func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) (*directory.Path, error) {
+// markDropping puts the last record of ch in state dropping. It returns ch as it is then.
+func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) (
+	*directory.Path, error) {
 	change, err := c.ledger.NewChange(ctx, string(operation)+"-begin", ident)
 	if err != nil {
 		return nil, err
@@ -241,12 +255,13 @@ func (c *Catalog) markDropping(ctx context.Context, operation Operation, ident m
 		return nil, err
 	}
 	if marked.Record().State != registry.StateDropping {
-		return nil, ledger.ErrRetry // put back by somebody who took us for dead
+		return nil, ledger.ErrRetry // another operation took this drop for dead and put it back
 	}
 	return marked, nil
 }
 
-func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier, ch *directory.Path) error {
+func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, ident moorage.Identifier,
+	ch *directory.Path) error {
 	change, err := c.ledger.NewChange(ctx, string(operation), ident)
 	if err != nil {
 		return err
@@ -259,9 +274,10 @@ func (c *Catalog) deleteContainer(ctx context.Context, operation Operation, iden
 	return ledger.RetryOnConflict(err)
 }
 
-// isEmpty tells whether there is neither a namespace nor an entry directly below ch.
+// isEmpty reports whether there is neither a namespace nor an entry directly below ch.
 func (c *Catalog) isEmpty(ctx context.Context, ch *directory.Path) (bool, error) {
-	children, err := c.ledger.ListKeys(ctx, registry.TableNamespace, registry.NamespacePrefix(ch.Warehouse.ID, ch.ID()), "", 1)
+	below := registry.NamespacePrefix(ch.Warehouse.ID, ch.ID())
+	children, err := c.ledger.ListKeys(ctx, registry.TableNamespace, below, "", 1)
 	if err != nil || len(children) > 0 {
 		return false, ledger.StoreError("catalog.isEmpty", err)
 	}
