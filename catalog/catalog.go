@@ -3,7 +3,6 @@ package catalog
 import (
 	cryptorand "crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -63,9 +62,9 @@ type Config struct {
 	// StagedFolder is called when a folder was made for a staged table, which package
 	// maintenance/retention has to remove if it stays empty. Default: does nothing.
 	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// SweepInterval is how often the background workers look for work that nobody
-	// told them of. Default 1 minute.
-	SweepInterval time.Duration
+	// KickRecovery is called when a transaction is left that package recovery has to end. It must not
+	// block. Default: does nothing.
+	KickRecovery func()
 }
 
 // Catalog is the service. It is safe for concurrent use. A Catalog that Once passes on is bound to the
@@ -97,9 +96,9 @@ type service struct {
 	kickPurge    func()                                                         // Config.KickPurge
 	stagedFolder func(warehouse string, store storage.Folders, location string) // Config.StagedFolder
 	transactions *txlog.Log
-	recovery     *txlog.Recovery // of those whose coordinator did not come to the end
-	made         time.Time       // when this catalog was
-	abortPending bool            // nobody used the store between its last process and made
+	kickRecovery func()    // Config.KickRecovery
+	made         time.Time // when this catalog was
+	abortPending bool      // nobody used the store between its last process and made
 
 	lockTimes locks.Timeouts
 
@@ -110,7 +109,7 @@ type service struct {
 // attempt with a key looks for the change of an earlier one.
 func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + keyGrace }
 
-// New returns a catalog over the parts of config, with its workers not started.
+// New returns a catalog over the parts of config.
 func New(config Config) (*Catalog, error) {
 	if config.Store == nil || config.Locks == nil || config.OpenStorage == nil {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
@@ -124,7 +123,7 @@ func New(config Config) (*Catalog, error) {
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
 	})
-	c := &Catalog{service: &service{
+	return &Catalog{service: &service{
 		ledger:          records,
 		store:           config.Store,
 		locks:           config.Locks,
@@ -143,15 +142,12 @@ func New(config Config) (*Catalog, error) {
 		kickPurge:    config.KickPurge,
 		stagedFolder: config.StagedFolder,
 		transactions: txlog.New(records),
+		kickRecovery: config.KickRecovery,
 		made:         config.Now(),
 		abortPending: config.AbortPending,
 		twins:        newTwins(),
 		lockTimes:    locks.NewTimeouts(),
-	}}
-	if c.recovery, err = newRecovery(c, config); err != nil {
-		return nil, fmt.Errorf("seed the recovery: %w", err)
-	}
-	return c, nil
+	}}, nil
 }
 
 func setDefaults(config *Config) {
@@ -176,13 +172,7 @@ func setDefaults(config *Config) {
 	if config.StagedFolder == nil {
 		config.StagedFolder = func(string, storage.Folders, string) {}
 	}
-	if config.SweepInterval <= 0 {
-		config.SweepInterval = time.Minute
+	if config.KickRecovery == nil {
+		config.KickRecovery = func() {}
 	}
 }
-
-// Start starts the recovery of transactions. It may be called again after Stop.
-func (c *Catalog) Start() { c.recovery.Start() }
-
-// Stop ends it and waits for it. It may be called again.
-func (c *Catalog) Stop() { c.recovery.Stop() }

@@ -51,7 +51,7 @@ func (c *Catalog) tryTransaction(ctx context.Context, t *transaction, stale bool
 	case o.applied:
 		o.finish(ctx)
 	case moorage.KindOf(err) == moorage.KindCommitUnknown:
-		c.recovery.Kick() // after the deadline the record shows the outcome
+		c.kickRecovery() // after the deadline the record shows the outcome
 	default:
 		o.abandon(ctx)
 	}
@@ -347,7 +347,7 @@ func (o *coordinator) end(ctx context.Context) {
 		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool {
 			return slices.Contains(o.foreign, file)
 		})
-		err = o.deleteSurplus(ctx, left.Transaction)
+		err = o.DeleteSurplus(ctx, left.Transaction)
 	}
 	if err == nil {
 		err = o.transactions.Finish(ctx, o.record)
@@ -355,13 +355,13 @@ func (o *coordinator) end(ctx context.Context) {
 	if err != nil {
 		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will",
 			"commit", o.record.ID, "error", moorage.OneLine(err.Error()))
-		o.recovery.Kick()
+		o.kickRecovery()
 	}
 }
 
 // endLate deletes what may be left after others have ended the transaction. change is the change
 // record of the transaction. Nothing is left if the transaction committed. If an operator had it
-// forgotten (see disown), its files are not the coordinator's to delete.
+// forgotten, its files are not the coordinator's to delete.
 //
 // Otherwise the others deleted what they found, and this coordinator may have written files of the
 // last try since. Somebody may have registered those, so each goes only if no pointer names it.

@@ -137,7 +137,7 @@ func (w *keyedCrash) run() {
 	}
 	w.clock.Advance(transactionDeadline + time.Second)
 	recovered := &fixture{Catalog: node, t: w.t, ctx: w.ctx, clock: w.clock}
-	if err := node.recovery.RunOnce(w.ctx); err != nil {
+	if err := node.recovery().RunOnce(w.ctx); err != nil {
 		w.t.Fatal(err)
 	}
 	recovered.recover()

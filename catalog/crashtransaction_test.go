@@ -166,7 +166,7 @@ func (w *crashWorld) recoverTwice() {
 	var group sync.WaitGroup
 	for _, node := range []*Catalog{w.node.Catalog, w.newNode(w.node.config)} {
 		group.Go(func() {
-			if err := node.recovery.RunOnce(w.ctx); err != nil {
+			if err := node.recovery().RunOnce(w.ctx); err != nil {
 				w.t.Error(err)
 			}
 		})

@@ -68,10 +68,10 @@ func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 			first.before = func() {
 				for entry, err := range node.transactions.All(f.ctx) {
 					must(t, err)
-					_, err = node.Abort(f.ctx, entry.ID.String())
+					_, err = node.recovery().Abort(f.ctx, entry.ID.String())
 					must(t, err)
 				}
-				must(t, node.recovery.RunOnce(f.ctx))
+				must(t, node.recovery().RunOnce(f.ctx))
 				f.wantNoTransactions()
 			}
 			first.after = func(location string) {

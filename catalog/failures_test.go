@@ -204,7 +204,7 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 	config.Store = store
 	node, err := New(config)
 	must(t, err)
-	if _, err := node.Retry(f.ctx, entry.ID.String()); err != nil {
+	if _, err := node.recovery().Retry(f.ctx, entry.ID.String()); err != nil {
 		t.Error(err)
 	}
 	records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID))

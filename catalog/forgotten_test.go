@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -13,43 +14,33 @@ import (
 // up afterwards deletes none of them: the operator has registered one of them since.
 func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	t.Parallel()
-	for name, doom := range map[string]func(f *fixture, entry txlog.Entry){
-		"given up": (*fixture).giveUp,
-		"unreadable": func(f *fixture, entry txlog.Entry) {
-			tampering{f}.write(registry.Put(registry.TransactionKey(entry.ID), registry.StatePending, []byte(`{"id":7}`)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, store, node, _ := newHeldFixture(t, isOf(OpTransaction))
-			f.create("a")
-			f.create("b")
-			answered := make(chan error, 1)
-			go func() { answered <- f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))) }()
-			select {
-			case <-store.held:
-			case err := <-answered:
-				t.Fatalf("answered %v without being held", err)
-			}
-			var entry txlog.Entry
-			for found, err := range node.transactions.All(f.ctx) {
-				must(t, err)
-				entry = found
-			}
-			doom(f, entry)
-			aborted, err := node.Abort(f.ctx, entry.ID.String())
-			if err != nil || !aborted.Forgotten {
-				t.Fatalf("got %+v (%v)", aborted, err)
-			}
-			_, err = node.RegisterTable(f.ctx, ident("a"), RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
-			must(t, err)
-			close(store.release)
-			wantKind(t, <-answered, moorage.KindUnavailable)
-			f.wantFiles(entry, entry.Files...)
-			f.wantProperty("a", "n", "1")
-			f.wantClean()
-		})
+	f, store, node, _ := newHeldFixture(t, isOf(OpTransaction))
+	f.create("a")
+	f.create("b")
+	answered := make(chan error, 1)
+	go func() { answered <- f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))) }()
+	select {
+	case <-store.held:
+	case err := <-answered:
+		t.Fatalf("answered %v without being held", err)
 	}
+	var entry txlog.Entry
+	for found, err := range node.transactions.All(f.ctx) {
+		must(t, err)
+		entry = found
+	}
+	f.giveUp(entry)
+	aborted, err := node.recovery().Abort(f.ctx, entry.ID.String())
+	if err != nil || !aborted.Forgotten {
+		t.Fatalf("got %+v (%v)", aborted, err)
+	}
+	_, err = node.RegisterTable(f.ctx, ident("a"), RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
+	must(t, err)
+	close(store.release)
+	wantKind(t, <-answered, moorage.KindUnavailable)
+	f.wantFiles(entry, entry.Files...)
+	f.wantProperty("a", "n", "1")
+	f.wantClean()
 }
 
 // laterStore calls later, once, between an Apply that commits a transaction and its answer.
@@ -83,17 +74,17 @@ func TestForgottenSurplusStays(t *testing.T) {
 		_, err := node.Commit(f.ctx, ident("a"), setProperty(t, "other", "1"))
 		must(t, err)
 	})
-	var left Aborted
+	var left recovery.Aborted
 	store.later = func() {
 		for entry, err := range node.transactions.All(f.ctx) {
 			must(t, err)
 			f.giveUp(entry)
-			left, err = node.Abort(f.ctx, entry.ID.String())
+			left, err = node.recovery().Abort(f.ctx, entry.ID.String())
 			must(t, err)
 		}
 	}
 	must(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))))
-	if got := f.present(left.Left); left.Was != "committed" || len(got) != 2 {
+	if got := f.present(left.Left); left.Was != registry.StateCommitted || len(got) != 2 {
 		t.Errorf("of %+v there are %q", left, got)
 	}
 	f.wantNoTransactions()

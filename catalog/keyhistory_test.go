@@ -172,7 +172,7 @@ func (h *keyHistory) answered(location string) {
 // judge sends each request again, counts the effects and compares them with the answers.
 func (h *keyHistory) judge() {
 	h.t.Helper()
-	must(h.t, h.clean.recovery.RunOnce(h.ctx))
+	must(h.t, h.clean.recovery().RunOnce(h.ctx))
 	effects := map[string]int{}
 	count := func() {
 		clear(effects)

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -196,7 +197,7 @@ func TestLaterMembersSurviveWorkers(t *testing.T) {
 	succeed(t, err)
 
 	succeed(t, f.DropTable(f.ctx, ident("c"), DropOptions{Purge: true}))
-	_, err = CallOffDeletions(f.ctx, f.store, f.clock.Now())
+	_, err = recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
 	succeed(t, err)
 	succeed(t, f.DropTable(f.ctx, ident("d"), DropOptions{Purge: true}), f.purgeAll(f.ctx))
 

@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // Operation is one of the verbs that take locks, or are known to take none.
@@ -35,8 +36,7 @@ const (
 	OpRename           Operation = "rename-table"
 	OpCommit           Operation = "commit-table"
 	OpCommitContended  Operation = "commit-table-contended"
-	OpRecover          Operation = "recover"
-	OpTransaction      Operation = "commit-transaction"
+	OpTransaction      Operation = txlog.Operation
 	OpPurge            Operation = "purge"
 	OpEndWindow        Operation = "end-undrop-window"
 	OpRead             Operation = "read" // load, list, exists
@@ -75,7 +75,6 @@ func LockTable() []LockRule {
 		{OpRenameView, []locks.Level{locks.LevelShard, locks.LevelPointer}}, // the shards of both names
 		{OpReplace, nil},
 		{OpReplaceContended, []locks.Level{locks.LevelPointer}}, // as for a table
-		{OpRecover, []locks.Level{locks.LevelPointer}},          // non-blocking, to abort
 		{OpTransaction, []locks.Level{locks.LevelPointer}},      // all at once, without waiting; with a key, its own attempt too
 		{OpPurge, nil},
 		{OpEndWindow, nil},

@@ -133,10 +133,6 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			_, err = f.tryCommitLocked(f.ctx, f.newCommit(aView, ident("v"), viewEdit(setViewProperty(t, "a", "b"))), found)
 			return []string{pointer(f, "v")}, err
 		}},
-		{OpRecover, func(f *fixture) ([]string, error) {
-			entry := f.abandon("t")
-			return []string{pointer(f, "t")}, f.resolveTransaction(f.ctx, entry)
-		}},
 		{OpTransaction, func(f *fixture) ([]string, error) {
 			f.create("u")
 			want := []string{pointer(f, "t"), pointer(f, "u")}
@@ -200,7 +196,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if len(calls) != 1 || calls[0].Nested {
 				t.Fatalf("%d calls of Acquire, want one: %v", len(calls), calls)
 			}
-			if got, want := calls[0].Options.NonBlocking, test.operation == OpRecover || test.operation == OpTransaction; got != want {
+			if got, want := calls[0].Options.NonBlocking, test.operation == OpTransaction; got != want {
 				t.Errorf("non-blocking: got %t, want %t", got, want)
 			}
 			creates := []Operation{OpCreateTable, OpCommitCreate, OpRegister, OpCreateView, OpRegisterView}

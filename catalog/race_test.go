@@ -217,7 +217,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
 		time.Sleep(max(directory.DroppingStale, transactionDeadline) + time.Second) // what was left half done is from the dead now
 		f.putBackAll(f.Catalog, nil)
-		if err := f.recovery.RunOnce(f.ctx); err != nil {
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Error(err)
 		}
 		f.wantClean()

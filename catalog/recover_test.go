@@ -14,6 +14,7 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/locks/leasestest"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -121,7 +122,7 @@ func TestRecoverDeletesTheSurplus(t *testing.T) {
 	f.create("u")
 	undone, done := f.abandon("t"), f.abandonCommitted("u")
 	f.clock.Advance(time.Hour)
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(undone)
@@ -139,11 +140,28 @@ func TestRecoverNeverAsksPointers(t *testing.T) {
 	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.resolveTransaction(f.ctx, done); err != nil {
+	if err := f.finishTransaction(f.ctx, done); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(done, done.Published...)
 	f.wantEnded()
+}
+
+// The locks of all tables are taken at once, without waiting, and nothing else is locked.
+func TestRecoverTakesLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	entry := f.abandon("t")
+	f.locks.Reset()
+	must(t, f.finishTransaction(f.ctx, entry))
+	calls := f.locks.Calls()
+	if len(calls) != 1 || calls[0].Nested || !calls[0].Options.NonBlocking || calls[0].Options.InProcess {
+		t.Fatalf("took %+v, want one call that does not wait", calls)
+	}
+	if want := "W /w/@" + entry.Participants[0].Pointer.String(); !slices.Equal(calls[0].Named(), []string{want}) {
+		t.Errorf("took %q, want %q", calls[0].Named(), want)
+	}
 }
 
 // What belongs to a coordinator is left alone, and one whose time is over cannot go on.
@@ -158,12 +176,12 @@ func TestRecoverFencesTheCoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.write(entry.Files[0])
-	if err := f.resolveTransaction(f.ctx, entry); !errors.Is(err, txlog.ErrBusy) {
+	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) {
 		t.Errorf("within its deadline: %v, want ErrBusy", err)
 	}
 	f.wantFiles(entry, entry.Files[0])
 	f.clock.Advance(time.Minute + 1)
-	if err := f.resolveTransaction(f.ctx, entry); err != nil {
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entry)
@@ -199,12 +217,12 @@ func TestRecoverAtStart(t *testing.T) {
 		f.write(entry.Files...)
 		entries = append(entries, entry)
 	}
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entries[0])
 	f.wantFiles(entries[1], entries[1].Files...)
-	if f.other(f.store).recovery.Due(entries[1]) {
+	if f.other(f.store).isDue(entries[1]) {
 		t.Error("a transaction that began in the moment in which a catalog was made is due there")
 	}
 }
@@ -228,7 +246,7 @@ func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: testWarehouse, Location: "file:///elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entry)
@@ -242,7 +260,7 @@ func TestRecoverHeldLocks(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	hold := func(entry txlog.Entry) locks.Hold {
-		held, err := f.Catalog.locks.Acquire(f.ctx, lockRequest(OpRecover, lockScope{
+		held, err := f.Catalog.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{
 			warehouse: testWarehouse, pointers: []registry.ID{entry.Participants[0].Pointer},
 		}), locks.Options{})
 		if err != nil {
@@ -252,21 +270,21 @@ func TestRecoverHeldLocks(t *testing.T) {
 	}
 	entry := f.abandon("t")
 	held := hold(entry)
-	if err := f.resolveTransaction(f.ctx, entry); !errors.Is(err, txlog.ErrBusy) || !errors.Is(err, locks.ErrConflict) {
+	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) || !errors.Is(err, locks.ErrConflict) {
 		t.Errorf("while the lock is held: %v, want ErrBusy", err)
 	}
 	f.wantFiles(entry, entry.Files[0])
 	held.Release()
-	if err := f.resolveTransaction(f.ctx, entry); err != nil {
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entry)
 
 	entry = f.abandon("t")
 	defer hold(entry).Release()
-	f.clock.Advance(recoverLockPatience)
-	if err := f.resolveTransaction(f.ctx, entry); err != nil {
-		t.Errorf("after %s of waiting for a lock: %v", recoverLockPatience, err)
+	f.clock.Advance(txlog.LockPatience)
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
+		t.Errorf("after %s of waiting for a lock: %v", txlog.LockPatience, err)
 	}
 	f.wantFiles(entry)
 	f.wantEnded()
@@ -287,16 +305,16 @@ func TestRecoverPastADeadNode(t *testing.T) {
 		f := newFixture(t, func(c *Config) { c.Locks = node(1, leases) })
 		f.create("t")
 		entry := f.abandon("t")
-		request := lockRequest(OpRecover, lockScope{warehouse: testWarehouse, pointers: []registry.ID{entry.Participants[0].Pointer}})
+		request := lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{entry.Participants[0].Pointer}})
 		if _, err := node(2, dying).Acquire(f.ctx, request, locks.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		dying.SetHook(func(context.Context, string, func()) error { return errors.New("dead") })
-		if err := f.resolveTransaction(f.ctx, entry); !errors.Is(err, locks.ErrConflict) {
+		if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, locks.ErrConflict) {
 			t.Errorf("at once: %v, want ErrConflict", err)
 		}
 		began := time.Now()
-		if err := f.recovery.RunOnce(f.ctx); err != nil {
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
@@ -330,7 +348,7 @@ func TestRecoverBlocked(t *testing.T) {
 		})
 		f.create("t")
 		entry := f.abandon("t")
-		if err := f.recovery.RunOnce(f.ctx); err != nil {
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Fatal(err)
 		}
 		records, err := f.ledger.Get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
@@ -342,11 +360,11 @@ func TestRecoverBlocked(t *testing.T) {
 		}
 		f.wantFiles(entry, entry.Files[0])
 		broken = func(int, string) storagetest.Action { return storagetest.Pass }
-		if err := f.recovery.RunOnce(f.ctx); err != nil {
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Fatal(err)
 		}
 		f.wantFiles(entry, entry.Files[0])
-		if err := f.resolveTransaction(f.ctx, entry); err != nil {
+		if err := f.finishTransaction(f.ctx, entry); err != nil {
 			t.Fatal(err)
 		}
 		f.wantFiles(entry)
@@ -371,7 +389,7 @@ func TestRecoverTwice(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, node := range nodes {
 				wg.Go(func() {
-					if err := node.recovery.RunOnce(f.ctx); err != nil {
+					if err := node.recovery().RunOnce(f.ctx); err != nil {
 						t.Error(err)
 					}
 				})
@@ -382,7 +400,7 @@ func TestRecoverTwice(t *testing.T) {
 				f.wantFiles(done[i], done[i].Published...)
 			}
 			for _, node := range nodes {
-				if stats := node.recovery.Stats(); stats.Failures > 0 {
+				if stats := node.recovery().Stats(); stats.Failures > 0 {
 					t.Errorf("a node failed: %+v", stats)
 				}
 			}
@@ -437,7 +455,7 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 		entry = f.abandon("t")
 	}
 	plan.arm(k, action)
-	err := f.resolveTransaction(f.ctx, entry)
+	err := f.finishTransaction(f.ctx, entry)
 	plan.disarm()
 	if (err != nil) != (plan.hit != "" && action != registrytest.Pass) {
 		t.Errorf("call %d (%s): answered %v", k, plan.hit, err)
@@ -446,7 +464,7 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 	f.config.Store, f.config.OpenStorage, f.config.Locks = raw, rawStorage, locks.NewLocal(locks.LocalConfig{})
 	node := *f
 	node.Catalog, node.store = f.other(raw), raw
-	if err := node.recovery.RunOnce(f.ctx); err != nil {
+	if err := node.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	node.wantFiles(entry, entry.Published...)

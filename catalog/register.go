@@ -193,9 +193,9 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 func unreadableTransaction(entry txlog.Entry, location string) error {
 	const cannot = "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; nothing was changed. "
 	if entry.ID.IsZero() {
-		return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator has to remove it from the store: %s", location, "without an id", entry.Unreadable)
+		return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten, by moorage recover forget: %s", location, "without an id", entry.Unreadable)
 	}
-	return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten: moorage recover abort %s", location, entry.ID, entry.ID)
+	return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
 }
 
 // holderNamesIt tells whether the pointer that has the table-uuid of r names the file.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/ledger"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -47,7 +49,7 @@ func newCopied(t *testing.T) *copied {
 func (f *copied) wantInert() {
 	f.t.Helper()
 	for name, run := range map[string]func() error{
-		"recovery": func() error { return f.recovery.RunOnce(f.ctx) },
+		"recovery": func() error { return f.recovery().RunOnce(f.ctx) },
 		"purge":    func() error { return f.purgeAll(f.ctx) },
 		"sweep":    func() error { return f.sweepAll(f.ctx) },
 	} {
@@ -69,15 +71,15 @@ func (f *copied) register(name string) error {
 	return err
 }
 
-// TestCallOffDeletions lets the workers loose on a copy that says of files that they are to be
+// TestCancelDeletions lets the workers loose on a copy that says of files that they are to be
 // deleted. They delete none, neither at once nor when all windows are over. A table whose purge had
 // not begun comes back. A table whose purge had begun does not.
-func TestCallOffDeletions(t *testing.T) {
+func TestCancelDeletions(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
-	off, err := CallOffDeletions(f.ctx, f.store, f.clock.Now())
-	if want := (CalledOff{Transactions: 6, Purges: 2}); err != nil || off != want {
-		t.Fatalf("called off %+v (%v), want %+v", off, err, want)
+	off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
+	if want := (recovery.Cancelled{Transactions: 6, Purges: 2}); err != nil || off != want {
+		t.Fatalf("cancelled %+v (%v), want %+v", off, err, want)
 	}
 	f.wantEnded()
 	f.clock.Advance(time.Hour)
@@ -90,27 +92,27 @@ func TestCallOffDeletions(t *testing.T) {
 	f.clock.Advance(30 * 24 * time.Hour)
 	f.wantInert()
 	f.wantClean()
-	if off, err := CallOffDeletions(f.ctx, f.store, f.clock.Now()); err != nil || off != (CalledOff{}) {
-		t.Errorf("called off once more: %+v (%v), want nothing", off, err)
+	if off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil || off != (recovery.Cancelled{}) {
+		t.Errorf("cancelled once more: %+v (%v), want nothing", off, err)
 	}
 }
 
-// TestCallOffDeletionsWindow calls off a purge that had begun long ago. Its table has all of the
+// TestCancelDeletionsWindow calls off a purge that had begun long ago. Its table has all of the
 // undrop window from then on.
-func TestCallOffDeletionsWindow(t *testing.T) {
+func TestCancelDeletionsWindow(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
 	f.clock.Advance(30 * 24 * time.Hour)
-	if _, err := CallOffDeletions(f.ctx, f.store, f.clock.Now()); err != nil {
+	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	f.wantInert()
 	wantKind(t, f.register("purging"), moorage.KindAlreadyExists)
 }
 
-// TestCallOffDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 ….
-// CallOffDeletions returns an error, and the next attempt succeeds.
-func TestCallOffDeletionsFails(t *testing.T) {
+// TestCancelDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 ….
+// CancelDeletions returns an error, and the next attempt succeeds.
+func TestCancelDeletionsFails(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestCallOffDeletionsFails(t *testing.T) {
 			for k := 0; ; k++ {
 				f := newCopied(t)
 				store := registrytest.Faulty(f.store, registrytest.Nth(k, action))
-				_, err := CallOffDeletions(f.ctx, store, f.clock.Now())
+				_, err := recovery.CancelDeletions(f.ctx, ledger.Over(store), f.clock.Now())
 				if store.Calls() <= k {
 					if err != nil {
 						t.Errorf("without a fault: %v", err)
@@ -128,7 +130,7 @@ func TestCallOffDeletionsFails(t *testing.T) {
 				if err == nil {
 					t.Errorf("call %d: no error", k)
 				}
-				if _, err := CallOffDeletions(f.ctx, f.store, f.clock.Now()); err != nil {
+				if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
 					t.Errorf("call %d: the next attempt: %v", k, err)
 				}
 				f.wantEnded()
@@ -139,8 +141,8 @@ func TestCallOffDeletionsFails(t *testing.T) {
 	}
 }
 
-// TestCallOffDeletionsInUse has somebody else write to the store meanwhile.
-func TestCallOffDeletionsInUse(t *testing.T) {
+// TestCancelDeletionsInUse has somebody else write to the store meanwhile.
+func TestCancelDeletionsInUse(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
 	key := registry.TransactionKey(registry.ID{1})
@@ -150,6 +152,6 @@ func TestCallOffDeletionsInUse(t *testing.T) {
 		}
 		return registrytest.Pass
 	})
-	_, err := CallOffDeletions(f.ctx, store, f.clock.Now())
+	_, err := recovery.CancelDeletions(f.ctx, ledger.Over(store), f.clock.Now())
 	wantKind(t, err, moorage.KindUnavailable)
 }

@@ -236,9 +236,9 @@ func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	for _, entry := range entries {
 		touches := slices.ContainsFunc(entry.Participants, func(p txlog.Participant) bool { return slices.Contains(pointers, p.Pointer) })
 		switch {
-		case !touches || !c.recovery.Due(entry) || entry.State == registry.StateCommitted:
+		case !touches || !c.isDue(entry) || entry.State == registry.StateCommitted:
 			continue
-		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= recoverLockPatience: // only its files are left to do
+		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= txlog.LockPatience: // only its files are left to do
 			continue
 		}
 		if _, err := c.transactions.Abort(ctx, entry); err != nil {
@@ -248,7 +248,16 @@ func (c *Catalog) abortDead(ctx context.Context, pointers []registry.ID) bool {
 		found = true
 	}
 	if found {
-		c.recovery.Kick()
+		c.kickRecovery()
 	}
 	return found
+}
+
+// isDue reports whether others than its coordinator may end a transaction.
+func (c *Catalog) isDue(entry txlog.Entry) bool {
+	var abandonedBefore time.Time
+	if c.abortPending {
+		abandonedBefore = c.made
+	}
+	return entry.IsDue(c.now(), abandonedBefore)
 }

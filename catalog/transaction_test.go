@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // on returns the change of a transaction that request is to the table called name.
@@ -284,8 +285,8 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	f.create("b")
 	before := len(files.there)
 	hook.once(func() { // it pauses for long between its record and its files
-		f.clock.Advance(transactionDeadline + recoverLockPatience + 1)
-		if err := f.recovery.RunOnce(f.ctx); err != nil {
+		f.clock.Advance(transactionDeadline + txlog.LockPatience + 1)
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Error(err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // isAbort reports whether batch aborts a transaction.
@@ -37,13 +38,13 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 				f.create("u")
 				retrying := f.other(store.Store)
 				left := f.abandon("t")
+				recovered := make(chan error, 1)
+				go func() { recovered <- f.finishTransaction(f.ctx, left) }()
+				<-store.held
 				if aborted {
 					_, err := retrying.transactions.Abort(f.ctx, left)
 					must(t, err)
 				}
-				recovered := make(chan error, 1)
-				go func() { recovered <- f.resolveTransaction(f.ctx, left) }()
-				<-store.held
 				retried := make(chan error, 1)
 				go func() { retried <- changeBoth(t, f.ctx, retrying) }()
 				time.Sleep(twinWaitMax - time.Second)
@@ -78,7 +79,7 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 		synctest.Wait()
 		left := f.abandon("t")
 		recovered := make(chan error, 1)
-		go func() { recovered <- f.resolveTransaction(f.ctx, left) }()
+		go func() { recovered <- f.finishTransaction(f.ctx, left) }()
 		<-store.held
 		own.Release()
 		time.Sleep(time.Second)
@@ -100,7 +101,7 @@ func TestTransactionBesideLeftFiles(t *testing.T) {
 		f.create("t")
 		_, err := f.transactions.Abort(f.ctx, f.abandon("t"))
 		must(t, err)
-		f.clock.Advance(recoverLockPatience)
+		f.clock.Advance(txlog.LockPatience)
 		hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{u.pointer}}), locks.Options{})
 		must(t, err)
 		defer hold.Release()

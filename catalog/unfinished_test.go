@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/purge"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -53,20 +55,19 @@ func TestUnfinishedTransactions(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	f.create("u")
-	if found, next, err := f.UnfinishedTransactions(f.ctx, Page{}); err != nil || found == nil || len(found) != 0 || next != "" {
+	if found, next, err := f.recovery().Unfinished(f.ctx, "", 0); err != nil || len(found) != 0 || next != "" {
 		t.Errorf("of none: %+v, then %q (%v)", found, next, err)
 	}
 	pending, committed, blocked := f.abandon("t"), f.abandonCommitted("u"), f.abandon("t")
 	f.giveUp(blocked)
-	want := map[string]txlog.Entry{}
+	want := map[registry.ID]txlog.Entry{}
 	for _, entry := range []txlog.Entry{pending, committed, blocked} {
-		want[entry.ID.String()] = entry
+		want[entry.ID] = entry
 	}
 	for _, limit := range []int{0, 1, 2, 3, 4} {
-		var all []UnfinishedTransaction
-		page := Page{Limit: limit}
-		for {
-			found, next, err := f.UnfinishedTransactions(f.ctx, page)
+		var all []recovery.Unfinished
+		for after := ""; ; {
+			found, next, err := f.recovery().Unfinished(f.ctx, after, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,26 +78,24 @@ func TestUnfinishedTransactions(t *testing.T) {
 			if len(found) != limit {
 				t.Errorf("a page of %d, and there is another; want %d", len(found), limit)
 			}
-			page.After = next
+			after = next
 		}
-		if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b UnfinishedTransaction) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) }) {
+		if len(all) != len(want) || !slices.IsSortedFunc(all, func(a, b recovery.Unfinished) int { return slices.Compare(a.ID[:], b.ID[:]) }) {
 			t.Errorf("pages of %d: %+v", limit, all)
 		}
 		for _, got := range all {
-			entry := want[got.ID]
-			if got.State != entry.State.String() || got.Warehouse != testWarehouse || !slices.EqualFunc(got.Tables, []moorage.Identifier{entry.Participants[0].Ident}, moorage.Identifier.Equal) ||
-				!slices.Equal(got.Files, entry.Files) || !slices.Equal(got.Published, entry.Published) || !got.Began.Equal(entry.Began) || !got.Deadline.Equal(entry.Deadline) {
+			if entry := want[got.ID]; !reflect.DeepEqual(got.Entry, entry) || got.Warehouse != testWarehouse {
 				t.Errorf("got %+v, want %+v", got, entry)
 			}
-			if (got.Blocker != nil) != (entry.ID == blocked.ID) {
+			if (got.Blocker != nil) != (got.ID == blocked.ID) {
 				t.Errorf("the blocker of %s is %+v", got.ID, got.Blocker)
 			}
-			if got.Blocker != nil && *got.Blocker != (Blocker{Since: f.clock.Now(), Attempts: 50, LastError: "no such bucket"}) {
+			if got.Blocker != nil && *got.Blocker != (recovery.Blocker{Since: f.clock.Now(), Attempts: 50, LastError: "no such bucket"}) {
 				t.Errorf("the blocker is %+v", got.Blocker)
 			}
 		}
 	}
-	_, _, err := f.UnfinishedTransactions(f.ctx, Page{After: "t"})
+	_, _, err := f.recovery().Unfinished(f.ctx, "t", 0)
 	wantKind(t, err, moorage.KindBadRequest)
 }
 
@@ -106,22 +105,22 @@ func TestRetryTransaction(t *testing.T) {
 	f, mend := newUndeletable(t)
 	entry := f.abandon("t")
 	f.giveUp(entry)
-	got, err := f.Retry(f.ctx, entry.ID.String())
-	if err != nil || got.Kind != UnfinishedKindTransaction || got.Ended || got.Reason == "" {
+	got, err := f.recovery().Retry(f.ctx, entry.ID.String())
+	if err != nil || got.Kind != recovery.KindTransaction || got.Ended || got.Reason == nil {
 		t.Errorf("in vain: got %+v (%v)", got, err)
 	}
 	if records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID)); err != nil || records[0].Exists() {
 		t.Errorf("the blocker stays (%v), so that no worker tries", err)
 	}
 	mend()
-	if got, err = f.Retry(f.ctx, entry.ID.String()); err != nil || got != (Retried{Kind: UnfinishedKindTransaction, Ended: true}) {
+	if got, err = f.recovery().Retry(f.ctx, entry.ID.String()); err != nil || got != (recovery.Retried{Kind: recovery.KindTransaction, Ended: true}) {
 		t.Errorf("got %+v (%v), want it ended", got, err)
 	}
 	f.wantFiles(entry)
 	f.wantEnded()
-	_, err = f.Retry(f.ctx, entry.ID.String())
+	_, err = f.recovery().Retry(f.ctx, entry.ID.String())
 	wantKind(t, err, moorage.KindNotFound)
-	_, err = f.Retry(f.ctx, "t")
+	_, err = f.recovery().Retry(f.ctx, "t")
 	wantKind(t, err, moorage.KindBadRequest)
 }
 
@@ -131,18 +130,18 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(ctx context.Context, c *Catalog, id string) error{
 		"list": func(ctx context.Context, c *Catalog, _ string) error {
-			_, _, err := c.UnfinishedTransactions(ctx, Page{})
+			_, _, err := c.recovery().Unfinished(ctx, "", 0)
 			return err
 		},
 		"retry": func(ctx context.Context, c *Catalog, id string) error {
-			got, err := c.Retry(ctx, id)
+			got, err := c.recovery().Retry(ctx, id)
 			if err == nil && !got.Ended {
-				return moorage.Errorf(moorage.KindUnavailable, "%s", got.Reason)
+				return moorage.E("retry", id, moorage.KindUnavailable, got.Reason)
 			}
 			return err
 		},
 		"abort": func(ctx context.Context, c *Catalog, id string) error {
-			_, err := c.Abort(ctx, id)
+			_, err := c.recovery().Abort(ctx, id)
 			return err
 		},
 	} {
@@ -182,20 +181,20 @@ func TestRetryPurge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	purges, next, err := f.BlockedPurges(f.ctx, Page{Limit: 1})
+	purges, next, err := newPurger(t, f.Catalog).Blocked(f.ctx, "", 1)
 	if err != nil || len(purges) != 1 || next != "" {
 		t.Fatalf("given up: %+v, then %q (%v)", purges, next, err)
 	}
-	if !purges[0].Table.Equal(ident("t")) || purges[0].Blocker.Attempts != purge.AttemptsMax || purges[0].Blocker.LastError == "" {
+	if !purges[0].Table.Equal(ident("t")) || purges[0].Attempts != purge.AttemptsMax || purges[0].LastError == "" {
 		t.Errorf("given up: %+v", purges[0])
 	}
-	_, err = f.Abort(f.ctx, purges[0].ID)
+	_, err = f.recovery().Abort(f.ctx, purges[0].ID)
 	wantKind(t, err, moorage.KindUnprocessable)
 	mend()
-	if got, err := f.Retry(f.ctx, purges[0].ID); err != nil || got != (Retried{Kind: UnfinishedKindPurge}) {
+	if got, err := f.recovery().Retry(f.ctx, purges[0].ID); err != nil || got != (recovery.Retried{Kind: recovery.KindPurge}) {
 		t.Errorf("got %+v (%v)", got, err)
 	}
-	if purges, _, err := f.BlockedPurges(f.ctx, Page{}); err != nil || len(purges) != 0 {
+	if purges, _, err := newPurger(f.t, f.Catalog).Blocked(f.ctx, "", 0); err != nil || len(purges) != 0 {
 		t.Errorf("still given up: %+v (%v)", purges, err)
 	}
 	if err := f.purgeAll(f.ctx); err != nil {
@@ -223,12 +222,12 @@ func TestBlockedPurgeOfUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	purges, next, err := f.BlockedPurges(f.ctx, Page{})
+	purges, next, err := newPurger(f.t, f.Catalog).Blocked(f.ctx, "", 0)
 	if err != nil || len(purges) != 2 || next != "" {
 		t.Fatalf("given up: %+v, then %q (%v)", purges, next, err)
 	}
 	for _, purge := range purges {
-		if unread := purge.ID == pointer.Task.String(); unread != (purge.Table.Name == "") || unread != strings.Contains(purge.Blocker.LastError, record.Key.String()) || purge.Table.Namespace == nil {
+		if unread := purge.ID == pointer.Task.String(); unread != (purge.Table.Name == "") || unread != strings.Contains(purge.LastError, record.Key.String()) {
 			t.Errorf("given up: %+v", purge)
 		}
 	}
@@ -255,15 +254,15 @@ func TestBlockedPurgesPages(t *testing.T) {
 	if err := f.DropTable(f.ctx, ident("d"), DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
-	for page := (Page{Limit: 2}); ; {
-		purges, next, err := f.BlockedPurges(f.ctx, page)
+	for after := ""; ; {
+		purges, next, err := newPurger(t, f.Catalog).Blocked(f.ctx, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, purge := range purges {
 			want = append(want, purge.Table.Name)
 		}
-		if page.After = next; next == "" {
+		if after = next; next == "" {
 			break
 		}
 	}
@@ -286,8 +285,8 @@ func TestAbortPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.write(entry.Files[0])
-	got, err := f.Abort(f.ctx, entry.ID.String())
-	if err != nil || got.Was != "pending" || got.Forgotten || got.Left == nil || len(got.Left) != 0 {
+	got, err := f.recovery().Abort(f.ctx, entry.ID.String())
+	if err != nil || got.Was != registry.StatePending || got.Forgotten || len(got.Left) != 0 {
 		t.Errorf("got %+v (%v)", got, err)
 	}
 	condition, write, err := entry.Commit(entry.Files[:1])
@@ -298,16 +297,16 @@ func TestAbortPending(t *testing.T) {
 	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
 		t.Errorf("its coordinator was answered %v", err)
 	}
-	_, err = f.Abort(f.ctx, entry.ID.String())
+	_, err = f.recovery().Abort(f.ctx, entry.ID.String())
 	wantKind(t, err, moorage.KindUnprocessable) // the recovery is at it
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entry)
 	f.wantEnded()
-	_, err = f.Abort(f.ctx, entry.ID.String())
+	_, err = f.recovery().Abort(f.ctx, entry.ID.String())
 	wantKind(t, err, moorage.KindNotFound)
-	_, err = f.Abort(f.ctx, "")
+	_, err = f.recovery().Abort(f.ctx, "")
 	wantKind(t, err, moorage.KindBadRequest)
 }
 
@@ -327,12 +326,12 @@ func TestAbortGivenUp(t *testing.T) {
 				return errors.Is(err, storage.ErrNotFound)
 			})
 			if name == "committed" {
-				_, err := f.Abort(f.ctx, entry.ID.String())
+				_, err := f.recovery().Abort(f.ctx, entry.ID.String())
 				wantKind(t, err, moorage.KindUnprocessable)
 			}
 			f.giveUp(entry)
-			got, err := f.Abort(f.ctx, entry.ID.String())
-			if err != nil || got.Was != name || !got.Forgotten || !slices.Equal(got.Left, entry.Surplus()) {
+			got, err := f.recovery().Abort(f.ctx, entry.ID.String())
+			if err != nil || got.Was.String() != name || !got.Forgotten || !slices.Equal(got.Left, entry.Surplus()) {
 				t.Errorf("got %+v (%v)", got, err)
 			}
 			f.wantFiles(entry, there...)
@@ -346,8 +345,8 @@ func TestAbortGivenUp(t *testing.T) {
 func TestBlockerWithoutTransaction(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(f *fixture, id string) error{
-		"retry": func(f *fixture, id string) error { _, err := f.Retry(f.ctx, id); return err },
-		"abort": func(f *fixture, id string) error { _, err := f.Abort(f.ctx, id); return err },
+		"retry": func(f *fixture, id string) error { _, err := f.recovery().Retry(f.ctx, id); return err },
+		"abort": func(f *fixture, id string) error { _, err := f.recovery().Abort(f.ctx, id); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -376,7 +375,7 @@ func TestBlockerOfATransactionThatEnded(t *testing.T) {
 	for name, look := range map[string]func(f *fixture) error{
 		"a node": func(f *fixture) error { return f.purgeAll(f.ctx) },
 		"an operator": func(f *fixture) error {
-			purges, _, err := f.BlockedPurges(f.ctx, Page{})
+			purges, _, err := newPurger(f.t, f.Catalog).Blocked(f.ctx, "", 0)
 			if len(purges) > 0 {
 				err = errors.New("it is taken for a purge")
 			}

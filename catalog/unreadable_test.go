@@ -1,16 +1,13 @@
 package catalog
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"moorage"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -23,29 +20,28 @@ func (f *fixture) damage(name string) txlog.Entry {
 	return entry
 }
 
-// Operators see a transaction whose record cannot be read, and what comes behind it. They can have
-// it forgotten, but not tried again.
+// Operators see a transaction whose record cannot be read, and what comes behind it. It is neither
+// tried again nor aborted: the last resort removes it, and its files stay.
 func TestUnreadableTransaction(t *testing.T) {
 	t.Parallel()
-	var logs bytes.Buffer
-	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	f := newFixture(t)
 	f.create("t")
 	entries := []txlog.Entry{f.abandon("t"), f.damage("t"), f.abandon("t"), f.damage("t")}
 	broken, other := entries[1], entries[3]
 	var ids []string
-	for page := (Page{Limit: 1}); ; {
-		found, next, err := f.UnfinishedTransactions(f.ctx, page)
+	for after := ""; ; {
+		found, next, err := f.recovery().Unfinished(f.ctx, after, 1)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("a page of one: %+v (%v)", found, err)
 		}
-		ids = append(ids, found[0].ID)
-		if want := found[0].ID == broken.ID.String() || found[0].ID == other.ID.String(); (found[0].Unreadable != "") != want {
+		ids = append(ids, found[0].ID.String())
+		if want := found[0].ID == broken.ID || found[0].ID == other.ID; (found[0].Unreadable != nil) != want {
 			t.Errorf("unreadable is %q, want it so: %t", found[0].Unreadable, want)
 		}
-		if found[0].Unreadable != "" && (found[0].State != "pending" || found[0].Tables == nil || found[0].Files == nil || found[0].Published == nil) {
+		if found[0].Unreadable != nil && found[0].State != registry.StatePending {
 			t.Errorf("listed as %+v", found[0])
 		}
-		if page.After = next; next == "" {
+		if after = next; next == "" {
 			break
 		}
 	}
@@ -60,23 +56,23 @@ func TestUnreadableTransaction(t *testing.T) {
 	if err != nil || len(report.Problems) != 2 || !strings.Contains(strings.Join(report.Problems, "\n"), registry.TransactionKey(broken.ID).String()+", which is pending, cannot be read") {
 		t.Errorf("check: %q (%v)", report.Problems, err)
 	}
-	_, err = f.Retry(f.ctx, broken.ID.String())
-	wantKind(t, err, moorage.KindUnprocessable)
-
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entries[0])
 	f.wantFiles(entries[2])
-	for _, entry := range []txlog.Entry{broken, other} {
-		got, err := f.Abort(f.ctx, entry.ID.String())
-		if err != nil || got.Was != "pending" || !got.Forgotten || !got.Unreadable || got.Left == nil || len(got.Left) > 0 {
-			t.Errorf("abort: %+v (%v)", got, err)
+	_, retried := f.recovery().Retry(f.ctx, broken.ID.String())
+	_, aborted := f.recovery().Abort(f.ctx, broken.ID.String())
+	for _, err := range []error{retried, aborted} {
+		if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), "moorage recover forget") {
+			t.Errorf("it is told %q", moorage.MessageOf(err))
 		}
-		f.wantFiles(entry, entry.Files[0])
 	}
-	if !strings.Contains(logs.String(), "unreadable=true") {
-		t.Errorf("the log does not tell of it: %s", logs.String())
+	if off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil || off.Transactions != 2 {
+		t.Errorf("forgotten: %+v (%v)", off, err)
+	}
+	for _, entry := range []txlog.Entry{broken, other} {
+		f.wantFiles(entry, entry.Files[0])
 	}
 	f.wantEnded()
 	f.wantClean()
@@ -104,7 +100,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	request := RegisterRequest{MetadataLocation: gone.MetadataLocation}
 	_, err := f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
-	if message := moorage.MessageOf(err); !strings.Contains(message, "moorage recover abort "+broken.ID.String()) {
+	if message := moorage.MessageOf(err); !strings.Contains(message, broken.ID.String()) || !strings.Contains(message, "moorage recover forget") {
 		t.Errorf("the client is answered %q", message)
 	}
 	if err := f.TableExists(f.ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
@@ -122,7 +118,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	if err := f.transactions.Finish(f.ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Abort(f.ctx, broken.ID.String()); err != nil {
+	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {
@@ -148,17 +144,17 @@ func TestTransactionWithoutID(t *testing.T) {
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "cannot be read: the key transaction/00 x holds no id") {
 		t.Errorf("check: %q (%v)", report.Problems, err)
 	}
-	if found, next, err := f.UnfinishedTransactions(f.ctx, Page{}); err != nil || next != "" || len(found) != 1 || found[0].ID != dead.ID.String() {
+	if found, next, err := f.recovery().Unfinished(f.ctx, "", 0); err != nil || next != "" || len(found) != 1 || found[0].ID != dead.ID {
 		t.Errorf("listed are %+v (%v)", found, err)
 	}
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Error(err)
 	}
 	f.wantFiles(dead)
 	request := RegisterRequest{MetadataLocation: gone.MetadataLocation}
 	_, err = f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
-	if message := moorage.MessageOf(err); !strings.Contains(message, "remove it from the store: the key transaction/00 x holds no id") {
+	if message := moorage.MessageOf(err); !strings.Contains(message, "forgotten, by moorage recover forget: the key transaction/00 x holds no id") {
 		t.Errorf("the client is answered %q", message)
 	}
 	tampering{f}.write(registry.Delete(key))
@@ -229,47 +225,10 @@ func TestComeBackOfWhatTransactionPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	tampering{f}.write(write)
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
 		t.Fatal(err)
 	}
 	f.wantFiles(entry, published)
 	f.wantEnded()
 	f.wantClean()
-}
-
-// mendingStore calls mend, once, before the next Apply.
-type mendingStore struct {
-	registry.Store
-	mend func()
-}
-
-func (s *mendingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if mend := s.mend; mend != nil {
-		s.mend = nil
-		mend()
-	}
-	return s.Store.Apply(ctx, batch)
-}
-
-// A record that can be read again in the moment in which it is forgotten is not forgotten.
-func TestForgetMended(t *testing.T) {
-	t.Parallel()
-	mending := new(mendingStore)
-	f := newFixture(t, func(c *Config) {
-		mending.Store = c.Store
-		c.Store = mending
-	})
-	f.create("t")
-	entry := f.damage("t")
-	mending.mend = func() { tampering{f}.put(registry.TransactionKey(entry.ID), registry.StatePending, entry.Transaction) }
-	got, err := f.Abort(f.ctx, entry.ID.String())
-	if err != nil || got.Forgotten || got.Unreadable || got.Was != "pending" {
-		t.Errorf("got %+v (%v), want it aborted as one that can be read", got, err)
-	}
-	f.clock.Advance(time.Minute)
-	if err := f.recovery.RunOnce(f.ctx); err != nil {
-		t.Fatal(err)
-	}
-	f.wantFiles(entry)
-	f.wantEnded()
 }

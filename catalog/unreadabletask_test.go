@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/purge"
+	"moorage/recovery"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 )
 
 // dropPurged drops a table with a purge. It returns its task and the pointer, whose state it sets:
@@ -67,16 +66,16 @@ func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
 
 // wantOnlyBlocked fails the test unless the ids in want are those of all that was given up. It
 // reads pages of one.
-func (f *fixture) wantOnlyBlocked(want ...string) []BlockedPurge {
+func (f *fixture) wantOnlyBlocked(want ...string) []purge.Blocked {
 	f.t.Helper()
-	var all []BlockedPurge
-	for page := (Page{Limit: 1}); ; {
-		purges, next, err := f.BlockedPurges(f.ctx, page)
+	var all []purge.Blocked
+	for after := ""; ; {
+		purges, next, err := newPurger(f.t, f.Catalog).Blocked(f.ctx, after, 1)
 		if err != nil || len(purges) > 1 {
 			f.t.Fatalf("a page of one: %+v (%v)", purges, err)
 		}
 		all = append(all, purges...)
-		if page.After = next; next == "" {
+		if after = next; next == "" {
 			break
 		}
 	}
@@ -90,9 +89,9 @@ func (f *fixture) wantOnlyBlocked(want ...string) []BlockedPurge {
 	return all
 }
 
-// Operators see a task that cannot be read, and what comes behind it. They can have it removed, but
-// not tried again. Then the files of its table stay. So does the table for its window, if the purge
-// had not begun.
+// Operators see a task that cannot be read, and what comes behind it. It is neither tried again nor
+// aborted: the last resort removes it. Then the files of its table stay, and so does the table for
+// its window, if the purge had not begun.
 func TestUnreadableTask(t *testing.T) {
 	t.Parallel()
 	for storeName, open := range anyStores() {
@@ -113,10 +112,12 @@ func TestUnreadableTask(t *testing.T) {
 				}
 
 				for _, purge := range f.wantOnlyBlocked(ids...) {
-					if !strings.Contains(purge.Unreadable, "task/"+purge.ID) || purge.Blocker != (Blocker{}) || purge.Table.Namespace == nil {
+					if purge.Unreadable == nil || !strings.Contains(purge.Unreadable.Error(), "task/"+purge.ID) || purge.Attempts != 0 || purge.LastError != "" {
 						t.Errorf("listed as %+v", purge)
 					}
-					_, err := f.Retry(f.ctx, purge.ID)
+					_, err := f.recovery().Retry(f.ctx, purge.ID)
+					wantKind(t, err, moorage.KindUnprocessable)
+					_, err = f.recovery().Abort(f.ctx, purge.ID)
 					wantKind(t, err, moorage.KindUnprocessable)
 				}
 				report, err := f.Check(f.ctx)
@@ -133,18 +134,8 @@ func TestUnreadableTask(t *testing.T) {
 					t.Error(err)
 				}
 
-				for i, want := range []Aborted{
-					{Was: "dropped", Table: &dropped.Identifier, Left: droppedPointer.Claims},
-					{Was: "purging", Table: &purging.Identifier, Left: purgingPointer.Claims},
-					{Was: "none", Left: []string{}},
-				} {
-					got, err := f.Abort(f.ctx, ids[i])
-					same := got.Kind == UnfinishedKindPurge && got.Forgotten && got.Unreadable && got.Was == want.Was && got.Left != nil && slices.Equal(got.Left, want.Left)
-					if err != nil || !same || (got.Table == nil) != (want.Table == nil) || got.Table != nil && !got.Table.Equal(*want.Table) {
-						t.Errorf("aborted %+v (%v), want %+v", got, err, want)
-					}
-					_, err = f.Abort(f.ctx, ids[i])
-					wantKind(t, err, moorage.KindNotFound)
+				if off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil || off.Purges != 2 {
+					t.Errorf("cancelled %+v (%v)", off, err)
 				}
 				f.wantOnlyBlocked()
 				f.wantEnded()
@@ -188,7 +179,7 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 	table := f.create("t")
 	task, pointer := f.dropPurged("t", registry.StateDropped)
 	tampering{f}.write(registry.Put(task.Key, task.State, []byte(`[]`)))
-	if _, err := f.Abort(f.ctx, task.Key.ID); err != nil {
+	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	f.clock.Advance(undropWindow + time.Second)
@@ -204,58 +195,6 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 		t.Error("the file is gone")
 	}
 	f.wantClean()
-}
-
-// A purge that is called off while a worker deletes ends with the batch that it has begun. Nobody
-// can register what that batch may delete, or a pointer would name a file that is gone.
-func TestCallOffAmidPurge(t *testing.T) {
-	t.Parallel()
-	for _, versions := range []int{1, 2} { // the present one is deleted alone, and last
-		t.Run(fmt.Sprint(versions, " versions"), func(t *testing.T) {
-			t.Parallel()
-			hook := &hook{}
-			f := newFixture(t, hook.onDelete)
-			f.create("t")
-			for range versions - 1 {
-				if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			task, pointer := f.dropPurged("t", registry.StateDropped)
-			register := func(want moorage.Kind) {
-				t.Helper()
-				_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: pointer.MetadataLocation})
-				wantKind(t, err, want)
-			}
-			aborted := false
-			hook.once(func() {
-				tampering{f}.write(registry.Put(task.Key, task.State, []byte(`[]`)))
-				got, err := f.Abort(f.ctx, task.Key.ID)
-				if aborted = true; err != nil || got.Was != "purging" {
-					t.Errorf("aborted %+v (%v)", got, err)
-				}
-				register(moorage.KindAlreadyExists)
-			})
-			if err := f.purgeAll(f.ctx); err != nil || !aborted {
-				t.Fatalf("called off: %t (%v)", aborted, err)
-			}
-			if left := len(f.present([]string{pointer.MetadataLocation})); left != versions-1 {
-				t.Errorf("%d of the present version's files is left, want %d", left, versions-1)
-			}
-			f.wantClean()
-			if versions > 1 {
-				register(moorage.KindAlreadyExists)
-			}
-			f.clock.Advance(undropWindow + time.Second)
-			if err := f.endWindows(f.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if records, err := f.ledger.Get(f.ctx, registry.PointerKey(pointer.ID)); err != nil || records[0].Exists() {
-				t.Errorf("the pointer outlives the window (%v)", err)
-			}
-			f.wantClean()
-		})
-	}
 }
 
 // The purge worker tells of what it cannot read once, and counts it until it is gone.
@@ -282,17 +221,14 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	if len(f.present([]string{table.MetadataLocation})) > 0 {
 		t.Error("the file of the table behind it is still there")
 	}
-	if said := logs.String(); strings.Count(said, "level=ERROR") != 1 || strings.Count(said, "key="+damaged.String()) != 1 || !strings.Contains(said, "moorage recover abort") {
+	if said := logs.String(); strings.Count(said, "level=ERROR") != 1 || strings.Count(said, "key="+damaged.String()) != 1 || !strings.Contains(said, "moorage recover forget") {
 		t.Errorf("the log says %s", said)
 	}
-	if _, err := f.Abort(f.ctx, damaged.ID); err != nil {
+	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.purgeAll(f.ctx); err != nil || f.purges.Stats() != (purge.Stats{}) {
 		t.Errorf("in the end: %+v (%v)", f.purges.Stats(), err)
-	}
-	if said := logs.String(); !strings.Contains(said, "an operator removed a task that cannot be read") {
-		t.Errorf("the log says %s", said)
 	}
 }
 
@@ -309,12 +245,12 @@ func TestUnreadableBlocker(t *testing.T) {
 			for _, id := range []registry.ID{retried.ID, aborted.ID} {
 				tampering{f}.write(registry.Put(registry.TaskKey(id), registry.StateBlocked, []byte(`{"id":7}`)))
 			}
-			found, _, err := f.UnfinishedTransactions(f.ctx, Page{})
+			found, _, err := f.recovery().Unfinished(f.ctx, "", 0)
 			if err != nil || len(found) != 2 {
 				t.Fatalf("listed %+v (%v)", found, err)
 			}
 			for _, transaction := range found {
-				if transaction.Unreadable != "" || transaction.Blocker == nil || !strings.Contains(transaction.Blocker.Unreadable, "task/"+transaction.ID) || len(transaction.Files) == 0 {
+				if transaction.Unreadable != nil || transaction.Blocker == nil || !strings.Contains(transaction.Blocker.Unreadable.Error(), "task/"+transaction.ID.String()) || len(transaction.Files) == 0 {
 					t.Errorf("listed as %+v", transaction)
 				}
 			}
@@ -323,136 +259,17 @@ func TestUnreadableBlocker(t *testing.T) {
 			if err != nil || len(report.Problems) != 2 || strings.Count(strings.Join(report.Problems, "\n"), "cannot be read") != 2 {
 				t.Errorf("check: %q (%v)", report.Problems, err)
 			}
-			if got, err := f.Retry(f.ctx, retried.ID.String()); err != nil || !got.Ended {
+			if got, err := f.recovery().Retry(f.ctx, retried.ID.String()); err != nil || !got.Ended {
 				t.Errorf("retried: %+v (%v)", got, err)
 			}
 			f.wantFiles(retried)
-			got, err := f.Abort(f.ctx, aborted.ID.String())
-			if err != nil || got.Kind != UnfinishedKindTransaction || got.Unreadable || !got.Forgotten || !slices.Equal(got.Left, aborted.Surplus()) {
+			got, err := f.recovery().Abort(f.ctx, aborted.ID.String())
+			if err != nil || !got.Forgotten || !slices.Equal(got.Left, aborted.Surplus()) {
 				t.Errorf("aborted: %+v (%v)", got, err)
 			}
 			f.wantFiles(aborted, aborted.Files[0])
 			f.wantEnded()
 			f.wantClean()
 		})
-	}
-}
-
-// A removal of a task heeds what changes in the same moment. A task that can be read again stays,
-// and so does a table that comes back.
-func TestForgetTaskChanged(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		meanwhile func(f *fixture, task registry.Record, table *Table)
-		want      moorage.Kind
-		tasks     int
-	}{
-		"mended": {func(f *fixture, task registry.Record, _ *Table) {
-			tampering{f}.write(registry.Put(task.Key, task.State, task.Value))
-		}, moorage.KindUnprocessable, 1},
-		"taken back": {func(f *fixture, _ registry.Record, table *Table) {
-			if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: table.MetadataLocation}); err != nil {
-				f.t.Error(err)
-			}
-		}, moorage.KindNotFound, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			mending := new(mendingStore)
-			f := newFixture(t, func(c *Config) {
-				mending.Store = c.Store
-				c.Store = mending
-			})
-			table := f.create("t")
-			task, _ := f.dropPurged("t", registry.StateDropped)
-			tampering{f}.write(registry.Put(task.Key, task.State, []byte(`{"id":7}`)))
-			mending.mend = func() { row.meanwhile(f, task, table) }
-			_, err := f.Abort(f.ctx, task.Key.ID)
-			wantKind(t, err, row.want)
-			if records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10); err != nil || len(records) != row.tasks {
-				t.Errorf("%d tasks (%v), want %d", len(records), err, row.tasks)
-			}
-			f.wantClean()
-		})
-	}
-}
-
-// A call of the store fails, loses its answer or comes true late. Whichever call it is, the purge
-// is called off and the task removed, or neither.
-func TestForgetTaskEveryCall(t *testing.T) {
-	t.Parallel()
-	for _, state := range []registry.State{registry.StateDropped, registry.StatePurging, registry.StateLive} {
-		for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay} {
-			t.Run(fmt.Sprint(state, "/", name), func(t *testing.T) {
-				t.Parallel()
-				for k := 0; ; k++ {
-					if survived := forgetTaskOnce(t, state, k, action); survived {
-						if k < 3 {
-							t.Fatalf("%d calls were seen", k)
-						}
-						return
-					}
-				}
-			})
-		}
-	}
-}
-
-// forgetTaskOnce does action to call k of an abort, and reports whether there was no such call. The
-// table that awaits the task is in state; with live there is none.
-func forgetTaskOnce(t *testing.T, state registry.State, k int, action registrytest.Action) (survived bool) {
-	t.Helper()
-	plan := &faults{}
-	var raw registry.Store
-	var store *registrytest.FaultyStore
-	f := newFixture(t, func(c *Config) {
-		raw = c.Store
-		store = registrytest.Faulty(raw, plan.plan)
-		c.Store = store
-	})
-	f.ledger.SettleTimeout = 20 * time.Millisecond
-	f.create("t")
-	key := registry.TaskKey(registry.ID{9})
-	if state != registry.StateLive {
-		task, _ := f.dropPurged("t", state)
-		key = task.Key
-	}
-	tampering{f}.write(registry.Put(key, registry.StateNone, []byte(`{"id":7}`)))
-	plan.arm(k, action)
-	_, err := f.Abort(f.ctx, key.ID)
-	plan.disarm()
-	store.Release(f.ctx)
-	if survived = plan.hit == ""; survived && err != nil {
-		t.Fatalf("call %d: %v without a fault", k, err)
-	}
-	_, again := f.other(raw).Abort(f.ctx, key.ID)
-	if gone := moorage.KindOf(again) == moorage.KindNotFound; again != nil && !gone || err == nil && !gone {
-		t.Errorf("call %d (%s): answered %v, and then %v", k, plan.hit, err, again)
-	}
-	f.wantEnded()
-	f.wantClean()
-	return survived
-}
-
-// A task that cannot be read is removed beside a dropped table that cannot be read, unless it may
-// be that table's.
-func TestAbortTaskBesideUnreadableTable(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var tasks []registry.Record
-	for _, name := range []string{"a", "b"} {
-		f.create(name)
-		task, _ := f.dropPurged(name, registry.StateDropped)
-		tasks = append(tasks, task)
-		tampering{f}.write(registry.Put(task.Key, task.State, []byte("{")))
-	}
-	record, _ := tampering{f}.recordOf("a")
-	tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
-	_, err := f.Abort(f.ctx, tasks[0].Key.ID)
-	if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), record.Key.String()) {
-		t.Errorf("the answer is %q, want %s in it", moorage.MessageOf(err), record.Key)
-	}
-	if got, err := f.Abort(f.ctx, tasks[1].Key.ID); err != nil || got.Table == nil || !got.Table.Equal(ident("b")) {
-		t.Errorf("got %+v (%v)", got, err)
 	}
 }

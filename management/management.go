@@ -18,24 +18,14 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
 
-// Catalog is what the operations ask for; *catalog.Catalog gives it. All methods are safe for
-// concurrent use and fail with errors that have a moorage.Kind.
-type Catalog interface {
-	UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error)
-	BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error)
-	Retry(ctx context.Context, id string) (catalog.Retried, error)
-	Abort(ctx context.Context, id string) (catalog.Aborted, error)
-}
-
-// Config is what the API is made of. Catalog and Check are required.
+// Config is what the API is made of. Operator and Check are required.
 type Config struct {
-	Catalog Catalog
+	Operator Operator
 	// Check looks at the whole store, as check.Checker does.
 	Check func(ctx context.Context) (check.Report, error)
 	// Backup copies the store to a new folder called name, below one of its own choice, and returns
@@ -47,9 +37,8 @@ type Config struct {
 type server struct {
 	*web.Server
 
-	config  Config
-	catalog Catalog
-	made    *otter.Cache[string, made] // by Idempotency-Key
+	config Config
+	made   *otter.Cache[string, made] // by Idempotency-Key
 }
 
 // base begins the paths of all operations.
@@ -62,7 +51,7 @@ func Mount(on *web.Server, config Config) {
 			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
 		}
 	}
-	s := &server{Server: on, config: config, catalog: config.Catalog, made: newMade()}
+	s := &server{Server: on, config: config, made: newMade()}
 	on.Explain(base + "/")
 	for _, op := range s.operations() {
 		on.Handle(op.id, op.method, base+op.path, op.handle)
@@ -79,23 +68,23 @@ type operation struct {
 // before it, which older clients know.
 func (s *server) operations() []operation {
 	const get, post = http.MethodGet, http.MethodPost
-	retry, abort := byID(s, s.catalog.Retry), byID(s, s.catalog.Abort)
-	purges := s.catalog.BlockedPurges
+	operator := s.config.Operator
+	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
 	return []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"check", get, "/check", s.check},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},
 		{"listTransactions", get, "/transactions",
-			list(s, "transactions", pageSizes, s.catalog.UnfinishedTransactions, transactionsPage)},
+			list(s, "transactions", pageSizes, operator.UnfinishedTransactions, transactionsPage)},
 		{"retryTransaction", post, "/transactions/{id}/retry", retry},
 		{"abortTransaction", post, "/transactions/{id}/abort", abort},
-		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, purges, tasksPage)},
+		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, operator.BlockedPurges, tasksPage)},
 		{"retryTask", post, "/tasks/{id}/retry", retry},
 		{"abortTask", post, "/tasks/{id}/abort", abort},
 
 		{"checkByPost", post, "/check", s.check},
 		{"listBlockedPurges", get, "/blocked-purges",
-			list(s, "blocked purges", pageSizesOld, purges, purgesPage)},
+			list(s, "blocked purges", pageSizesOld, operator.BlockedPurges, purgesPage)},
 		{"retryUnfinished", post, "/unfinished/{id}/retry", retry},
 		{"abortUnfinished", post, "/unfinished/{id}/abort", abort},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,21 +21,25 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/web"
+	"moorage/maintenance/purge"
+	"moorage/management/client"
+	"moorage/recovery"
+	"moorage/registry"
+	"moorage/txlog"
 )
 
-// fakeCatalog answers every call with fail, or with something of its own. It notes the calls.
-type fakeCatalog struct {
+// fake answers every call with fail, or with something of its own. It notes the calls.
+type fake struct {
 	mu    sync.Mutex // guards calls and pages
 	calls []string
-	pages []catalog.Page
+	pages []client.Page
 	fail  error
 	next  string
 }
 
-func (f *fakeCatalog) call(name string, pages ...catalog.Page) error {
+func (f *fake) call(name string, pages ...client.Page) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, name)
@@ -42,29 +47,40 @@ func (f *fakeCatalog) call(name string, pages ...catalog.Page) error {
 	return f.fail
 }
 
-func (f *fakeCatalog) Check(context.Context) (check.Report, error) {
+func (f *fake) Check(context.Context) (check.Report, error) {
 	return check.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
 }
 
-func (f *fakeCatalog) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
+func (f *fake) Unfinished(_ context.Context, after string, limit int) ([]recovery.Unfinished, string, error) {
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	return []catalog.UnfinishedTransaction{{
-		ID: "a1", State: "pending", Warehouse: "w", Tables: []moorage.Identifier{{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}},
-		Files: []string{"f1", "f2"}, Published: []string{}, Began: began, Deadline: began.Add(time.Minute), Principal: "ann",
-		Blocker: &catalog.Blocker{Since: began, Attempts: 50, LastError: "no disk"},
-	}}, f.next, f.call("UnfinishedTransactions", page)
+	transaction := txlog.Transaction{
+		ID: registry.ID{0xa1}, Warehouse: "w", Participants: []txlog.Participant{{Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}},
+		Files: []string{"f1", "f2"}, Began: began, Deadline: began.Add(time.Minute), Principal: "ann",
+	}
+	return []recovery.Unfinished{{
+		Entry:   txlog.Entry{Transaction: transaction, State: registry.StatePending},
+		Blocker: &recovery.Blocker{Since: began, Attempts: 50, LastError: "no disk"},
+	}}, f.next, f.call("Unfinished", client.Page{After: after, Limit: limit})
 }
 
-func (f *fakeCatalog) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
-	return []catalog.BlockedPurge{{ID: "b2", Table: moorage.Identifier{Namespace: moorage.Namespace{}}, Unreadable: "damaged"}}, f.next, f.call("BlockedPurges", page)
+func (f *fake) Blocked(_ context.Context, after string, limit int) ([]purge.Blocked, string, error) {
+	return []purge.Blocked{{ID: "b2", Unreadable: errors.New("damaged")}}, f.next, f.call("Blocked", client.Page{After: after, Limit: limit})
 }
 
-func (f *fakeCatalog) Retry(_ context.Context, id string) (catalog.Retried, error) {
-	return catalog.Retried{Kind: "transaction", Reason: "no disk"}, f.call("Retry " + id)
+func (f *fake) Retry(_ context.Context, id string) (recovery.Retried, error) {
+	return recovery.Retried{Kind: recovery.KindTransaction, Reason: errors.New("no disk")}, f.call("Retry " + id)
 }
 
-func (f *fakeCatalog) Abort(_ context.Context, id string) (catalog.Aborted, error) {
-	return catalog.Aborted{Kind: catalog.UnfinishedKindTransaction, Was: "pending", Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
+func (f *fake) Abort(_ context.Context, id string) (recovery.Aborted, error) {
+	return recovery.Aborted{Was: registry.StatePending, Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
+}
+
+// operatorOf returns an Operator whose parts are all f.
+func operatorOf[F interface {
+	Recovery
+	Purges
+}](f F) Operator {
+	return Operator{f, f}
 }
 
 // newServer returns a server that answers in the ways that openapi.yaml describes, which the test
@@ -72,7 +88,7 @@ func (f *fakeCatalog) Abort(_ context.Context, id string) (catalog.Aborted, erro
 func newServer(t *testing.T, config Config) http.Handler {
 	t.Helper()
 	server := web.New(web.Config{})
-	config.Check = config.Catalog.(interface {
+	config.Check = config.Operator.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
 	Mount(server, config)
@@ -209,7 +225,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
 	var want, got []string
-	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
+	for _, op := range (&server{}).operations() {
 		want = append(want, op.id+" "+op.method+" "+base+op.path)
 	}
 	for path, item := range d.file["paths"].(map[string]any) {
@@ -230,7 +246,7 @@ func TestExamples(t *testing.T) {
 	d := readDescription(t)
 	parameters := d.file["components"].(map[string]any)["parameters"].(map[string]any)
 	id := parameters["id"].(map[string]any)["example"].(string)
-	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
+	for _, op := range (&server{}).operations() {
 		described := d.operation(op.method, base+op.path)
 		body := ""
 		if request, ok := described["requestBody"].(map[string]any); ok {
@@ -242,8 +258,8 @@ func TestExamples(t *testing.T) {
 			body = string(text)
 		}
 		target := base + strings.Replace(op.path, "{id}", id, 1)
-		f := &fakeCatalog{}
-		h := newServer(t, Config{Catalog: f, Backup: backupOf(f)})
+		f := &fake{}
+		h := newServer(t, Config{Operator: operatorOf(f), Backup: backupOf(f)})
 		if w := send(h, op.method, target, body); w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", op.id, w.Code, w.Body)
 		}
@@ -272,7 +288,7 @@ func TestReference(t *testing.T) {
 		"* A failure looks as in [Errors](errors.md). It has `request-id`, which the server's log has too, and `help`.\n\n" +
 		"| operation | what it does |\n|---|---|\n"
 	d := readDescription(t)
-	for _, op := range (&server{catalog: &fakeCatalog{}}).operations() {
+	for _, op := range (&server{}).operations() {
 		described := d.operation(op.method, base+op.path)
 		summary := described["summary"].(string)
 		if described["deprecated"] == true {
@@ -297,7 +313,7 @@ func TestReference(t *testing.T) {
 // The server answers its description as it stands in the file.
 func TestDescription(t *testing.T) {
 	t.Parallel()
-	w := send(newServer(t, Config{Catalog: &fakeCatalog{}}), "GET", "/management/v1/openapi.yaml", "")
+	w := send(newServer(t, Config{Operator: operatorOf(&fake{})}), "GET", "/management/v1/openapi.yaml", "")
 	if got, err := io.ReadAll(w.Body); err != nil || !bytes.Equal(got, openAPI) {
 		t.Errorf("%d, %d bytes, want %d", w.Code, len(got), len(openAPI))
 	}
@@ -305,7 +321,7 @@ func TestDescription(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	h := newServer(t, Config{Catalog: &fakeCatalog{}})
+	h := newServer(t, Config{Operator: operatorOf(&fake{})})
 	for _, method := range []string{"GET", "POST"} {
 		w := send(h, method, "/management/v1/check", "")
 		if want := `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[]}`; w.Code != 200 || w.Body.String() != want {

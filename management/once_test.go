@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/management/client"
+	"moorage/recovery"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 )
 
 // backupOf returns a Backup that fails as f does, and is noted there.
-func backupOf(f *fakeCatalog) func(context.Context, string) (client.Backup, error) {
+func backupOf(f *fake) func(context.Context, string) (client.Backup, error) {
 	return func(_ context.Context, name string) (client.Backup, error) {
 		return client.Backup{Folder: "/backups/" + name, Records: 7}, f.call("Backup " + name)
 	}
@@ -28,8 +28,8 @@ func backupOf(f *fakeCatalog) func(context.Context, string) (client.Backup, erro
 // A change that is sent again with its key happens once, and is answered as before.
 func TestChangesHappenOnce(t *testing.T) {
 	t.Parallel()
-	f := &fakeCatalog{}
-	h := newServer(t, Config{Catalog: f, Backup: backupOf(f)})
+	f := &fake{}
+	h := newServer(t, Config{Operator: operatorOf(f), Backup: backupOf(f)})
 	want := func(w *httptest.ResponseRecorder, code int, calls ...string) {
 		t.Helper()
 		if w.Code != code || !slices.Equal(f.calls, calls) {
@@ -63,13 +63,13 @@ func TestChangesHappenOnce(t *testing.T) {
 
 // holdingCatalog aborts when something arrives on release.
 type holdingCatalog struct {
-	fakeCatalog
+	fake
 	release chan struct{}
 }
 
-func (f *holdingCatalog) Abort(ctx context.Context, id string) (catalog.Aborted, error) {
+func (f *holdingCatalog) Abort(ctx context.Context, id string) (recovery.Aborted, error) {
 	<-f.release
-	return f.fakeCatalog.Abort(ctx, id)
+	return f.fake.Abort(ctx, id)
 }
 
 // A request that is sent again while the first is under way waits for it, also if the client of the
@@ -77,7 +77,7 @@ func (f *holdingCatalog) Abort(ctx context.Context, id string) (catalog.Aborted,
 func TestChangesAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	f := &holdingCatalog{}
-	h := newServer(t, Config{Catalog: f})
+	h := newServer(t, Config{Operator: operatorOf(f)})
 	synctest.Test(t, func(t *testing.T) {
 		f.release = make(chan struct{})
 		ctx, leave := context.WithCancel(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"moorage/catalog"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
@@ -15,28 +14,28 @@ var (
 	pageSizesOld = web.PageSizes{Default: 100, Max: 1000}
 )
 
-func transactionsPage(found []catalog.UnfinishedTransaction, next *string) any {
+func transactionsPage(found []client.Transaction, next *string) any {
 	return client.TransactionsPage{Transactions: found, NextPageToken: next}
 }
 
-func tasksPage(found []catalog.BlockedPurge, next *string) any {
+func tasksPage(found []client.Task, next *string) any {
 	return client.TasksPage{Tasks: found, NextPageToken: next}
 }
 
-func purgesPage(found []catalog.BlockedPurge, next *string) any {
+func purgesPage(found []client.Task, next *string) any {
 	return client.PurgesPage{Purges: found, NextPageToken: next}
 }
 
 // list returns the handler of a list, which answers the page that a request asks for of what find
 // finds. The name and the sizes are those of the list.
 func list[T any](s *server, name string, sizes web.PageSizes,
-	find func(context.Context, catalog.Page) ([]T, string, error), answer func([]T, *string) any) web.Handler {
+	find func(context.Context, client.Page) ([]T, string, error), answer func([]T, *string) any) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		pages, err := web.PagerOf(r, sizes, "management", name)
 		if err != nil {
 			return err
 		}
-		found, next, err := find(r.Context(), catalog.Page{After: pages.After, Limit: pages.Limit})
+		found, next, err := find(r.Context(), client.Page{After: pages.After, Limit: pages.Limit})
 		if err != nil {
 			return err
 		}

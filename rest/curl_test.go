@@ -39,7 +39,7 @@ func curlSteps(t *testing.T) (steps []step) {
 func TestCurlDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	management.Mount(w.server, management.Config{Catalog: w.catalog, Check: w.checker().Check})
+	management.Mount(w.server, management.Config{Operator: w.operator(), Check: w.checker().Check})
 	server := httptest.NewServer(w)
 	defer server.Close()
 	steps := curlSteps(t)

@@ -17,7 +17,11 @@ import (
 	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/web"
+	"moorage/ledger"
 	"moorage/locks"
+	"moorage/maintenance/purge"
+	"moorage/management"
+	"moorage/recovery"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
@@ -219,6 +223,18 @@ func (w *world) dump() string {
 // checker returns what checks the store of w.
 func (w *world) checker() *check.Checker {
 	return check.New(check.Config{Store: w.store, Files: w.catalog, Now: w.config.Now})
+}
+
+// operator returns what an operator may do with the store of w.
+func (w *world) operator() management.Operator {
+	w.t.Helper()
+	purges, err := purge.New(purge.Config{Store: w.store, Tables: w.catalog})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return management.Operator{Purges: purges, Recovery: recovery.New(recovery.Config{
+		Ledger: ledger.Over(w.store), Locks: w.config.Locks, DeleteSurplus: w.catalog.DeleteSurplus, RetryPurge: purges.Retry,
+	})}
 }
 
 // wantClean checks that all records and files hold together.

@@ -1,7 +1,6 @@
 // Package txlog is the log of transactions: operations of several steps with one moment at which
 // they become true. It keeps a record of each from before its first file is written until no work
-// is left to do. Its worker finishes or undoes transactions whose coordinator did not come to the
-// end.
+// is left to do. Package recovery ends those whose coordinator did not come to the end.
 //
 // # The states
 //
@@ -40,10 +39,8 @@
 //
 // A record that cannot be read, because it is damaged or of a later version, does not hold up the
 // others. No step is taken by it, because nobody knows its files or whether its coordinator lives.
-// Forget removes it, if an operator asks for that.
 //
 // # What it must not know
 //
-// Files, locks and tables. Config.Resolve, which package catalog implements, deletes files and
-// takes locks.
+// Files, locks and tables.
 package txlog

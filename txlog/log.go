@@ -144,17 +144,6 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// Forget deletes the record, and the blocker, of a transaction that cannot be read and is still as
-// e says. It fences like Abort. Of the files that the record named none is deleted, and nobody
-// will: they are not known.
-func (l *Log) Forget(ctx context.Context, e Entry) error {
-	_, err := l.ledger.Step(ctx, registry.Batch{
-		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)},
-		Writes:     deletes(e.ID),
-	})
-	return err
-}
-
 // DropBlocker removes the blocker of a transaction that came to its end after it was given up: its
 // coordinator was slow and knew nothing of the blocker. It reports whether the transaction is gone.
 // One that is gone never comes back.
@@ -227,15 +216,12 @@ func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Ent
 	return entries, last, nil
 }
 
-// logPage is how many transactions are read in one call to the store by those who read all.
-const logPage = 1000
-
 // All returns every transaction, page by page, in the order of their keys. Unreadable ones are
 // among them, also those without an id. It ends with the first error.
 func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for behind := ""; ; {
-			entries, last, err := l.page(ctx, behind, logPage)
+			entries, last, err := l.page(ctx, behind, ledger.ScanPage)
 			if err != nil {
 				yield(Entry{}, err)
 				return

@@ -9,6 +9,9 @@ import (
 	"moorage/registry"
 )
 
+// Operation is the operation of the changes that commit transactions.
+const Operation = "commit-transaction"
+
 // Transaction is the value of a transaction record.
 type Transaction struct {
 	registry.Unknown
@@ -79,14 +82,28 @@ type Entry struct {
 	State registry.State
 	ETag  registry.ETag
 	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then
-	// only ID, State and ETag are known, and Forget is the only step that the log takes with it.
-	// Nil means that all is known. A record whose key is not an id has the zero ID, and only All
+	// only ID, State and ETag are known, and the log takes no step with it. Nil means that all is
+	// known. A record whose key is not an id has the zero ID, and only All
 	// returns it: nobody can have begun that transaction.
 	Unreadable error
 }
 
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
+
+// LockPatience is how long after its deadline a transaction is left alone because others hold the
+// locks of its tables.
+const LockPatience = 5 * time.Minute
+
+// IsDue reports whether others than its coordinator may end a transaction at now: it is COMMITTED,
+// ABORTED, past its deadline, or began before abandonedBefore. Nobody may end one that cannot be
+// read.
+func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
+	if e.Unreadable != nil {
+		return false
+	}
+	return e.State != registry.StatePending || e.Began.Before(abandonedBefore) || now.After(e.Deadline)
+}
 
 // mustBeReadable refuses a step with a transaction whose record cannot be read.
 func (e Entry) mustBeReadable(step string) error {

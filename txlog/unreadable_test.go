@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"moorage/ledger"
 	"moorage/registry"
@@ -41,8 +38,8 @@ func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
 	}
 }
 
-// What cannot be read stands in the log beside the others, by its id and nothing else, and no step
-// can be taken with it but Forget.
+// What cannot be read stands in the log with the others, by its id and nothing else, and no step
+// can be taken with it.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store registry.Store) {
@@ -76,17 +73,7 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 
-		unread := now(t, log, e)
-		_, failed := registry.FailedCondition(log.Forget(t.Context(), e))
-		if !failed || !now(t, log, e).Exists() {
-			t.Error("what has changed since was forgotten")
-		}
-		if err := log.Forget(t.Context(), unread); err != nil || now(t, log, e).Exists() {
-			t.Errorf("not forgotten: %v", err)
-		}
-		if records, err := store.Get(t.Context(), registry.TaskKey(e.ID)); err != nil || records[0].Exists() {
-			t.Errorf("its blocker stays (%v)", err)
-		}
+		apply(t, store, registry.Delete(registry.TransactionKey(e.ID)))
 		if condition, failed := registry.FailedCondition(commit(t.Context(), store, e, e.Files...)); !failed || condition.Key != registry.TransactionKey(e.ID) {
 			t.Error("a coordinator whose transaction was forgotten went on")
 		}
@@ -196,59 +183,4 @@ func TestAll(t *testing.T) {
 	if len(told) != 1 || !errors.Is(told[0], registry.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed and no more", told)
 	}
-}
-
-// Recovery ends the others, tells once of what it cannot read, and counts it as blocked until it is
-// gone.
-func TestRecoveryUnreadable(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(rand.Reader)
-		r := newResolver(store)
-		var broken []txlog.Entry
-		var others []txlog.Entry
-		for range 4 {
-			broken = append(broken, r.begin(t, time.Now().Add(-time.Hour)))
-			others = append(others, r.begin(t, time.Now().Add(-time.Hour)))
-		}
-		i := 0
-		for name := range damages(t, broken[0]) {
-			apply(t, store, damages(t, broken[i])[name])
-			i++
-		}
-		var logs bytes.Buffer
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-		for range 3 {
-			if err := recovery.RunOnce(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, e := range others {
-			if now(t, r.log, e).Exists() {
-				t.Error("a transaction was left because another cannot be read")
-			}
-		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 4, Blocked: 4, Attempts: 4, Recovered: 4})
-		for _, e := range broken {
-			if recovery.Due(now(t, r.log, e)) {
-				t.Error("a transaction that cannot be read is due")
-			}
-			if !now(t, r.log, e).Exists() || len(r.asked[e.ID]) > 0 {
-				t.Error("a transaction that cannot be read was tried")
-			}
-			if want := "key=" + registry.TransactionKey(e.ID).String(); strings.Count(logs.String(), want) != 1 {
-				t.Errorf("%d times %s in the log, want once", strings.Count(logs.String(), want), want)
-			}
-		}
-		if strings.Count(logs.String(), "level=ERROR") != 4 || !strings.Contains(logs.String(), "moorage recover abort") {
-			t.Errorf("the log says %s", logs.String())
-		}
-		if err := r.log.Forget(t.Context(), now(t, r.log, broken[0])); err != nil {
-			t.Fatal(err)
-		}
-		if err := recovery.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 3, Blocked: 3, Attempts: 4, Recovered: 4})
-	})
 }

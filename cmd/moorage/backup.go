@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
+	"moorage/ledger"
 	"moorage/management/client"
+	"moorage/recovery"
 	"moorage/registry"
 )
 
@@ -23,7 +24,7 @@ type backuper interface {
 
 // callOffDeletions keeps a backup from deleting files of the store that it is a copy of.
 func callOffDeletions(ctx context.Context, copied registry.Store) error {
-	_, err := catalog.CallOffDeletions(ctx, copied, time.Now())
+	_, err := recovery.CancelDeletions(ctx, ledger.Over(copied), time.Now())
 	return err
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"moorage/locks"
 	"moorage/maintenance/purge"
+	"moorage/recovery"
 	"moorage/registry"
-	"moorage/txlog"
 )
 
 // callBuckets are the bounds of the latency histograms, in seconds: from a read in memory to a
@@ -277,23 +277,23 @@ func (m *lockMetrics) LockLost(level locks.Level) {
 func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
 
 // meterRecovery shows in metrics what stats says at that moment.
-func meterRecovery(metrics prometheus.Registerer, stats func() txlog.Stats) {
+func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_transactions_unfinished",
 			"Transactions with something left to do, those under way among them, when this node last looked.",
-			func(s txlog.Stats) int { return s.Unfinished }),
+			func(s recovery.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_transactions_blocked",
 			"Transactions that the recovery gave up or cannot read, until an operator looks, "+
 				"when this node last looked; see moorage recover.",
-			func(s txlog.Stats) int { return s.Blocked }),
+			func(s recovery.Stats) int { return s.Blocked }),
 		counterOf(stats, "moorage_recovery_attempts_total",
 			"Attempts of this node to end a transaction whose coordinator did not.",
-			func(s txlog.Stats) int64 { return s.Attempts }),
+			func(s recovery.Stats) int64 { return s.Attempts }),
 		counterOf(stats, "moorage_recovery_failures_total", "Attempts of this node to end a transaction that failed.",
-			func(s txlog.Stats) int64 { return s.Failures }),
+			func(s recovery.Stats) int64 { return s.Failures }),
 		counterOf(stats, "moorage_transactions_recovered_total",
 			"Transactions that this node ended because their coordinator did not.",
-			func(s txlog.Stats) int64 { return s.Recovered }))
+			func(s recovery.Stats) int64 { return s.Recovered }))
 }
 
 // meterPurges shows in metrics what stats says at that moment.

@@ -15,10 +15,10 @@ import (
 
 	"moorage/locks"
 	"moorage/maintenance/purge"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
-	"moorage/txlog"
 )
 
 // TestMeteredStore holds the decorated store to the contract of all stores.
@@ -141,9 +141,9 @@ func TestLockMetrics(t *testing.T) {
 func TestWorkerMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
-	recovery := txlog.Stats{Unfinished: 5, Blocked: 2, Attempts: 9, Failures: 4, Recovered: 3}
+	transactions := recovery.Stats{Unfinished: 5, Blocked: 2, Attempts: 9, Failures: 4, Recovered: 3}
 	purges := purge.Stats{Unfinished: 8, Blocked: 1, Failures: 6}
-	meterRecovery(metrics, func() txlog.Stats { return recovery })
+	meterRecovery(metrics, func() recovery.Stats { return transactions })
 	meterPurges(metrics, func() purge.Stats { return purges })
 	purges.Failures++
 	want := map[string]float64{
@@ -164,7 +164,7 @@ func TestMetricNames(t *testing.T) {
 	observer := newLockMetrics(metrics)
 	store.calls.observe("get", "done", 0)
 	meterLeases(nil, metrics).calls.observe("try", "done", 0)
-	meterRecovery(metrics, func() txlog.Stats { return txlog.Stats{} })
+	meterRecovery(metrics, func() recovery.Stats { return recovery.Stats{} })
 	meterPurges(metrics, func() purge.Stats { return purge.Stats{} })
 	observer.LockConflicted(locks.LevelPointer)
 	observer.LockWaited(locks.LevelPointer, time.Second, nil)

@@ -23,10 +23,12 @@ import (
 	"moorage/check"
 	"moorage/internal/cli"
 	"moorage/internal/web"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
 	"moorage/management"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/rest"
@@ -42,6 +44,8 @@ type node struct {
 	checker   *check.Checker
 	purges    *purge.Worker
 	retention *retention.Retention
+	recovery  *recovery.Recovery
+	operator  management.Operator // for the API, and for commands on a stopped store
 	outgrown  *outgrown
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
@@ -87,8 +91,10 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	var dropped *purge.Worker
+	var dead *recovery.Recovery
 	made, err := catalog.New(catalog.Config{
 		KickPurge:           func() { dropped.Kick() },
+		KickRecovery:        func() { dead.Kick() },
 		StagedFolder:        kept.RememberStaged,
 		Store:               store,
 		Locks:               locks,
@@ -114,11 +120,18 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	checks := check.Config{Store: store, Files: made}
-	if !c.InDatabase() {
-		checks.Opened = time.Now()
+	ending := recovery.Config{
+		Ledger: ledger.Over(store), Locks: locks, Logger: logger,
+		DeleteSurplus: made.DeleteSurplus, RetryPurge: dropped.Retry,
 	}
+	if !c.InDatabase() { // what an earlier process left is dead
+		checks.Opened = time.Now()
+		ending.AbandonedBefore = checks.Opened
+	}
+	dead = recovery.New(ending)
+	operator := management.Operator{Recovery: dead, Purges: dropped}
 	checker := check.New(checks)
-	meterRecovery(metrics, made.RecoveryStats)
+	meterRecovery(metrics, dead.Stats)
 	meterPurges(metrics, dropped.Stats)
 	handler := web.New(web.Config{
 		Logger:       logger,
@@ -129,16 +142,19 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		BodyBytesMax: c.BodyBytesMax,
 	})
 	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
-	management.Mount(handler, management.Config{Catalog: made, Check: checker.Check, Backup: newBackups(c, opened)})
+	management.Mount(handler, management.Config{
+		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened),
+	})
 	return &node{
 		store: store, locks: locks, storages: files, catalog: made, checker: checker,
-		purges: dropped, retention: kept, outgrown: watch, handler: handler, metrics: metrics,
+		purges: dropped, retention: kept, recovery: dead, operator: operator,
+		outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
 }
 
 // start starts the workers.
 func (n *node) start() {
-	n.catalog.Start()
+	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
 }
@@ -147,7 +163,7 @@ func (n *node) start() {
 func (n *node) stop() {
 	n.retention.Stop()
 	n.purges.Stop()
-	n.catalog.Stop()
+	n.recovery.Stop()
 }
 
 // ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where

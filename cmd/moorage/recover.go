@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
+	"moorage/ledger"
 	"moorage/management/client"
-	"moorage/registry"
+	"moorage/recovery"
 )
 
 // recoverForget has the store say of no file any more that it is to be deleted.
@@ -22,7 +22,7 @@ func recoverForget(ctx context.Context, c cli.Config, env cli.Environment) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	off, err := catalog.CallOffDeletions(ctx, store, time.Now())
+	off, err := recovery.CancelDeletions(ctx, ledger.Over(store), time.Now())
 	if err == nil {
 		fmt.Fprintf(env.Stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
 			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))
@@ -61,10 +61,10 @@ func recoverAbort(ctx context.Context, c cli.Config, env cli.Environment) error 
 
 // operators is what an operator may do: a catalog of this process, or a server that runs.
 type operators interface {
-	UnfinishedTransactions(ctx context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error)
-	BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error)
-	Retry(ctx context.Context, id string) (catalog.Retried, error)
-	Abort(ctx context.Context, id string) (catalog.Aborted, error)
+	UnfinishedTransactions(ctx context.Context, page client.Page) ([]client.Transaction, string, error)
+	BlockedPurges(ctx context.Context, page client.Page) ([]client.Task, string, error)
+	Retry(ctx context.Context, id string) (client.Retried, error)
+	Abort(ctx context.Context, id string) (client.Aborted, error)
 }
 
 // withOperators runs do on the server at c.URI, or on the store.
@@ -72,7 +72,7 @@ func withOperators(ctx context.Context, c cli.Config, env cli.Environment, do fu
 	if c.URI != "" {
 		return do(client.New(c.URI))
 	}
-	return orAsk(withStopped(ctx, c, env, func(node *node) error { return do(node.catalog) }))
+	return orAsk(withStopped(ctx, c, env, func(node *node) error { return do(node.operator) }))
 }
 
 // recoverPage is how many transactions or purges are asked for at once.
@@ -80,9 +80,9 @@ const recoverPage = 1000
 
 // eachPage calls visit with everything that list answers, page by page.
 func eachPage[T any](
-	ctx context.Context, list func(context.Context, catalog.Page) ([]T, string, error), visit func(T),
+	ctx context.Context, list func(context.Context, client.Page) ([]T, string, error), visit func(T),
 ) error {
-	for page := (catalog.Page{Limit: recoverPage}); ; {
+	for page := (client.Page{Limit: recoverPage}); ; {
 		found, next, err := list(ctx, page)
 		if err != nil {
 			return err
@@ -99,13 +99,13 @@ func eachPage[T any](
 // retryAll has all tried again that was given up; that one cannot be keeps no other from it.
 func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	var ids []string
-	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
+	err := eachPage(ctx, o.UnfinishedTransactions, func(t client.Transaction) {
 		if givenUp(t) {
 			ids = append(ids, t.ID)
 		}
 	})
 	if err == nil {
-		err = eachPage(ctx, o.BlockedPurges, func(p catalog.BlockedPurge) { ids = append(ids, p.ID) })
+		err = eachPage(ctx, o.BlockedPurges, func(p client.Task) { ids = append(ids, p.ID) })
 	}
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func retryAll(ctx context.Context, o operators, out io.Writer) error {
 }
 
 // givenUp reports whether the servers leave a transaction alone until an operator decides.
-func givenUp(t catalog.UnfinishedTransaction) bool { return t.Blocker != nil || t.Unreadable != "" }
+func givenUp(t client.Transaction) bool { return t.Blocker != nil || t.Unreadable != "" }
 
 // recoverList prints everything, and fails if something was given up.
 func recoverList(ctx context.Context, o operators, out io.Writer) error {
 	transactions, blocked, purges := 0, 0, 0
-	err := eachPage(ctx, o.UnfinishedTransactions, func(t catalog.UnfinishedTransaction) {
+	err := eachPage(ctx, o.UnfinishedTransactions, func(t client.Transaction) {
 		describeTransaction(out, t)
 		transactions++
 		if givenUp(t) {
@@ -139,7 +139,7 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 		}
 	})
 	if err == nil {
-		err = eachPage(ctx, o.BlockedPurges, func(p catalog.BlockedPurge) {
+		err = eachPage(ctx, o.BlockedPurges, func(p client.Task) {
 			describePurge(out, p)
 			purges++
 		})
@@ -155,10 +155,10 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 	return nil
 }
 
-func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
+func describeTransaction(out io.Writer, t client.Transaction) {
 	if t.Unreadable != "" {
 		fmt.Fprintf(out, "%s  transaction, %s, whose record cannot be read: %s\n", t.ID, t.State, t.Unreadable)
-		fmt.Fprintln(out, "    the servers leave it alone; moorage recover abort forgets it and leaves its files")
+		fmt.Fprintln(out, "    the servers leave it alone; moorage recover forget removes it and leaves its files")
 		return
 	}
 	var by string
@@ -181,11 +181,11 @@ func describeTransaction(out io.Writer, t catalog.UnfinishedTransaction) {
 	}
 }
 
-func describePurge(out io.Writer, p catalog.BlockedPurge) {
+func describePurge(out io.Writer, p client.Task) {
 	if p.Unreadable != "" {
 		fmt.Fprintf(out, "%s  task, probably a purge, whose record cannot be read: %s\n", p.ID, p.Unreadable)
 		fmt.Fprintln(out, "    the servers leave it alone; moorage check names its table; "+
-			"moorage recover abort removes it and leaves the files that it was to delete")
+			"moorage recover forget removes it and leaves the files that it was to delete")
 		return
 	}
 	if p.Table.Name == "" {
@@ -196,7 +196,7 @@ func describePurge(out io.Writer, p catalog.BlockedPurge) {
 	describeBlocker(out, p.Blocker)
 }
 
-func describeBlocker(out io.Writer, b catalog.Blocker) {
+func describeBlocker(out io.Writer, b client.Blocker) {
 	if b.Unreadable != "" {
 		fmt.Fprintf(out, "    given up; the record that says why cannot be read: %s\n", b.Unreadable)
 		return
@@ -209,50 +209,24 @@ func tableName(ident moorage.Identifier) string {
 	return strings.Join(append(append([]string{}, ident.Namespace...), ident.Name), ".")
 }
 
-func describeRetried(r catalog.Retried) string {
+func describeRetried(r client.Retried) string {
 	switch {
 	case r.Ended:
 		return "the transaction is ended; nothing is left of it"
-	case r.Kind == catalog.UnfinishedKindPurge:
+	case r.Kind == string(recovery.KindPurge):
 		return "the servers try the purge again"
 	}
 	return "the servers try the transaction again; the first attempt: " + moorage.OneLine(r.Reason)
 }
 
-func describeAborted(out io.Writer, a catalog.Aborted) {
-	if a.Kind == catalog.UnfinishedKindPurge {
-		describeRemoved(out, a)
-		return
-	}
+func describeAborted(out io.Writer, a client.Aborted) {
 	if !a.Forgotten {
 		fmt.Fprintln(out, "the transaction is aborted; the servers delete its files")
-		return
-	}
-	if a.Unreadable {
-		fmt.Fprintf(out, "the transaction, which was %s, is forgotten; its record could not be read, "+
-			"so files that it named may be left, and nobody knows which\n", a.Was)
 		return
 	}
 	fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n",
 		a.Was, counted(len(a.Left), "file"))
 	for _, file := range a.Left {
 		fmt.Fprintln(out, file)
-	}
-}
-
-// describeRemoved says what it means that a task is gone that could not be read.
-func describeRemoved(out io.Writer, a catalog.Aborted) {
-	if a.Table == nil {
-		fmt.Fprintln(out, "the task, whose record could not be read, is removed; no dropped table awaited it")
-		return
-	}
-	then := "it can be registered again until its window ends"
-	if a.Was == registry.StatePurging.String() {
-		then = "that had begun, so some of its files may be gone, and it cannot come back"
-	}
-	fmt.Fprintf(out, "the task, whose record could not be read, is removed, so %s in warehouse %s is not purged: %s; "+
-		"files stay at\n", tableName(*a.Table), a.Table.Warehouse, then)
-	for _, location := range a.Left {
-		fmt.Fprintln(out, location)
 	}
 }

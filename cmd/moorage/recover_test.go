@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
 	"moorage/ledger"
+	"moorage/management/client"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/txlog"
@@ -214,14 +215,19 @@ func TestRecoverUnreadable(t *testing.T) {
 	wantSaid(cli.ExitFailed, "1 transaction unfinished, 1 given up", "recover", "list")
 	wantSaid(cli.ExitFailed, "which is committed, cannot be read", "check")
 	wantSaid(cli.ExitFailed, id.String()+": ", "recover", "retry", "all")
-	wantSaid(cli.ExitFailed, "it can be aborted", "recover", "retry", id.String())
-	wantSaid(cli.ExitDone, "which was committed, is forgotten; its record could not be read", "recover", "abort", id.String())
+	wantSaid(cli.ExitFailed, "moorage recover forget, which removes it", "recover", "retry", id.String())
+	wantSaid(cli.ExitFailed, "moorage recover forget, which removes it", "recover", "abort", id.String())
+	server.stop()
+	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "1 transaction forgotten, 0 purges called off; ") {
+		t.Errorf("recover forget: %+v", got)
+	}
+	server = startServe(t, "--data", data)
 	wantSaid(cli.ExitDone, "0 transactions unfinished, 0 given up", "recover", "list")
 	wantSaid(cli.ExitDone, "no problems", "check")
 }
 
-// TestRecoverUnreadableTask shows the task of a dropped table that cannot be read, and removes it:
-// through a server, and without one.
+// TestRecoverUnreadableTask shows the tasks of dropped tables that cannot be read. No verb takes
+// one of them; recover forget removes both.
 func TestRecoverUnreadableTask(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -257,13 +263,13 @@ func TestRecoverUnreadableTask(t *testing.T) {
 	wantSaid(cli.ExitFailed, list, "recover", "list", "--uri", server.uri)
 	wantSaid(cli.ExitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table harbour.ships", "2 problems"}, "check", "--uri", server.uri)
 	wantSaid(cli.ExitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
-	wantSaid(cli.ExitDone, []string{"so harbour.ships in warehouse default is not purged: it can be registered again until its window ends; files stay at\nfile://"},
-		"recover", "abort", damaged[0], "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{"moorage recover forget, which removes it"}, "recover", "abort", damaged[0], "--uri", server.uri)
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_purges_blocked 2\n") {
 		t.Error("the metrics do not count what the server could not read when it looked")
 	}
 	server.stop()
-	wantSaid(cli.ExitDone, []string{"so harbour.crews in warehouse default is not purged"}, "recover", "abort", damaged[1], "--data", data)
+	wantSaid(cli.ExitFailed, []string{"moorage recover forget, which removes it"}, "recover", "abort", damaged[1], "--data", data)
+	wantSaid(cli.ExitDone, []string{"0 transactions forgotten, 2 purges called off"}, "recover", "forget", "--data", data)
 	wantSaid(cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up"}, "recover", "list", "--data", data)
 	wantSaid(cli.ExitDone, []string{"no problems"}, "check", "--data", data)
 }
@@ -311,21 +317,21 @@ func dropWithoutReading(t *testing.T, data string, names ...string) (ids []strin
 // cannot be tried again.
 type fakeOperators struct{ retried []string }
 
-func (f *fakeOperators) UnfinishedTransactions(_ context.Context, page catalog.Page) ([]catalog.UnfinishedTransaction, string, error) {
+func (f *fakeOperators) UnfinishedTransactions(_ context.Context, page client.Page) ([]client.Transaction, string, error) {
 	id, next := nextOf(page, "t")
-	return []catalog.UnfinishedTransaction{{ID: id, State: "committed", Blocker: &catalog.Blocker{Attempts: 1, LastError: "no disk"}}}, next, nil
+	return []client.Transaction{{ID: id, State: "committed", Blocker: &client.Blocker{Attempts: 1, LastError: "no disk"}}}, next, nil
 }
 
-func (f *fakeOperators) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+func (f *fakeOperators) BlockedPurges(_ context.Context, page client.Page) ([]client.Task, string, error) {
 	id, next := nextOf(page, "p")
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
 	if id == "p2" {
 		table = moorage.Identifier{}
 	}
-	return []catalog.BlockedPurge{{ID: id, Table: table, Blocker: catalog.Blocker{Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}}}, next, nil
+	return []client.Task{{ID: id, Table: table, Blocker: client.Blocker{Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}}}, next, nil
 }
 
-func nextOf(page catalog.Page, prefix string) (id, next string) {
+func nextOf(page client.Page, prefix string) (id, next string) {
 	id = fmt.Sprint(prefix, len(page.After)+1) // the names of pages are "", "." and ".."
 	if len(page.After) < 2 {
 		next = page.After + "."
@@ -333,21 +339,21 @@ func nextOf(page catalog.Page, prefix string) (id, next string) {
 	return id, next
 }
 
-func (f *fakeOperators) Retry(_ context.Context, id string) (catalog.Retried, error) {
+func (f *fakeOperators) Retry(_ context.Context, id string) (client.Retried, error) {
 	f.retried = append(f.retried, id)
 	switch id {
 	case "t1":
-		return catalog.Retried{Kind: catalog.UnfinishedKindTransaction, Reason: "no disk"}, nil
+		return client.Retried{Kind: string(recovery.KindTransaction), Reason: "no disk"}, nil
 	case "t2":
-		return catalog.Retried{}, errors.New("gone")
+		return client.Retried{}, errors.New("gone")
 	case "t3":
-		return catalog.Retried{Kind: catalog.UnfinishedKindTransaction, Ended: true}, nil
+		return client.Retried{Kind: string(recovery.KindTransaction), Ended: true}, nil
 	}
-	return catalog.Retried{Kind: catalog.UnfinishedKindPurge}, nil
+	return client.Retried{Kind: string(recovery.KindPurge)}, nil
 }
 
-func (f *fakeOperators) Abort(context.Context, string) (catalog.Aborted, error) {
-	return catalog.Aborted{}, errors.New("not asked for")
+func (f *fakeOperators) Abort(context.Context, string) (client.Aborted, error) {
+	return client.Aborted{}, errors.New("not asked for")
 }
 
 // Lists are followed to their end, and one thing that cannot be tried again keeps no other from it.

@@ -53,11 +53,12 @@ func importTable() map[string][]string {
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
+		"recovery":              {"ledger", "txlog", "registry", "locks"},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
-		"management":            {"catalog", "check", "internal/web", "management/client"},
-		"management/client":     {"catalog"},
+		"management":            {"check", "maintenance/purge", "recovery", "internal/web", "management/client"},
+		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
 		"interop/cluster":       {everything}, // tests only

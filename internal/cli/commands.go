@@ -138,31 +138,27 @@ to the servers. For everything that was given up say all instead of an id.
 ` + stoppedText,
 		},
 		{
-			name: "recover abort", operand: "ID", summary: "end a transaction, or remove a task that cannot be read",
+			name: "recover abort", operand: "ID", summary: "end a transaction",
 			settings: settings, validate: validateAbort, run: actions.RecoverAbort,
 			text: `Ends the transaction with this id, as recover list shows it. A pending one can no longer become
 true, and the servers delete its files. One that was given up is forgotten: the command prints the
-files that may be left, and nobody will delete them. One whose record cannot be read is forgotten
-too, and the command cannot print its files.
-
-A purge cannot be aborted, unless the record of its task cannot be read. Then the command removes
-the task, leaves the files and prints where they are. The table can be registered again until its
-window ends, as after a drop without a purge, unless the purge had begun.
+files that may be left, and nobody will delete them. A purge cannot be aborted, nor can what has a
+record that cannot be read: recover forget removes that.
 
 ` + stoppedText,
 		},
 		{
 			name: "recover forget", summary: "after a restore: forget what would have files deleted",
 			settings: storeSettings(), validate: validateStopped, run: actions.RecoverForget,
-			text: `For a store that was restored from something else than moorage backup: a dump or a point in time of
-a database, a snapshot of a disk, a copied folder. Such a copy remembers transactions that were
-under way, and purges that were asked for. Since then they may have ended otherwise. A server that
-went by them would delete current files of the store that was replaced, or of a newer copy.
+			text: `Run this once on a store restored by anything but moorage backup, before a server starts on it. The
+copy still lists old transactions and purges. A server would resume them and delete files that are
+in use today. The command is also the last resort for the records of transactions and of tasks that
+cannot be read.
 
 The command forgets the transactions and calls the purges off. It deletes no file, so what they
 would have deleted is left over. A table that was to be purged is then dropped without a purge; if
-the purge had begun, the table cannot come back. Run the command while no server uses the store,
-before the first one starts on it. It can run again, and must after an error.
+the purge had begun, the table cannot come back. Run the command while no server uses the store. It
+can run again, and must after an error.
 `,
 		},
 	}

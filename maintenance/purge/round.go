@@ -197,18 +197,11 @@ func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 	return nil
 }
 
-// blocksTransaction reports whether a task that cannot be read is the blocker of a transaction.
-// Then the recovery ends it with the transaction.
-func (r *round) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
-	records, err := r.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
-	return err == nil && records[0].Exists(), err
-}
-
 // logUnreadable logs that a task cannot be read, unless the last look did so.
 func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause error) {
 	if !r.foundUnreadable()[record.Key] {
-		r.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone "+
-			"until an operator looks, and has it removed with moorage recover abort",
+		r.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks; "+
+			"see moorage recover forget",
 			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
-	"moorage/catalog"
+	"moorage"
 )
 
 // Report is a check.Report.
@@ -30,22 +31,79 @@ type Report struct {
 	Problems   []string `json:"problems"` // never null
 }
 
+// Page asks for a part of a list.
+type Page struct {
+	After string // what the page before answered; empty: from the start
+	Limit int    // at most so many; 0: as many as the server likes
+}
+
+// Transaction is a transaction with work left to do.
+type Transaction struct {
+	ID        string               `json:"id"`    // the commit id
+	State     string               `json:"state"` // pending, committed or aborted
+	Warehouse string               `json:"warehouse"`
+	Tables    []moorage.Identifier `json:"tables"`
+	Files     []string             `json:"files"`     // all that it has written or may yet write
+	Published []string             `json:"published"` // those that stay; the rest is deleted in the end
+	Began     time.Time            `json:"began"`
+	Deadline  time.Time            `json:"deadline"` // from then on anybody may abort it
+	Principal string               `json:"principal"`
+	RequestID string               `json:"request-id,omitempty"`
+	Blocker   *Blocker             `json:"blocker"` // null unless the servers gave it up
+	// Unreadable says why its record cannot be read. Then only ID and State are known.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+// Blocker says why the servers gave something up.
+type Blocker struct {
+	Since     time.Time `json:"since"`
+	Attempts  int       `json:"attempts"`
+	LastError string    `json:"last-error"`
+	// Unreadable says why the record of it cannot be read. Then nothing else is known.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+// Task is a purge that was given up, or a task that cannot be read.
+type Task struct {
+	ID      string             `json:"id"`
+	Table   moorage.Identifier `json:"table"`   // without a name if its record cannot be read
+	Blocker Blocker            `json:"blocker"` // since is when the table was dropped
+	// Unreadable says why the record of the task cannot be read. Then only ID is known.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+// Retried is what became of something that was tried again.
+type Retried struct {
+	Kind   string `json:"kind"`             // transaction or purge
+	Ended  bool   `json:"ended"`            // nothing is left to do; else the servers go on trying
+	Reason string `json:"reason,omitempty"` // why it was not ended at once, if that was tried
+}
+
+// Aborted is what became of a transaction that was ended.
+type Aborted struct {
+	Kind string `json:"kind"` // transaction
+	Was  string `json:"was"`  // its state before
+	// Forgotten says that its record is gone. Else the servers delete its files first.
+	Forgotten bool     `json:"forgotten"`
+	Left      []string `json:"left"` // files that nobody will delete, as far as they exist; not null
+}
+
 // TransactionsPage is a page of the transactions with work left to do.
 type TransactionsPage struct {
-	Transactions  []catalog.UnfinishedTransaction `json:"transactions"`
-	NextPageToken *string                         `json:"next-page-token"` // null on the last page
+	Transactions  []Transaction `json:"transactions"`
+	NextPageToken *string       `json:"next-page-token"` // null on the last page
 }
 
 // TasksPage is a page of the tasks that were given up or cannot be read.
 type TasksPage struct {
-	Tasks         []catalog.BlockedPurge `json:"tasks"`
-	NextPageToken *string                `json:"next-page-token"` // null on the last page
+	Tasks         []Task  `json:"tasks"`
+	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
 // PurgesPage is a TasksPage as older clients know it.
 type PurgesPage struct {
-	Purges        []catalog.BlockedPurge `json:"purges"`
-	NextPageToken *string                `json:"next-page-token"` // null on the last page
+	Purges        []Task  `json:"purges"`
+	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
 // Backup is a copy of the store that was made.
@@ -93,36 +151,35 @@ func (c *Client) Backup(ctx context.Context, name string) (made Backup, err erro
 	return made, err
 }
 
-// UnfinishedTransactions is catalog.Catalog.UnfinishedTransactions, of the server. Its tokens take
-// the place of the names of pages.
-func (c *Client) UnfinishedTransactions(ctx context.Context, page catalog.Page) (
-	[]catalog.UnfinishedTransaction, string, error) {
+// UnfinishedTransactions returns a page of the transactions with work left to do. The next page
+// begins after next, which is empty on the last.
+func (c *Client) UnfinishedTransactions(ctx context.Context, page Page) ([]Transaction, string, error) {
 	var answer TransactionsPage
 	err := c.ask(ctx, http.MethodGet, "/transactions"+query(page), nil, &answer)
 	return answer.Transactions, valueOf(answer.NextPageToken), err
 }
 
-// BlockedPurges is catalog.Catalog.BlockedPurges, of the server. Its tokens take the place of the
-// names of pages.
-func (c *Client) BlockedPurges(ctx context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+// BlockedPurges returns a page of the purges that were given up, and of the tasks that cannot be
+// read. The next page begins after next, which is empty on the last.
+func (c *Client) BlockedPurges(ctx context.Context, page Page) ([]Task, string, error) {
 	var answer TasksPage
 	err := c.ask(ctx, http.MethodGet, "/tasks"+query(page), nil, &answer)
 	return answer.Tasks, valueOf(answer.NextPageToken), err
 }
 
-// Retry is catalog.Catalog.Retry, of the server.
-func (c *Client) Retry(ctx context.Context, id string) (retried catalog.Retried, err error) {
+// Retry has the server try a transaction or a purge again that was given up.
+func (c *Client) Retry(ctx context.Context, id string) (retried Retried, err error) {
 	err = c.ask(ctx, http.MethodPost, "/tasks/"+url.PathEscape(id)+"/retry", nil, &retried)
 	return retried, err
 }
 
-// Abort is catalog.Catalog.Abort, of the server.
-func (c *Client) Abort(ctx context.Context, id string) (aborted catalog.Aborted, err error) {
+// Abort has the server end a transaction.
+func (c *Client) Abort(ctx context.Context, id string) (aborted Aborted, err error) {
 	err = c.ask(ctx, http.MethodPost, "/transactions/"+url.PathEscape(id)+"/abort", nil, &aborted)
 	return aborted, err
 }
 
-func query(page catalog.Page) string {
+func query(page Page) string {
 	values := url.Values{"pageToken": {page.After}}
 	if page.Limit > 0 {
 		values.Set("pageSize", strconv.Itoa(page.Limit))

@@ -9,33 +9,34 @@ import (
 	"testing"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/web"
+	"moorage/maintenance/purge"
 	"moorage/management"
 	"moorage/management/client"
+	"moorage/recovery"
 )
 
-// pagedCatalog has three purges, which it answers one by one, and retries nothing.
-type pagedCatalog struct{ management.Catalog }
+// paged has three purges, which it answers one by one, and retries nothing.
+type paged struct{ management.Recovery }
 
-func (pagedCatalog) BlockedPurges(_ context.Context, page catalog.Page) ([]catalog.BlockedPurge, string, error) {
+func (paged) Blocked(_ context.Context, after string, _ int) ([]purge.Blocked, string, error) {
 	for i, id := range []string{"a", "b", "c"} {
-		if id > page.After {
-			return []catalog.BlockedPurge{{ID: id}}, []string{"a", "b", ""}[i], nil
+		if id > after {
+			return []purge.Blocked{{ID: id}}, []string{"a", "b", ""}[i], nil
 		}
 	}
 	return nil, "", nil
 }
 
-func (pagedCatalog) Retry(context.Context, string) (catalog.Retried, error) {
-	return catalog.Retried{}, moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has this id")
+func (paged) Retry(context.Context, string) (recovery.Retried, error) {
+	return recovery.Retried{}, moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has this id")
 }
 
 // newClient returns a client of a server, and what requests for changes it has sent.
 func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 	t.Helper()
 	server := web.New(web.Config{})
-	management.Mount(server, management.Config{Catalog: pagedCatalog{}})
+	management.Mount(server, management.Config{Operator: management.Operator{Recovery: paged{}, Purges: paged{}}})
 	var changes []*http.Request
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -52,7 +53,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	c, _ := newClient(t)
 	var found []string
-	for page := (catalog.Page{Limit: 1}); ; {
+	for page := (client.Page{Limit: 1}); ; {
 		purges, next, err := c.BlockedPurges(t.Context(), page)
 		if err != nil {
 			t.Fatal(err)

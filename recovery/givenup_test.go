@@ -1,4 +1,4 @@
-package txlog_test
+package recovery_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/txlog"
@@ -49,18 +50,18 @@ func TestRoundGoesOnBehindOneThatWasGivenUp(t *testing.T) {
 		}
 		var hung atomic.Pointer[registry.ID]
 		answers := make(chan struct{})
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if hung.CompareAndSwap(nil, &e.ID) {
 					<-answers
 					return errors.New("the storage was away")
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 		defer cancel()
-		if err := recovery.RunOnce(ctx); err != nil {
+		if err := node.RunOnce(ctx); err != nil {
 			t.Errorf("answered %v", err)
 		}
 		for _, e := range all {
@@ -69,17 +70,17 @@ func TestRoundGoesOnBehindOneThatWasGivenUp(t *testing.T) {
 				t.Errorf("hung: %t, given up: %t", isHung, blocked)
 			}
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 3, Recovered: 3})
+		wantStats(t, node, recovery.Stats{Unfinished: 1, Blocked: 1, Attempts: 3, Recovered: 3})
 		// What is heard of it later is nobody's failure. An operator has it tried again.
 		if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(*hung.Load()))}}); err != nil {
 			t.Fatal(err)
 		}
 		close(answers)
 		synctest.Wait()
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantStats(t, recovery, txlog.Stats{Attempts: 5, Recovered: 4})
+		wantStats(t, node, recovery.Stats{Attempts: 5, Recovered: 4})
 	})
 }
 
@@ -96,26 +97,26 @@ func TestRoundLeavesAWarehouseThatNeverEnds(t *testing.T) {
 		}
 		var inside atomic.Int64
 		answers := make(chan struct{})
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				inside.Add(1)
 				<-answers
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := recovery.RunOnce(ctx); err != nil {
+		if err := node.RunOnce(ctx); err != nil {
 			t.Errorf("answered %v", err)
 		}
 		before := store.n.Load()
-		if err := recovery.RunOnce(ctx); err != nil || store.n.Load() != before+1 {
+		if err := node.RunOnce(ctx); err != nil || store.n.Load() != before+1 {
 			t.Errorf("%d looks, want one; %v", store.n.Load()-before, err)
 		}
 		if got := inside.Load(); got != 4 {
 			t.Errorf("%d attempts hang, want 4", got)
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 7, Blocked: 4})
+		wantStats(t, node, recovery.Stats{Unfinished: 7, Blocked: 4})
 		close(answers)
 		synctest.Wait()
 		for _, e := range all { // as an operator does
@@ -123,7 +124,7 @@ func TestRoundLeavesAWarehouseThatNeverEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := recovery.RunOnce(ctx); err != nil {
+		if err := node.RunOnce(ctx); err != nil {
 			t.Error(err)
 		}
 		for _, e := range all {
@@ -155,8 +156,8 @@ func TestRoundGivesUpWhatHangsOnly(t *testing.T) {
 			return errors.New("no answer")
 		}
 		var logs strings.Builder
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		node := r.node(func(c *recovery.Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(logs.String(), "gave a transaction up") {

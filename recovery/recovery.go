@@ -1,15 +1,20 @@
-package txlog
+package recovery
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/locks"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // Bounds of the recovery of one transaction.
@@ -25,30 +30,33 @@ const (
 	attemptTimeout = 30 * time.Second
 )
 
-// ErrBusy is what Resolve returns while others work on what the transaction needs. The worker then
-// tries again and does not count a failure, so Resolve must not return it for ever.
-var ErrBusy = errors.New("txlog: others work on the transaction's tables")
+// ErrBusy says that the transaction belongs to its coordinator, or that others hold the locks of
+// its tables. The worker then tries again and does not count a failure.
+var ErrBusy = errors.New("recovery: others work on the transaction's tables")
 
-// RecoveryConfig is what a Recovery is made from. Fields without a default are required.
-type RecoveryConfig struct {
-	Log *Log
-	// Resolve brings a transaction that is due to its end, as far as it can: it aborts it if it is
-	// PENDING, deletes its surplus, and finishes it. e is as it was a moment before. The worker may
-	// call Resolve again after any failure, on several nodes at once. It calls it at the same time
-	// for transactions of different warehouses. A panic is a failure.
-	Resolve func(ctx context.Context, e Entry) error
-	// Now is the time that deadlines are held against. It is called from several goroutines.
-	Now func() time.Time
+// Config is what a Recovery is made from. Fields without a default are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	Locks  locks.Manager
+	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
+	// name. It is called on several nodes at once, and at the same time for transactions of
+	// different warehouses. A panic is a failure.
+	DeleteSurplus func(ctx context.Context, t txlog.Transaction) error
+	// RetryPurge has the workers try the purge with this id again from the start. Its errors are
+	// those of Retry.
+	RetryPurge func(ctx context.Context, id registry.ID) error
 	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its deadline
 	// says. A process that has the store to itself knows that the coordinators of an earlier
 	// process are gone. Zero means no transaction.
 	AbandonedBefore time.Time
-	// Interval is the mean pause between two looks at the log.
-	Interval time.Duration
-	// Jitter draws the pauses. It belongs to the recovery from now on.
+	// Now is the time that deadlines are held against. It is called from several goroutines.
+	// Default time.Now.
+	Now func() time.Time
+	// Jitter draws the pauses. It belongs to the recovery from now on. Default: seeded at random.
 	Jitter *rand.Rand
-
-	Logger *slog.Logger // default: discards
+	// Interval is the mean pause between two looks at the log. Default 1 minute.
+	Interval time.Duration
+	Logger   *slog.Logger // default: discards
 }
 
 // Recovery is the worker that ends transactions whose coordinators did not. Every node runs one.
@@ -69,9 +77,11 @@ type RecoveryConfig struct {
 // alone until an operator has removed the blocker. It leaves a record that cannot be read alone as
 // well, and logs it once.
 type Recovery struct {
-	config RecoveryConfig
-	log    *slog.Logger
-	worker *worker.Worker
+	config       Config
+	ledger       *ledger.Ledger
+	transactions *txlog.Log
+	log          *slog.Logger
+	worker       *worker.Worker
 
 	// Only a run touches the fields below, and runs never overlap.
 	jitter     *rand.Rand
@@ -105,18 +115,31 @@ type Stats struct {
 	Recovered int64 // those that succeeded
 }
 
-// NewRecovery returns a recovery that is not started. It panics if a required field of config is
-// missing.
-func NewRecovery(config RecoveryConfig) *Recovery {
-	if config.Log == nil || config.Resolve == nil || config.Now == nil || config.Interval <= 0 || config.Jitter == nil {
-		panic("txlog: Log, Resolve, Now, Interval and Jitter are required")
+// New returns a recovery that is not started. It panics if a required field of config is missing.
+func New(config Config) *Recovery {
+	if config.Ledger == nil || config.Locks == nil || config.DeleteSurplus == nil || config.RetryPurge == nil {
+		panic("recovery: Ledger, Locks, DeleteSurplus and RetryPurge are required")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Jitter == nil {
+		jitter, err := ledger.NewJitter(cryptorand.Reader)
+		if err != nil {
+			panic(err) // crypto/rand does not fail
+		}
+		config.Jitter = jitter
+	}
+	if config.Interval <= 0 {
+		config.Interval = time.Minute
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Recovery{
-		config: config, log: config.Logger, jitter: config.Jitter, tries: make(map[registry.ID]*tries),
-		underWay: make(map[string]*turn), givenUp: make(map[string]int), wake: make(chan struct{}, 1),
+		config: config, ledger: config.Ledger, transactions: txlog.New(config.Ledger), log: config.Logger,
+		jitter: config.Jitter, tries: make(map[registry.ID]*tries), underWay: make(map[string]*turn),
+		givenUp: make(map[string]int), wake: make(chan struct{}, 1),
 	}
 	// The worker draws its pauses while no run is under way, and a run draws its own within it. But
 	// others may call RunOnce at any time, so each needs a generator.
@@ -156,16 +179,6 @@ func (r *Recovery) count(change func(*Stats)) {
 	change(&r.stats)
 }
 
-// Due reports whether others than its coordinator may end a transaction: COMMITTED, ABORTED, or
-// past its deadline. Nobody may end one that cannot be read.
-func (r *Recovery) Due(e Entry) bool {
-	if e.Unreadable != nil {
-		return false
-	}
-	return e.State != registry.StatePending || e.Began.Before(r.config.AbandonedBefore) ||
-		r.config.Now().After(e.Deadline)
-}
-
 // run looks at the log again and again until no transaction that is due needs another try.
 func (r *Recovery) run(ctx context.Context) error {
 	for n := 1; ; n++ {
@@ -187,4 +200,48 @@ func (r *Recovery) run(ctx context.Context) error {
 func (r *Recovery) pause(n int) time.Duration {
 	limit := min(pauseMin<<min(n-1, 10), pauseMax)
 	return limit/2 + time.Duration(r.jitter.Int64N(int64(limit/2)+1))
+}
+
+// finishTransaction brings a transaction whose coordinator is gone to its end, as the package's
+// comment shows. entry is as it was a moment before; what became of it since is met here or is
+// harmless. It returns ErrBusy, and changes nothing, while others work on it. The caller must hold
+// no locks.
+func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) error {
+	if entry.State == registry.StatePending {
+		var err error
+		if entry, err = r.abortAbandoned(ctx, entry); err != nil || !entry.Exists() {
+			return err
+		}
+	}
+	if err := r.config.DeleteSurplus(ctx, entry.Transaction); err != nil {
+		return err
+	}
+	return r.transactions.Finish(ctx, entry)
+}
+
+// abortAbandoned fences the coordinator of a transaction that is PENDING. The locks only spare the
+// work of a coordinator that is slow and lives. On tables that are never free, the fence goes
+// without them after txlog.LockPatience.
+func (r *Recovery) abortAbandoned(ctx context.Context, entry txlog.Entry) (txlog.Entry, error) {
+	now := r.config.Now()
+	if !entry.IsDue(now, r.config.AbandonedBefore) {
+		return entry, fmt.Errorf("%w: its coordinator has until %s", ErrBusy, entry.Deadline.UTC().Format(time.RFC3339))
+	}
+	var request locks.Request
+	for _, p := range entry.Participants {
+		if !p.Pointer.IsZero() {
+			request.Writes = append(request.Writes, locks.Warehouse(entry.Warehouse).Pointer(p.Pointer.String()))
+		}
+	}
+	hold, err := r.config.Locks.Acquire(ctx, request, locks.Options{NonBlocking: true})
+	switch {
+	case err == nil:
+		defer hold.Release()
+	case now.Sub(entry.Deadline) < txlog.LockPatience:
+		if errors.Is(err, locks.ErrConflict) {
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return entry, err
+	}
+	return r.transactions.Abort(ctx, entry)
 }

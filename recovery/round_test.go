@@ -1,4 +1,4 @@
-package txlog_test
+package recovery_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moorage/internal/worker"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
@@ -29,11 +30,11 @@ func (r *resolver) attempts(e txlog.Entry) []time.Time {
 	return slices.Clone(r.asked[e.ID])
 }
 
-// hangs is a Resolve in whose hands the transactions of some warehouses hang.
-func (r *resolver) hangs(warehouses ...string) func(context.Context, txlog.Entry) error {
-	return func(ctx context.Context, e txlog.Entry) error {
+// hangs is a DeleteSurplus in whose hands the transactions of some warehouses hang.
+func (r *resolver) hangs(warehouses ...string) func(context.Context, txlog.Transaction) error {
+	return func(ctx context.Context, e txlog.Transaction) error {
 		if !slices.Contains(warehouses, e.Warehouse) {
-			return r.resolve(ctx, e)
+			return r.deleteSurplus(ctx, e)
 		}
 		r.mu.Lock()
 		r.asked[e.ID] = append(r.asked[e.ID], time.Now())
@@ -53,9 +54,9 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 			stuck = append(stuck, r.beginIn(t, "stuck", time.Now().Add(-time.Hour)))
 			others = append(others, r.beginIn(t, fmt.Sprint("other", i%3), time.Now().Add(-time.Hour)))
 		}
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Resolve = r.hangs("stuck") })
-		recovery.Start()
-		defer recovery.Stop()
+		node := r.node(func(c *recovery.Config) { c.DeleteSurplus = r.hangs("stuck") })
+		node.Start()
+		defer node.Stop()
 		began := time.Now()
 		synctest.Wait()
 		for _, e := range others {
@@ -93,16 +94,16 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 			stuck = append(stuck, r.beginIn(t, fmt.Sprint("stuck", i), time.Now().Add(-time.Hour)))
 		}
 		first := r.beginIn(t, "other", time.Now().Add(-time.Hour))
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+		node := r.node(func(c *recovery.Config) {
 			c.Interval = time.Minute
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if strings.HasPrefix(e.Warehouse, "stuck") {
 					<-answers
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
-		recovery.Start()
+		node.Start()
 		time.Sleep(3 * turnTime)
 		if now(t, r.log, first).Exists() {
 			t.Error("a transaction of another warehouse is not ended")
@@ -122,11 +123,11 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 				blocked++
 			}
 		}
-		if stats := recovery.Stats(); blocked != len(stuck) || stats.Blocked != blocked || stats.Unfinished != len(stuck)+1 {
+		if stats := node.Stats(); blocked != len(stuck) || stats.Blocked != blocked || stats.Unfinished != len(stuck)+1 {
 			t.Errorf("%d were given up, want those %d that are being tried: %+v", blocked, len(stuck), stats)
 		}
 		began := time.Now()
-		recovery.Stop()
+		node.Stop()
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("stopped after %s", took)
 		}
@@ -137,7 +138,7 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Error(err)
 		}
 		for _, e := range append(stuck, behind) {
@@ -162,8 +163,8 @@ func TestRoundLeavesTheRest(t *testing.T) {
 		for range 3 {
 			stuck = append(stuck, r.begin(t, time.Now().Add(-time.Hour)))
 		}
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Resolve = r.hangs("w") })
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		node := r.node(func(c *recovery.Config) { c.DeleteSurplus = r.hangs("w") })
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		attempts := 0
@@ -184,7 +185,7 @@ func TestRoundLeavesTheRest(t *testing.T) {
 				}
 			}
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 3, Blocked: 3, Attempts: int64(attempts), Failures: int64(attempts)})
+		wantStats(t, node, recovery.Stats{Unfinished: 3, Blocked: 3, Attempts: int64(attempts), Failures: int64(attempts)})
 	})
 }
 
@@ -200,16 +201,16 @@ func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 		}
 		first := slices.MinFunc(all, func(a, b txlog.Entry) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 		hang := r.hangs("w")
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if e.ID == first.ID {
 					return hang(ctx, e)
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
-		recovery.Start()
-		defer recovery.Stop()
+		node.Start()
+		defer node.Stop()
 		time.Sleep(31 * time.Second)
 		for _, e := range all {
 			asked, exists := len(r.attempts(e)), now(t, r.log, e).Exists()
@@ -218,7 +219,7 @@ func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 			}
 		}
 		// The second round is not over, because the first of them is tried again.
-		wantStats(t, recovery, txlog.Stats{Unfinished: 5, Attempts: 5, Failures: 1, Recovered: 4})
+		wantStats(t, node, recovery.Stats{Unfinished: 5, Attempts: 5, Failures: 1, Recovered: 4})
 	})
 }
 
@@ -234,8 +235,8 @@ func TestRoundBounds(t *testing.T) {
 		var mu sync.Mutex // guards the variables below
 		var most int
 		working, last := make(map[string]int), make(map[string]registry.ID)
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				mu.Lock()
 				working[e.Warehouse]++
 				most = max(most, len(working))
@@ -248,17 +249,17 @@ func TestRoundBounds(t *testing.T) {
 				mu.Lock()
 				delete(working, e.Warehouse)
 				mu.Unlock()
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
 		began := time.Now()
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); most != 8 || took != 10*time.Second {
 			t.Errorf("%d warehouses at once, within %s; want 8, within 10s", most, took)
 		}
-		wantStats(t, recovery, txlog.Stats{Attempts: 60, Recovered: 60})
+		wantStats(t, node, recovery.Stats{Attempts: 60, Recovered: 60})
 	})
 }
 
@@ -270,8 +271,8 @@ func TestRoundEndsWithItsContext(t *testing.T) {
 		for i := range 20 {
 			r.beginIn(t, fmt.Sprint("w", i%10), time.Now().Add(-time.Hour))
 		}
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, _ txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, _ txlog.Transaction) error {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -279,11 +280,11 @@ func TestRoundEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		err := recovery.RunOnce(ctx)
+		err := node.RunOnce(ctx)
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
 			t.Errorf("answered %v after %s", err, took)
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 20})
+		wantStats(t, node, recovery.Stats{Unfinished: 20})
 	})
 }
 
@@ -297,16 +298,16 @@ func TestRoundPanickingAttempt(t *testing.T) {
 		broken := r.begin(t, time.Now().Add(-time.Hour))
 		others := []txlog.Entry{r.begin(t, time.Now().Add(-time.Hour)), r.beginIn(t, "other", time.Now().Add(-time.Hour))}
 		var logs bytes.Buffer
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+		node := r.node(func(c *recovery.Config) {
 			c.Logger = slog.New(slog.NewTextHandler(&logs, nil))
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if e.ID == broken.ID {
 					panic("out of range")
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Errorf("answered %v", err)
 		}
 		for _, e := range others {
@@ -317,7 +318,7 @@ func TestRoundPanickingAttempt(t *testing.T) {
 		if task, found := blocker(t, store, broken); !found || task.Attempts != 50 || task.LastError != "panic: out of range" {
 			t.Errorf("given up: %t, %+v", found, task)
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 52, Failures: 50, Recovered: 2})
+		wantStats(t, node, recovery.Stats{Unfinished: 1, Blocked: 1, Attempts: 52, Failures: 50, Recovered: 2})
 		if strings.Count(logs.String(), "stack=") != 1 || !strings.Contains(logs.String(), "round_test.go") {
 			t.Errorf("the log does not say once where it was: %s", logs.String())
 		}
@@ -333,23 +334,23 @@ func TestRoundPanics(t *testing.T) {
 		r.beginIn(t, "broken", time.Now().Add(-time.Hour))
 		other := r.beginIn(t, "other", time.Now().Add(-time.Hour))
 		var stopped atomic.Bool
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+		node := r.node(func(c *recovery.Config) {
 			c.Now = func() time.Time {
 				if stopped.Load() {
 					panic("no clock")
 				}
 				return time.Now()
 			}
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if e.Warehouse == "broken" {
 					synctest.Wait() // for the other
 					stopped.Store(true)
 					return errors.New("no storage")
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
-		err := recovery.RunOnce(t.Context())
+		err := node.RunOnce(t.Context())
 		if panicked, ok := errors.AsType[*worker.PanicError](err); !ok || panicked.Value != "no clock" {
 			t.Errorf("answered %v, want the panic", err)
 		}
@@ -364,17 +365,17 @@ func TestRoundEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newResolver(memory.New(rand.Reader))
 	all := []txlog.Entry{r.begin(t, time.Now().Add(-time.Hour)), r.begin(t, time.Now().Add(-time.Hour))}
-	recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-		c.Resolve = func(ctx context.Context, _ txlog.Entry) error { return r.log.Finish(ctx, all...) }
+	node := r.node(func(c *recovery.Config) {
+		c.DeleteSurplus = func(ctx context.Context, _ txlog.Transaction) error { return r.log.Finish(ctx, all...) }
 	})
-	if err := recovery.RunOnce(t.Context()); err != nil {
+	if err := node.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantStats(t, recovery, txlog.Stats{Attempts: 1, Recovered: 1})
+	wantStats(t, node, recovery.Stats{Attempts: 1, Recovered: 1})
 }
 
 // lateClock lets all the patience that there is have passed once late is called.
-func lateClock(c *txlog.RecoveryConfig) (late func()) {
+func lateClock(c *recovery.Config) (late func()) {
 	var passed atomic.Int64
 	c.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	return func() { passed.Store(int64(5 * time.Minute)) }
@@ -387,15 +388,15 @@ func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 		store := memory.New(rand.Reader)
 		r := newResolver(store)
 		e := r.begin(t, time.Now().Add(-time.Hour))
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
+		node := r.node(func(c *recovery.Config) {
 			late := lateClock(c)
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
-				err := r.log.Finish(ctx, e)
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
+				err := r.log.Finish(ctx, txlog.Entry{Transaction: e})
 				late()
 				return errors.Join(err, errors.New("no answer"))
 			}
 		})
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, found := blocker(t, store, e); found || now(t, r.log, e).Exists() {
@@ -411,11 +412,15 @@ func TestRoundTellsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for k := 0; ; k++ {
 			store := memory.New(rand.Reader)
-			e := newResolver(store).begin(t, time.Now().Add(-time.Hour))
+			raw := newResolver(store)
+			e, err := raw.log.Abort(t.Context(), raw.begin(t, time.Now().Add(-time.Hour)))
+			if err != nil {
+				t.Fatal(err)
+			}
 			faulty := registrytest.Faulty(store, registrytest.Nth(k, registrytest.Fail))
-			err := newResolver(faulty).recovery(func(c *txlog.RecoveryConfig) {
+			err = newResolver(faulty).node(func(c *recovery.Config) {
 				late := lateClock(c)
-				c.Resolve = func(context.Context, txlog.Entry) error {
+				c.DeleteSurplus = func(context.Context, txlog.Transaction) error {
 					late()
 					return errors.New("stuck")
 				}
@@ -442,9 +447,9 @@ func TestRoundReadsAllPages(t *testing.T) {
 	for range n {
 		r.begin(t, time.Now().Add(-time.Hour))
 	}
-	recovery := r.recovery()
-	if err := recovery.RunOnce(t.Context()); err != nil {
+	node := r.node()
+	if err := node.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantStats(t, recovery, txlog.Stats{Attempts: n, Recovered: n})
+	wantStats(t, node, recovery.Stats{Attempts: n, Recovered: n})
 }

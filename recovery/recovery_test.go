@@ -1,4 +1,4 @@
-package txlog_test
+package recovery_test
 
 import (
 	"bytes"
@@ -14,27 +14,30 @@ import (
 	"time"
 
 	"moorage/ledger"
+	"moorage/locks"
+	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/registrytest"
 	"moorage/txlog"
 )
 
-// resolver ends transactions as the catalog does, without the files, and remembers when it was
-// asked.
+// resolver deletes the files of transactions, which have none, and remembers when it was asked.
 type resolver struct {
-	log   *txlog.Log
-	fails func(attempt int) error // of one transaction, from 1; nil: none
+	ledger *ledger.Ledger
+	log    *txlog.Log
+	fails  func(attempt int) error // of one transaction, from 1; nil: none
 
 	mu    sync.Mutex // guards asked; leaf
 	asked map[registry.ID][]time.Time
 }
 
 func newResolver(store registry.Store) *resolver {
-	return &resolver{log: txlog.New(ledger.Over(store)), asked: make(map[registry.ID][]time.Time)}
+	l := ledger.Over(store)
+	return &resolver{ledger: l, log: txlog.New(l), asked: make(map[registry.ID][]time.Time)}
 }
 
-func (r *resolver) resolve(ctx context.Context, e txlog.Entry) error {
+func (r *resolver) deleteSurplus(_ context.Context, e txlog.Transaction) error {
 	r.mu.Lock()
 	r.asked[e.ID] = append(r.asked[e.ID], time.Now())
 	attempt := len(r.asked[e.ID])
@@ -44,23 +47,21 @@ func (r *resolver) resolve(ctx context.Context, e txlog.Entry) error {
 			return err
 		}
 	}
-	e, err := r.log.Abort(ctx, e)
-	if err != nil {
-		return err
-	}
-	return r.log.Finish(ctx, e)
+	return nil
 }
 
-// recovery returns a worker that looks every hour, so that what a test sees comes of what it asked
+// node returns a recovery that looks every hour, so that what a test sees comes of what it asked
 // for.
-func (r *resolver) recovery(change ...func(*txlog.RecoveryConfig)) *txlog.Recovery {
-	config := txlog.RecoveryConfig{
-		Log: r.log, Resolve: r.resolve, Now: time.Now, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
+func (r *resolver) node(change ...func(*recovery.Config)) *recovery.Recovery {
+	config := recovery.Config{
+		Ledger: r.ledger, Locks: locks.GrantAll{}, DeleteSurplus: r.deleteSurplus,
+		RetryPurge: func(context.Context, registry.ID) error { return errors.New("no purges") },
+		Now:        time.Now, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
 	}
 	for _, f := range change {
 		f(&config)
 	}
-	return txlog.NewRecovery(config)
+	return recovery.New(config)
 }
 
 // begin records a transaction that begins at a time and has a minute.
@@ -81,7 +82,7 @@ func (r *resolver) beginIn(t *testing.T, warehouse string, at time.Time) txlog.E
 	return e
 }
 
-func wantStats(t *testing.T, r *txlog.Recovery, want txlog.Stats) {
+func wantStats(t *testing.T, r *recovery.Recovery, want recovery.Stats) {
 	t.Helper()
 	if got := r.Stats(); got != want {
 		t.Errorf("stats: got %+v, want %+v", got, want)
@@ -111,20 +112,19 @@ func blocker(t *testing.T, store registry.Store, e txlog.Entry) (registry.Task, 
 // A recovery without one of the fields that it needs is not made.
 func TestRecoveryNeeds(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*txlog.RecoveryConfig){
-		"Log":      func(c *txlog.RecoveryConfig) { c.Log = nil },
-		"Resolve":  func(c *txlog.RecoveryConfig) { c.Resolve = nil },
-		"Now":      func(c *txlog.RecoveryConfig) { c.Now = nil },
-		"Interval": func(c *txlog.RecoveryConfig) { c.Interval = 0 },
-		"Jitter":   func(c *txlog.RecoveryConfig) { c.Jitter = nil },
+	for name, change := range map[string]func(*recovery.Config){
+		"Ledger":        func(c *recovery.Config) { c.Ledger = nil },
+		"Locks":         func(c *recovery.Config) { c.Locks = nil },
+		"DeleteSurplus": func(c *recovery.Config) { c.DeleteSurplus = nil },
+		"RetryPurge":    func(c *recovery.Config) { c.RetryPurge = nil },
 	} {
 		func() {
 			defer func() {
-				if said := recover(); said != "txlog: Log, Resolve, Now, Interval and Jitter are required" {
+				if said := recover(); said != "recovery: Ledger, Locks, DeleteSurplus and RetryPurge are required" {
 					t.Errorf("without %s: %v", name, said)
 				}
 			}()
-			newResolver(memory.New(rand.Reader)).recovery(change)
+			newResolver(memory.New(rand.Reader)).node(change)
 		}()
 	}
 }
@@ -144,8 +144,8 @@ func TestRecoveryDue(t *testing.T) {
 		if _, err := r.log.Abort(t.Context(), aborted); err != nil {
 			t.Fatal(err)
 		}
-		recovery := r.recovery()
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		node := r.node()
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if now(t, r.log, young).State != registry.StatePending {
@@ -159,16 +159,16 @@ func TestRecoveryDue(t *testing.T) {
 				t.Errorf("%s was resolved %d times, want once", e.ID, len(r.asked[e.ID]))
 			}
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Attempts: 3, Recovered: 3})
+		wantStats(t, node, recovery.Stats{Unfinished: 1, Attempts: 3, Recovered: 3})
 		time.Sleep(time.Minute)
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if now(t, r.log, young).State != registry.StatePending {
 			t.Error("a transaction was taken from its coordinator at its deadline, want after it")
 		}
 		time.Sleep(time.Nanosecond)
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if now(t, r.log, young).Exists() {
@@ -186,10 +186,10 @@ func TestRecoveryAbandoned(t *testing.T) {
 		before := r.begin(t, time.Now().Add(-time.Nanosecond))
 		started := time.Now()
 		mine := r.begin(t, started)
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.AbandonedBefore = started })
-		recovery.Start()
+		node := r.node(func(c *recovery.Config) { c.AbandonedBefore = started })
+		node.Start()
 		synctest.Wait()
-		recovery.Stop()
+		node.Stop()
 		if now(t, r.log, before).Exists() || !now(t, r.log, mine).Exists() {
 			t.Error("want the earlier process's transaction ended, and only that")
 		}
@@ -207,8 +207,8 @@ func TestRecoveryBackoff(t *testing.T) {
 		r.fails = func(int) error { return broken }
 		e := r.begin(t, time.Now().Add(-time.Hour))
 		var logs bytes.Buffer
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		node := r.node(func(c *recovery.Config) { c.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		asked := r.asked[e.ID]
@@ -232,22 +232,22 @@ func TestRecoveryBackoff(t *testing.T) {
 		if strings.Count(logs.String(), "WARN") != 1 {
 			t.Errorf("the log does not tell of the first failure, and of that alone: %s", logs.String())
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
+		wantStats(t, node, recovery.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
 		for range 3 {
-			if err := recovery.RunOnce(t.Context()); err != nil {
+			if err := node.RunOnce(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if len(r.asked[e.ID]) != 50 {
 			t.Error("it was tried again although it is blocked")
 		}
-		wantStats(t, recovery, txlog.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
+		wantStats(t, node, recovery.Stats{Unfinished: 1, Blocked: 1, Attempts: 50, Failures: 50})
 
 		r.fails = nil
 		if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(e.ID))}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if now(t, r.log, e).Exists() {
@@ -265,13 +265,13 @@ func TestRecoveryPatience(t *testing.T) {
 		r := newResolver(store)
 		e := r.begin(t, time.Now().Add(-time.Hour))
 		began := time.Now()
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				<-ctx.Done() // a storage that does not answer
 				return ctx.Err()
 			}
 		})
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		task, found := blocker(t, store, e)
@@ -290,19 +290,19 @@ func TestRecoveryBusy(t *testing.T) {
 		r := newResolver(store)
 		r.fails = func(attempt int) error {
 			if attempt <= 200 {
-				return txlog.ErrBusy
+				return recovery.ErrBusy
 			}
 			return nil
 		}
 		e := r.begin(t, time.Now().Add(-time.Hour))
-		recovery := r.recovery()
-		if err := recovery.RunOnce(t.Context()); err != nil {
+		node := r.node()
+		if err := node.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if now(t, r.log, e).Exists() || len(r.asked[e.ID]) != 201 {
 			t.Errorf("left after %d attempts", len(r.asked[e.ID]))
 		}
-		wantStats(t, recovery, txlog.Stats{Attempts: 201, Recovered: 1})
+		wantStats(t, node, recovery.Stats{Attempts: 201, Recovered: 1})
 	})
 }
 
@@ -314,15 +314,15 @@ func TestRecoveryOthers(t *testing.T) {
 		store := memory.New(rand.Reader)
 		r := newResolver(store)
 		stuck := r.begin(t, time.Now().Add(-time.Hour))
-		recovery := r.recovery(func(c *txlog.RecoveryConfig) {
-			c.Resolve = func(ctx context.Context, e txlog.Entry) error {
+		node := r.node(func(c *recovery.Config) {
+			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if e.ID == stuck.ID {
 					return errors.New("stuck")
 				}
-				return r.resolve(ctx, e)
+				return r.deleteSurplus(ctx, e)
 			}
 		})
-		recovery.Start()
+		node.Start()
 		synctest.Wait()
 		late := r.begin(t, time.Now().Add(-time.Hour))
 		time.Sleep(2 * time.Second)
@@ -330,7 +330,7 @@ func TestRecoveryOthers(t *testing.T) {
 			t.Error("a transaction waited for another that is stuck")
 		}
 		began := time.Now()
-		recovery.Stop()
+		node.Stop()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("Stop took %s", took)
 		}
@@ -342,12 +342,12 @@ func TestRecoveryKick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newResolver(memory.New(rand.Reader))
-		recovery := r.recovery()
-		recovery.Start()
-		defer recovery.Stop()
+		node := r.node()
+		node.Start()
+		defer node.Stop()
 		synctest.Wait()
 		met := r.begin(t, time.Now().Add(-time.Hour))
-		recovery.Kick()
+		node.Kick()
 		synctest.Wait()
 		if now(t, r.log, met).Exists() {
 			t.Error("a kick was not heeded")
@@ -370,7 +370,7 @@ func TestTwoRecoveries(t *testing.T) {
 			r.begin(t, time.Now().Add(-time.Hour))
 		}
 		var wg sync.WaitGroup
-		nodes := []*txlog.Recovery{r.recovery(), r.recovery()}
+		nodes := []*recovery.Recovery{r.node(), r.node()}
 		for _, node := range nodes {
 			wg.Go(func() {
 				if err := node.RunOnce(t.Context()); err != nil {
@@ -413,10 +413,10 @@ func TestRecoveryCrash(t *testing.T) {
 						if stuck {
 							r.fails = func(int) error { return errors.New("stuck") }
 						}
-						_ = r.recovery().RunOnce(t.Context())
+						_ = r.node().RunOnce(t.Context())
 						faulty.Release(t.Context())
 						again := newResolver(store)
-						if err := again.recovery().RunOnce(t.Context()); err != nil {
+						if err := again.node().RunOnce(t.Context()); err != nil {
 							t.Fatal(err)
 						}
 						_, blocked := blocker(t, store, e)

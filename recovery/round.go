@@ -1,4 +1,4 @@
-package txlog
+package recovery
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 
 	"moorage"
 	"moorage/internal/worker"
+	"moorage/ledger"
 	"moorage/registry"
+	"moorage/txlog"
 )
 
 // Bounds of a round.
@@ -65,11 +67,11 @@ type turn struct {
 	round     int64 // in which it began
 
 	// Recovery.mu guards the fields below.
-	overTime bool      // it lasts longer than turnMax
-	givenUp  bool      // its attempt does not end, and the transaction has a blocker because of that
-	trying   Entry     // the transaction that is being tried
-	since    time.Time // from when on; zero between two
-	err      error     // set when it has ended
+	overTime bool        // it lasts longer than turnMax
+	givenUp  bool        // its attempt does not end, and the transaction has a blocker because of that
+	trying   txlog.Entry // the transaction that is being tried
+	since    time.Time   // from when on; zero between two
+	err      error       // set when it has ended
 }
 
 // round looks at the whole log once and tries what is due. It reports whether some of it needs
@@ -273,13 +275,14 @@ var errHangs = errors.New("an attempt to end it does not return: its storage han
 // transactions that are not due any more.
 func (r *Recovery) look(ctx context.Context) (survey, error) {
 	found := survey{all: make(map[registry.ID]bool)}
+	now := r.config.Now()
 	known, unreadable := make(map[registry.ID]*tries), make(map[registry.ID]bool)
 	for after := (registry.ID{}); ; {
-		entries, err := r.config.Log.Unfinished(ctx, after, logPage)
+		entries, err := r.transactions.Unfinished(ctx, after, ledger.ScanPage)
 		if err != nil {
 			return survey{}, err
 		}
-		blockers, err := r.config.Log.blockers(ctx, entries)
+		blockers, err := r.blockers(ctx, entries)
 		if err != nil {
 			return survey{}, err
 		}
@@ -292,7 +295,7 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 				found.blocked++
 			case blockers[i].Exists():
 				found.blocked++
-			case r.Due(e) && (r.underWay[e.Warehouse] != nil || r.mayTake(e.Warehouse)):
+			case e.IsDue(now, r.config.AbandonedBefore) && (r.underWay[e.Warehouse] != nil || r.mayTake(e.Warehouse)):
 				known[e.ID] = cmp.Or(r.tries[e.ID], new(tries))
 				found.all[e.ID] = true
 				if r.underWay[e.Warehouse] == nil {
@@ -300,7 +303,7 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 				}
 			}
 		}
-		if len(entries) < logPage {
+		if len(entries) < ledger.ScanPage {
 			break
 		}
 		after = entries[len(entries)-1].ID
@@ -311,10 +314,10 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 }
 
 // tellUnreadable logs that a record cannot be read, unless that is known.
-func (r *Recovery) tellUnreadable(ctx context.Context, e Entry) {
+func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	if !r.unreadable[e.ID] {
 		r.log.ErrorContext(ctx, "the record of a transaction cannot be read, and recovery leaves it alone; "+
-			"remove it with moorage recover abort",
+			"see moorage recover forget",
 			"commit", e.ID, "key", registry.TransactionKey(e.ID).String(), "state", e.State, "error", e.Unreadable)
 	}
 }
@@ -353,7 +356,7 @@ func (r *Recovery) take(ctx context.Context, t *turn) error {
 // try resolves a transaction, and gives it up if that failed too often. Its errors are those of
 // take.
 func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
-	e, found, err := r.config.Log.Get(ctx, d.id)
+	e, found, err := r.transactions.Get(ctx, d.id)
 	switch {
 	case err != nil:
 		return failed, err
@@ -369,9 +372,9 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 		d.tries.first = r.config.Now()
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.config.Resolve(ctx, e) })
+	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.finishTransaction(ctx, e) })
 	cancel()
-	isMine := r.noteTrying(t, Entry{}, time.Time{})
+	isMine := r.noteTrying(t, txlog.Entry{}, time.Time{})
 	if ctx.Err() != nil {
 		return failed, ctx.Err()
 	}
@@ -390,7 +393,7 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 
 // noteTrying notes what the turn t tries, and from when on. It reports whether t may go on: if it
 // was given up, another may be at work on its transactions and their tries.
-func (r *Recovery) noteTrying(t *turn, e Entry, since time.Time) bool {
+func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.trying, t.since = e, since
@@ -398,7 +401,7 @@ func (r *Recovery) noteTrying(t *turn, e Entry, since time.Time) bool {
 }
 
 // failed notes that an attempt failed, and gives the transaction up if too many have.
-func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (outcome, error) {
+func (r *Recovery) failed(ctx context.Context, e txlog.Entry, t *tries, cause error) (outcome, error) {
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
 	if t.failures == 1 {
@@ -419,8 +422,8 @@ func (r *Recovery) failed(ctx context.Context, e Entry, t *tries, cause error) (
 	return blocked, nil
 }
 
-func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause error) error {
-	given, err := r.config.Log.block(ctx, e.ID, registry.Task{
+func (r *Recovery) giveUp(ctx context.Context, e txlog.Entry, attempts int, cause error) error {
+	given, err := r.block(ctx, e.ID, registry.Task{
 		ID: e.ID, Kind: registry.TaskRecovery, Created: r.config.Now(), Attempts: attempts,
 		LastError: moorage.OneLine(cause.Error()),
 	})
@@ -429,4 +432,33 @@ func (r *Recovery) giveUp(ctx context.Context, e Entry, attempts int, cause erro
 			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", moorage.OneLine(cause.Error()))
 	}
 	return err
+}
+
+// block gives a transaction its blocker, unless the transaction or the blocker changes just then.
+// It replaces a blocker that is there already.
+func (r *Recovery) block(ctx context.Context, id registry.ID, task registry.Task) (bool, error) {
+	key := registry.TaskKey(id)
+	records, err := r.ledger.Get(ctx, registry.TransactionKey(id), key)
+	if err != nil || !records[0].Exists() {
+		return false, err
+	}
+	unchanged := registry.Absent(key)
+	if before := records[1]; before.Exists() {
+		unchanged = registry.ETagIs(key, before.ETag)
+		if replaced, err := registry.Decode[registry.Task](before); err == nil { // else nothing of it is known
+			task.Unknown = replaced.Unknown
+		}
+	}
+	value, err := registry.Encode(task)
+	if err != nil {
+		return false, err
+	}
+	_, err = r.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(registry.TransactionKey(id), records[0].ETag), unchanged},
+		Writes:     []registry.Write{registry.Put(key, registry.StateBlocked, value)},
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -1,0 +1,112 @@
+package purge
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Blocked is a dropped table whose files could not be deleted, or a task that cannot be read.
+type Blocked struct {
+	ID        string             // of the task
+	Table     moorage.Identifier // without a name if its record cannot be read
+	Since     time.Time          // when the table was dropped
+	Attempts  int
+	LastError string
+	// Unreadable says why the record of the task cannot be read. Then only ID is known, and the
+	// workers leave it alone. It is taken for a purge, unless it has the id of a transaction.
+	Unreadable error
+}
+
+// Blocked returns at most limit (0: all) of the purges that were given up and of the tasks that
+// cannot be read, in the order of their ids, behind the id after ("": from the start). The next
+// page begins after next, which is empty if there is none.
+func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges []Blocked, next string, err error) {
+	err = w.ledger.Scan(ctx, registry.TableTask, "", after, func(record registry.Record) (bool, error) {
+		purge, found, err := w.blocked(ctx, record)
+		switch {
+		case err != nil || !found:
+			return true, err
+		case limit > 0 && len(purges) == limit:
+			next = purges[len(purges)-1].ID
+			return false, nil
+		}
+		purges = append(purges, purge)
+		return true, nil
+	})
+	return purges, next, moorage.Annotate("purge.Blocked", "", err)
+}
+
+// blocked returns the purge that a task is. It returns false if the task is none, or was not
+// given up.
+func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, bool, error) {
+	task, unreadable := registry.DecodeTask(record)
+	if unreadable != nil {
+		blocker, err := w.blocksTransaction(ctx, record.Key)
+		return Blocked{ID: record.Key.ID, Unreadable: unreadable}, !blocker, err
+	}
+	if task.Kind != registry.TaskPurge {
+		_, err := w.transactions.DropBlocker(ctx, record, task.ID)
+		return Blocked{}, false, ledger.StepError("purge.blocked", err)
+	}
+	if record.State != registry.StateBlocked {
+		return Blocked{}, false, nil
+	}
+	pointers, err := w.ledger.Get(ctx, registry.PointerKey(task.Pointer))
+	if err != nil || !pointers[0].Exists() {
+		return Blocked{}, false, err
+	}
+	blocked := Blocked{
+		ID: task.ID.String(), Since: task.Created, Attempts: task.Attempts, LastError: task.LastError,
+	}
+	if pointer, err := ledger.Decode[registry.Pointer](pointers[0]); err == nil { // else that is why it was given up
+		blocked.Table = pointer.Identifier()
+	}
+	return blocked, true, nil
+}
+
+// blocksTransaction reports whether a task that cannot be read is the blocker of a transaction.
+// Then it is shown, and ended, with that.
+func (w *Worker) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
+	records, err := w.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
+	return err == nil && records[0].Exists(), err
+}
+
+// Retry has the workers of all nodes try the purge with this id again from the start.
+//
+// Errors: KindNotFound if there is none, KindInternal if its record cannot be read.
+func (w *Worker) Retry(ctx context.Context, id registry.ID) error {
+	const op = "purge.Retry"
+	err := w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := w.ledger.Get(ctx, registry.TaskKey(id))
+		if err != nil {
+			return err
+		}
+		task, err := registry.DecodeTask(records[0])
+		switch {
+		case !records[0].Exists() || err == nil && task.Kind != registry.TaskPurge:
+			return moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has the id %s", id)
+		case err != nil:
+			return ledger.Undecoded(records[0], err)
+		}
+		task.Attempts, task.LastError = 0, ""
+		writes, err := ledger.Encode(ledger.Put(records[0].Key, registry.StateNone, task))
+		if err != nil {
+			return err
+		}
+		_, err = w.ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{ledger.Unchanged(records[0])}, Writes: writes,
+		})
+		if _, failed := registry.FailedCondition(err); failed {
+			return ledger.ErrRetry
+		}
+		return ledger.StepError(op, err)
+	})
+	if err == nil {
+		w.Kick()
+	}
+	return moorage.Annotate(op, id.String(), err)
+}

@@ -1,0 +1,129 @@
+package recovery
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Cancelled is what CancelDeletions cancelled.
+type Cancelled struct {
+	Transactions int // were forgotten
+	Purges       int // dropped tables that stay as they are
+}
+
+// CancelDeletions removes from a store everything that would make a server delete files:
+// transactions and pending purges, also those whose records cannot be read. It deletes no file. It
+// is for a copy of a store, and the last resort for records that cannot be read.
+//
+// A server on a copy would act on what was so when the copy was made. So it would delete files that
+// the original, or a newer copy, has made current since:
+//
+//   - A PENDING transaction may have come true. The files of the others may have been registered,
+//     once an operator had them forgotten. So transactions are forgotten in every state. What they
+//     wrote and did not publish is left over.
+//   - A table that was to be purged may have come back. So it is made one that was dropped without
+//     a purge. If files may have been deleted already it cannot come back. The others are left
+//     over.
+//
+// now is when a purge that had begun was cancelled: the undrop window of its table begins. No
+// server may use the store before this has returned without an error. After an error, call it
+// again.
+//
+// Errors: KindUnavailable, if somebody else writes to the store too; else those of the store.
+func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (cancelled Cancelled, err error) {
+	const op = "recovery.CancelDeletions"
+	remove := func(record registry.Record) (registry.Write, bool, error) {
+		return registry.Delete(record.Key), true, nil
+	}
+	for _, step := range []struct {
+		table   registry.Table
+		replace replacement
+		count   *int
+	}{
+		{registry.TableTransaction, remove, &cancelled.Transactions},
+		{registry.TableTask, remove, new(int)}, // purges, and why transactions were given up
+		{registry.TablePointer, func(record registry.Record) (registry.Write, bool, error) {
+			return withoutPurge(record, now)
+		}, &cancelled.Purges},
+	} {
+		if *step.count, err = replaceAll(ctx, l, step.table, step.replace); err != nil {
+			return cancelled, moorage.Annotate(op, step.table.String(), err)
+		}
+	}
+	return cancelled, nil
+}
+
+// withoutPurge returns the pointer that record is without the purge that it awaits, and false if it
+// awaits none. One that cannot be read stays: no purge is done because of it.
+//
+// A table whose purge had not begun is as one that was dropped without, and can come back until its
+// window ends. One whose files may be gone cannot. It stays purging, for a window from now on: what
+// nobody can register no pointer comes to name.
+func withoutPurge(record registry.Record, now time.Time) (registry.Write, bool, error) {
+	if !record.State.IsDropped() {
+		return registry.Write{}, false, nil
+	}
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	if err != nil || pointer.Task.IsZero() {
+		return registry.Write{}, false, nil
+	}
+	pointer.Task = registry.ID{}
+	if record.State == registry.StatePurging {
+		pointer.Since = now
+	}
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, pointer))
+	if err != nil {
+		return registry.Write{}, false, err
+	}
+	return writes[0], true, nil
+}
+
+// replacement returns what is to be written in the place of a record, and false if it stays.
+type replacement func(registry.Record) (write registry.Write, replaced bool, err error)
+
+// replaceAll replaces the records of a table, page by page, and returns how many those were.
+func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
+	replace replacement) (replaced int, err error) {
+	for after := ""; ; {
+		records, err := l.List(ctx, table, "", after, ledger.ScanPage)
+		if err != nil {
+			return replaced, err
+		}
+		var batch registry.Batch
+		for _, record := range records {
+			write, ok, err := replace(record)
+			if err != nil {
+				return replaced, err
+			}
+			if ok {
+				batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
+				batch.Writes = append(batch.Writes, write)
+			}
+		}
+		if err := stepAlone(ctx, l, batch); err != nil {
+			return replaced, err
+		}
+		replaced += len(batch.Writes)
+		if registry.IsLastPage(records, ledger.ScanPage) {
+			return replaced, nil
+		}
+		after = records[len(records)-1].Key.ID
+	}
+}
+
+// stepAlone takes a step in a store that nobody else uses.
+func stepAlone(ctx context.Context, l *ledger.Ledger, batch registry.Batch) error {
+	if len(batch.Writes) == 0 {
+		return nil
+	}
+	_, err := l.Step(ctx, batch)
+	if failed, ok := registry.FailedCondition(err); ok {
+		return moorage.Errorf(moorage.KindUnavailable,
+			"Another process uses the store and has just written %s: stop all servers and do it again", failed.Key)
+	}
+	return ledger.StepError("recovery.stepAlone", err)
+}

@@ -1,0 +1,266 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// Unfinished is a transaction with work left to do, by its coordinator, by recovery or by an
+// operator.
+type Unfinished struct {
+	txlog.Entry
+	Blocker *Blocker // nil unless recovery gave it up
+}
+
+// Blocker says why recovery gave a transaction up.
+type Blocker struct {
+	Since     time.Time
+	Attempts  int
+	LastError string
+	// Unreadable says why the record of it cannot be read. Then nothing else is known.
+	Unreadable error
+}
+
+// Unfinished returns at most limit transactions of the log (0: all) in the order of their ids,
+// behind the id after ("": from the start). next is the id after which the next page begins, "" if
+// there is none. KindBadRequest says that after is no id.
+func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
+	page []Unfinished, next string, err error) {
+	const op = "recovery.Unfinished"
+	var behind registry.ID
+	if after != "" {
+		if behind, err = parseID(after); err != nil {
+			return nil, "", moorage.Annotate(op, after, err)
+		}
+	}
+	read := ledger.ScanPage
+	if limit > 0 {
+		read = min(read, limit+1) // one more says whether there is a next page
+	}
+	for {
+		entries, err := r.transactions.Unfinished(ctx, behind, read)
+		if err != nil {
+			return nil, "", ledger.StepError(op, err)
+		}
+		blockers, err := r.blockers(ctx, entries)
+		if err != nil {
+			return nil, "", moorage.Annotate(op, "", err)
+		}
+		for i, entry := range entries {
+			if limit > 0 && len(page) == limit {
+				return page, page[limit-1].ID.String(), nil
+			}
+			page = append(page, Unfinished{entry, blockerOf(blockers[i])})
+		}
+		if len(entries) < read {
+			return page, "", nil
+		}
+		behind = entries[len(entries)-1].ID
+	}
+}
+
+// blockers returns the blocker of each transaction, in their order; the zero record where there is
+// none.
+func (r *Recovery) blockers(ctx context.Context, entries []txlog.Entry) ([]registry.Record, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	keys := make([]registry.Key, len(entries))
+	for i, e := range entries {
+		keys[i] = registry.TaskKey(e.ID)
+	}
+	return r.ledger.Get(ctx, keys...)
+}
+
+func blockerOf(record registry.Record) *Blocker {
+	if !record.Exists() {
+		return nil
+	}
+	task, err := registry.DecodeTask(record)
+	if err != nil {
+		return &Blocker{Unreadable: err}
+	}
+	return &Blocker{Since: task.Created, Attempts: task.Attempts, LastError: task.LastError}
+}
+
+// Kind is what an operator's word is about.
+type Kind string
+
+// The kinds of unfinished work.
+const (
+	KindTransaction Kind = "transaction"
+	KindPurge       Kind = "purge"
+)
+
+// Retried is what became of something that an operator had tried again.
+type Retried struct {
+	Kind   Kind
+	Ended  bool  // nothing is left to do; else a worker goes on trying
+	Reason error // why it was not ended at once; nil if it was, or if that was not tried
+}
+
+// retryTimeout bounds the attempt that Retry makes itself.
+const retryTimeout = 30 * time.Second
+
+// Retry removes the blocker of the transaction or the purge with this id, so that the workers of
+// all nodes try it again from the start. It tries a transaction once before it returns.
+//
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it,
+// KindUnprocessable if its record cannot be read. A blocker that cannot be read is removed too.
+func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
+	const op = "recovery.Retry"
+	entry, blocker, err := r.find(ctx, id)
+	if err != nil {
+		return Retried{}, moorage.Annotate(op, id, err)
+	}
+	if !entry.Exists() {
+		return Retried{Kind: KindPurge}, moorage.Annotate(op, id, r.config.RetryPurge(ctx, entry.ID))
+	}
+	if blocker.Exists() {
+		_, err = r.ledger.Step(ctx, registry.Batch{Writes: []registry.Write{registry.Delete(blocker.Key)}})
+		if err != nil {
+			return Retried{}, ledger.StepError(op, err)
+		}
+	}
+	r.Kick()
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	err = r.finishTransaction(ctx, entry)
+	return Retried{Kind: KindTransaction, Ended: err == nil, Reason: err}, nil
+}
+
+// find returns the transaction called id, and its blocker if it has one. For a task that is no
+// transaction's it returns an Entry that has the id alone, and the task. Its errors are those of
+// Retry.
+func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, blocker registry.Record, err error) {
+	const op = "recovery.find"
+	id, err := parseID(text)
+	if err != nil {
+		return entry, blocker, err
+	}
+	entry, found, err := r.transactions.Get(ctx, id)
+	if err != nil {
+		return entry, blocker, ledger.StepError(op, err)
+	}
+	records, err := r.ledger.Get(ctx, registry.TaskKey(id))
+	if err != nil {
+		return entry, blocker, err
+	}
+	blocker = records[0]
+	switch {
+	case entry.Unreadable != nil:
+		return entry, blocker, errUnreadable(id)
+	case found:
+		return entry, blocker, nil
+	case !blocker.Exists():
+		return entry, blocker, errNothingUnfinished(id)
+	}
+	entry.ID = id
+	task, err := registry.DecodeTask(blocker)
+	if err != nil {
+		return entry, blocker, errUnreadable(id)
+	}
+	if task.Kind == registry.TaskRecovery {
+		if gone, err := r.transactions.DropBlocker(ctx, blocker, id); err != nil || gone {
+			return entry, blocker, cmp.Or(ledger.StepError(op, err), errNothingUnfinished(id))
+		}
+	}
+	return entry, blocker, nil
+}
+
+// Aborted is what became of a transaction that an operator ended.
+type Aborted struct {
+	Was registry.State
+	// Forgotten says that its record is gone, because recovery had given it up. Else recovery
+	// deletes its files and then its record.
+	Forgotten bool
+	// Left are the files of a forgotten transaction that nobody will delete, as far as they exist.
+	Left []string
+}
+
+// Abort ends the transaction with this id. A pending one can no longer become true. One that
+// recovery gave up is forgotten, and its files are left to the operator. That is safe in every
+// state: what is published stays, what is not never will be, and no file is deleted.
+//
+// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it,
+// KindUnprocessable if it is a task of another kind, if its record cannot be read, or if it is
+// neither pending nor given up.
+func (r *Recovery) Abort(ctx context.Context, id string) (aborted Aborted, err error) {
+	const op = "recovery.Abort"
+	err = r.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		aborted, err = r.abort(ctx, id)
+		return err
+	})
+	if err != nil {
+		return Aborted{}, moorage.Annotate(op, id, err)
+	}
+	r.log.WarnContext(ctx, "an operator ended a transaction", "commit", id, "was", aborted.Was,
+		"principal", moorage.Principal(ctx), "forgotten", aborted.Forgotten, "files_left", len(aborted.Left))
+	return aborted, nil
+}
+
+// abort is one attempt of Abort; ledger.ErrRetry if the transaction comes true just then.
+func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
+	const op = "recovery.abort"
+	entry, blocker, err := r.find(ctx, id)
+	switch {
+	case err != nil:
+		return Aborted{}, err
+	case !entry.Exists():
+		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable,
+			"%s is a purge. It can be tried again, not aborted", id)
+	}
+	fenced, err := r.transactions.Abort(ctx, entry)
+	switch {
+	case err != nil:
+		return Aborted{}, ledger.StepError(op, err)
+	case !fenced.Exists(): // its coordinator came to the end, and nobody may delete what it published
+		return Aborted{}, errNothingUnfinished(entry.ID)
+	case blocker.Exists():
+		return r.forget(ctx, entry.State, fenced)
+	case entry.State != registry.StatePending || fenced.State != registry.StateAborted:
+		return Aborted{}, moorage.Errorf(moorage.KindUnprocessable,
+			"The transaction is not pending and was not given up: the servers end it")
+	}
+	r.Kick()
+	return Aborted{Was: entry.State}, nil
+}
+
+// forget removes the record of a transaction that was given up. First it writes the change of the
+// transaction as VOID if it has not come true: a coordinator that wakes up later then leaves the
+// files alone, which are the operator's.
+func (r *Recovery) forget(ctx context.Context, was registry.State, entry txlog.Entry) (Aborted, error) {
+	const op = "recovery.forget"
+	ident := moorage.Identifier{Warehouse: entry.Warehouse}
+	_, _, err := r.ledger.LookOrFence(ctx, registry.Change{ID: entry.ID, Operation: txlog.Operation, Ident: ident})
+	if _, failed := registry.FailedCondition(err); failed {
+		return Aborted{}, ledger.ErrRetry
+	}
+	if err == nil {
+		err = r.transactions.Finish(ctx, entry)
+	}
+	return Aborted{Was: was, Forgotten: true, Left: entry.Surplus()}, ledger.StepError(op, err)
+}
+
+func errNothingUnfinished(id registry.ID) error {
+	return moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has the id %s", id)
+}
+
+func errUnreadable(id registry.ID) error {
+	return moorage.Errorf(moorage.KindUnprocessable, "The record of %s cannot be read. Run the version that wrote it; "+
+		"or stop all servers and run moorage recover forget, which removes it", id)
+}
+
+func parseID(text string) (registry.ID, error) {
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(text)); err != nil || id.IsZero() {
+		return id, moorage.Errorf(moorage.KindBadRequest, "%q is no id: want 32 hexadecimal digits", text)
+	}
+	return id, nil
+}
