@@ -30,11 +30,12 @@ const (
 type Config struct {
 	Store registry.Store
 	Locks locks.Manager
-	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It is
-	// called once for each place in use; the result is kept.
+	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It
+	// is called once for each place in use; the result is kept.
 	OpenStorage func(place storage.Place) (storage.Store, error)
-	// BorrowStorage is OpenStorage for one piece of work: it makes nothing that is not there, and the result is given back by a
-	// call of the function beside it. Default: OpenStorage, and nothing is given back.
+	// BorrowStorage is OpenStorage for one piece of work. It makes nothing that is not there. A
+	// call of the function that it returns gives the storage back. Default: OpenStorage, and
+	// nothing is given back.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
 	// AllowedLocations are URIs below which tables of every warehouse may live, beside
@@ -47,17 +48,18 @@ type Config struct {
 
 	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
 	DocumentCacheBytes int64
-	// AbortPending says that nobody else uses the store: every transaction under way that began before this catalog was made
-	// belongs to a process that is gone, and is aborted without waiting for its deadline.
+	// AbortPending says that nobody else uses the store. Then every transaction under way that
+	// began before this catalog was made belongs to a process that is gone. It is aborted without
+	// waiting for its deadline.
 	AbortPending bool
-	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its first
-	// attempt on; see ChangeRetentionMin. Default 30 minutes.
+	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its
+	// first attempt on; see ChangeRetentionMin. Default 30 minutes.
 	IdempotencyLifetime time.Duration
-	// TransactionLockWait is how long a transaction waits for a table that another operation has locked, before it is
-	// refused. Default: not at all. At most TransactionLockWaitMax.
+	// TransactionLockWait is how long a transaction waits for a table that another operation has
+	// locked, before it is refused. Default: not at all. At most TransactionLockWaitMax.
 	TransactionLockWait time.Duration
-	// KickPurge is called when a table was dropped with a purge, which package maintenance/purge has
-	// to carry out. It must not block. Default: does nothing.
+	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
+	// carry out. It must not block. Default: does nothing.
 	KickPurge func()
 	// StagedFolder is called when a folder was made for a staged table, which package
 	// maintenance/retention has to remove if it stays empty. Default: does nothing.
@@ -67,8 +69,8 @@ type Config struct {
 	KickRecovery func()
 }
 
-// Catalog is the service. It is safe for concurrent use. A Catalog that Once passes on is bound to the
-// idempotency key of one request.
+// Catalog is the service. It is safe for concurrent use. A Catalog that Once passes on is bound to
+// the idempotency key of one request.
 type Catalog struct {
 	*service
 	key *keyed // of the request that this value is for; nil: it has none
@@ -85,7 +87,7 @@ type service struct {
 	keyLifetime     time.Duration
 	transactionWait time.Duration
 
-	transactionBytesMax int64 // transactionBytesMax, but for tests
+	transactionBytesMax int64 // the constant of that name; less in tests
 
 	directory *directory.Directory
 	locations *claims.Claims
@@ -105,8 +107,8 @@ type service struct {
 	deadSought atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
 }
 
-// ChangeRetentionMin returns the shortest Config.ChangeRetention for a Config.IdempotencyLifetime: an
-// attempt with a key looks for the change of an earlier one.
+// ChangeRetentionMin returns the shortest time for which change records may be kept, for a
+// Config.IdempotencyLifetime. An attempt with a key looks for the change of an earlier one.
 func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + keyGrace }
 
 // New returns a catalog over the parts of config.
@@ -115,7 +117,9 @@ func New(config Config) (*Catalog, error) {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
 	}
 	setDefaults(&config)
-	records, err := ledger.New(ledger.Config{Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger})
+	records, err := ledger.New(ledger.Config{
+		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}

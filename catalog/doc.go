@@ -16,10 +16,14 @@
 //
 // # Errors
 //
-// The comment of each verb names the kinds that are particular to it. Beside them any may fail with KindNoSuchWarehouse,
-// KindBadRequest for a name that is not valid, KindUnavailable (nothing was and nothing will be applied) and KindInternal (a record
-// cannot be read); one that changes something with KindCommitUnknown; and one that reads a metadata file with
-// KindTooManyRequests, if that is long and there is no room for it.
+// The comment of each verb names the kinds that are particular to it. Any verb may also fail with:
+//
+//   - KindNoSuchWarehouse;
+//   - KindBadRequest for a name that is not valid;
+//   - KindUnavailable: nothing was and nothing will be applied;
+//   - KindInternal: a record cannot be read;
+//   - KindCommitUnknown, if the verb changes something;
+//   - KindTooManyRequests, if the verb reads a long metadata file and there is no room for it.
 //
 // # What it must not know
 //

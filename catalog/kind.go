@@ -9,21 +9,25 @@ import (
 	"moorage/storage"
 )
 
-// kind is what a name may stand for, with all that tables and views differ in below their verbs.
+// kind is what a name may stand for. It holds everything in which tables and views differ below
+// their verbs.
 type kind struct {
 	*directory.Kind
 	create, register, drop, rename, commit, commitContended Operation
 }
 
-// The kinds. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
+// The kinds. A view's files are compressed by default.
+// Source: Java TableProperties, ViewProperties.
 var (
 	aTable = &kind{
 		Kind:   directory.Table(),
-		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename, commit: OpCommit, commitContended: OpCommitContended,
+		create: OpCreateTable, register: OpRegister, drop: OpDropTable, rename: OpRename,
+		commit: OpCommit, commitContended: OpCommitContended,
 	}
 	aView = &kind{
 		Kind:   directory.View(),
-		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView, commit: OpReplace, commitContended: OpReplaceContended,
+		create: OpCreateView, register: OpRegisterView, drop: OpDropView, rename: OpRenameView,
+		commit: OpReplace, commitContended: OpReplaceContended,
 	}
 )
 
@@ -67,7 +71,10 @@ func (v *version) table() *Table {
 	if v == nil {
 		return nil
 	}
-	return &Table{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document), Config: clientConfig(v.storage), Registration: v.registration, pointer: v.pointer}
+	return &Table{
+		Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.Document),
+		Config: clientConfig(v.storage), Registration: v.registration, pointer: v.pointer,
+	}
 }
 
 // view returns v, which must be of a view, as callers get it; nil for nil.
@@ -75,7 +82,10 @@ func (v *version) view() *View {
 	if v == nil {
 		return nil
 	}
-	return &View{Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.ViewDocument), Config: clientConfig(v.storage), pointer: v.pointer}
+	return &View{
+		Identifier: v.ident, MetadataLocation: v.location, Document: v.document.(*metadata.ViewDocument),
+		Config: clientConfig(v.storage), pointer: v.pointer,
+	}
 }
 
 // outcome returns v as what a mutation answers.

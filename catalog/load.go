@@ -25,7 +25,8 @@ func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) err
 }
 
 // load returns the pointer called ident and the version that it names.
-func (c *Catalog) load(ctx context.Context, k *kind, ident moorage.Identifier) (found *directory.Found, loaded *version, err error) {
+func (c *Catalog) load(ctx context.Context, k *kind,
+	ident moorage.Identifier) (found *directory.Found, loaded *version, err error) {
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		if found, err = c.directory.Find(ctx, k.Kind, ident); err != nil {
 			return err

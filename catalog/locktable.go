@@ -49,9 +49,9 @@ type LockRule struct {
 	Writes    []locks.Level
 }
 
-// LockTable returns the rule of every operation: the contract between the verbs of
-// this package and the lock tree. An empty Writes means that the operation takes no
-// lock at all and relies on its conditions alone.
+// LockTable returns the rule of every operation: the contract between the verbs of this package and
+// the lock tree. An operation whose Writes are empty takes no lock at all and relies on its
+// conditions alone.
 func LockTable() []LockRule {
 	return []LockRule{
 		{OpCreateWarehouse, []locks.Level{locks.LevelWarehouse}},
@@ -75,7 +75,7 @@ func LockTable() []LockRule {
 		{OpRenameView, []locks.Level{locks.LevelShard, locks.LevelPointer}}, // the shards of both names
 		{OpReplace, nil},
 		{OpReplaceContended, []locks.Level{locks.LevelPointer}}, // as for a table
-		{OpTransaction, []locks.Level{locks.LevelPointer}},      // all at once, without waiting; with a key, its own attempt too
+		{OpTransaction, []locks.Level{locks.LevelPointer}},      // at once, non-blocking; with a key its attempt too
 		{OpPurge, nil},
 		{OpEndWindow, nil},
 		{OpRead, nil},
@@ -85,9 +85,10 @@ func LockTable() []LockRule {
 // lockRules is the lock table, made once. It is never written to.
 var lockRules = LockTable()
 
-// inProcess tells whether an operation takes its locks among the operations of this node only. A create meets other
-// nodes' creates of the same shard rarely and their drops of its namespace hardly ever; what it would pay for
-// a lock that all nodes share, each time, is more than it can lose (docs/reference/behaviour.md). Its conditions hold in any case.
+// inProcess reports whether an operation takes its locks among the operations of this node only. A
+// create rarely meets another node's create of the same shard, and hardly ever a drop of its
+// namespace. A lock that all nodes share would cost every create more than such a meeting can
+// (docs/reference/behaviour.md). The conditions of a create hold in any case.
 func (o Operation) inProcess() bool {
 	switch o {
 	case OpCreateTable, OpCommitCreate, OpRegister, OpCreateView, OpRegisterView:

@@ -15,23 +15,26 @@ import (
 	"moorage/txlog"
 )
 
-// RegisterTable makes a table of a metadata file that exists; the file is named as it was given and
-// nothing is written. A table-uuid that belongs to a dropped table takes that one back, with its pointer.
-// With request.Overwrite it replaces what ident names: the same table-uuid moves the
-// pointer, another one drops the old pointer and keeps it.
+// RegisterTable makes a table of a metadata file that exists. The table names the file as the
+// request does, and no file is written. If the table-uuid belongs to a dropped table, that table
+// comes back, with its pointer. With request.Overwrite the file replaces what ident names: the same
+// table-uuid moves the pointer, another one drops the old pointer and keeps it.
 //
-// Errors: KindNoSuchNamespace; KindAlreadyExists if the name is in use, or the table-uuid is live under
-// another name or being purged, or the dropped table's location has passed to another one;
-// KindNotFound if there is no such file; KindUnavailable, too, as long as there is a transaction whose record cannot be
-// read, because it may delete the file, unless it is the last one of a dropped table, which nothing deletes; KindBadRequest,
-// KindIllegalArgument or KindValidation if it is outside the allowed locations or not valid.
+// Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, the table-uuid is live
+// under another name or being purged, or the dropped table's location has passed to another one.
+// KindNotFound if there is no such file. KindUnavailable also while the record of a transaction
+// cannot be read, because that transaction may delete the file. The last file of a dropped table is
+// accepted even then: nothing deletes it. KindBadRequest, KindIllegalArgument or KindValidation if
+// the file is outside the allowed locations or not valid.
 // Source: REST specification, registerTable.
-func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier, request RegisterRequest) (*Table, error) {
+func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
+	request RegisterRequest) (*Table, error) {
 	registered, err := c.register(ctx, aTable, ident, request)
 	return registered.table(), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
-func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (registered *version, err error) {
+func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifier,
+	request RegisterRequest) (registered *version, err error) {
 	if err := ident.Validate(); err != nil {
 		return nil, err
 	}
@@ -59,8 +62,8 @@ func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifie
 	return registered, err
 }
 
-// uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key. Those of some old writers are no
-// UUIDs, but none is longer.
+// uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key.
+// Some old writers wrote other texts than UUIDs, but none that is longer.
 const uuidBytesMax = 256
 
 // registration is a metadata file about to become a table or view, and what it meets.
@@ -76,7 +79,8 @@ type registration struct {
 	holder   registry.Record // the pointer that claim names
 }
 
-func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier, request RegisterRequest) (*version, error) {
+func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier,
+	request RegisterRequest) (*version, error) {
 	r, err := c.readRegistration(ctx, k, ident, request)
 	if err != nil {
 		return nil, err
@@ -90,7 +94,8 @@ func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation,
 		if err != nil {
 			return nil, err
 		}
-		return c.registerPointer(ctx, operation, r, registry.Pointer{ID: id, View: k == aView}, registry.Absent(registry.PointerKey(id)))
+		fresh := registry.Pointer{ID: id, View: k == aView}
+		return c.registerPointer(ctx, operation, r, fresh, registry.Absent(registry.PointerKey(id)))
 	}
 	taken := ledger.Unchanged(r.holder)
 	pointer, err := ledger.Decode[registry.Pointer](r.holder)
@@ -99,13 +104,19 @@ func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation,
 	}
 	switch {
 	case !k.IsOf(pointer):
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists, or was dropped and can come back: %s", k.Other().Noun, pointer.Identifier())
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"%s with same UUID already exists, or was dropped and can come back: %s",
+			k.Other().Noun, pointer.Identifier())
 	case r.holder.State == registry.StatePurging && pointer.Task.IsZero():
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s", r.document.UUID())
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s",
+			r.document.UUID())
 	case r.holder.State == registry.StatePurging:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Table with same UUID is being purged: %s", r.document.UUID())
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"Table with same UUID is being purged: %s", r.document.UUID())
 	case r.holder.State == registry.StateLive && r.entry.Value.Pointer != holderID:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s with same UUID already exists: %s", k.Noun, pointer.Identifier())
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"%s with same UUID already exists: %s", k.Noun, pointer.Identifier())
 	}
 	return c.registerPointer(ctx, operation, r, pointer, taken)
 }
@@ -118,10 +129,11 @@ func (r *registration) holderID() (registry.ID, error) {
 	return value.Pointer, err
 }
 
-// readRegistration reads the file and all records that a registration depends on, and then looks whether the file is
-// still there: a purge that ended before the records were read has deleted it, and one that ends later has to
-// change them.
-func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (*registration, error) {
+// readRegistration reads the file and all records that a registration depends on. Then it checks
+// that the file is still there. A purge that ended before the records were read has deleted the
+// file. A purge that ends later has to change the records.
+func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier,
+	request RegisterRequest) (*registration, error) {
 	ch, err := c.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
@@ -135,12 +147,14 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 			return nil, err
 		}
 	}
-	// Not one that is kept: whoever owns the file may have written it anew since it was registered before.
+	// Not from the cache: the owner of the file may have written it again since its last
+	// registration.
 	if r.document, err = c.documents.Read(ctx, k.Kind, ident.Warehouse, ch.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
-		return nil, moorage.Errorf(moorage.KindIllegalArgument, "Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
+		return nil, moorage.Errorf(moorage.KindIllegalArgument,
+			"Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
 	}
 	if err := c.readHolders(ctx, r); err != nil {
 		return nil, err
@@ -154,19 +168,24 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	return r, nil
 }
 
-// tellFile puts the name of a metadata file into the refusal of what is in it, which without that reads as if the request were wrong.
+// tellFile adds the name of a metadata file to the refusal of its content. Without the name the
+// refusal reads as if the request were wrong.
 func tellFile(location string, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || strings.Contains(text, location) {
 		return err
 	}
-	return &moorage.Error{Kind: moorage.KindOf(err), Message: "Cannot read metadata file " + location + ": " + text, Err: err}
+	text = "Cannot read metadata file " + location + ": " + text
+	return &moorage.Error{Kind: moorage.KindOf(err), Message: text, Err: err}
 }
 
-// mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes it, unless the transaction
-// comes true. One whose record is gone has deleted its files before, or published them. One whose record cannot be read
-// may have written any file, of which those are published that pointers name: the dropped one that comes back does until the Apply, which
-// requires its version.
+// mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes
+// it, unless the transaction commits. A transaction whose record is gone has already deleted its
+// files, or published them.
+//
+// If a transaction's record is unreadable, any file may be its own. Then only a file that the
+// pointer of the dropped table names is accepted. Pointers name only published files, and the Apply
+// requires that this one has not changed.
 func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
@@ -183,22 +202,28 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 		case entry.Unreadable != nil:
 			unreadable = unreadableTransaction(entry, location)
 		case slices.ContainsFunc(entry.Surplus(), named):
-			return moorage.Errorf(moorage.KindBadRequest, "Cannot register a metadata file that a transaction under way has written: %s", location)
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Cannot register a metadata file that a transaction under way has written: %s", location)
 		}
 	}
 	return unreadable
 }
 
-// unreadableTransaction is the answer to who registers a file while the record of a transaction cannot be read.
+// unreadableTransaction is the refusal of a register while the record of a transaction cannot be
+// read.
 func unreadableTransaction(entry txlog.Entry, location string) error {
-	const cannot = "Cannot tell whether a transaction under way has written %s, because the record of transaction %s cannot be read; nothing was changed. "
+	const cannot = "A transaction under way may have written %s, " +
+		"because the record of transaction %s cannot be read; nothing was changed. "
 	if entry.ID.IsZero() {
-		return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten, by moorage recover forget: %s", location, "without an id", entry.Unreadable)
+		return moorage.Errorf(moorage.KindUnavailable,
+			cannot+"An operator can have that forgotten, by moorage recover forget: %s",
+			location, "without an id", entry.Unreadable)
 	}
-	return moorage.Errorf(moorage.KindUnavailable, cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
+	return moorage.Errorf(moorage.KindUnavailable,
+		cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
 }
 
-// holderNamesIt tells whether the pointer that has the table-uuid of r names the file.
+// holderNamesIt reports whether the pointer that has the table-uuid of r names the file.
 func (r *registration) holderNamesIt() (bool, error) {
 	if !r.holder.Exists() {
 		return false, nil
@@ -207,7 +232,8 @@ func (r *registration) holderNamesIt() (bool, error) {
 	return holder.MetadataLocation == r.location, err
 }
 
-// readHolders reads who has the name and who has the table-uuid of r.
+// readHolders reads the pointer that has the name, and the claim and the pointer that have the
+// table-uuid of r.
 func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.Record.Exists() {
@@ -234,9 +260,10 @@ func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	return err
 }
 
-// registerPointer makes pointer, which is new or was dropped or is the one that the name has, live under
-// the name and with the file of r; unchanged is the condition that it is as it was read.
-func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration, pointer registry.Pointer, unchanged registry.Condition) (*version, error) {
+// registerPointer makes pointer live under the name and with the file of r. The pointer is new, was
+// dropped, or is the one that the name has. unchanged is the condition that it is as it was read.
+func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration,
+	pointer registry.Pointer, unchanged registry.Condition) (*version, error) {
 	change, err := c.ledger.NewChange(ctx, string(operation), r.ident)
 	if err != nil {
 		return nil, err
@@ -250,7 +277,8 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	if err != nil {
 		return nil, err
 	}
-	before := documents.FileVersion(pointer.MetadataLocation, pointer.Registration) // of the same file, if it was written anew
+	// before is the cached version of the same file, if its owner wrote the file again.
+	before := documents.FileVersion(pointer.MetadataLocation, pointer.Registration)
 	pointer.ReplayableUntil, pointer.Registration = c.replayableUntil(pointer.ReplayableUntil), change.ID
 	batch, err := c.registerBatch(ctx, r, pointer, unchanged, claimed, who)
 	if err != nil {
@@ -266,17 +294,21 @@ func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *r
 	return registered, nil
 }
 
-// planRegistration plans the claim of the document's location, and that the pointer keeps those that it made
-// before. One of them may have passed to another one while this one was dropped; then it cannot come back,
-// because each would take the other's files for its own.
-func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string, who claims.Claimant) (claims.Claim, error) {
+// planRegistration plans the claim of the document's location, and that the pointer keeps the
+// claims that it made before. If one of those has passed to another table or view since this one
+// was dropped, this one cannot come back: each would take the other's files for its own.
+func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string,
+	who claims.Claimant) (claims.Claim, error) {
 	roots := c.directory.Roots(r.chain.Warehouse)
 	planned, err := c.locations.Plan(ctx, roots, r.document.Location(), who)
 	if err == nil {
 		err = c.locations.PlanKept(ctx, &planned, roots, kept, who)
 	}
-	if taken := (*claims.TakenError)(nil); errors.As(err, &taken) && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
-		return planned, moorage.Errorf(moorage.KindAlreadyExists, "Location of the dropped %s is that of another table or view by now: %s", strings.ToLower(r.kind.Noun), taken.At)
+	taken, ok := errors.AsType[*claims.TakenError](err)
+	if ok && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
+		return planned, moorage.Errorf(moorage.KindAlreadyExists,
+			"Location of the dropped %s is that of another table or view by now: %s",
+			strings.ToLower(r.kind.Noun), taken.At)
 	}
 	if err = claims.Refusal(err, r.document.Location()); err != nil && !r.entry.Record.Exists() {
 		err = c.unlessBorn(ctx, r.ident, err)
@@ -284,7 +316,8 @@ func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []
 	return planned, err
 }
 
-func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer, unchanged registry.Condition, claimed claims.Claim, who claims.Claimant) (registry.Batch, error) {
+func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer,
+	unchanged registry.Condition, claimed claims.Claim, who claims.Claimant) (registry.Batch, error) {
 	parent := r.chain.Record()
 	entryKey, uuidKey := registry.EntryKey(r.chain.ID(), r.ident.Name), registry.UUIDKey(r.document.UUID())
 	conditions := append([]registry.Condition{ledger.Unchanged(parent), unchanged}, claimed.Conditions...)
@@ -299,7 +332,9 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 	} else {
 		conditions = append(conditions, registry.Absent(uuidKey))
 	}
-	puts = append(puts, ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID}))
+	puts = append(puts, ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{
+		Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID,
+	}))
 	if !who.Replaces.IsZero() {
 		replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 		if err != nil {
@@ -313,7 +348,7 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 		puts = append(puts, ledger.Put(r.occupant.Key, registry.StateDropped, replaced))
 	}
 	var deletes []registry.Write
-	if !pointer.Task.IsZero() { // a purge that the drop asked for and that is now not to be
+	if !pointer.Task.IsZero() { // the drop asked for a purge, which this cancels
 		deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 	}
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
@@ -326,7 +361,9 @@ func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer re
 	}
 	puts = append(puts,
 		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
-		ledger.Put(entryKey, r.kind.State, registry.Entry{Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name)}),
+		ledger.Put(entryKey, r.kind.State, registry.Entry{
+			Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name),
+		}),
 	)
 	writes, err := ledger.Encode(puts...)
 	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err

@@ -20,8 +20,8 @@ type Table struct {
 	Document         *metadata.Document
 	// Config is what the client needs to reach the files; may be nil.
 	Config map[string]string
-	// Registration tells the file at MetadataLocation from what it was before its owner wrote it anew and registered it again; zero for one
-	// that the catalog wrote.
+	// Registration distinguishes the file at MetadataLocation from what it was before its owner
+	// wrote and registered it again. It is zero for a file that the catalog wrote.
 	Registration registry.ID
 
 	pointer registry.ID // zero for a staged table
@@ -45,7 +45,8 @@ type WarehouseSpec struct {
 	AllowedLocations []string
 	// Storage says how the storage is reached, as storage.Place.Options does. No secrets.
 	Storage map[string]string
-	// Properties are told to every client of the warehouse, as defaults of its own configuration. No secrets.
+	// Properties go to every client of the warehouse, as defaults of its own configuration. No
+	// secrets.
 	Properties map[string]string
 }
 
