@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -23,8 +23,8 @@ test: ## all Go tests, without the race detector
 lint: ## gofmt, go vet and staticcheck
 	./test.sh format vet lint
 
-build: ## the static binary, as bin/moorage
-	CGO_ENABLED=0 go build -trimpath -o bin/moorage ./cmd/moorage
+build: ## the static binary as it is released, as bin/moorage
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage
 
 interop: ## PyIceberg, Spark, Trino, Flink and DuckDB against a server, the full form
 	scripts/packages.sh
@@ -36,6 +36,12 @@ interop-cluster: ## the same clients and the kit against three nodes over Postgr
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --server cluster --warehouse s3
 	.cache/interop/venv/bin/python interop/rck/run.py --server cluster --warehouse s3
+
+interop-beside: ## the same clients and the kit while others commit to each table at the same moment
+	scripts/packages.sh
+	interop/setup.sh
+	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop --beside 3
+	python3 interop/rck/run.py --beside
 
 cluster: ## PostgreSQL, an S3 server and N=3 nodes over them, until Ctrl-C; S3= keeps the warehouse in a folder
 	scripts/packages.sh

@@ -7,10 +7,7 @@ import (
 
 type contextKey uint8
 
-const (
-	requestIDKey contextKey = iota
-	principalKey
-)
+const requestIDKey contextKey = 0
 
 // WithRequestID returns a context that carries the id of the request it serves.
 func WithRequestID(ctx context.Context, id string) context.Context {
@@ -21,19 +18,6 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
-}
-
-// WithPrincipal returns a context that carries the name of the caller.
-func WithPrincipal(ctx context.Context, principal string) context.Context {
-	return context.WithValue(ctx, principalKey, principal)
-}
-
-// Principal returns the name of the caller, "anonymous" if no caller was identified.
-func Principal(ctx context.Context) string {
-	if principal, ok := ctx.Value(principalKey).(string); ok {
-		return principal
-	}
-	return "anonymous"
 }
 
 // Detached returns a context for the part of an operation that must not end because its client went

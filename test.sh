@@ -17,11 +17,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly logs=.cache/test
 readonly step_limit=70m
 readonly tail_lines=80
+readonly binary_bytes_max=36000000
 readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go build rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules go processes build rck pyiceberg spark trino flink duckdb cluster cluster_s3)
 
 step_format() {
   local files
@@ -38,15 +39,37 @@ step_lint() { go tool staticcheck ./...; }
 
 step_rules() { go test ./internal/archtest/...; }
 
-# With the corpora of the fuzz targets, and the short forms of interop/torture, interop/cluster and interop/soak. Nothing from Go's cache
-# of results: it does not know that some tests run the server as a process.
+# gotest PACKAGE...: runs tests under the race detector. Nothing comes from Go's cache of results: it
+# does not know that some tests run the server as a process.
+gotest() { go test -json -race -count=1 -timeout 60m "$@" | python3 scripts/gotest.py; }
+
+# Suites of server processes, which hold them to times: they have the machine to themselves.
+readonly processes='^moorage/interop/(cluster|soak|torture)$'
+
+# With the corpora of the fuzz targets.
 step_go() {
-  go test -json -race -count=1 -timeout 60m ./... | python3 scripts/gotest.py
+  local packages
+  packages=$(go list ./... | grep -Ev "$processes")
+  # shellcheck disable=SC2086 # import paths hold no spaces
+  gotest $packages
 }
 
-# The binary as it is released: static.
+# The short forms of interop/cluster, interop/soak and interop/torture, one after the other.
+step_processes() {
+  local packages
+  packages=$(go list ./interop/... | grep -E "$processes")
+  # shellcheck disable=SC2086 # import paths hold no spaces
+  gotest -p 1 $packages
+}
+
+# The binary as it is released: static, and without the tables of debuggers. Stack traces keep
+# their names and lines.
 step_build() {
-  CGO_ENABLED=0 go build -trimpath -o bin/moorage ./cmd/moorage
+  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage
+  local bytes
+  bytes=$(stat -c %s bin/moorage)
+  echo "bin/moorage has $bytes bytes, at most $binary_bytes_max are allowed"
+  ((bytes <= binary_bytes_max)) || return 1
   bin/moorage version
 }
 
@@ -143,7 +166,7 @@ scripts/packages.sh
 mkdir -p "$logs"
 
 # Go tests and most client suites start this one.
-if [[ " ${selected[*]} " =~ " "(go|pyiceberg|duckdb|cluster|cluster_s3)" " ]]; then
+if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
@@ -163,7 +186,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in processes | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   run_step "$name"
 done
 

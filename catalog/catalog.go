@@ -1,16 +1,19 @@
 package catalog
 
 import (
+	"context"
 	cryptorand "crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
+	"moorage"
 	"moorage/catalog/claims"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -18,18 +21,12 @@ import (
 	"moorage/txlog"
 )
 
-// Times that bound an operation.
-const (
-	// requestTimeout bounds one mutation, from its first attempt to its last.
-	requestTimeout = 30 * time.Second
-	// settleTimeout bounds how long the outcome of one Apply is looked for.
-	settleTimeout = 10 * time.Second
-)
-
 // Config is what a Catalog is made of. Fields without a default are required.
 type Config struct {
 	Store registry.Store
 	Locks locks.Manager
+	// Gate decides who may do what. Default: verb.Open, which refuses nobody.
+	Gate verb.Gate
 	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It
 	// is called once for each place in use; the result is kept.
 	OpenStorage func(place storage.Place) (storage.Store, error)
@@ -38,7 +35,7 @@ type Config struct {
 	// nothing is given back.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
-	// AllowedLocations are URIs below which tables of every warehouse may live, beside
+	// AllowedLocations are URIs below which tables of every warehouse may live, besides
 	// the warehouse's own.
 	AllowedLocations []string
 
@@ -58,60 +55,54 @@ type Config struct {
 	// TransactionLockWait is how long a transaction waits for a table that another operation has
 	// locked, before it is refused. Default: not at all. At most TransactionLockWaitMax.
 	TransactionLockWait time.Duration
+	// CommitGroupMax is how many commits that wait at one table share a version at most: one file
+	// and one Apply make all of them true. 1: each has its own. Default 64.
+	CommitGroupMax int
+	// HedgeWrites says that a commit of one table or view on storage behind a network writes its
+	// metadata file a second time, under another name, if the first write takes unusually long.
+	// Documents().Close ends what goes on behind answers then.
+	HedgeWrites bool
+	// CommitsCarried is called with the number of commits that a new version carried out. It must
+	// not block. Default: does nothing.
+	CommitsCarried func(commits int)
+	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
+	TransactionBytes int64
 	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
 	// carry out. It must not block. Default: does nothing.
 	KickPurge func()
 	// StagedFolder is called when a folder was made for a staged table, which package
 	// maintenance/retention has to remove if it stays empty. Default: does nothing.
 	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// KickRecovery is called when a transaction is left that package recovery has to end. It must not
-	// block. Default: does nothing.
+	// KickRecovery is called when a transaction is left that package recovery has to end. It must
+	// not block. Default: does nothing.
 	KickRecovery func()
 }
 
-// Catalog is the service. It is safe for concurrent use. A Catalog that Once passes on is bound to
-// the idempotency key of one request.
+// TransactionLockWaitMax bounds Config.TransactionLockWait.
+const TransactionLockWaitMax = commit.LockWaitMax
+
+// Key makes a mutation happen once, however often it is sent: see Catalog.For.
+type Key = commit.Key
+
+// Catalog is the service, as one caller has it: see As. It is safe for concurrent use.
 type Catalog struct {
 	*service
-	key *keyed // of the request that this value is for; nil: it has none
+	caller moorage.Caller
+	key    *Key // of the request that this value is for; nil: it has none
 }
 
 // service is what all Catalogs of one New share.
 type service struct {
-	ledger          *ledger.Ledger
-	store           registry.Store
-	locks           locks.Manager
-	now             func() time.Time
-	random          io.Reader
-	log             *slog.Logger
-	keyLifetime     time.Duration
-	transactionWait time.Duration
-
-	transactionBytesMax int64 // the constant of that name; less in tests
-
-	directory *directory.Directory
-	locations *claims.Claims
-	documents *documents.Documents
-	turns     *turns
-	twins     *twins
-
-	kickPurge    func()                                                         // Config.KickPurge
-	stagedFolder func(warehouse string, store storage.Folders, location string) // Config.StagedFolder
-	transactions *txlog.Log
-	kickRecovery func()    // Config.KickRecovery
-	made         time.Time // when this catalog was
-	abortPending bool      // nobody used the store between its last process and made
-
-	lockTimes locks.Timeouts
-
-	deadSought atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
+	planner  *planner
+	pipeline *commit.Pipeline
+	gate     verb.Gate
 }
 
 // ChangeRetentionMin returns the shortest time for which change records may be kept, for a
 // Config.IdempotencyLifetime. An attempt with a key looks for the change of an earlier one.
-func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + keyGrace }
+func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + commit.KeyGrace }
 
-// New returns a catalog over the parts of config.
+// New returns a catalog over the parts of config. Nobody is its caller yet: see As.
 func New(config Config) (*Catalog, error) {
 	if config.Store == nil || config.Locks == nil || config.OpenStorage == nil {
 		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
@@ -125,33 +116,71 @@ func New(config Config) (*Catalog, error) {
 	}
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
-		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
+		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger, Gate: config.Gate,
 	})
-	return &Catalog{service: &service{
-		ledger:          records,
-		store:           config.Store,
-		locks:           config.Locks,
-		now:             config.Now,
-		random:          config.Random,
-		log:             config.Logger,
-		keyLifetime:     config.IdempotencyLifetime,
-		transactionWait: min(config.TransactionLockWait, TransactionLockWaitMax),
+	p := &planner{
+		ledger: records, directory: names, claims: claims.New(records),
+		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
+		now:       config.Now, random: config.Random,
+	}
+	if config.HedgeWrites {
+		p.documents.HedgeWrites(config.Now)
+	}
+	pipeline := commit.New(commit.Config{
+		Gate: config.Gate, Ledger: records, Locks: config.Locks, Directory: names, Claims: p.claims,
+		Documents: p.documents, Now: config.Now, Logger: config.Logger,
+		KeyLifetime: config.IdempotencyLifetime, AbortPending: config.AbortPending,
+		LockWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
+		KickPurge: config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
+		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
+	})
+	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
+}
 
-		transactionBytesMax: transactionBytesMax,
+// As returns the catalog as caller has it.
+func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key} }
 
-		directory:    names,
-		locations:    claims.New(records),
-		documents:    documents.New(records, names, config.DocumentCacheBytes, config.Logger),
-		turns:        newTurns(),
-		kickPurge:    config.KickPurge,
-		stagedFolder: config.StagedFolder,
-		transactions: txlog.New(records),
-		kickRecovery: config.KickRecovery,
-		made:         config.Now(),
-		abortPending: config.AbortPending,
-		twins:        newTwins(),
-		lockTimes:    locks.NewTimeouts(),
-	}}, nil
+// For returns the catalog as caller has it, for one request with an idempotency key; nil: the
+// request has none. One mutation is called on it. If an attempt with the same key has ended before,
+// that mutation changes nothing, and answers what the earlier one was answered. Only a table or
+// view may be in a newer state.
+//
+// A mutation that was refused for good (see moorage.Kind.Final) is refused again with the same key.
+// One that failed otherwise left nothing behind, and may be repeated with it. The key stands for a
+// request of the caller.
+//
+// Further errors: KindUnprocessable if the key was used for another request. KindCommitUnknown if
+// it cannot be told whether an attempt succeeded, or if a success cannot be answered again.
+// Source: REST specification, Idempotency-Key.
+func (c *Catalog) For(caller moorage.Caller, key *Key) Verbs { return &Catalog{c.service, caller, key} }
+
+// Documents returns the metadata files of the catalog, for the packages that look after them.
+func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }
+
+// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
+func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
+	return c.planner.documents.DeleteSurplus(ctx, storage.Place(t.Place), t.Surplus())
+}
+
+// Refuse refuses a request for v that could not even be read, for the reason why. With a key it
+// answers as an earlier attempt was answered, if there was one: nil if that succeeded.
+func (c *Catalog) Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error {
+	_, err := c.submit(ctx, refusal(v, on, why))
+	return err
+}
+
+// refusal returns an intent that fails with why before anything is read.
+func refusal(v verb.Verb, on moorage.Identifier, why error) commit.Intent {
+	return commit.Intent{
+		Verb: v, On: []moorage.Identifier{on}, Silent: true,
+		Look: func(context.Context) (commit.Scope, error) { return commit.Scope{}, why },
+	}
+}
+
+// submit carries out intent for the caller of c, with its key.
+func (c *Catalog) submit(ctx context.Context, intent commit.Intent) (commit.Outcome, error) {
+	intent.Caller, intent.Key = c.caller, c.key
+	return c.pipeline.Submit(ctx, intent)
 }
 
 func setDefaults(config *Config) {
@@ -163,6 +192,9 @@ func setDefaults(config *Config) {
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Gate == nil {
+		config.Gate = verb.Open()
 	}
 	if config.DocumentCacheBytes <= 0 {
 		config.DocumentCacheBytes = 256 << 20

@@ -1,9 +1,12 @@
-package catalog
+package catalog_test
 
 import (
+	"slices"
 	"testing"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
 	"moorage/registry"
 )
 
@@ -14,13 +17,13 @@ func TestChangeRecords(t *testing.T) {
 	for n, m := range mutations(t, "") {
 		t.Run(string(m.operation), func(t *testing.T) {
 			t.Parallel()
-			f, unregistered := newCrashFixture(t, m.operation, func(*Config) {})
+			f, unregistered := newCrashFixture(t, m.operation, func(*catalog.Config) {})
 			before, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx := moorage.WithRequestID(moorage.WithPrincipal(f.ctx, "ann"), "request 1")
-			if _, err := mutations(t, unregistered)[n].run(ctx, f.Catalog); err != nil {
+			ctx := moorage.WithRequestID(f.ctx, "request 1")
+			if _, err := mutations(t, unregistered)[n].run(ctx, f.instance.as("ann")); err != nil {
 				t.Fatal(err)
 			}
 			changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
@@ -31,7 +34,11 @@ func TestChangeRecords(t *testing.T) {
 				t.Fatal("nothing was recorded")
 			}
 			last := changes[len(changes)-1].Change
-			if last.Operation != string(m.operation) || last.Principal != "ann" || last.RequestID != "request 1" || !last.Time.Equal(f.clock.Now()) {
+			caller := "ann"
+			if m.operation == verb.Purge || m.operation == verb.EndWindow { // jobs of the server
+				caller = "system:" + string(m.operation)
+			}
+			if last.Operation != string(m.operation) || last.Principal != caller || last.RequestID != "request 1" || !last.Time.Equal(f.clock.Now()) {
 				t.Errorf("the last change is %+v", last)
 			}
 			newest := map[registry.Key]registry.ETag{}
@@ -39,7 +46,16 @@ func TestChangeRecords(t *testing.T) {
 				if len(change.Change.Versions) == 0 {
 					t.Errorf("%s names no record", change.Change.Operation)
 				}
+				if len(change.Change.Items) == 0 {
+					t.Errorf("%s names no object", change.Change.Operation)
+				}
 				for _, version := range change.Change.Versions {
+					if version.Key.Table == registry.TablePointer && !slices.ContainsFunc(change.Change.Items, func(item registry.Item) bool {
+						return registry.PointerKey(item.ID) == version.Key && (item.Kind == registry.ItemTable || item.Kind == registry.ItemView) &&
+							item.UUID != "" && item.MetadataLocation+item.PreviousMetadataLocation != ""
+					}) {
+						t.Errorf("%s changed %s, and names the objects %+v", change.Change.Operation, version.Key, change.Change.Items)
+					}
 					if !version.Old.IsZero() && version.Old != newest[version.Key] {
 						t.Errorf("%s changed %s from %s, which was at %s", change.Change.Operation, version.Key, version.Old, newest[version.Key])
 					}

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"fmt"
@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/registry"
 )
 
 // createAt makes a table at an explicit location.
-func (f *fixture) createAt(name, location string) *Table {
+func (f *fixture) createAt(name, location string) *catalog.Table {
 	f.t.Helper()
-	table, err := f.CreateTable(f.ctx, ident(name), CreateTableRequest{Schema: []byte(testSchema), Location: location})
+	table, err := f.CreateTable(f.ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
 	if err != nil {
 		f.t.Fatalf("create %s at %s: %v", name, location, err)
 	}
@@ -21,7 +23,7 @@ func (f *fixture) createAt(name, location string) *Table {
 }
 
 // moveTo returns a commit that moves a table.
-func moveTo(t testing.TB, location string) CommitRequest {
+func moveTo(t testing.TB, location string) catalog.CommitRequest {
 	t.Helper()
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
 }
@@ -35,9 +37,9 @@ func TestNoTableAtRoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *Config) { c.AllowedLocations = allowed })
+			f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = allowed })
 			for _, root := range append([]string{"file:///wh", "file:/wh/"}, allowed...) {
-				_, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Location: root})
+				_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: root})
 				wantKind(t, err, moorage.KindBadRequest)
 			}
 			table := f.create("t")
@@ -68,7 +70,7 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if test.taken == "file:///wh/old/inner" { // the claim passes on, ends, and its place is built over
@@ -78,12 +80,12 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 				}
 			}
 			f.createAt("other", test.taken)
-			request := RegisterRequest{MetadataLocation: moved.MetadataLocation}
+			request := catalog.RegisterRequest{MetadataLocation: moved.MetadataLocation}
 			_, err = f.RegisterTable(f.ctx, ident("back"), request)
 			wantKind(t, err, moorage.KindAlreadyExists)
 			f.wantClean()
 
-			if err := f.DropTable(f.ctx, ident("other"), DropOptions{}); err != nil {
+			if err := f.DropTable(f.ctx, ident("other"), catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			_, err = f.RegisterTable(f.ctx, ident("back"), request)
@@ -114,12 +116,12 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 		"file:///wh/mixed":              others, // before it
 		"file:///wh/free":               "",
 	} {
-		for _, kind := range []*kind{aTable, aView} {
+		for _, kind := range []*directory.Kind{directory.Table(), directory.View()} {
 			t.Run(kind.Noun+" to "+location, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
 				move := func(location string) (err error) {
-					if kind == aTable {
+					if kind == directory.Table() {
 						_, err = f.Commit(f.ctx, ident("it"), moveTo(t, location))
 						return err
 					}
@@ -129,7 +131,7 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 				f.createAt("other", "file:///wh/other/inner")
 				f.createAt("beside", "file:///wh/both/theirs")
 				f.createAt("before", "file:///wh/mixed/before")
-				if kind == aTable {
+				if kind == directory.Table() {
 					f.createAt("it", "file:///wh/once")
 				} else if _, err := f.CreateView(f.ctx, ident("it"), viewRequest("file:///wh/once")); err != nil {
 					t.Fatal(err)
@@ -165,7 +167,7 @@ func TestLocationInDeepNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, stage := range []bool{true, false} {
-		request := CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
+		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
 		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: deep, Name: "t"}, request)
 		if err != nil {
 			t.Fatalf("stage %t: %v", stage, err)
@@ -183,7 +185,7 @@ func TestLocationTooLong(t *testing.T) {
 	f := newFixture(t)
 	longest := "file:///wh" + strings.Repeat("/f", (registry.KeyBytesMax-len("file:///wh"))/2)
 	f.createAt("t", longest)
-	_, err := f.CreateTable(f.ctx, ident("u"), CreateTableRequest{Schema: []byte(testSchema), Location: longest + "g"})
+	_, err := f.CreateTable(f.ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: longest + "g"})
 	wantKind(t, err, moorage.KindBadRequest)
 	f.wantClean()
 }
@@ -193,7 +195,7 @@ func TestLocationsOfOneTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.create("t")
-	at := func(n int) CommitRequest { return moveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
+	at := func(n int) catalog.CommitRequest { return moveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
 	for n := 1; n < claims.Max; n++ {
 		_, err := f.Commit(f.ctx, ident("t"), at(n))
 		must(t, err)
@@ -201,14 +203,14 @@ func TestLocationsOfOneTable(t *testing.T) {
 	_, err := f.Commit(f.ctx, ident("t"), at(claims.Max))
 	wantKind(t, err, moorage.KindBadRequest)
 	f.create("u")
-	wantKind(t, f.transact(TableChange{ident("t"), at(claims.Max)}, TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
+	wantKind(t, f.transact(catalog.TableChange{ident("t"), at(claims.Max)}, catalog.TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
 	last, err := f.Commit(f.ctx, ident("t"), at(1)) // where it was before
 	must(t, err)
 
-	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{}))
-	_, err = f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: last.MetadataLocation})
+	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
+	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 	must(t, err)
-	must(t, f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}))
+	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
 	must(t, f.purgeAll(f.ctx))
 	if stats := f.purges.Stats(); stats.Unfinished != 0 || stats.Failures != 0 {
 		t.Errorf("the purge did not end: %+v", stats)
@@ -221,12 +223,12 @@ func TestLocationsOfOneTable(t *testing.T) {
 func TestLocationsNestInNoWarehouse(t *testing.T) {
 	t.Parallel()
 	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	request := func(location string) CreateTableRequest {
-		return CreateTableRequest{Schema: []byte(testSchema), Location: location}
+	request := func(location string) catalog.CreateTableRequest {
+		return catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location}
 	}
 	withInner := func(t *testing.T) *fixture {
 		f := newFixture(t)
-		_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
+		_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
 		must(t, err)
 		_, err = f.CreateNamespace(f.ctx, inner.Warehouse, inner.Namespace, nil)
 		must(t, err)
@@ -240,7 +242,7 @@ func TestLocationsNestInNoWarehouse(t *testing.T) {
 			_, err := f.CreateTable(f.ctx, inner, request(location))
 			wantKind(t, err, moorage.KindBadRequest)
 		}
-		must(t, f.DropTable(f.ctx, ident("around"), DropOptions{}))
+		must(t, f.DropTable(f.ctx, ident("around"), catalog.DropOptions{}))
 		f.wantClean()
 	})
 	t.Run("within first", func(t *testing.T) {
@@ -259,7 +261,7 @@ func TestLocationsNestInNoWarehouse(t *testing.T) {
 	})
 	t.Run("wider after a start", func(t *testing.T) {
 		t.Parallel()
-		f := newFixture(t, func(c *Config) { c.AllowedLocations = []string{"file:///lake/team/tables"} })
+		f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///lake/team/tables"} })
 		f.createAt("within", "file:///lake/team/tables/t")
 		f.config.AllowedLocations = []string{"file:///lake"}
 		_, err := f.other(f.store).CreateTable(f.ctx, ident("around"), request("file:///lake/team"))

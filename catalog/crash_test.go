@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -22,9 +24,10 @@ import (
 
 // mutation is an operation whose every port call can be made to fail.
 type mutation struct {
-	operation Operation // of the change that makes it true
-	run       func(ctx context.Context, c *Catalog) (Outcome, error)
-	happened  func(ctx context.Context, c *Catalog) bool
+	operation verb.Verb // of the change that makes it true
+	// c is an *instance unless it is called with a key.
+	run      func(ctx context.Context, c catalog.Verbs) (reply, error)
+	happened func(ctx context.Context, c *instance) bool
 }
 
 // mutations returns every mutation of the catalog. They run on a fixture with the table "t", the
@@ -32,54 +35,60 @@ type mutation struct {
 // of an unregistered table and of one view.
 func mutations(t testing.TB, unregistered string) []mutation {
 	ns, empty := moorage.Namespace{"ns"}, moorage.Namespace{"empty"}
-	exists := func(name string) func(context.Context, *Catalog) bool {
-		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) == nil }
+	exists := func(name string) func(context.Context, *instance) bool {
+		return func(ctx context.Context, c *instance) bool { return c.TableExists(ctx, ident(name)) == nil }
 	}
-	missing := func(name string) func(context.Context, *Catalog) bool {
-		return func(ctx context.Context, c *Catalog) bool { return c.TableExists(ctx, ident(name)) != nil }
+	missing := func(name string) func(context.Context, *instance) bool {
+		return func(ctx context.Context, c *instance) bool { return c.TableExists(ctx, ident(name)) != nil }
 	}
 	return append(viewMutations(t), []mutation{
-		{OpCreateWarehouse, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			_, err := c.CreateWarehouse(ctx, WarehouseSpec{Name: "new", Location: "file:///new"})
-			return Outcome{}, err
-		}, func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "new"); return err == nil }},
-		{OpDropWarehouse, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			return Outcome{}, c.DropWarehouse(ctx, "spare")
+		{verb.CreateWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			_, err := c.(*instance).CreateWarehouse(ctx, catalog.WarehouseSpec{Name: "new", Location: "file:///new"})
+			return reply{}, err
+		}, func(ctx context.Context, c *instance) bool {
+			_, err := c.LoadWarehouse(ctx, "new")
+			return err == nil
+		}},
+		{verb.DropWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.(*instance).DropWarehouse(ctx, "spare")
 		},
-			func(ctx context.Context, c *Catalog) bool { _, err := c.LoadWarehouse(ctx, "spare"); return err != nil }},
-		{OpCreateNamespace, func(ctx context.Context, c *Catalog) (Outcome, error) {
+			func(ctx context.Context, c *instance) bool {
+				_, err := c.LoadWarehouse(ctx, "spare")
+				return err != nil
+			}},
+		{verb.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			properties, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"}, map[string]string{"a": "b"})
-			return Outcome{Properties: properties}, err
-		}, func(ctx context.Context, c *Catalog) bool {
+			return reply{Properties: properties}, err
+		}, func(ctx context.Context, c *instance) bool {
 			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"})
 			return err == nil
 		}},
-		{OpDropNamespace, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			return Outcome{}, c.DropNamespace(ctx, testWarehouse, empty)
+		{verb.DropNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.DropNamespace(ctx, testWarehouse, empty)
 		},
-			func(ctx context.Context, c *Catalog) bool {
+			func(ctx context.Context, c *instance) bool {
 				_, err := c.LoadNamespace(ctx, testWarehouse, empty)
 				return err != nil
 			}},
-		{OpUpdateProperties, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			changed, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"a": "b"}, Removals: []string{"c"}})
-			return Outcome{Changed: &changed}, err
-		}, func(ctx context.Context, c *Catalog) bool {
+		{verb.UpdateProperties, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			changed, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"a": "b"}, Removals: []string{"c"}})
+			return reply{Changed: &changed}, err
+		}, func(ctx context.Context, c *instance) bool {
 			properties, err := c.LoadNamespace(ctx, testWarehouse, ns)
 			return err == nil && properties["a"] == "b"
 		}},
-		{OpCreateTable, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			table, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema)})
-			return Outcome{Table: table}, err
+		{verb.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			return reply{Table: table}, err
 		}, exists("new")},
-		{OpCommitCreate, func(ctx context.Context, c *Catalog) (Outcome, error) {
+		{verb.CommitCreate, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
-			return Outcome{Table: table}, err
+			return reply{Table: table}, err
 		}, exists("new")},
-		{OpCommit, func(ctx context.Context, c *Catalog) (Outcome, error) {
+		{verb.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-			return Outcome{Table: table}, err
-		}, func(ctx context.Context, c *Catalog) bool {
+			return reply{Table: table}, err
+		}, func(ctx context.Context, c *instance) bool {
 			table, err := c.LoadTable(ctx, ident("t"))
 			if err != nil {
 				return false
@@ -87,35 +96,39 @@ func mutations(t testing.TB, unregistered string) []mutation {
 			_, set := table.Document.Property("mine")
 			return set
 		}},
-		{OpRename, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			return Outcome{}, c.RenameTable(ctx, ident("t"), ident("new"))
+		{verb.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.RenameTable(ctx, ident("t"), ident("new"))
 		},
-			func(ctx context.Context, c *Catalog) bool { return exists("new")(ctx, c) && missing("t")(ctx, c) }},
-		{OpRegister, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			table, err := c.RegisterTable(ctx, ident("new"), RegisterRequest{MetadataLocation: unregistered})
-			return Outcome{Table: table}, err
+			func(ctx context.Context, c *instance) bool { return exists("new")(ctx, c) && missing("t")(ctx, c) }},
+		{verb.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			table, err := c.RegisterTable(ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: unregistered})
+			return reply{Table: table}, err
 		}, exists("new")},
-		{OpRegisterOver, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			table, err := c.RegisterTable(ctx, ident("t"), RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
-			return Outcome{Table: table}, err
-		}, func(ctx context.Context, c *Catalog) bool {
+		{verb.RegisterOver, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			table, err := c.RegisterTable(ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
+			return reply{Table: table}, err
+		}, func(ctx context.Context, c *instance) bool {
 			table, err := c.LoadTable(ctx, ident("t"))
 			return err == nil && table.MetadataLocation == unregistered
 		}},
-		{OpUnregister, func(ctx context.Context, c *Catalog) (Outcome, error) {
+		{verb.Unregister, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.UnregisterTable(ctx, ident("t"))
-			return Outcome{Table: table}, err
+			return reply{Table: table}, err
 		}, missing("t")},
-		{OpDropTable, func(ctx context.Context, c *Catalog) (Outcome, error) {
-			return Outcome{}, c.DropTable(ctx, ident("t"), DropOptions{Purge: true})
+		{verb.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
 		}, missing("t")},
-		{OpPurge, func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, c.purgeAll(ctx) },
-			func(ctx context.Context, c *Catalog) bool {
-				records, err := c.store.List(ctx, registry.TableTask, "", "", 1)
+		{verb.Purge, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.(*instance).purgeAll(ctx)
+		},
+			func(ctx context.Context, c *instance) bool {
+				records, err := c.config.Store.List(ctx, registry.TableTask, "", "", 1)
 				return err == nil && len(records) == 0
 			}},
-		{OpEndWindow, func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, c.endWindows(ctx) },
-			func(ctx context.Context, c *Catalog) bool {
+		{verb.EndWindow, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, c.(*instance).endWindows(ctx)
+		},
+			func(ctx context.Context, c *instance) bool {
 				dropped := 0
 				err := c.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 					if record.State == registry.StateDropped {
@@ -129,7 +142,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 }
 
 // newCrashFixture returns a fixture as mutations wants it, and the metadata file.
-func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f *fixture, unregistered string) {
+func newCrashFixture(t testing.TB, operation verb.Verb, change func(*catalog.Config)) (f *fixture, unregistered string) {
 	t.Helper()
 	f = newFixture(t, change)
 	f.create("t")
@@ -141,7 +154,7 @@ func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f
 	if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "spare", Location: "file:///spare"}); err != nil {
+	if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "spare", Location: "file:///spare"}); err != nil {
 		t.Fatal(err)
 	}
 	other := f.create("other")
@@ -149,13 +162,13 @@ func newCrashFixture(t testing.TB, operation Operation, change func(*Config)) (f
 		t.Fatal(err)
 	}
 	switch operation {
-	case OpPurge:
-		err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true})
+	case verb.Purge:
+		err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-	case OpEndWindow:
-		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+	case verb.EndWindow:
+		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		f.clock.Advance(undropWindow + time.Hour)
@@ -172,6 +185,7 @@ type faults struct {
 	action registrytest.Action
 	calls  int
 	hit    string // the method that was hit
+	silent bool   // each call after that fails, while armed
 	dead   bool
 }
 
@@ -195,6 +209,9 @@ func (p *faults) plan(_ int, method string) registrytest.Action {
 		return registrytest.Die
 	case !p.armed:
 		return registrytest.Pass
+	}
+	if p.silent && p.hit != "" {
+		return registrytest.Fail
 	}
 	p.calls++
 	if p.calls-1 != p.k {
@@ -291,14 +308,14 @@ func TestCrashEveryCall(t *testing.T) {
 }
 
 // crashOnce does action to call k of the n-th mutation, and reports whether there was no such call.
-func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation Operation, k int, action registrytest.Action) (survived bool) {
+func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation verb.Verb, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
 	var store *registrytest.FaultyStore
 	var raw registry.Store
 	var rawStorage func(storage.Place) (storage.Store, error)
 	files := &fileCount{there: map[string]bool{}}
-	f, unregistered := newCrashFixture(t, operation, func(c *Config) {
+	f, unregistered := newCrashFixture(t, operation, func(c *catalog.Config) {
 		raw = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}
 		store = registrytest.Faulty(raw, plan.plan)
 		c.Store = store
@@ -314,9 +331,9 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	})
 	before := len(files.there)
 	m := mutations(t, unregistered)[n]
-	f.ledger.SettleTimeout = 20 * time.Millisecond
+	catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
 	plan.arm(k, action)
-	_, err := m.run(f.ctx, f.Catalog)
+	_, err := m.run(f.ctx, f.instance)
 	plan.disarm()
 	survived = plan.hit == ""
 	at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)
@@ -326,7 +343,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	// Another node looks at once, then the late write arrives, then everything restarts.
 	config := f.config
 	config.Store, config.OpenStorage = raw, rawStorage
-	node, newErr := New(config)
+	node, newErr := newInstance(config)
 	if newErr != nil {
 		t.Fatal(newErr)
 	}
@@ -336,7 +353,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 			store.Release(f.ctx)
 		}
 		// A worker's pass may end without an error and be resumed by the next.
-		if worker := operation == OpPurge || operation == OpEndWindow; definite && (!worker || survived) && m.happened(f.ctx, node) != (err == nil) {
+		if worker := operation == verb.Purge || operation == verb.EndWindow; definite && (!worker || survived) && m.happened(f.ctx, node) != (err == nil) {
 			t.Fatalf("%s, but %s happened is %t", at, moment, err != nil)
 		}
 	}
@@ -344,7 +361,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
 	}
 	f.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second)
-	recovered := &fixture{Catalog: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
+	recovered := &fixture{instance: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	recovered.recover()
 	recovered.wantClean()
 	for _, task := range (tampering{recovered}).list(registry.TableTask) {

@@ -10,8 +10,10 @@ import (
 
 	"moorage"
 	"moorage/catalog/claims"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -35,13 +37,13 @@ const (
 // createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
 	*Table, error) {
-	made, err := c.create(ctx, ident, creation{
-		kind: aTable, location: request.Location, stage: request.Stage,
+	outcome, err := c.submit(ctx, c.planner.create(ident, creation{
+		kind: tableKind, location: request.Location, stage: request.Stage,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
 		},
-	})
-	return made.table(), moorage.Annotate("catalog.CreateTable", ident.String(), err)
+	}))
+	return tableOf(outcome.Version), moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
 
 // build returns the document of the table that is to live at location.
@@ -63,85 +65,115 @@ type creation struct {
 	build    func(location string, env metadata.Env) (document, error)
 }
 
-func (c *Catalog) create(ctx context.Context, ident moorage.Identifier, asked creation) (made *version, err error) {
-	if err := ident.Validate(); err != nil {
-		return nil, err
-	}
-	if err := c.mustBeFree(ctx, asked.kind, ident); err != nil {
-		return nil, err
+// create returns the intent to make what asked says.
+func (p *planner) create(ident moorage.Identifier, asked creation) commit.Intent {
+	intent := commit.Intent{
+		Verb: asked.kind.create, On: []moorage.Identifier{ident},
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			if err := ident.Validate(); err != nil {
+				return commit.Scope{}, err
+			}
+			scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}}
+			if _, known := p.directory.Known(ident); !known && !asked.stage {
+				return scope, nil // likely to be free: the plan looks
+			}
+			return scope, p.checkFree(ctx, asked.kind, ident)
+		},
+		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newborn, error) {
+			return p.readCreation(ctx, attempt, ident, asked)
+		}, planCreation),
 	}
 	if asked.stage {
-		return c.stage(ctx, ident, asked)
+		intent.Verb = verb.StageTable
+		intent.Plan = commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
+			return p.readStaged(ctx, ident, asked)
+		}, planStaged)
 	}
-	scope := lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
-	hold, err := c.lock(ctx, asked.kind.create, scope)
-	if err != nil {
-		return nil, err
-	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		made, err = c.tryCreate(ctx, ident, asked)
-		return err
-	})
-	return made, err
+	return intent
 }
 
-// mustBeFree returns the error why no table or view of kind k can be made at ident, nil if one can.
+// checkFree returns the error why no table or view of kind k can be made at ident, nil if one can.
 // It looks without locks.
-func (c *Catalog) mustBeFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
-	_, found, err := c.directory.PathAndEntry(ctx, ident)
+func (p *planner) checkFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
+	_, found, err := p.directory.PathAndEntry(ctx, ident)
 	if err != nil {
 		return err
 	}
 	return k.CheckFree(found, ident)
 }
 
-// tryCreate makes one attempt. It returns ledger.ErrRetry if something changed meanwhile.
-func (c *Catalog) tryCreate(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
-	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
-	if err != nil {
-		return nil, err
-	}
-	if err := asked.kind.CheckFree(found, ident); err != nil {
-		return nil, err
-	}
-	id, err := c.ledger.NewID()
-	if err != nil {
-		return nil, err
-	}
-	location, claim, err := c.chooseLocation(ctx, ch, ident, asked, id)
-	if err != nil {
-		return nil, c.unlessBorn(ctx, ident, err)
-	}
-	document, err := c.buildNew(asked, location)
-	if err != nil {
-		return nil, err
-	}
-	born := birth{kind: asked.kind, ident: ident, id: id, document: document, claim: claim}
-	return c.bear(ctx, asked.kind.create, ch, born)
+// newborn is a table or view about to be made, and what was read for it. One Apply makes its entry,
+// pointer and claims.
+type newborn struct {
+	kind     *kind
+	ident    moorage.Identifier
+	id       registry.ID // of the pointer
+	parent   parent
+	place    storage.Place
+	claim    claims.Claim
+	document document
+	file     documents.File
 }
 
-// chooseLocation returns the location of a new table or view, and the claim of it for id. That is
+// readCreation reads what a create depends on, and chooses the location. It returns
+// ledger.ErrRetry if something changed meanwhile.
+func (p *planner) readCreation(ctx context.Context, attempt *commit.Attempt, ident moorage.Identifier,
+	asked creation) (newborn, error) {
+	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
+	if err != nil {
+		return newborn{}, err
+	}
+	if err := asked.kind.CheckFree(found, ident); err != nil {
+		return newborn{}, err
+	}
+	id, err := p.ledger.NewID()
+	if err != nil {
+		return newborn{}, err
+	}
+	claimant := claims.Claimant{Pointer: id, Fresh: true, FromMemory: attempt.Number == 0}
+	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
+	if err != nil {
+		return newborn{}, p.unlessTaken(ctx, ident, err)
+	}
+	env, err := p.newEnv()
+	if err != nil {
+		return newborn{}, err
+	}
+	document, err := asked.build(location, env)
+	if err != nil {
+		return newborn{}, err
+	}
+	return p.name(newborn{
+		kind: asked.kind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
+	})
+}
+
+// name names the first metadata file of b.
+func (p *planner) name(b newborn) (newborn, error) {
+	var err error
+	b.place = p.directory.PlaceOf(b.parent.warehouse)
+	b.file, err = p.documents.Name(b.kind.Kind, b.id, b.parent.storage, b.document, documents.File{})
+	return b, err
+}
+
+// chooseLocation returns the location of a new table or view, and claimant's claim of it. That is
 // the location that the request names, or else the first of defaultLocations that is free.
-func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident moorage.Identifier, asked creation,
-	id registry.ID) (string, claims.Claim, error) {
+func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, ident moorage.Identifier, asked creation,
+	claimant claims.Claimant) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
 	if asked.location == "" {
 		var err error
-		if locations, err = c.defaultLocations(ch, ident); err != nil {
+		if locations, err = p.defaultLocations(path, ident); err != nil {
 			return "", claims.Claim{}, err
 		}
 		if asked.stage {
 			locations = locations[1:] // nothing claims the first for the table until the commit
 		}
 	}
-	claimant := claims.Claimant{Pointer: id, Fresh: true}
 	var planned claims.Claim
 	var err error
 	for _, location := range locations {
-		planned, err = c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), location, claimant)
+		planned, err = p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), location, claimant)
 		if taken := (*claims.TakenError)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
@@ -159,125 +191,69 @@ func (c *Catalog) chooseLocation(ctx context.Context, ch *directory.Path, ident 
 // The last is for a path in which a namespace is called like a table or view, whose location would
 // contain this one. It is also for a path longer than defaultFolderBytesMax. The result has at
 // least two locations, because staged tables do not get the first.
-func (c *Catalog) defaultLocations(ch *directory.Path, ident moorage.Identifier) ([]string, error) {
+func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
-	if _, err := io.ReadFull(c.random, random[:]); err != nil {
+	if _, err := io.ReadFull(p.random, random[:]); err != nil {
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
 	suffix := "-" + hex.EncodeToString(random[:])
 	name := storage.Escape(ident.Name)
-	folder := folderOf(ch.Warehouse, ident.Namespace)
-	last := storage.Join(ch.Warehouse.Location, name+suffix)
-	if folder == ch.Warehouse.Location {
+	folder := folderOf(path.Warehouse, ident.Namespace)
+	last := storage.Join(path.Warehouse.Location, name+suffix)
+	if folder == path.Warehouse.Location {
 		return []string{last, last}, nil
 	}
 	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil
 }
 
-func (c *Catalog) buildNew(asked creation, location string) (document, error) {
-	env, err := c.birthEnv()
-	if err != nil {
-		return nil, err
-	}
-	return asked.build(location, env)
+// newEnv returns the inputs that package metadata needs for a first version: the time and a uuid.
+func (p *planner) newEnv() (metadata.Env, error) {
+	uuid, err := p.ledger.NewUUID()
+	return metadata.Env{Now: p.now(), NewUUID: func() string { return uuid }}, err
 }
 
-// birthEnv returns the inputs that package metadata needs for a first version: the time and a uuid.
-func (c *Catalog) birthEnv() (metadata.Env, error) {
-	uuid, err := c.ledger.NewUUID()
-	return metadata.Env{Now: c.now(), NewUUID: func() string { return uuid }}, err
-}
-
-// stage builds a table and stores nothing.
-func (c *Catalog) stage(ctx context.Context, ident moorage.Identifier, asked creation) (*version, error) {
-	ch, err := c.directory.Path(ctx, ident.Warehouse, ident.Namespace)
+// readStaged builds a table that is not stored.
+func (p *planner) readStaged(ctx context.Context, ident moorage.Identifier, asked creation) (newborn, error) {
+	path, err := p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
-		return nil, err
+		return newborn{}, err
 	}
-	location, _, err := c.chooseLocation(ctx, ch, ident, asked, registry.ID{})
+	location, _, err := p.chooseLocation(ctx, path, ident, asked, claims.Claimant{Fresh: true})
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.
-		return nil, cmp.Or(c.mustBeFree(ctx, asked.kind, ident), err)
+		return newborn{}, cmp.Or(p.checkFree(ctx, asked.kind, ident), err)
 	}
-	document, err := c.buildNew(asked, location)
+	env, err := p.newEnv()
 	if err != nil {
-		return nil, err
+		return newborn{}, err
 	}
-	if err := c.makeStagedFolder(ctx, ident.Warehouse, ch.Storage, storage.Join(location, "metadata")); err != nil {
-		return nil, err
-	}
-	return &version{ident: ident, document: document, storage: ch.Storage}, nil
+	document, err := asked.build(location, env)
+	return newborn{kind: asked.kind, ident: ident, parent: parentAt(path), document: document}, err
 }
 
-// makeStagedFolder makes a folder for a staged table where the storage has folders. Some engines
-// write there before they commit, and do not make it.
-func (c *Catalog) makeStagedFolder(ctx context.Context, warehouse string, store storage.Store, location string) error {
-	folders, ok := store.(storage.Folders)
-	if !ok {
-		return nil
-	}
-	if err := folders.MakeFolder(ctx, location); err != nil {
-		return documents.CreateError(location, err)
-	}
-	c.stagedFolder(warehouse, folders, location)
-	return nil
+// planStaged plans nothing but the folder of b.
+func planStaged(_ *commit.Attempt, b newborn) (*commit.Plan, error) {
+	version := &commit.Version{Ident: b.ident, Document: b.document, Storage: b.parent.storage}
+	folder := storage.Join(b.document.Location(), "metadata")
+	return &commit.Plan{Empty: true, Folder: folder, Answer: commit.Outcome{Version: version}}, nil
 }
 
-// birth is a table or view about to be made. One Apply makes its entry, pointer and claims.
-type birth struct {
-	kind     *kind
-	ident    moorage.Identifier
-	id       registry.ID // of the pointer
-	document document
-	claim    claims.Claim
-
-	replayableUntil time.Time // see registry.Pointer
-}
-
-// bear makes the table or view b. It returns ledger.ErrRetry if something changed meanwhile.
-func (c *Catalog) bear(ctx context.Context, operation Operation, ch *directory.Path, b birth) (*version, error) {
-	change, err := c.ledger.NewChange(ctx, string(operation), b.ident)
-	if err != nil {
-		return nil, err
-	}
-	file, err := c.documents.Name(b.kind.Kind, b.id, ch.Storage, b.document, documents.File{})
-	if err != nil {
-		return nil, err
-	}
-	change.MetadataLocation = file.Location
-	b.replayableUntil = c.replayableUntil(time.Time{})
-	batch, err := c.birthBatch(ch, b, file.Location)
-	if err != nil {
-		return nil, err
-	}
-	born := &version{b.ident, b.id, file.Location, b.document, ch.Storage, registry.ID{}}
-	_, isUnwanted, err := c.publish(ctx, file, change, batch, born.outcome())
-	if isUnwanted {
-		c.documents.DeleteLost(ctx, documents.Lost{File: file})
-	}
-	if err != nil {
-		return nil, ledger.RetryOnConflict(err)
-	}
-	return born, nil
-}
-
-// birthBatch returns the conditions and writes of a birth.
-func (c *Catalog) birthBatch(ch *directory.Path, b birth, metadataLocation string) (registry.Batch, error) {
-	parent := ch.Record()
+// planCreation plans the entry, the pointer and the claims of b.
+func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 	pointer := registry.Pointer{
 		ID:               b.id,
 		Warehouse:        b.ident.Warehouse,
 		Namespace:        b.ident.Namespace,
 		Name:             b.ident.Name,
-		NamespaceID:      ch.ID(),
-		View:             b.kind == aView,
+		NamespaceID:      b.parent.id,
+		View:             b.kind == viewKind,
 		TableUUID:        b.document.UUID(),
-		MetadataLocation: metadataLocation,
+		MetadataLocation: b.file.Location,
 		Claims:           []string{b.claim.Normalised},
-		Since:            c.now(),
-		ReplayableUntil:  b.replayableUntil,
+		Since:            attempt.Now,
+		ReplayableUntil:  attempt.Until(time.Time{}),
 	}
-	entryKey, pointerKey := registry.EntryKey(ch.ID(), b.ident.Name), registry.PointerKey(b.id)
+	entryKey, pointerKey := registry.EntryKey(b.parent.id, b.ident.Name), registry.PointerKey(b.id)
 	uuidKey := registry.UUIDKey(pointer.TableUUID)
 	puts := append([]ledger.Write{
 		ledger.Put(entryKey, b.kind.State, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
@@ -285,96 +261,71 @@ func (c *Catalog) birthBatch(ch *directory.Path, b birth, metadataLocation strin
 		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}),
 	}, b.claim.Puts...)
 	writes, err := ledger.Encode(puts...)
-	return registry.Batch{
+	return &commit.Plan{
 		Conditions: append([]registry.Condition{
-			registry.ETagIs(parent.Key, parent.ETag),
+			b.parent.unchanged(),
 			registry.Absent(entryKey),
 			registry.Absent(pointerKey),
 			registry.Absent(uuidKey),
 		}, b.claim.Conditions...),
-		Writes: writes,
+		Writes: writes, File: b.file, Place: b.place,
+		Items: []registry.Item{registry.PointerItem(registry.Pointer{}, pointer)},
+		Answer: commit.Outcome{Version: &commit.Version{
+			Ident: b.ident, Pointer: b.id, Location: b.file.Location, Document: b.document, Storage: b.parent.storage,
+		}},
 	}, err
 }
 
-// commitCreate makes the table that a Commit with assert-create describes. If an earlier attempt of
-// the same request made it and the answer was lost, commitCreate returns that table. Source: REST
-// specification, updateTable; a failure because the table is there is 409.
-func (c *Catalog) commitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
-	made *version, err error) {
-	if err := ident.Validate(); err != nil {
-		return nil, err
-	}
-	hold, err := c.lock(ctx, OpCommitCreate, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}})
-	if err != nil {
-		return nil, err
-	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		made, err = c.tryCommitCreate(ctx, ident, steps)
-		return err
-	})
-	if moorage.KindOf(err) == moorage.KindCommitFailed && c.key == nil {
-		_, current, loadErr := c.load(ctx, aTable, ident)
-		if loadErr == nil && current.document.(*metadata.Document).IsBirth(steps) {
-			return current, nil
-		}
-	}
-	return made, err
+// creationOf plans the table that a commit with assert-create describes.
+func (p *planner) creationOf(ident moorage.Identifier, steps []metadata.Step) commit.Planner {
+	return commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
+		return p.readSteps(ctx, ident, steps)
+	}, planCreation)
 }
 
-func (c *Catalog) tryCommitCreate(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
-	*version, error) {
-	ch, born, err := c.planBirth(ctx, ident, steps)
-	if err != nil {
-		return nil, err
-	}
-	return c.bear(ctx, OpCommitCreate, ch, born)
-}
-
-// planBirth builds the table that steps describe, and plans its claim. The first step has
+// readSteps builds the table that steps describe, and plans its claim. The first step has
 // assert-create.
-func (c *Catalog) planBirth(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (
-	*directory.Path, birth, error) {
-	ch, found, err := c.directory.LivePathAndEntry(ctx, ident)
+func (p *planner) readSteps(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (newborn, error) {
+	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
-		return nil, birth{}, err
+		return newborn{}, err
 	}
 	if found.Record.State == registry.StateTable {
-		return nil, birth{}, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
+		return newborn{}, moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: table already exists")
 	}
-	if err := aTable.CheckFree(found, ident); err != nil {
-		return nil, birth{}, err
+	if err := tableKind.CheckFree(found, ident); err != nil {
+		return newborn{}, err
 	}
-	env, err := c.birthEnv()
+	env, err := p.newEnv()
 	if err != nil {
-		return nil, birth{}, err
+		return newborn{}, err
 	}
 	document, err := metadata.ApplySteps(nil, steps, env)
 	if err != nil {
-		return nil, birth{}, err
+		return newborn{}, err
 	}
-	id, err := c.ledger.NewID()
+	id, err := p.ledger.NewID()
 	if err != nil {
-		return nil, birth{}, err
+		return newborn{}, err
 	}
-	if err := c.mustBeFreeUUID(ctx, document.UUID()); err != nil {
-		return nil, birth{}, c.unlessBorn(ctx, ident, err)
+	if err := p.checkFreeUUID(ctx, document.UUID()); err != nil {
+		return newborn{}, p.unlessTaken(ctx, ident, err)
 	}
 	claimant := claims.Claimant{Pointer: id, Fresh: true}
-	claim, err := c.locations.Plan(ctx, c.directory.Roots(ch.Warehouse), document.Location(), claimant)
+	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {
-		return nil, birth{}, c.unlessBorn(ctx, ident, claims.Refusal(err, document.Location()))
+		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))
 	}
-	return ch, birth{kind: aTable, ident: ident, id: id, document: document, claim: claim}, nil
+	return p.name(newborn{
+		kind: tableKind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
+	})
 }
 
-// unlessBorn returns err, which says why nothing can be made at ident, while the name is still
+// unlessTaken returns err, which says why nothing can be made at ident, while the name is still
 // free. It returns ledger.ErrRetry if the name is taken by now. Then err may come from what was
 // made there, and the next attempt tells the client so.
-func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err error) error {
-	_, found, lookErr := c.directory.PathAndEntry(ctx, ident)
+func (p *planner) unlessTaken(ctx context.Context, ident moorage.Identifier, err error) error {
+	_, found, lookErr := p.directory.PathAndEntry(ctx, ident)
 	switch {
 	case lookErr != nil:
 		return lookErr
@@ -384,9 +335,9 @@ func (c *Catalog) unlessBorn(ctx context.Context, ident moorage.Identifier, err 
 	return err
 }
 
-// mustBeFreeUUID returns KindAlreadyExists if a table or view, live or dropped, has the uuid.
-func (c *Catalog) mustBeFreeUUID(ctx context.Context, uuid string) error {
-	records, err := c.ledger.Get(ctx, registry.UUIDKey(uuid))
+// checkFreeUUID returns KindAlreadyExists if a table or view, live or dropped, has the uuid.
+func (p *planner) checkFreeUUID(ctx context.Context, uuid string) error {
+	records, err := p.ledger.Get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {
 		err = moorage.Errorf(moorage.KindAlreadyExists, "Table or view with same UUID already exists: %s", uuid)
 	}

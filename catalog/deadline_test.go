@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -39,7 +42,7 @@ func TestDropOutOfTimePutsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hanging := new(hangingStore)
-		f := newFixture(t, func(c *Config) {
+		f := newFixture(t, func(c *catalog.Config) {
 			hanging.Store = c.Store
 			c.Store = hanging
 		})
@@ -64,7 +67,7 @@ type contestedFiles struct {
 func (s *contestedFiles) Create(ctx context.Context, location string, body []byte) error {
 	switch {
 	case s.race == nil:
-	case s.tries == racesMax:
+	case s.tries == commit.RacesMax:
 		<-ctx.Done()
 		return ctx.Err()
 	default:
@@ -82,7 +85,7 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		contested := new(contestedFiles)
-		f := newFixture(t, func(c *Config) {
+		f := newFixture(t, func(c *catalog.Config) {
 			open := c.OpenStorage
 			c.OpenStorage = func(place storage.Place) (_ storage.Store, err error) {
 				contested.Store, err = open(place)
@@ -100,8 +103,8 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 		begin := time.Now()
 		_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
 		wantKind(t, err, moorage.KindUnavailable)
-		if took := time.Since(begin); contested.tries != racesMax || took > requestTimeout {
-			t.Errorf("after %d lost races the commit took %s, at most %s are allowed", contested.tries, took, requestTimeout)
+		if took := time.Since(begin); contested.tries != commit.RacesMax || took > commit.RequestTimeout {
+			t.Errorf("after %d lost races the commit took %s, at most %s are allowed", contested.tries, took, commit.RequestTimeout)
 		}
 	})
 }
@@ -112,7 +115,7 @@ func TestLoadOfADamagedNameEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		f.create("t")
-		found, err := f.directory.Find(f.ctx, aTable.Kind, ident("t"))
+		found, err := f.directory.Find(f.ctx, directory.Table(), ident("t"))
 		if err != nil {
 			t.Fatal(err)
 		}

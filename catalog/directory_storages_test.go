@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/registry"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
@@ -55,7 +56,7 @@ func (r remoteFiles) ClientConfig() map[string]string { return r.options }
 func newRemoteFixture(t *testing.T) (*fixture, *servers) {
 	t.Helper()
 	servers := newServers()
-	f := newFixture(t, func(c *Config) { c.OpenStorage = servers.open })
+	f := newFixture(t, func(c *catalog.Config) { c.OpenStorage = servers.open })
 	f.files = servers.at("one")
 	f.createLake(map[string]string{"endpoint": "one"})
 	return f, servers
@@ -63,7 +64,7 @@ func newRemoteFixture(t *testing.T) (*fixture, *servers) {
 
 func (f *fixture) createLake(options map[string]string) {
 	f.t.Helper()
-	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
+	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
 	if err == nil {
 		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	}
@@ -80,24 +81,24 @@ func lakeIdent() moorage.Identifier {
 func TestClientConfig(t *testing.T) {
 	t.Parallel()
 	f, _ := newRemoteFixture(t)
-	request := CreateTableRequest{Schema: []byte(testSchema)}
+	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
 	var location string
 	for _, step := range []struct {
 		name string
-		make func() (*Table, error)
+		make func() (*catalog.Table, error)
 	}{
-		{"stage", func() (*Table, error) {
+		{"stage", func() (*catalog.Table, error) {
 			staged := request
 			staged.Stage = true
 			return f.CreateTable(f.ctx, lakeIdent(), staged)
 		}},
-		{"create", func() (*Table, error) { return f.CreateTable(f.ctx, lakeIdent(), request) }},
-		{"load", func() (*Table, error) { return f.LoadTable(f.ctx, lakeIdent()) }},
-		{"commit", func() (*Table, error) { return f.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b")) }},
-		{"commit that changes nothing", func() (*Table, error) { return f.Commit(f.ctx, lakeIdent(), commitRequest(t, "[]", "[]")) }},
-		{"unregister", func() (*Table, error) { return f.UnregisterTable(f.ctx, lakeIdent()) }},
-		{"register", func() (*Table, error) {
-			return f.RegisterTable(f.ctx, lakeIdent(), RegisterRequest{MetadataLocation: location})
+		{"create", func() (*catalog.Table, error) { return f.CreateTable(f.ctx, lakeIdent(), request) }},
+		{"load", func() (*catalog.Table, error) { return f.LoadTable(f.ctx, lakeIdent()) }},
+		{"commit", func() (*catalog.Table, error) { return f.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b")) }},
+		{"commit that changes nothing", func() (*catalog.Table, error) { return f.Commit(f.ctx, lakeIdent(), commitRequest(t, "[]", "[]")) }},
+		{"unregister", func() (*catalog.Table, error) { return f.UnregisterTable(f.ctx, lakeIdent()) }},
+		{"register", func() (*catalog.Table, error) {
+			return f.RegisterTable(f.ctx, lakeIdent(), catalog.RegisterRequest{MetadataLocation: location})
 		}},
 	} {
 		table, err := step.make()
@@ -132,7 +133,7 @@ func TestCreateWarehouseProbes(t *testing.T) {
 	t.Parallel()
 	f, servers := newRemoteFixture(t)
 	servers.probes = errors.New("there is no bucket called nowhere")
-	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "new", Location: "s3://nowhere"})
+	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "new", Location: "s3://nowhere"})
 	wantKind(t, err, moorage.KindBadRequest)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "no bucket called nowhere") {
 		t.Errorf("message %q", message)
@@ -158,7 +159,7 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, servers := newRemoteFixture(t)
-			table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+			table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +168,7 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, err := range []error{
-				f.DropTable(f.ctx, lakeIdent(), DropOptions{Purge: true}),
+				f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}),
 				f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}),
 				f.DropWarehouse(f.ctx, "lake"),
 			} {
@@ -199,7 +200,7 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 func TestBorrowedStorages(t *testing.T) {
 	t.Parallel()
 	var opened, borrowed, back atomic.Int64
-	f := newFixture(t, func(c *Config) {
+	f := newFixture(t, func(c *catalog.Config) {
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			opened.Add(1)
@@ -214,15 +215,15 @@ func TestBorrowedStorages(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		warehouse := "gone-" + name
 		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t"}
-		_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: warehouse, Location: "file:///" + warehouse})
+		_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: warehouse, Location: "file:///" + warehouse})
 		if err == nil {
 			_, err = f.CreateNamespace(f.ctx, warehouse, ident.Namespace, nil)
 		}
 		if err == nil {
-			_, err = f.CreateTable(f.ctx, ident, CreateTableRequest{Schema: []byte(testSchema)})
+			_, err = f.CreateTable(f.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		}
 		if err == nil {
-			err = f.DropTable(f.ctx, ident, DropOptions{Purge: true})
+			err = f.DropTable(f.ctx, ident, catalog.DropOptions{Purge: true})
 		}
 		if err == nil {
 			err = f.DropNamespace(f.ctx, warehouse, ident.Namespace)
@@ -243,7 +244,7 @@ func TestBorrowedStorages(t *testing.T) {
 		t.Errorf("opened for good %d, borrowed %d, given back %d; want 0, 3 and 3", opened.Load()-before, borrowed.Load(), back.Load())
 	}
 	f.create("t")
-	f.Catalog = f.other(f.store) // as in a process that checks and does nothing else
+	f.instance = f.other(f.store) // as in a process that checks and does nothing else
 	f.wantClean()
 	if opened.Load() != before || borrowed.Load() < 4 || back.Load() != borrowed.Load() {
 		t.Errorf("after a check: opened for good %d, borrowed %d, given back %d", opened.Load()-before, borrowed.Load(), back.Load())
@@ -255,7 +256,7 @@ func TestBorrowedStorages(t *testing.T) {
 func TestMissingRemoteMetadataFile(t *testing.T) {
 	t.Parallel()
 	f, _ := newRemoteFixture(t)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestMissingRemoteMetadataFile(t *testing.T) {
 	if _, err := f.LoadTable(f.ctx, lakeIdent()); err != nil {
 		t.Errorf("load of a document that is kept: %v", err)
 	}
-	node, err := New(f.config)
+	node, err := newInstance(f.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +281,7 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 	var meanwhile hook
 	f := newFixture(t, meanwhile.onCreate)
 	lake := moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	_, err := f.CreateWarehouse(f.ctx, WarehouseSpec{Name: "lake", Location: "file:///lake"})
+	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "file:///lake"})
 	if err == nil {
 		_, err = f.CreateNamespace(f.ctx, "lake", lake.Namespace, nil)
 	}
@@ -294,10 +295,10 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 		t.Fatal(err)
 	}
 	meanwhile.once(func() {
-		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Error(err)
 		}
-		if _, err := f.RegisterTable(f.ctx, lake, RegisterRequest{MetadataLocation: copied}); err != nil {
+		if _, err := f.RegisterTable(f.ctx, lake, catalog.RegisterRequest{MetadataLocation: copied}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -316,14 +317,14 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 func TestTableComesBackElsewhere(t *testing.T) {
 	t.Parallel()
 	f, servers := newRemoteFixture(t)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), CreateTableRequest{Schema: []byte(testSchema)})
+	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := f.other(f.store) // knows the table, and none of what happens to it
 	for _, do := range []func() error{
 		func() error { _, err := node.LoadTable(f.ctx, lakeIdent()); return err },
-		func() error { return f.DropTable(f.ctx, lakeIdent(), DropOptions{}) },
+		func() error { return f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{}) },
 		func() error { return f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}) },
 		func() error { return f.DropWarehouse(f.ctx, "lake") },
 		func() error {
@@ -331,7 +332,7 @@ func TestTableComesBackElsewhere(t *testing.T) {
 		},
 		func() error { f.createLake(map[string]string{"endpoint": "two"}); return nil },
 		func() error {
-			_, err := f.RegisterTable(f.ctx, lakeIdent(), RegisterRequest{MetadataLocation: table.MetadataLocation})
+			_, err := f.RegisterTable(f.ctx, lakeIdent(), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 			return err
 		},
 	} {

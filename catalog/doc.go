@@ -1,23 +1,23 @@
-// Package catalog holds the verbs of the service and the order of their steps.
-// commit.go is the file to read first.
+// Package catalog holds the verbs of the service: what a caller can do to warehouses, namespaces,
+// tables and views, and ask about them. Each verb that changes something is a plan, which package
+// catalog/commit carries out; read that first. Each verb that reads goes through the one door of
+// package catalog/directory.
 //
 // # What it promises
 //
-// Nothing but this package moves a pointer, and it does so only through
-// registry.Store.Apply: only the store's conditional write makes a commit
-// correct. Locks order work and save waste; losing any lock at any moment is
-// harmless. Files are written, create-only, before a record names them, and deleted only
-// when no record can come to name them. What must be true together (pointer,
-// entry, claims, change record, purge task) is written in one Apply.
+// A verb says what is read and what is to become of it. The half that plans is a pure function of
+// the half that reads (planCreation, planDrop, planRename and so on), and its tests are tables. No
+// verb writes a record or a file itself. Both halves may be called again on newer records, until
+// nothing changed between the read and the Apply.
 //
-// Every mutation draws a commit id and writes its change record with it. When the
-// outcome of an Apply is unknown, that record tells it: if it is there the commit
-// happened, if not it is fenced, so that it no longer can.
+// Package catalog/verb has the table of all verbs: what each locks, whether it takes an idempotency
+// key, and which operations of the HTTP faces it is.
 //
 // # Errors
 //
 // The comment of each verb names the kinds that are particular to it. Any verb may also fail with:
 //
+//   - KindForbidden: the gate does not let the caller do that;
 //   - KindNoSuchWarehouse;
 //   - KindBadRequest for a name that is not valid;
 //   - KindUnavailable: nothing was and nothing will be applied;

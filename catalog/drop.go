@@ -3,28 +3,37 @@ package catalog
 import (
 	"context"
 	"slices"
+	"time"
 
 	"moorage"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 )
 
 // DropTable takes a table's name away, and keeps the pointer and its claims for the undrop window.
 // With options.Purge the same Apply writes a task. A worker then deletes the files, once no version
-// of the table may have to be answered again (see Once). The metadata file need not exist.
+// of the table may have to be answered again (see registry.Pointer). The metadata file need not
+// exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
-	const op = "catalog.DropTable"
-	err := c.withNamed(ctx, aTable, OpDropTable, ident, func(ctx context.Context, n named) error {
-		return c.tryDrop(ctx, aTable, n, options)
-	})
-	if err == nil && options.Purge {
-		c.kickPurge()
+	_, err := c.submit(ctx, c.planner.drop(tableKind, ident, options))
+	return moorage.Annotate("catalog.DropTable", ident.String(), err)
+}
+
+// drop returns the intent to drop a table or view.
+func (p *planner) drop(k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
+	return commit.Intent{
+		Verb: k.drop, On: []moorage.Identifier{ident},
+		Look: func(ctx context.Context) (commit.Scope, error) { return p.scopeOf(ctx, k, ident) },
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (dropping, error) {
+			return p.readDropping(ctx, k, ident, options)
+		}, planDrop),
 	}
-	return moorage.Annotate(op, ident.String(), err)
 }
 
 // UnregisterTable takes a table's name away and forgets the table at once. It deletes no files. It
@@ -33,13 +42,14 @@ func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, optio
 // Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
-	const op = "catalog.UnregisterTable"
-	var last *version
-	err := c.withNamed(ctx, aTable, OpUnregister, ident, func(ctx context.Context, n named) (err error) {
-		last, err = c.tryUnregister(ctx, n)
-		return err
+	outcome, err := c.submit(ctx, commit.Intent{
+		Verb: verb.Unregister, On: []moorage.Identifier{ident},
+		Look: func(ctx context.Context) (commit.Scope, error) { return c.planner.scopeOf(ctx, tableKind, ident) },
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (leaving, error) {
+			return c.planner.readLeaving(ctx, ident)
+		}, planUnregister),
 	})
-	return last.table(), moorage.Annotate(op, ident.String(), err)
+	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
 }
 
 // named is a table or view for an operation on both its name and its pointer. The operation reads
@@ -58,44 +68,30 @@ func (n named) conditions() []registry.Condition {
 	}
 }
 
-// withNamed calls try with the table or view called ident until try returns something other than
-// ledger.ErrRetry. Meanwhile it holds the locks that operation takes on the shard and the pointer.
-func (c *Catalog) withNamed(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier,
-	try func(context.Context, named) error) error {
+// scopeOf returns what a verb locks that works on the name and the pointer of a table or view, and
+// on further names.
+func (p *planner) scopeOf(ctx context.Context, k *kind, ident moorage.Identifier, others ...moorage.Identifier) (
+	commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
-		return err
+		return commit.Scope{}, err
 	}
-	found, err := c.directory.Find(ctx, k.Kind, ident)
+	found, err := p.directory.Find(ctx, k.Kind, ident)
 	if err != nil {
-		return err
+		return commit.Scope{}, err
 	}
-	hold, err := c.lock(ctx, operation, lockScope{
-		warehouse: ident.Warehouse,
-		names:     []moorage.Identifier{ident},
-		pointers:  []registry.ID{found.Pointer.ID},
-	})
-	if err != nil {
-		return err
-	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		n, err := c.readNamed(ctx, k, ident)
-		if err != nil {
-			return err
-		}
-		return try(ctx, n)
-	})
+	return commit.Scope{
+		Warehouse: ident.Warehouse, Names: append([]moorage.Identifier{ident}, others...),
+		Pointers: []registry.ID{found.Pointer.ID},
+	}, nil
 }
 
 // readNamed reads the name and the pointer of a table or view.
-func (c *Catalog) readNamed(ctx context.Context, k *kind, ident moorage.Identifier) (named, error) {
-	found, err := c.directory.Find(ctx, k.Kind, ident)
+func (p *planner) readNamed(ctx context.Context, k *kind, ident moorage.Identifier) (named, error) {
+	found, err := p.directory.Find(ctx, k.Kind, ident)
 	if err != nil {
 		return named{}, err
 	}
-	records, err := c.ledger.Get(ctx, registry.EntryKey(found.Pointer.NamespaceID, ident.Name), found.Record.Key)
+	records, err := p.ledger.Get(ctx, registry.EntryKey(found.Pointer.NamespaceID, ident.Name), found.Record.Key)
 	if err != nil {
 		return named{}, err
 	}
@@ -112,58 +108,73 @@ func (c *Catalog) readNamed(ctx context.Context, k *kind, ident moorage.Identifi
 	return named{ident, directory.Entry{Record: records[0], Value: value}, found}, nil
 }
 
-func (c *Catalog) tryDrop(ctx context.Context, k *kind, n named, options DropOptions) error {
-	change, err := c.ledger.NewChange(ctx, string(k.drop), n.ident)
-	if err != nil {
-		return err
-	}
-	dropped := n.pointer.Pointer
-	if dropped.Since, err = c.ledger.Time(ctx); err != nil {
-		return err
-	}
-	dropped.Storage, dropped.WarehouseID = n.pointer.Place.Options, n.pointer.Warehouse
-	puts := []ledger.Write{ledger.Put(n.pointer.Record.Key, registry.StateDropped, &dropped)}
-	if options.Purge {
-		if dropped.Task, err = c.ledger.NewID(); err != nil {
-			return err
-		}
-		task := registry.Task{
-			ID: dropped.Task, Kind: registry.TaskPurge, Pointer: dropped.ID,
-			Created: c.now(), NotBefore: dropped.ReplayableUntil,
-		}
-		puts = append(puts, ledger.Put(registry.TaskKey(task.ID), registry.StateNone, task))
-	}
-	writes, err := ledger.Encode(puts...)
-	if err != nil {
-		return err
-	}
-	_, err = c.apply(ctx, change, registry.Batch{
-		Conditions: n.conditions(),
-		Writes:     append(writes, registry.Delete(n.entry.Record.Key)),
-	}, Outcome{})
-	return ledger.RetryOnConflict(err)
+// dropping is a table or view about to be dropped, and what was read for that.
+type dropping struct {
+	named
+	now  time.Time   // by the clock of the store
+	task registry.ID // of the purge; zero if there is none
 }
 
-func (c *Catalog) tryUnregister(ctx context.Context, n named) (*version, error) {
-	document, err := c.documents.Current(ctx, n.pointer)
-	if err != nil {
-		return nil, err
+func (p *planner) readDropping(ctx context.Context, k *kind, ident moorage.Identifier, options DropOptions) (
+	d dropping, err error) {
+	if d.named, err = p.readNamed(ctx, k, ident); err != nil {
+		return d, err
 	}
-	change, err := c.ledger.NewChange(ctx, string(OpUnregister), n.ident)
-	if err != nil {
-		return nil, err
+	if d.now, err = p.ledger.Time(ctx); err != nil {
+		return d, err
 	}
-	conditions, deletes, err := c.locations.Release(ctx, n.pointer.Pointer)
-	if err != nil {
-		return nil, err
+	if options.Purge {
+		d.task, err = p.ledger.NewID()
 	}
-	last := newVersion(n.pointer, n.ident, document)
-	_, err = c.apply(ctx, change, registry.Batch{
-		Conditions: slices.Concat(n.conditions(), conditions),
-		Writes:     append(deletes, registry.Delete(n.entry.Record.Key), registry.Delete(n.pointer.Record.Key)),
-	}, last.outcome())
-	if err != nil {
-		return nil, ledger.RetryOnConflict(err)
+	return d, err
+}
+
+func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
+	dropped := d.pointer.Pointer
+	dropped.Since, dropped.Task = d.now, d.task
+	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
+	puts := []ledger.Write{ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped)}
+	purges := !d.task.IsZero()
+	if purges {
+		puts = append(puts, ledger.Put(registry.TaskKey(d.task), registry.StateNone, registry.Task{
+			ID: d.task, Kind: registry.TaskPurge, Pointer: dropped.ID,
+			Created: attempt.Now, NotBefore: dropped.ReplayableUntil,
+		}))
 	}
-	return last, nil
+	writes, err := ledger.Encode(puts...)
+	return &commit.Plan{
+		Conditions: d.conditions(),
+		Writes:     append(writes, registry.Delete(d.entry.Record.Key)),
+		Items:      []registry.Item{registry.PointerItem(d.pointer.Pointer, registry.Pointer{})},
+		Purges:     purges,
+	}, err
+}
+
+// leaving is a table about to be unregistered, and what was read for that.
+type leaving struct {
+	named
+	document document
+	released []registry.Condition // that its claims are as they were read
+	deletes  []registry.Write     // of those
+}
+
+func (p *planner) readLeaving(ctx context.Context, ident moorage.Identifier) (l leaving, err error) {
+	if l.named, err = p.readNamed(ctx, tableKind, ident); err != nil {
+		return l, err
+	}
+	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {
+		return l, err
+	}
+	l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer)
+	return l, err
+}
+
+func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
+	return &commit.Plan{
+		Conditions: slices.Concat(l.conditions(), l.released),
+		Writes: append(slices.Clip(l.deletes),
+			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key)),
+		Items:  []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
+		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},
+	}, nil
 }

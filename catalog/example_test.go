@@ -25,6 +25,7 @@ func ExampleCatalog() {
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return lake.Within(place.Roots) },
 	})
 	if err == nil {
+		c = c.As(moorage.Anonymous())
 		_, err = c.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: "sales", Location: "file:///lake"})
 	}
 	if err == nil {

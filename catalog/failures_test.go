@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -32,15 +34,15 @@ func TestRefusedInTheMidst(t *testing.T) {
 			return err
 		},
 		"create": func() error {
-			_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`)})
+			_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`)})
 			return err
 		},
 		"stage": func() error {
-			_, err := f.CreateTable(f.ctx, ident("new"), CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`), Stage: true})
+			_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`), Stage: true})
 			return err
 		},
 		"stage what is there": func() error {
-			_, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 			return err
 		},
 		"rename to another warehouse": func() error { return f.RenameTable(f.ctx, ident("t"), elsewhere) },
@@ -49,7 +51,7 @@ func TestRefusedInTheMidst(t *testing.T) {
 			t.Errorf("%s: answered %v, want what it was refused for", name, err)
 		}
 	}
-	if got := f.count(OpCommit); got != 0 {
+	if got := f.count(verb.Commit); got != 0 {
 		t.Errorf("%d commits, want none", got)
 	}
 	wantKind(t, f.TableExists(f.ctx, ident("new")), moorage.KindNoSuchTable)
@@ -77,25 +79,25 @@ func (r *fewRandom) Read(p []byte) (int, error) {
 func TestMutationsWithoutChance(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
-		if m.operation == OpPurge || m.operation == OpEndWindow { // workers' rounds: they note the error and come again
+		if m.operation == verb.Purge || m.operation == verb.EndWindow { // workers' rounds: they note the error and come again
 			continue
 		}
 		t.Run(string(m.operation), func(t *testing.T) {
 			t.Parallel()
 			for k := int32(0); ; k++ {
 				random := new(fewRandom)
-				f, unregistered := newCrashFixture(t, m.operation, func(c *Config) { random.inner, c.Random = c.Random, random })
+				f, unregistered := newCrashFixture(t, m.operation, func(c *catalog.Config) { random.inner, c.Random = c.Random, random })
 				m := mutations(t, unregistered)[n]
 				random.left.Store(k)
 				random.armed.Store(true)
-				_, err := m.run(f.ctx, f.Catalog)
+				_, err := m.run(f.ctx, f.instance)
 				random.armed.Store(false)
 				if random.left.Load() >= 0 {
 					must(t, err)
 					return
 				}
-				if !errors.Is(err, errNoChance) || m.happened(f.ctx, f.Catalog) {
-					t.Errorf("draw %d: answered %v, and happened is %t", k, err, m.happened(f.ctx, f.Catalog))
+				if !errors.Is(err, errNoChance) || m.happened(f.ctx, f.instance) {
+					t.Errorf("draw %d: answered %v, and happened is %t", k, err, m.happened(f.ctx, f.instance))
 				}
 				f.wantClean()
 			}
@@ -108,23 +110,23 @@ func TestMutationsWithoutChance(t *testing.T) {
 func TestReadersAreToldOfTheStore(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
-	for name, read := range map[string]func(ctx context.Context, c *Catalog) error{
-		"table":  func(ctx context.Context, c *Catalog) error { _, err := c.LoadTable(ctx, ident("t")); return err },
-		"exists": func(ctx context.Context, c *Catalog) error { return c.TableExists(ctx, ident("t")) },
-		"namespace": func(ctx context.Context, c *Catalog) error {
+	for name, read := range map[string]func(ctx context.Context, c catalog.Verbs) error{
+		"table":  func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
+		"exists": func(ctx context.Context, c catalog.Verbs) error { return c.TableExists(ctx, ident("t")) },
+		"namespace": func(ctx context.Context, c catalog.Verbs) error {
 			_, err := c.LoadNamespace(ctx, testWarehouse, ns)
 			return err
 		},
-		"tables": func(ctx context.Context, c *Catalog) error {
-			_, _, err := c.ListTables(ctx, testWarehouse, ns, Page{})
+		"tables": func(ctx context.Context, c catalog.Verbs) error {
+			_, _, err := c.ListTables(ctx, testWarehouse, ns, catalog.Page{})
 			return err
 		},
-		"namespaces": func(ctx context.Context, c *Catalog) error {
-			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, Page{})
+		"namespaces": func(ctx context.Context, c catalog.Verbs) error {
+			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, catalog.Page{})
 			return err
 		},
-		"stage": func(ctx context.Context, c *Catalog) error {
-			_, err := c.CreateTable(ctx, ident("new"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+		"stage": func(ctx context.Context, c catalog.Verbs) error {
+			_, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 			return err
 		},
 	} {
@@ -166,11 +168,8 @@ func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 		f := newFixture(t)
 		f.clock.Advance(2 * directory.DroppingStale)
 		ns := moorage.Namespace{"ns"}
-		ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
-		must(t, err)
-		_, err = f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch)
-		must(t, err)
-		_, err = f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema)})
+		must(t, f.markDropping(f.ctx, ns))
+		_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		wantKind(t, err, moorage.KindUnavailable)
 	})
 }
@@ -202,7 +201,7 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 	store := &betweenStore{Store: f.store, between: func() { f.giveUp(entry) }}
 	config := f.config
 	config.Store = store
-	node, err := New(config)
+	node, err := newInstance(config)
 	must(t, err)
 	if _, err := node.recovery().Retry(f.ctx, entry.ID.String()); err != nil {
 		t.Error(err)
@@ -217,10 +216,10 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 func TestPropertiesThatAreSoAlready(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	before := f.count(OpUpdateProperties)
-	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, PropertiesChange{Removals: []string{"none"}})
+	before := f.count(verb.UpdateProperties)
+	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Removals: []string{"none"}})
 	must(t, err)
-	if got := f.count(OpUpdateProperties) - before; got != 0 {
+	if got := f.count(verb.UpdateProperties) - before; got != 0 {
 		t.Errorf("%d changes, want none", got)
 	}
 }

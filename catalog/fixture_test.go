@@ -1,16 +1,23 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
+	cryptorand "crypto/rand"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/check"
 	"moorage/internal/jsontext"
+	"moorage/ledger"
 	"moorage/locks"
 	"moorage/locks/lockstest"
 	"moorage/maintenance/purge"
@@ -20,6 +27,7 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/txlog"
 )
 
 // clock is a time that stands still until a test moves it.
@@ -62,16 +70,124 @@ func (r *lockedRandom) Read(p []byte) (int, error) {
 	return r.source.Read(p)
 }
 
+// instance is the catalog of one node. Beside it are parts over the same ports, by which a test
+// reads and writes records. They share nothing with those of the catalog.
+type instance struct {
+	*catalog.Catalog
+	config       catalog.Config // with the defaults that tests need
+	made         time.Time
+	ledger       *ledger.Ledger
+	directory    *directory.Directory
+	transactions *txlog.Log
+}
+
+// newInstance returns an instance that is made of config.
+func newInstance(config catalog.Config) (*instance, error) {
+	c, err := catalog.New(config)
+	if err != nil {
+		return nil, err
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = cryptorand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.IdempotencyLifetime == 0 {
+		config.IdempotencyLifetime = 30 * time.Minute
+	}
+	records, err := ledger.New(ledger.Config{
+		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := directory.New(directory.Config{
+		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
+		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
+	})
+	return &instance{c.As(moorage.Anonymous()), config, config.Now(), records, names, txlog.New(records)}, nil
+}
+
+// once sends a mutation with a key.
+func (n *instance) once(ctx context.Context, key catalog.Key,
+	mutate func(ctx context.Context, keyed catalog.Verbs) (reply, error)) (reply, error) {
+	return mutate(ctx, n.For(moorage.Anonymous(), &key))
+}
+
+// as returns n as a caller of this name has it.
+func (n *instance) as(name string) *instance {
+	other := *n
+	other.Catalog = n.As(moorage.Caller{Name: name})
+	return &other
+}
+
+// reply is what a mutation answered. At most one member is set.
+type reply struct {
+	Table      *catalog.Table
+	View       *catalog.View
+	Properties map[string]string
+	Changed    *catalog.PropertiesResult
+}
+
+// nothing is a mutation that succeeds without an effect, and has nothing to answer.
+func nothing(ctx context.Context, c catalog.Verbs) (reply, error) {
+	_, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{})
+	return reply{}, err
+}
+
+// refusal is a mutation that is refused for this reason, before it looks at anything.
+func refusal(why error) func(ctx context.Context, c catalog.Verbs) (reply, error) {
+	return func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return reply{}, c.Refuse(ctx, verb.DropTable, ident("t"), why)
+	}
+}
+
+// keyLife returns how long n honours a key.
+func (n *instance) keyLife() time.Duration {
+	return catalog.ChangeRetentionMin(n.config.IdempotencyLifetime)
+}
+
+// pointerLocks are the locks of pointers of the warehouse "w".
+func pointerLocks(ids ...registry.ID) locks.Request {
+	var request locks.Request
+	for _, id := range ids {
+		request.Writes = append(request.Writes, locks.Warehouse(testWarehouse).Pointer(id.String()))
+	}
+	return request
+}
+
+// markDropping leaves a namespace of the warehouse "w" as a node does that dies while it drops it.
+func (n *instance) markDropping(ctx context.Context, ns moorage.Namespace) error {
+	path, err := n.directory.Path(ctx, testWarehouse, ns)
+	if err != nil {
+		return err
+	}
+	ident := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}
+	change, err := n.ledger.NewChange(ctx, moorage.Anonymous(), string(verb.DropNamespace)+"-begin", ident)
+	if err != nil {
+		return err
+	}
+	marked, err := n.directory.SetState(ctx, change, path, registry.StateDropping)
+	if err == nil && marked == nil {
+		return errors.New("another operation was faster")
+	}
+	return err
+}
+
 // fixture is a catalog over stores in memory, with the warehouse "w" and the namespace "ns".
 type fixture struct {
-	*Catalog
+	*instance
 	t      testing.TB
 	ctx    context.Context
 	clock  *clock
 	store  registry.Store
 	files  storage.Store
 	locks  *lockstest.Recorder
-	config Config
+	config catalog.Config
 	purges *purge.Worker // for purgeAll
 	// retention is what the node runs.
 	retention *retention.Retention
@@ -80,15 +196,15 @@ type fixture struct {
 const testWarehouse = "w"
 
 // newFixture returns a fixture; change may set other parts before the catalog is made.
-func newFixture(t testing.TB, change ...func(*Config)) *fixture {
+func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
 	clock := newClock()
 	files := memorystorage.New()
 	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 	random := newLockedRandom(1)
-	var config Config
-	config = Config{
-		Store:       memoryregistry.NewWithClock(random, func() time.Time { return config.clock()() }),
+	var config catalog.Config
+	config = catalog.Config{
+		Store:       memoryregistry.NewWithClock(random, func() time.Time { return clockOf(config)() }),
 		Locks:       recorder,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 		Now:         clock.Now,
@@ -98,12 +214,12 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 		f(&config)
 	}
 	kept := newRetention(t, config)
-	c, err := New(config)
+	c, err := newInstance(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config, newPurger(t, c), kept}
-	if _, err := c.CreateWarehouse(f.ctx, WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
+	if _, err := c.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}, nil); err != nil {
@@ -119,9 +235,9 @@ func ident(name string) moorage.Identifier {
 
 const testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"},{"id":2,"name":"name","required":false,"type":"string"}]}`
 
-func (f *fixture) create(name string) *Table {
+func (f *fixture) create(name string) *catalog.Table {
 	f.t.Helper()
-	table, err := f.CreateTable(f.ctx, ident(name), CreateTableRequest{Schema: []byte(testSchema)})
+	table, err := f.CreateTable(f.ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	if err != nil {
 		f.t.Fatalf("create %s: %v", name, err)
 	}
@@ -129,7 +245,7 @@ func (f *fixture) create(name string) *Table {
 }
 
 // request decodes a commit from JSON arrays.
-func commitRequest(t testing.TB, requirements, updates string) CommitRequest {
+func commitRequest(t testing.TB, requirements, updates string) catalog.CommitRequest {
 	t.Helper()
 	r, err := checked(metadata.DecodeRequirements, requirements)
 	if err != nil {
@@ -139,18 +255,18 @@ func commitRequest(t testing.TB, requirements, updates string) CommitRequest {
 	if err != nil {
 		t.Fatalf("decode %s: %v", updates, err)
 	}
-	return CommitRequest{Requirements: r, Updates: u}
+	return catalog.CommitRequest{Requirements: r, Updates: u}
 }
 
 // setProperty returns a commit without requirements that sets one property.
-func setProperty(t testing.TB, key, value string) CommitRequest {
+func setProperty(t testing.TB, key, value string) catalog.CommitRequest {
 	t.Helper()
 	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{%q:%q}}]`, key, value))
 }
 
 // appendSnapshot returns a commit that adds a snapshot on top of parent (0: none) and moves main to
 // it.
-func appendSnapshot(t testing.TB, table *Table, id, parent, sequence int64) CommitRequest {
+func appendSnapshot(t testing.TB, table *catalog.Table, id, parent, sequence int64) catalog.CommitRequest {
 	t.Helper()
 	requirement, parentMember := "null", ""
 	if parent != 0 {
@@ -172,9 +288,9 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 }
 
 // checkerOf returns what checks the store of c.
-func checkerOf(c *Catalog) *check.Checker {
-	config := check.Config{Store: c.store, Files: c, Now: c.now}
-	if c.abortPending {
+func checkerOf(c *instance) *check.Checker {
+	config := check.Config{Store: c.config.Store, Files: c.Documents(), Now: c.config.Now}
+	if c.config.AbortPending {
 		config.Opened = c.made
 	}
 	return check.New(config)
@@ -182,13 +298,13 @@ func checkerOf(c *Catalog) *check.Checker {
 
 // Check checks the store of f.
 func (f *fixture) Check(ctx context.Context) (check.Report, error) {
-	return checkerOf(f.Catalog).Check(ctx)
+	return checkerOf(f.instance).Check(ctx)
 }
 
 // wantClean fails the test unless Check finds nothing, and nothing is left in the middle of a drop.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	wantClean(f.t, f.Catalog)
+	wantClean(f.t, f.instance)
 	for _, table := range []registry.Table{registry.TableWarehouse, registry.TableNamespace} {
 		err := f.ledger.Scan(f.ctx, table, "", "", func(record registry.Record) (bool, error) {
 			if record.State == registry.StateDropping {
@@ -202,8 +318,8 @@ func (f *fixture) wantClean() {
 	}
 }
 
-// clock returns the clock of a catalog that is made of c.
-func (c *Config) clock() func() time.Time {
+// clockOf returns the clock of a catalog that is made of c.
+func clockOf(c catalog.Config) func() time.Time {
 	if c.Now == nil {
 		return time.Now
 	}

@@ -1,13 +1,15 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
 
+	"moorage/catalog/verb"
 	"moorage/internal/historytest"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -28,24 +30,29 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			seed := newSeed(t)
-			random := newLockedRandom(seed)
-			clean := memoryregistry.New(random)
-			system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: noLocks, nodes: 2, random: random})
-			// There are no drops and renames: a commit that ignores them leads names nowhere, and
-			// calls wait for that to end.
-			size := historySize{writers: 16, commits: 40, steady: true}
-			history := runHistory(t.Context(), system, size, seed)
-			k, err := historytest.NewChecker(system.files.all(), false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, result := k.Judge(history.Events); result != porcupine.Illegal {
-				t.Errorf("the checker says %v; %s", result, history.Summary())
-			}
-		})
+		for _, groups := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, groups %t", tt.name, groups), func(t *testing.T) {
+				t.Parallel()
+				seed := newSeed(t)
+				random := newLockedRandom(seed)
+				clean := memoryregistry.New(random)
+				system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: noLocks, nodes: 2, random: random})
+				// There are no drops and renames: a commit that ignores them leads names nowhere,
+				// and calls wait for that to end.
+				size := historySize{writers: 16, commits: 40, steady: true}
+				if groups {
+					system, size.groups = forceGroups(t, system), groupHistoryGroups
+				}
+				history := runHistory(t.Context(), system, size, seed)
+				k, err := historytest.NewChecker(system.files.all(), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, result := k.Judge(history.Events); result != porcupine.Illegal {
+					t.Errorf("the checker says %v; %s", result, history.Summary())
+				}
+			})
+		}
 	}
 }
 
@@ -53,7 +60,7 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 type carelessStore struct{ registry.Store }
 
 func (s *carelessStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change == nil || batch.Change.Operation != string(OpCommit) {
+	if batch.Change == nil || batch.Change.Operation != string(verb.Commit) {
 		return s.Store.Apply(ctx, batch)
 	}
 	runtime.Gosched() // let others build on what this one was built on
@@ -76,7 +83,7 @@ type forgetfulStore struct {
 }
 
 func (s *forgetfulStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change == nil || batch.Change.Operation != string(OpCommit) {
+	if batch.Change == nil || batch.Change.Operation != string(verb.Commit) {
 		return s.Store.Apply(ctx, batch)
 	}
 	s.mu.Lock()

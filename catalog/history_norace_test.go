@@ -1,6 +1,6 @@
 //go:build !race
 
-package catalog
+package catalog_test
 
 // raceFactor makes workloads smaller where the race detector makes them slower.
 const raceFactor = 1

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/catalog"
 	"moorage/internal/historytest"
 	"moorage/locks"
 	"moorage/registry"
@@ -34,8 +35,9 @@ func newSeed(t testing.TB) uint64 {
 
 // historySystem is what a history is made on: nodes that share a store and files.
 type historySystem struct {
-	nodes []*Catalog
-	clean *Catalog // over the store without its faults
+	nodes []*instance
+	gates []*gate   // one for each node; none: nothing is held
+	clean *instance // over the store without its faults
 	files *createdFiles
 	// faults tells that calls may be refused as unavailable for no reason of the client's.
 	faults bool
@@ -64,7 +66,7 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		parts.root = "file:///wh"
 	}
 	system := &historySystem{files: newCreatedFiles()}
-	config := Config{
+	config := catalog.Config{
 		Store: clean,
 		Locks: locks.GrantAll{},
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
@@ -75,10 +77,10 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		Random: parts.random,
 	}
 	var err error
-	if system.clean, err = New(config); err != nil {
+	if system.clean, err = newInstance(config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := system.clean.CreateWarehouse(t.Context(), WarehouseSpec{Name: testWarehouse, Location: parts.root}); err != nil {
+	if _, err := system.clean.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: testWarehouse, Location: parts.root}); err != nil {
 		t.Fatal(err)
 	}
 	for group := range historyGroups {
@@ -91,7 +93,7 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		if parts.stores != nil {
 			config.Store = parts.stores[i]
 		}
-		node, err := New(config)
+		node, err := newInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,8 +156,12 @@ func memorySystem(manager func() locks.Manager, nodes int) func(*testing.T, *loc
 // faultySystem is a system of two nodes. Its store loses some answers, makes some writes late, and
 // refuses some calls.
 func faultySystem(t *testing.T, random *lockedRandom) *historySystem {
+	return faultySystemOver(t, memoryregistry.New(random), random)
+}
+
+// faultySystemOver is faultySystem over a store.
+func faultySystemOver(t *testing.T, store registry.Store, random *lockedRandom) *historySystem {
 	chance := random.generator()
-	store := memoryregistry.New(random)
 	faulty := registrytest.Faulty(store, func(_ int, method string) registrytest.Action {
 		n := chance.IntN(1000)
 		switch {
@@ -226,7 +232,7 @@ func diskSystem(t *testing.T, random *lockedRandom) *historySystem {
 }
 
 // wantClean fails the test unless Check finds nothing.
-func wantClean(t testing.TB, c *Catalog) {
+func wantClean(t testing.TB, c *instance) {
 	t.Helper()
 	report, err := checkerOf(c).Check(t.Context())
 	if err != nil {

@@ -1,11 +1,13 @@
-package catalog
+package catalog_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/internal/historytest"
 	"moorage/metadata"
 )
@@ -17,7 +19,8 @@ const historyGroups = 12
 type historySize struct {
 	writers, commits int // each writer makes so many commits, and other calls between them
 	readers, reads   int
-	steady           bool // tables are neither dropped nor renamed
+	steady           bool // the tables are there from the start, and neither dropped nor renamed
+	groups           int  // of names on which they work; 0: historyGroups
 }
 
 func groupIdent(group, name int) moorage.Identifier {
@@ -33,6 +36,7 @@ func groupNamespace(group int) moorage.Namespace {
 // last.
 func runHistory(ctx context.Context, system *historySystem, size historySize, seed uint64) historytest.History {
 	recorder := &historytest.Recorder{}
+	groups := cmp.Or(size.groups, historyGroups)
 	newClient := func(number int) *historytest.Client {
 		return system.newClient(ctx, number, seed, historytest.Habits{Moves: !size.steady}, recorder)
 	}
@@ -44,18 +48,21 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 			recorder.Fail(err)
 		}
 	}
+	if size.steady {
+		system.createAll(ctx, groups, size.writers+size.readers+1, recorder)
+	}
 	var group sync.WaitGroup
 	for number := range size.writers + size.readers {
 		client := newClient(number)
 		group.Go(func() {
 			if number >= size.writers {
 				for range size.reads {
-					client.Read(client.IntN(historyGroups))
+					client.Read(client.IntN(groups))
 				}
 				return
 			}
 			for made := 0; made < size.commits; {
-				if client.Write(client.IntN(historyGroups)) {
+				if client.Write(client.IntN(groups)) {
 					made++
 				}
 				if client.IntN(50) == 0 {
@@ -67,22 +74,37 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 	group.Wait()
 	disturb()
 	last := newClient(size.writers + size.readers)
-	for group := range historyGroups {
+	for group := range groups {
 		last.Settle(group)
 	}
 	return recorder.History()
 }
 
+// createAll makes the tables of all names through the node without faults, as the client with that
+// number.
+func (s *historySystem) createAll(ctx context.Context, groups, number int, recorder *historytest.Recorder) {
+	client := historytest.NewClient(number, 0, historytest.Habits{}, recorder,
+		func(call historytest.Call) historytest.Answer { return ask(ctx, s.clean, call) })
+	for group := range groups {
+		for name := range historytest.Names {
+			client.Do(client.Call(historytest.Create, group, name))
+		}
+	}
+}
+
 // newClient returns a client of one of the nodes.
 func (s *historySystem) newClient(ctx context.Context, number int, seed uint64, habits historytest.Habits, recorder *historytest.Recorder) *historytest.Client {
-	node := s.nodes[number%len(s.nodes)]
+	var node catalog.Verbs = s.nodes[number%len(s.nodes)]
+	if len(s.gates) > 0 {
+		node = gatedNode{node, s.gates[number%len(s.gates)]}
+	}
 	return historytest.NewClient(number, seed, habits, recorder,
 		func(call historytest.Call) historytest.Answer { return ask(ctx, node, call) })
 }
 
 // ask makes a call on a node.
-func ask(ctx context.Context, node *Catalog, call historytest.Call) historytest.Answer {
-	var table *Table
+func ask(ctx context.Context, node catalog.Verbs, call historytest.Call) historytest.Answer {
+	var table *catalog.Table
 	var answer historytest.Answer
 	ident := groupIdent(call.Group, call.Name)
 	switch call.Action {
@@ -92,24 +114,24 @@ func ask(ctx context.Context, node *Catalog, call historytest.Call) historytest.
 		answer.Err = node.TableExists(ctx, ident)
 	case historytest.List:
 		var names []string
-		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, Page{})
+		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, catalog.Page{})
 		for _, name := range names {
 			answer.Listed[name[1]-'0'] = true
 		}
 	case historytest.Refresh:
-		table, answer.Err = node.Commit(ctx, ident, CommitRequest{})
+		table, answer.Err = node.Commit(ctx, ident, catalog.CommitRequest{})
 	case historytest.Set, historytest.SetPinned, historytest.Append:
-		var request CommitRequest
+		var request catalog.CommitRequest
 		if request, answer.Err = historyRequest(call); answer.Err == nil {
 			table, answer.Err = node.Commit(ctx, ident, request)
 		}
 	case historytest.Create:
-		table, answer.Err = node.CreateTable(ctx, ident, CreateTableRequest{
+		table, answer.Err = node.CreateTable(ctx, ident, catalog.CreateTableRequest{
 			Schema:     []byte(testSchema),
-			Properties: map[string]string{historytest.PropAuthor: call.ID, "write.metadata.previous-versions-max": "5"},
+			Properties: map[string]string{historytest.PropClient(call.Client): call.ID, "write.metadata.previous-versions-max": "5"},
 		})
 	case historytest.Drop:
-		answer.Err = node.DropTable(ctx, ident, DropOptions{})
+		answer.Err = node.DropTable(ctx, ident, catalog.DropOptions{})
 	case historytest.Unregister:
 		table, answer.Err = node.UnregisterTable(ctx, ident)
 	case historytest.Rename:
@@ -126,12 +148,12 @@ func ask(ctx context.Context, node *Catalog, call historytest.Call) historytest.
 }
 
 // historyRequest returns the body of a commit.
-func historyRequest(call historytest.Call) (CommitRequest, error) {
+func historyRequest(call historytest.Call) (catalog.CommitRequest, error) {
 	requirements, updates := call.Commit(newClock().Now().UnixMilli(), "file:///wh")
 	r, err := checked(metadata.DecodeRequirements, requirements)
 	if err != nil {
-		return CommitRequest{}, fmt.Errorf("decode the requirements: %w", err)
+		return catalog.CommitRequest{}, fmt.Errorf("decode the requirements: %w", err)
 	}
 	u, err := checked(metadata.DecodeUpdates, updates)
-	return CommitRequest{Requirements: r, Updates: u}, err
+	return catalog.CommitRequest{Requirements: r, Updates: u}, err
 }

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/documents"
 	"moorage/storage"
 )
@@ -17,7 +18,7 @@ import (
 func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "file:///elsewhere/t"
-	f := newFixture(t, func(c *Config) { c.AllowedLocations = []string{"file:///elsewhere"} })
+	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///elsewhere"} })
 	table, view := f.createAt("t", elsewhere), f.createView("v")
 	f.create("u")
 	files := map[string][]byte{table.MetadataLocation: nil, view.MetadataLocation: nil}
@@ -26,27 +27,32 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		must(t, err)
 		files[location] = body
 	}
-	type verb = func(context.Context, *Catalog) error
-	all := func(change func(c *Config)) (*Catalog, map[string]verb) {
+	type verb = func(context.Context, catalog.Verbs) error
+	all := func(change func(c *catalog.Config)) (*instance, map[string]verb) {
 		config := f.config
 		change(&config)
-		node, err := New(config) // which has read none of them
+		node, err := newInstance(config) // which has read none of them
 		must(t, err)
 		return node, map[string]verb{
-			"load":      func(ctx context.Context, c *Catalog) error { _, err := c.LoadTable(ctx, ident("t")); return err },
-			"load view": func(ctx context.Context, c *Catalog) error { _, err := c.LoadView(ctx, ident("v")); return err },
-			"commit": func(ctx context.Context, c *Catalog) error {
+			"load":      func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
+			"load view": func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadView(ctx, ident("v")); return err },
+			"commit": func(ctx context.Context, c catalog.Verbs) error {
 				_, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "b"))
 				return err
 			},
-			"transaction": func(ctx context.Context, c *Catalog) error {
-				return c.CommitTransaction(ctx, testWarehouse, []TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
+			"transaction": func(ctx context.Context, c catalog.Verbs) error {
+				return c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
 			},
-			"unregister": func(ctx context.Context, c *Catalog) error { _, err := c.UnregisterTable(ctx, ident("t")); return err },
+			"unregister": func(ctx context.Context, c catalog.Verbs) error {
+				_, err := c.UnregisterTable(ctx, ident("t"))
+				return err
+			},
 		}
 	}
-	keyed := func(node *Catalog, do verb) error {
-		_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) { return Outcome{}, do(ctx, c) })
+	keyed := func(node *instance, do verb) error {
+		_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
+			return reply{}, do(ctx, c)
+		})
 		return err
 	}
 
@@ -54,7 +60,7 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		for location := range files {
 			f.rewrite(location, []byte(body))
 		}
-		node, verbs := all(func(*Config) {})
+		node, verbs := all(func(*catalog.Config) {})
 		for operation, do := range verbs {
 			t.Log(name, operation)
 			wantKind(t, keyed(node, do), moorage.KindInternal)
@@ -63,13 +69,13 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	for location, body := range files {
 		f.rewrite(location, body)
 	}
-	node, outside := all(func(c *Config) { c.AllowedLocations = nil })
+	node, outside := all(func(c *catalog.Config) { c.AllowedLocations = nil })
 	delete(outside, "load view")
 	for operation, do := range outside {
 		t.Log("outside", operation)
 		wantKind(t, keyed(node, do), moorage.KindInternal)
 	}
-	node, verbs := all(func(*Config) {})
+	node, verbs := all(func(*catalog.Config) {})
 	must(t, keyed(node, verbs["commit"]))
 	f.wantClean()
 }
@@ -82,7 +88,7 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 		hook := &hook{}
 		f := newFixture(t, hook.onOpen)
 		created := f.create("t")
-		f.documents.Forget(created.pointer, created.MetadataLocation)
+		f.Documents().Forget(created.PointerID(), created.MetadataLocation)
 		begun, end := make(chan struct{}), make(chan struct{})
 		hook.once(func() {
 			close(begun)

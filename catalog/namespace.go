@@ -5,10 +5,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"moorage"
-	"moorage/catalog/directory"
+	"moorage/catalog/commit"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -22,83 +22,96 @@ import (
 // is being dropped; KindCommitUnknown. Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
 	properties map[string]string) (map[string]string, error) {
-	const op = "catalog.CreateNamespace"
-	var answered map[string]string
-	err := cmp.Or(ns.Validate(), checkProperties(properties))
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-			answered, err = c.tryCreateNamespace(ctx, warehouse, ns, properties)
+	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	var existing moorage.Namespace
+	look := func(ctx context.Context) error {
+		path, err := c.planner.directory.Path(ctx, warehouse, ns)
+		if err == nil {
+			return moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
+		}
+		if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			return err
-		})
-	}
-	if err != nil {
-		return nil, moorage.Annotate(op, ns.String(), err)
-	}
-	return answered, nil
-}
-
-func (c *Catalog) tryCreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
-	properties map[string]string) (map[string]string, error) {
-	ch, err := c.directory.Path(ctx, warehouse, ns)
-	if err == nil {
-		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
-	}
-	if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
-		return nil, err
-	}
-	existing := ns[:ch.Depth()]
-	highest := ns[:len(existing)+1]
-	hold, err := c.lock(ctx, OpCreateNamespace, lockScope{warehouse: warehouse, namespace: highest})
-	if err != nil {
-		return nil, err
-	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	if ch, err = c.directory.LivePath(ctx, warehouse, existing); err != nil {
-		if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-			return nil, ledger.ErrRetry // a parent that was there is gone
 		}
-		return nil, err
+		existing = ns[:path.Depth()]
+		return nil
 	}
-	return c.insertNamespaces(ctx, ch, moorage.Identifier{Warehouse: warehouse, Namespace: ns}, properties)
+	outcome, err := c.submit(ctx, commit.Intent{
+		Verb: verb.CreateNamespace, On: []moorage.Identifier{ident},
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			if err := cmp.Or(ns.Validate(), checkProperties(properties)); err != nil {
+				return commit.Scope{}, err
+			}
+			err := look(ctx)
+			return commit.Scope{Warehouse: warehouse, Namespace: ns[:min(len(existing)+1, len(ns))]}, err
+		},
+		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newNamespace, error) {
+			if attempt.Number > 0 { // others have made or dropped parents
+				if err := look(ctx); err != nil {
+					return newNamespace{}, err
+				}
+			}
+			return c.planner.readNewNamespace(ctx, ident, existing, properties)
+		}, planNamespace),
+	})
+	return outcome.Properties, moorage.Annotate("catalog.CreateNamespace", ns.String(), err)
 }
 
-// insertNamespaces writes the records of all namespaces on the path of ident that ch does not have.
-// It returns the properties to answer for the last one.
-func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, ident moorage.Identifier,
-	properties map[string]string) (map[string]string, error) {
-	change, err := c.ledger.NewChange(ctx, string(OpCreateNamespace), ident)
-	if err != nil {
-		return nil, err
+// newNamespace is a namespace about to be made, with those of its parents that do not exist.
+type newNamespace struct {
+	ident      moorage.Identifier
+	parent     parent        // the lowest that exists
+	missing    []string      // the names below it
+	ids        []registry.ID // one for each namespace that is made
+	properties map[string]string
+}
+
+// readNewNamespace reads the lowest parent that exists.
+func (p *planner) readNewNamespace(ctx context.Context, ident moorage.Identifier, existing moorage.Namespace,
+	properties map[string]string) (newNamespace, error) {
+	path, err := p.directory.LivePath(ctx, ident.Warehouse, existing)
+	if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
+		return newNamespace{}, ledger.ErrRetry // a parent that was there is gone
 	}
-	parent := ch.Record()
-	conditions := []registry.Condition{registry.ETagIs(parent.Key, parent.ETag)}
+	if err != nil {
+		return newNamespace{}, err
+	}
+	made := newNamespace{
+		ident: ident, parent: parentAt(path), missing: ident.Namespace[path.Depth():], properties: properties,
+	}
+	for range made.missing {
+		id, err := p.ledger.NewID()
+		if err != nil {
+			return newNamespace{}, err
+		}
+		made.ids = append(made.ids, id)
+	}
+	return made, nil
+}
+
+// planNamespace plans the records of all namespaces that are missing on the way to n.
+func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error) {
+	parentID := n.parent.id
+	conditions := []registry.Condition{n.parent.unchanged()}
 	var puts []ledger.Write
-	parentID := ch.ID()
-	missing := ident.Namespace[ch.Depth():]
-	for i, name := range missing {
-		value := registry.Namespace{Properties: map[string]string{}, Since: c.now()}
-		if i == len(missing)-1 {
-			maps.Copy(value.Properties, properties)
+	var items []registry.Item
+	existing := len(n.ident.Namespace) - len(n.missing)
+	for i, name := range n.missing {
+		value := registry.Namespace{ID: n.ids[i], Properties: map[string]string{}, Since: attempt.Now}
+		if i == len(n.missing)-1 {
+			maps.Copy(value.Properties, n.properties)
 		}
-		if value.ID, err = c.ledger.NewID(); err != nil {
-			return nil, err
-		}
-		key := registry.NamespaceKey(ch.Warehouse.ID, parentID, name)
+		key := registry.NamespaceKey(n.parent.warehouse.ID, parentID, name)
 		conditions = append(conditions, registry.Absent(key))
 		puts = append(puts, ledger.Put(key, registry.StateLive, value))
+		made := moorage.Identifier{Warehouse: n.ident.Warehouse, Namespace: n.ident.Namespace[:existing+i+1]}
+		items = append(items, registry.ContainerItem(made, value.ID))
 		parentID = value.ID
 	}
 	writes, err := ledger.Encode(puts...)
-	if err != nil {
-		return nil, err
-	}
-	answered := answeredProperties(ch.Warehouse, ident.Namespace, properties)
-	_, err = c.apply(ctx, change, registry.Batch{Conditions: conditions, Writes: writes}, Outcome{Properties: answered})
-	return answered, ledger.RetryOnConflict(err)
+	return &commit.Plan{
+		Conditions: conditions, Writes: writes, Items: items,
+		Answer: commit.Outcome{Properties: answeredProperties(n.parent.warehouse, n.ident.Namespace, n.properties)},
+	}, err
 }
 
 // LoadNamespace returns the stored properties of a namespace. If `location` is not among them it
@@ -107,15 +120,19 @@ func (c *Catalog) insertNamespaces(ctx context.Context, ch *directory.Path, iden
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (
 	map[string]string, error) {
-	ch, err := c.resolveNamespace(ctx, warehouse, ns)
-	if err != nil {
-		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
+	const op = "catalog.LoadNamespace"
+	if err := ns.Validate(); err != nil {
+		return nil, moorage.Annotate(op, ns.String(), err)
 	}
-	value, err := ledger.Decode[registry.Namespace](ch.Record())
+	resolved, err := c.resolve(ctx, verb.LoadNamespace, moorage.Identifier{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
-		return nil, moorage.Annotate("catalog.LoadNamespace", ns.String(), err)
+		return nil, moorage.Annotate(op, ns.String(), err)
 	}
-	return answeredProperties(ch.Warehouse, ns, value.Properties), nil
+	value, err := ledger.Decode[registry.Namespace](resolved.Path.Record())
+	if err != nil {
+		return nil, moorage.Annotate(op, ns.String(), err)
+	}
+	return answeredProperties(resolved.Path.Warehouse, ns, value.Properties), nil
 }
 
 // answeredProperties returns the stored properties of a namespace, with a `location` if they have
@@ -141,15 +158,6 @@ func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
 	return folder
 }
 
-// resolveNamespace is directory.Path for a name that must be valid and not empty.
-func (c *Catalog) resolveNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (
-	*directory.Path, error) {
-	if err := ns.Validate(); err != nil {
-		return nil, err
-	}
-	return c.directory.Path(ctx, warehouse, ns)
-}
-
 // ListNamespaces returns the namespaces directly below parent as full paths, ordered by name. An
 // empty parent stands for the warehouse. next is the After of the next page, empty if this is the
 // last.
@@ -163,12 +171,12 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 			return nil, "", moorage.Annotate(op, parent.String(), err)
 		}
 	}
-	ch, err := c.directory.Path(ctx, warehouse, parent)
+	resolved, err := c.resolve(ctx, verb.ListNamespaces, moorage.Identifier{Warehouse: warehouse, Namespace: parent})
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
-	prefix := registry.NamespacePrefix(ch.Warehouse.ID, ch.ID())
-	names, next, err := c.listNames(ctx, registry.TableNamespace, prefix, page,
+	prefix := registry.NamespacePrefix(resolved.Path.Warehouse.ID, resolved.Path.ID())
+	names, next, err := c.planner.listNames(ctx, registry.TableNamespace, prefix, page,
 		func(registry.Record) bool { return true })
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -186,24 +194,27 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
 	names []string, next string, err error) {
-	names, next, err = c.listEntries(ctx, aTable, warehouse, ns, page)
+	names, next, err = c.listEntries(ctx, tableKind, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListTables", ns.String(), err)
 }
 
 // listEntries lists the names of kind k in a namespace.
 func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page Page) (
 	names []string, next string, err error) {
-	ch, err := c.resolveNamespace(ctx, warehouse, ns)
+	if err := ns.Validate(); err != nil {
+		return nil, "", err
+	}
+	resolved, err := c.resolve(ctx, k.list, moorage.Identifier{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
 		return nil, "", err
 	}
-	return c.listNames(ctx, registry.TableEntry, registry.EntryPrefix(ch.ID()), page,
+	return c.planner.listNames(ctx, registry.TableEntry, registry.EntryPrefix(resolved.Path.ID()), page,
 		func(record registry.Record) bool { return record.State == k.State })
 }
 
 // listNames lists the rest of each ID of table that begins with prefix. It passes over the records
 // that keep does not want.
-func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix string, page Page,
+func (p *planner) listNames(ctx context.Context, table registry.Table, prefix string, page Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
@@ -212,9 +223,9 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 	}
 	records := ledger.ScanPage
 	if page.Limit > 0 {
-		records = min(records, page.Limit+1) // one more shows whether there is a next page
+		records = min(page.Limit+1, registry.ListLimitMax) // one more shows whether there is a next page
 	}
-	err = c.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
+	err = p.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
 			return true, nil
 		}
@@ -222,7 +233,7 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 			next = names[len(names)-1]
 			return false, nil
 		}
-		names = append(names, strings.TrimPrefix(record.Key.ID, prefix))
+		names = append(names, record.Key.ID[len(prefix):])
 		return true, nil
 	})
 	return names, next, err
@@ -234,16 +245,18 @@ func (c *Catalog) listNames(ctx context.Context, table registry.Table, prefix st
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable,
 // KindCommitUnknown. Source: REST specification, dropNamespace.
 func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error {
-	const op = "catalog.DropNamespace"
-	if _, err := c.resolveNamespace(ctx, warehouse, ns); err != nil {
-		return moorage.Annotate(op, ns.String(), err)
-	}
-	hold, err := c.lock(ctx, OpDropNamespace, lockScope{warehouse: warehouse, namespace: ns})
-	if err != nil {
-		return moorage.Annotate(op, ns.String(), err)
-	}
-	defer hold.Release()
-	return moorage.Annotate(op, ns.String(), c.dropContainer(hold.Context(), OpDropNamespace, warehouse, ns))
+	_, err := c.submit(ctx, commit.Intent{
+		Verb: verb.DropNamespace, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}}, Drains: true,
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			if err := ns.Validate(); err != nil {
+				return commit.Scope{}, err
+			}
+			_, err := c.planner.directory.Path(ctx, warehouse, ns)
+			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
+		},
+		Plan: planContainerDrop,
+	})
+	return moorage.Annotate("catalog.DropNamespace", ns.String(), err)
 }
 
 // UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
@@ -254,65 +267,62 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // without making the properties shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
-	const op = "catalog.UpdateNamespaceProperties"
-	for _, key := range asked.Removals {
-		if _, both := asked.Updates[key]; both {
-			return PropertiesResult{}, moorage.Annotate(op, ns.String(), moorage.Errorf(moorage.KindUnprocessable,
-				"Invalid namespace properties update: cannot simultaneously set and remove keys: [%s]", key))
-		}
-	}
-	if err := cmp.Or(ns.Validate(), asked.check()); err != nil {
-		return PropertiesResult{}, moorage.Annotate(op, ns.String(), err)
-	}
-	ctx, cancel := moorage.Detached(ctx, requestTimeout)
-	defer cancel()
-	var result PropertiesResult
-	err := c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		result, err = c.tryUpdateProperties(ctx, warehouse, ns, asked)
-		return err
+	outcome, err := c.submit(ctx, commit.Intent{
+		Verb: verb.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
+		Look: func(context.Context) (commit.Scope, error) {
+			return commit.Scope{}, cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
+		},
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (registry.Record, error) {
+			path, err := c.planner.directory.LivePath(ctx, warehouse, ns)
+			if err != nil {
+				return registry.Record{}, err
+			}
+			return path.Record(), nil
+		}, asked.plan),
 	})
-	return result, moorage.Annotate(op, ns.String(), err)
+	if err != nil || outcome.Changed == nil {
+		return PropertiesResult{}, moorage.Annotate("catalog.UpdateNamespaceProperties", ns.String(), err)
+	}
+	return PropertiesResult(*outcome.Changed), nil
 }
 
-func (c *Catalog) tryUpdateProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
-	asked PropertiesChange) (PropertiesResult, error) {
-	ch, err := c.directory.LivePath(ctx, warehouse, ns)
-	if err != nil {
-		return PropertiesResult{}, err
+// checkKeys returns KindUnprocessable if p removes and sets the same key.
+func (p PropertiesChange) checkKeys() error {
+	for _, key := range p.Removals {
+		if _, both := p.Updates[key]; both {
+			return moorage.Errorf(moorage.KindUnprocessable,
+				"Invalid namespace properties update: cannot simultaneously set and remove keys: [%s]", key)
+		}
 	}
-	record := ch.Record()
+	return nil
+}
+
+// plan plans p for the namespace that record is of.
+func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) (*commit.Plan, error) {
 	value, err := ledger.Decode[registry.Namespace](record)
 	if err != nil {
-		return PropertiesResult{}, err
+		return nil, err
 	}
 	if value.Properties == nil {
 		value.Properties = map[string]string{}
 	}
 	before := propertiesBytes(value.Properties)
-	result := asked.applyTo(value.Properties)
+	result := registry.ChangedProperties(p.applyTo(value.Properties))
+	answer := commit.Outcome{Changed: &result}
 	if len(result.Updated) == 0 && len(result.Removed) == 0 {
-		return result, nil
+		return &commit.Plan{Empty: true, Answer: answer}, nil
 	}
 	// Properties that an older version let become too long may become shorter.
 	if propertiesBytes(value.Properties) >= before {
 		if err := checkProperties(value.Properties); err != nil {
-			return PropertiesResult{}, err
+			return nil, err
 		}
 	}
-	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-	change, err := c.ledger.NewChange(ctx, string(OpUpdateProperties), ident)
-	if err != nil {
-		return PropertiesResult{}, err
-	}
 	writes, err := ledger.Encode(ledger.Put(record.Key, registry.StateLive, value))
-	if err != nil {
-		return PropertiesResult{}, err
-	}
-	_, err = c.apply(ctx, change, registry.Batch{
-		Conditions: []registry.Condition{ledger.Unchanged(record)},
-		Writes:     writes,
-	}, Outcome{Changed: &result})
-	return result, ledger.RetryOnConflict(err)
+	return &commit.Plan{
+		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes, Answer: answer,
+		Items: []registry.Item{registry.ContainerItem(attempt.On, value.ID)},
+	}, err
 }
 
 // PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names

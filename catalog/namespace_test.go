@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
@@ -52,15 +53,15 @@ func TestUpdateNamespaceProperties(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Updates: map[string]string{"b": "2", "a": "1"}})
+	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"b": "2", "a": "1"}})
 	if err != nil || !slices.Equal(result.Updated, []string{"a", "b"}) {
 		t.Fatalf("set: %v, %v", result, err)
 	}
-	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Removals: []string{"a", "x", "a"}, Updates: map[string]string{"c": "3"}})
+	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Removals: []string{"a", "x", "a"}, Updates: map[string]string{"c": "3"}})
 	if err != nil || !slices.Equal(result.Removed, []string{"a"}) || !slices.Equal(result.Missing, []string{"x"}) || !slices.Equal(result.Updated, []string{"c"}) {
 		t.Fatalf("remove and set: %+v, %v", result, err)
 	}
-	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
+	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
 	wantKind(t, err, moorage.KindUnprocessable)
 	got, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
 	if err != nil || fmt.Sprint(got) != "map[b:2 c:3 location:file:///wh/ns]" {
@@ -97,17 +98,17 @@ func TestNamespaceLocation(t *testing.T) {
 			continue
 		}
 		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: test.ns, Name: "t"}
-		table, err := f.CreateTable(f.ctx, at, CreateTableRequest{Schema: []byte(testSchema)})
+		table, err := f.CreateTable(f.ctx, at, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		if err != nil || !strings.HasPrefix(table.Document.Location(), test.want+"/t") {
 			t.Errorf("%s: a table at %v, %v", name, table, err)
 		}
 	}
 	own := moorage.Namespace{"own"}
-	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, PropertiesChange{Removals: []string{"location"}})
+	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
 	if err != nil || !slices.Equal(result.Removed, []string{"location"}) {
 		t.Fatalf("remove: %+v, %v", result, err)
 	}
-	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, PropertiesChange{Removals: []string{"location"}})
+	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
 	if err != nil || !slices.Equal(result.Missing, []string{"location"}) {
 		t.Errorf("remove what is not stored: %+v, %v", result, err)
 	}
@@ -127,7 +128,7 @@ func TestListsArePagedByName(t *testing.T) {
 		want = append(want, name)
 	}
 	var got []string
-	page := Page{Limit: 10}
+	page := catalog.Page{Limit: 10}
 	for pages := 1; ; pages++ {
 		names, next, err := f.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, page)
 		if err != nil {
@@ -142,14 +143,14 @@ func TestListsArePagedByName(t *testing.T) {
 		}
 		page.After = next
 		// What is dropped before the page does not move what comes after it.
-		if err := f.DropTable(f.ctx, ident(names[0]), DropOptions{}); err != nil {
+		if err := f.DropTable(f.ctx, ident(names[0]), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, Page{})
+	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, catalog.Page{})
 	if err != nil || len(top) != 1 || !top[0].Equal(moorage.Namespace{"ns"}) {
 		t.Errorf("top levels %v, %v", top, err)
 	}
@@ -162,19 +163,13 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.markDropping(f.ctx, ns))
 	if _, err := f.LoadNamespace(f.ctx, testWarehouse, ns); err != nil {
 		t.Errorf("readers: %v", err)
 	}
 	f.clock.Advance(directory.DroppingStale + 1)
 	f.create("t")
-	ch, err = f.directory.Path(f.ctx, testWarehouse, ns)
+	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
 	if err != nil || ch.Record().State != registry.StateLive {
 		t.Errorf("state %v, %v", ch.Record().State, err)
 	}
@@ -198,7 +193,7 @@ func TestFailedDropIsPutBack(t *testing.T) {
 				config := f.config
 				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
 				config.Store = faulty
-				node, err := New(config)
+				node, err := newInstance(config)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -221,15 +216,9 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.markDropping(f.ctx, OpDropNamespace, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}, ch); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.markDropping(f.ctx, ns))
 	f.clock.Advance(directory.DroppingStale + 1)
-	wantClean(t, f.Catalog)
+	wantClean(t, f.instance)
 }
 
 // Properties that are too long are refused as too large, with a key and without. They are no fault
@@ -237,13 +226,13 @@ func TestCheckOfDeadDrop(t *testing.T) {
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	half := strings.Repeat("x", PropertiesBytesMax/2-1)
+	half := strings.Repeat("x", catalog.PropertiesBytesMax/2-1)
 	properties := map[string]string{"a": half, "b": half + "x"}
-	create := func(ctx context.Context, c *Catalog) (Outcome, error) {
+	create := func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		stored, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
-		return Outcome{Properties: stored}, err
+		return reply{Properties: stored}, err
 	}
-	_, err := create(f.ctx, f.Catalog)
+	_, err := create(f.ctx, f.instance)
 	wantKind(t, err, moorage.KindTooLarge)
 	for range 2 {
 		_, err = f.once(f.ctx, keyOf("create"), create)
@@ -251,10 +240,10 @@ func TestNamespaceTooLarge(t *testing.T) {
 	}
 
 	properties["b"] = half
-	_, err = create(f.ctx, f.Catalog)
+	_, err = create(f.ctx, f.instance)
 	must(t, err)
 	update := func(updates map[string]string) error {
-		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, PropertiesChange{Updates: updates})
+		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, catalog.PropertiesChange{Updates: updates})
 		return err
 	}
 	wantKind(t, update(map[string]string{"c": ""}), moorage.KindTooLarge)
@@ -262,10 +251,10 @@ func TestNamespaceTooLarge(t *testing.T) {
 	must(t, update(map[string]string{"a": "", "b": half + "x"}))
 
 	// So is a change that would change nothing.
-	missing := PropertiesChange{Removals: []string{half + "1", half + "23"}}
-	remove := func(ctx context.Context, c *Catalog) (Outcome, error) {
+	missing := catalog.PropertiesChange{Removals: []string{half + "1", half + "23"}}
+	remove := func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		result, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
-		return Outcome{Changed: &result}, err
+		return reply{Changed: &result}, err
 	}
 	key := keyOf("remove")
 	key.ID = "01926f3a-7b1c-7def-8123-456789abcde0"
@@ -301,22 +290,22 @@ func TestLongPropertiesOfOld(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ns := moorage.Namespace{"ns"}
-	f.putLong(PropertiesBytesMax)
+	f.putLong(catalog.PropertiesBytesMax)
 	loaded, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
-	if must(t, err); len(loaded["c"]) != PropertiesBytesMax {
-		t.Errorf("property c has %d bytes, want %d", len(loaded["c"]), PropertiesBytesMax)
+	if must(t, err); len(loaded["c"]) != catalog.PropertiesBytesMax {
+		t.Errorf("property c has %d bytes, want %d", len(loaded["c"]), catalog.PropertiesBytesMax)
 	}
-	change := func(asked PropertiesChange) error {
+	change := func(asked catalog.PropertiesChange) error {
 		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, asked)
 		return err
 	}
-	wantKind(t, change(PropertiesChange{Updates: map[string]string{"d": ""}}), moorage.KindTooLarge)
-	wantKind(t, change(PropertiesChange{Removals: []string{"a"}, Updates: map[string]string{"b": strings.Repeat("y", PropertiesBytesMax)}}), moorage.KindTooLarge)
-	must(t, change(PropertiesChange{Removals: []string{"a"}}))
-	must(t, change(PropertiesChange{Updates: map[string]string{"b": "short"}}))
-	wantKind(t, change(PropertiesChange{Updates: map[string]string{"d": "one more"}}), moorage.KindTooLarge)
-	must(t, change(PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"d": "one more"}}))
-	must(t, change(PropertiesChange{Updates: map[string]string{"e": "and one"}}))
+	wantKind(t, change(catalog.PropertiesChange{Updates: map[string]string{"d": ""}}), moorage.KindTooLarge)
+	wantKind(t, change(catalog.PropertiesChange{Removals: []string{"a"}, Updates: map[string]string{"b": strings.Repeat("y", catalog.PropertiesBytesMax)}}), moorage.KindTooLarge)
+	must(t, change(catalog.PropertiesChange{Removals: []string{"a"}}))
+	must(t, change(catalog.PropertiesChange{Updates: map[string]string{"b": "short"}}))
+	wantKind(t, change(catalog.PropertiesChange{Updates: map[string]string{"d": "one more"}}), moorage.KindTooLarge)
+	must(t, change(catalog.PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"d": "one more"}}))
+	must(t, change(catalog.PropertiesChange{Updates: map[string]string{"e": "and one"}}))
 	f.wantClean()
 	must(t, f.DropNamespace(f.ctx, testWarehouse, ns))
 }
@@ -337,11 +326,11 @@ func TestListsReadNamesOnly(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	c := f.other(keysOnly{f.store})
-	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, Page{})
+	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, catalog.Page{})
 	if must(t, err); len(found) != 1 {
 		t.Errorf("found %v", found)
 	}
-	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, Page{Limit: 1})
+	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{Limit: 1})
 	if must(t, err); len(tables) != 1 {
 		t.Errorf("found %v", tables)
 	}

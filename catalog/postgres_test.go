@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/internal/pgtest"
 	"moorage/locks"
@@ -137,17 +138,17 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 func newNodes(t *testing.T, n int, manager locks.Manager) []*fixture {
 	t.Helper()
 	dsn, random := newDatabase(t), newLockedRandom(1)
-	first := newFixture(t, func(c *Config) { c.Store, c.Locks = openPostgres(t, dsn, random), manager })
+	first := newFixture(t, func(c *catalog.Config) { c.Store, c.Locks = openPostgres(t, dsn, random), manager })
 	nodes := []*fixture{first}
 	for len(nodes) < n {
 		config := first.config
 		config.Store = openPostgres(t, dsn, random)
-		made, err := New(config)
+		made, err := newInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := *first
-		other.Catalog, other.store, other.config = made, config.Store, config
+		other.instance, other.store, other.config = made, config.Store, config
 		nodes = append(nodes, &other)
 	}
 	return nodes
@@ -248,7 +249,7 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 			return one.DropNamespace(ctx, testWarehouse, ns)
 		},
 		unlessDropStoodStill(&over, func() error {
-			_, err := other.CreateTable(ctx, table, CreateTableRequest{Schema: []byte(testSchema)})
+			_, err := other.CreateTable(ctx, table, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 			return err
 		}),
 		unlessDropStoodStill(&over, func() error {
@@ -328,7 +329,7 @@ func TestOppositeRenames(t *testing.T) {
 // wantOneName returns an error if the namespace has more than one name. It may have none, because
 // the table can be in the other namespace.
 func wantOneName(ctx context.Context, f *fixture) error {
-	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, Page{})
+	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
 	if err == nil && len(names) > 1 {
 		err = fmt.Errorf("one table has the names %q", names)
 	}

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/ledger"
@@ -35,7 +37,7 @@ type race struct {
 
 // raceClient is what one of them does. Its answer is the kind of its error, "done" if there is
 // none.
-type raceClient func(ctx context.Context, c *Catalog) error
+type raceClient func(ctx context.Context, c catalog.Verbs) error
 
 // counted is the answer of a client that does the same several times.
 type counted int
@@ -44,7 +46,7 @@ func (n counted) Error() string { return fmt.Sprintf("%d times", int(n)) }
 
 // repeat is a client that makes the same call several times and answers how often it was done.
 func repeat(times int, client raceClient) raceClient {
-	return func(ctx context.Context, c *Catalog) error {
+	return func(ctx context.Context, c catalog.Verbs) error {
 		done := counted(0)
 		for range times {
 			if client(ctx, c) == nil {
@@ -183,7 +185,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 	synctest.Test(t, func(t *testing.T) {
 		store := &steppedStore{waiting: map[string]chan struct{}{}}
 		files := &fileCount{there: map[string]bool{}}
-		f := newFixture(t, func(c *Config) {
+		f := newFixture(t, func(c *catalog.Config) {
 			store.Store = c.Store
 			open := c.OpenStorage
 			c.Store, c.Locks, c.Now, c.Logger = store, system.locks(), nil, slog.New(unlooked{files})
@@ -195,10 +197,10 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 		if r.prepare != nil {
 			r.prepare(f)
 		}
-		nodes := [2]*Catalog{f.Catalog, f.Catalog}
+		nodes := [2]*instance{f.instance, f.instance}
 		if system.nodes == 2 {
 			var err error
-			if nodes[1], err = New(f.config); err != nil {
+			if nodes[1], err = newInstance(f.config); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -215,8 +217,8 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 			t.Error(err)
 		}
 		end.there = strings.Join(f.inventory(nodes[:]), " ")
-		time.Sleep(max(directory.DroppingStale, transactionDeadline) + time.Second) // what was left half done is from the dead now
-		f.putBackAll(f.Catalog, nil)
+		time.Sleep(max(directory.DroppingStale, commit.TransactionDeadline) + time.Second) // what was left half done is from the dead now
+		f.putBackAll(f.instance, nil)
 		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Error(err)
 		}
@@ -237,12 +239,12 @@ func answerOf(err error) string {
 }
 
 // putBackAll does what those do who create something below parent, and below the namespaces in it.
-func (f *fixture) putBackAll(c *Catalog, parent moorage.Namespace) {
+func (f *fixture) putBackAll(c *instance, parent moorage.Namespace) {
 	f.t.Helper()
 	if _, err := c.directory.LivePath(f.ctx, testWarehouse, parent); err != nil {
 		f.t.Fatal(err)
 	}
-	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, Page{})
+	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, catalog.Page{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -253,19 +255,21 @@ func (f *fixture) putBackAll(c *Catalog, parent moorage.Namespace) {
 
 // contents returns what a node lists of kind k in a namespace, such as "ns:t" or "ns:view v". Each
 // must load.
-func (f *fixture) contents(c *Catalog, k *kind, ns moorage.Namespace) []string {
+func (f *fixture) contents(c *instance, k *directory.Kind, ns moorage.Namespace) []string {
 	f.t.Helper()
-	names, _, err := c.listEntries(f.ctx, k, testWarehouse, ns, Page{})
+	list, prefix := c.ListTables, strings.Join(ns, "/")+":"
+	load := func(ident moorage.Identifier) error { _, err := c.LoadTable(f.ctx, ident); return err }
+	if k == directory.View() {
+		list, prefix = c.ListViews, prefix+"view "
+		load = func(ident moorage.Identifier) error { _, err := c.LoadView(f.ctx, ident); return err }
+	}
+	names, _, err := list(f.ctx, testWarehouse, ns, catalog.Page{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	var there []string
-	prefix := strings.Join(ns, "/") + ":"
-	if k == aView {
-		prefix += "view "
-	}
 	for _, name := range names {
-		if _, _, err := c.load(f.ctx, k, moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}); err != nil {
+		if err := load(moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}); err != nil {
 			f.t.Errorf("%s is listed: %v", name, err)
 		}
 		there = append(there, prefix+name)
@@ -275,19 +279,19 @@ func (f *fixture) contents(c *Catalog, k *kind, ns moorage.Namespace) []string {
 
 // inventory returns the namespaces that nodes show, and the tables and views with a colon. Each
 // must load.
-func (f *fixture) inventory(nodes []*Catalog) []string {
+func (f *fixture) inventory(nodes []*instance) []string {
 	f.t.Helper()
 	var there []string
-	var visit func(c *Catalog, parent moorage.Namespace)
-	visit = func(c *Catalog, parent moorage.Namespace) {
-		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, Page{})
+	var visit func(c *instance, parent moorage.Namespace)
+	visit = func(c *instance, parent moorage.Namespace) {
+		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, catalog.Page{})
 		if err != nil {
 			f.t.Fatal(err)
 		}
 		for _, ns := range namespaces {
 			there = append(there, strings.Join(ns, "/"))
-			there = append(there, f.contents(c, aTable, ns)...)
-			there = append(there, f.contents(c, aView, ns)...)
+			there = append(there, f.contents(c, directory.Table(), ns)...)
+			there = append(there, f.contents(c, directory.View(), ns)...)
 			visit(c, ns)
 		}
 	}
@@ -313,7 +317,7 @@ func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
 			return false, err
 		}
 		delete(unnamed, pointer.MetadataLocation)
-		document, err := f.documents.Of(f.ctx, documents.RefOf(pointer, f.files))
+		document, err := f.Documents().Of(f.ctx, documents.RefOf(pointer, f.files))
 		if table, ok := document.(*metadata.Document); ok {
 			for _, entry := range table.MetadataLog() {
 				delete(unnamed, entry.MetadataLocation)

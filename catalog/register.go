@@ -5,11 +5,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/catalog/claims"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/txlog"
@@ -29,37 +32,43 @@ import (
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
-	registered, err := c.register(ctx, aTable, ident, request)
-	return registered.table(), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
+	outcome, err := c.submit(ctx, c.planner.register(tableKind, ident, request))
+	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
-func (c *Catalog) register(ctx context.Context, k *kind, ident moorage.Identifier,
-	request RegisterRequest) (registered *version, err error) {
+// register returns the intent to make a table or view of a file.
+func (p *planner) register(k *kind, ident moorage.Identifier, request RegisterRequest) commit.Intent {
+	v := k.register
+	if request.Overwrite {
+		v = verb.RegisterOver
+	}
+	return commit.Intent{
+		Verb: v, On: []moorage.Identifier{ident},
+		Look: func(ctx context.Context) (commit.Scope, error) { return p.lookAtRegistered(ctx, k, ident, request) },
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (*registration, error) {
+			return p.readRegistration(ctx, k, ident, request)
+		}, planRegistration),
+	}
+}
+
+// lookAtRegistered returns what a register locks: the pointer too if there is one to overwrite.
+func (p *planner) lookAtRegistered(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (
+	commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
-		return nil, err
+		return commit.Scope{}, err
 	}
-	operation, scope := k.register, lockScope{warehouse: ident.Warehouse, names: []moorage.Identifier{ident}}
+	scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}, Verb: k.register}
 	if !request.Overwrite {
-		if err := c.mustBeFree(ctx, k, ident); err != nil {
-			return nil, err
-		}
-	} else if found, err := c.directory.Find(ctx, k.Kind, ident); err == nil {
-		operation, scope.pointers = OpRegisterOver, []registry.ID{found.Pointer.ID}
-	} else if moorage.KindOf(err) != k.Missing {
-		return nil, err
+		return scope, p.checkFree(ctx, k, ident)
 	}
-	hold, err := c.lock(ctx, operation, scope)
-	if err != nil {
-		return nil, err
+	found, err := p.directory.Find(ctx, k.Kind, ident)
+	switch {
+	case err == nil:
+		scope.Verb, scope.Pointers = verb.RegisterOver, []registry.ID{found.Pointer.ID}
+	case moorage.KindOf(err) != k.Missing:
+		return commit.Scope{}, err
 	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		registered, err = c.tryRegister(ctx, k, operation, ident, request)
-		return err
-	})
-	return registered, err
+	return scope, nil
 }
 
 // uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key.
@@ -72,53 +81,54 @@ type registration struct {
 	ident    moorage.Identifier
 	location string // of the metadata file
 	document document
-	chain    *directory.Path
+	parent   parent
 	entry    directory.Entry // zero if the name is free
 	occupant registry.Record // the pointer that entry names
 	claim    registry.Record // of the table-uuid
 	holder   registry.Record // the pointer that claim names
+
+	pointer   registry.Pointer   // as it is: the holder's, or a new one
+	unchanged registry.Condition // that pointer is as it was read
+	who       claims.Claimant
+	claimed   claims.Claim
+	now       time.Time // by the clock of the store
 }
 
-func (c *Catalog) tryRegister(ctx context.Context, k *kind, operation Operation, ident moorage.Identifier,
-	request RegisterRequest) (*version, error) {
-	r, err := c.readRegistration(ctx, k, ident, request)
-	if err != nil {
-		return nil, err
-	}
+// readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
+// one. It refuses a table-uuid that is in use elsewhere.
+func (p *planner) readPointer(r *registration) error {
+	k := r.kind
 	holderID, err := r.holderID()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !r.holder.Exists() {
-		id, err := c.ledger.NewID()
-		if err != nil {
-			return nil, err
-		}
-		fresh := registry.Pointer{ID: id, View: k == aView}
-		return c.registerPointer(ctx, operation, r, fresh, registry.Absent(registry.PointerKey(id)))
+		id, err := p.ledger.NewID()
+		r.pointer = registry.Pointer{ID: id, View: k == viewKind}
+		r.unchanged = registry.Absent(registry.PointerKey(id))
+		return err
 	}
-	taken := ledger.Unchanged(r.holder)
-	pointer, err := ledger.Decode[registry.Pointer](r.holder)
-	if err != nil {
-		return nil, err
+	r.unchanged = ledger.Unchanged(r.holder)
+	if r.pointer, err = ledger.Decode[registry.Pointer](r.holder); err != nil {
+		return err
 	}
 	switch {
-	case !k.IsOf(pointer):
-		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+	case !k.IsOf(r.pointer):
+		return moorage.Errorf(moorage.KindAlreadyExists,
 			"%s with same UUID already exists, or was dropped and can come back: %s",
-			k.Other().Noun, pointer.Identifier())
-	case r.holder.State == registry.StatePurging && pointer.Task.IsZero():
-		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			k.Other().Noun, r.pointer.Identifier())
+	case r.holder.State == registry.StatePurging && r.pointer.Task.IsZero():
+		return moorage.Errorf(moorage.KindAlreadyExists,
 			"Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s",
 			r.document.UUID())
 	case r.holder.State == registry.StatePurging:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+		return moorage.Errorf(moorage.KindAlreadyExists,
 			"Table with same UUID is being purged: %s", r.document.UUID())
 	case r.holder.State == registry.StateLive && r.entry.Value.Pointer != holderID:
-		return nil, moorage.Errorf(moorage.KindAlreadyExists,
-			"%s with same UUID already exists: %s", k.Noun, pointer.Identifier())
+		return moorage.Errorf(moorage.KindAlreadyExists,
+			"%s with same UUID already exists: %s", k.Noun, r.pointer.Identifier())
 	}
-	return c.registerPointer(ctx, operation, r, pointer, taken)
+	return nil
 }
 
 func (r *registration) holderID() (registry.ID, error) {
@@ -132,14 +142,14 @@ func (r *registration) holderID() (registry.ID, error) {
 // readRegistration reads the file and all records that a registration depends on. Then it checks
 // that the file is still there. A purge that ended before the records were read has deleted the
 // file. A purge that ends later has to change the records.
-func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier,
+func (p *planner) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
-	ch, err := c.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
+	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	r := &registration{kind: k, ident: ident, location: request.MetadataLocation, chain: ch}
-	if r.entry, err = c.directory.ReadEntry(ctx, ch, ident.Name); err != nil {
+	r := &registration{kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path)}
+	if r.entry, err = p.directory.ReadEntry(ctx, path, ident.Name); err != nil {
 		return nil, err
 	}
 	if !request.Overwrite || r.entry.Record.State != k.State {
@@ -149,23 +159,26 @@ func (c *Catalog) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	}
 	// Not from the cache: the owner of the file may have written it again since its last
 	// registration.
-	if r.document, err = c.documents.Read(ctx, k.Kind, ident.Warehouse, ch.Storage, r.location); err != nil {
+	if r.document, err = p.documents.Read(ctx, k.Kind, ident.Warehouse, path.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,
 			"Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
 	}
-	if err := c.readHolders(ctx, r); err != nil {
+	if err := p.readHolders(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := c.mustBeNoTransactions(ctx, r); err != nil {
+	if err := p.refuseTransactions(ctx, r); err != nil {
 		return nil, err
 	}
-	if _, err := ch.Storage.Stat(ctx, r.location); err != nil {
+	if _, err := path.Storage.Stat(ctx, r.location); err != nil {
 		return nil, documents.FileError(r.location, err)
 	}
-	return r, nil
+	if err := p.readPointer(r); err != nil {
+		return nil, err
+	}
+	return r, p.readClaims(ctx, r)
 }
 
 // tellFile adds the name of a metadata file to the refusal of its content. Without the name the
@@ -179,14 +192,14 @@ func tellFile(location string, err error) error {
 	return &moorage.Error{Kind: moorage.KindOf(err), Message: text, Err: err}
 }
 
-// mustBeNoTransactions refuses a file that a transaction under way has written: recovery deletes
+// refuseTransactions refuses a file that a transaction under way has written: recovery deletes
 // it, unless the transaction commits. A transaction whose record is gone has already deleted its
 // files, or published them.
 //
 // If a transaction's record is unreadable, any file may be its own. Then only a file that the
 // pointer of the dropped table names is accepted. Pointers name only published files, and the Apply
 // requires that this one has not changed.
-func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) error {
+func (p *planner) refuseTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
 		return err
@@ -194,10 +207,10 @@ func (c *Catalog) mustBeNoTransactions(ctx context.Context, r *registration) err
 	location, place := r.location, documents.Normalised(r.location)
 	named := func(file string) bool { return documents.Normalised(file) == place } // however it is spelled
 	var unreadable error
-	for entry, err := range c.transactions.All(ctx) {
+	for entry, err := range txlog.New(p.ledger).All(ctx) {
 		switch {
 		case err != nil:
-			return ledger.StepError("catalog.mustBeNoTransactions", err)
+			return ledger.StepError("catalog.refuseTransactions", err)
 		case entry.Unreadable != nil && published:
 		case entry.Unreadable != nil:
 			unreadable = unreadableTransaction(entry, location)
@@ -234,12 +247,12 @@ func (r *registration) holderNamesIt() (bool, error) {
 
 // readHolders reads the pointer that has the name, and the claim and the pointer that have the
 // table-uuid of r.
-func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
+func (p *planner) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.Record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.Value.Pointer))
 	}
-	records, err := c.ledger.Get(ctx, keys...)
+	records, err := p.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -253,118 +266,116 @@ func (c *Catalog) readHolders(ctx context.Context, r *registration) error {
 	if err != nil || holderID.IsZero() {
 		return err
 	}
-	records, err = c.ledger.Get(ctx, registry.PointerKey(holderID))
+	records, err = p.ledger.Get(ctx, registry.PointerKey(holderID))
 	if err == nil {
 		r.holder = records[0]
 	}
 	return err
 }
 
-// registerPointer makes pointer live under the name and with the file of r. The pointer is new, was
-// dropped, or is the one that the name has. unchanged is the condition that it is as it was read.
-func (c *Catalog) registerPointer(ctx context.Context, operation Operation, r *registration,
-	pointer registry.Pointer, unchanged registry.Condition) (*version, error) {
-	change, err := c.ledger.NewChange(ctx, string(operation), r.ident)
-	if err != nil {
-		return nil, err
+// readClaims plans the claim of the document's location, and that the pointer keeps the claims that
+// it made before. If one of those has passed to another table or view since this one was dropped,
+// this one cannot come back: each would take the other's files for its own.
+func (p *planner) readClaims(ctx context.Context, r *registration) error {
+	r.who = claims.Claimant{Pointer: r.pointer.ID}
+	var err error
+	if r.occupant.Exists() && r.entry.Value.Pointer != r.pointer.ID {
+		r.who.Replaces = r.entry.Value.Pointer
+		if r.now, err = p.ledger.Time(ctx); err != nil {
+			return err
+		}
 	}
-	change.MetadataLocation = r.location
-	who := claims.Claimant{Pointer: pointer.ID}
-	if r.occupant.Exists() && r.entry.Value.Pointer != pointer.ID {
-		who.Replaces = r.entry.Value.Pointer
-	}
-	claimed, err := c.planRegistration(ctx, r, pointer.Claims, who)
-	if err != nil {
-		return nil, err
-	}
-	// before is the cached version of the same file, if its owner wrote the file again.
-	before := documents.FileVersion(pointer.MetadataLocation, pointer.Registration)
-	pointer.ReplayableUntil, pointer.Registration = c.replayableUntil(pointer.ReplayableUntil), change.ID
-	batch, err := c.registerBatch(ctx, r, pointer, unchanged, claimed, who)
-	if err != nil {
-		return nil, err
-	}
-	registered := &version{r.ident, pointer.ID, r.location, r.document, r.chain.Storage, change.ID}
-	_, err = c.apply(ctx, change, batch, registered.outcome())
-	c.documents.Forget(pointer.ID, before) // also if it failed: it may have happened
-	if err != nil {
-		return nil, ledger.RetryOnConflict(err)
-	}
-	c.documents.Keep(pointer.ID, documents.FileVersion(r.location, change.ID), r.document)
-	return registered, nil
-}
-
-// planRegistration plans the claim of the document's location, and that the pointer keeps the
-// claims that it made before. If one of those has passed to another table or view since this one
-// was dropped, this one cannot come back: each would take the other's files for its own.
-func (c *Catalog) planRegistration(ctx context.Context, r *registration, kept []string,
-	who claims.Claimant) (claims.Claim, error) {
-	roots := c.directory.Roots(r.chain.Warehouse)
-	planned, err := c.locations.Plan(ctx, roots, r.document.Location(), who)
+	roots := p.directory.Roots(r.parent.warehouse)
+	r.claimed, err = p.claims.Plan(ctx, roots, r.document.Location(), r.who)
 	if err == nil {
-		err = c.locations.PlanKept(ctx, &planned, roots, kept, who)
+		err = p.claims.PlanKept(ctx, &r.claimed, roots, r.pointer.Claims, r.who)
 	}
 	taken, ok := errors.AsType[*claims.TakenError](err)
 	if ok && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
-		return planned, moorage.Errorf(moorage.KindAlreadyExists,
+		return moorage.Errorf(moorage.KindAlreadyExists,
 			"Location of the dropped %s is that of another table or view by now: %s",
 			strings.ToLower(r.kind.Noun), taken.At)
 	}
 	if err = claims.Refusal(err, r.document.Location()); err != nil && !r.entry.Record.Exists() {
-		err = c.unlessBorn(ctx, r.ident, err)
+		err = p.unlessTaken(ctx, r.ident, err)
 	}
-	return planned, err
+	return err
 }
 
-func (c *Catalog) registerBatch(ctx context.Context, r *registration, pointer registry.Pointer,
-	unchanged registry.Condition, claimed claims.Claim, who claims.Claimant) (registry.Batch, error) {
-	parent := r.chain.Record()
-	entryKey, uuidKey := registry.EntryKey(r.chain.ID(), r.ident.Name), registry.UUIDKey(r.document.UUID())
-	conditions := append([]registry.Condition{ledger.Unchanged(parent), unchanged}, claimed.Conditions...)
-	puts := claimed.Puts
-	if r.entry.Record.Exists() {
-		conditions = append(conditions, ledger.Unchanged(r.entry.Record))
-	} else {
-		conditions = append(conditions, registry.Absent(entryKey))
+// planRegistration plans that the pointer of r is live under the name and with the file of r. The
+// pointer is new, was dropped, or is the one that the name has.
+func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, error) {
+	conditions, puts, items, err := r.replace()
+	if err != nil {
+		return nil, err
 	}
-	if r.claim.Exists() {
-		conditions = append(conditions, ledger.Unchanged(r.claim))
-	} else {
-		conditions = append(conditions, registry.Absent(uuidKey))
-	}
-	puts = append(puts, ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{
-		Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID,
-	}))
-	if !who.Replaces.IsZero() {
-		replaced, err := ledger.Decode[registry.Pointer](r.occupant)
-		if err != nil {
-			return registry.Batch{}, err
-		}
-		if replaced.Since, err = c.ledger.Time(ctx); err != nil {
-			return registry.Batch{}, err
-		}
-		replaced.Storage, replaced.WarehouseID = r.chain.Warehouse.Storage, r.chain.Warehouse.ID
-		conditions = append(conditions, ledger.Unchanged(r.occupant))
-		puts = append(puts, ledger.Put(r.occupant.Key, registry.StateDropped, replaced))
-	}
-	var deletes []registry.Write
-	if !pointer.Task.IsZero() { // the drop asked for a purge, which this cancels
-		deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
-	}
-	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
-	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.chain.ID(), r.document.UUID(), r.location
-	pointer.Since, pointer.Task = c.now(), registry.ID{}
-	pointer.Storage, pointer.WarehouseID = nil, registry.ID{}
-	var err error
-	if pointer.Claims, err = claims.With(pointer.Claims, claimed.Normalised); err != nil {
-		return registry.Batch{}, err
+	entryKey, uuidKey := registry.EntryKey(r.parent.id, r.ident.Name), registry.UUIDKey(r.document.UUID())
+	conditions = append(conditions, r.parent.unchanged(), r.unchanged,
+		asRead(r.entry.Record, entryKey), asRead(r.claim, uuidKey))
+	pointer, err := r.registered(attempt)
+	if err != nil {
+		return nil, err
 	}
 	puts = append(puts,
+		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{
+			Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID,
+		}),
 		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
 		ledger.Put(entryKey, r.kind.State, registry.Entry{
 			Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name),
 		}),
 	)
-	writes, err := ledger.Encode(puts...)
-	return registry.Batch{Conditions: conditions, Writes: append(writes, deletes...)}, err
+	writes, err := ledger.Encode(append(puts, r.claimed.Puts...)...)
+	if !r.pointer.Task.IsZero() { // the drop asked for a purge, which this cancels
+		writes = append(writes, registry.Delete(registry.TaskKey(r.pointer.Task)))
+	}
+	return &commit.Plan{
+		Conditions: append(conditions, r.claimed.Conditions...), Writes: writes,
+		Items: append(items, registry.PointerItem(r.pointer, pointer)),
+		// The cached version of the same file, if its owner wrote the file again.
+		Outdated: commit.Kept{
+			Pointer: pointer.ID,
+			Version: documents.FileVersion(r.pointer.MetadataLocation, r.pointer.Registration),
+		},
+		Read: commit.Kept{
+			Pointer: pointer.ID, Version: documents.FileVersion(r.location, attempt.ID), Document: r.document,
+		},
+		Answer: commit.Outcome{Version: &commit.Version{
+			Ident: r.ident, Pointer: pointer.ID, Location: r.location, Document: r.document,
+			Storage: r.parent.storage, Registration: attempt.ID,
+		}},
+	}, err
+}
+
+// asRead requires that record, which has key if it exists, is as it was read.
+func asRead(record registry.Record, key registry.Key) registry.Condition {
+	if record.Exists() {
+		return ledger.Unchanged(record)
+	}
+	return registry.Absent(key)
+}
+
+// replace plans the drop of the pointer whose name r takes; nothing if there is none.
+func (r *registration) replace() ([]registry.Condition, []ledger.Write, []registry.Item, error) {
+	if r.who.Replaces.IsZero() {
+		return nil, nil, nil, nil
+	}
+	replaced, err := ledger.Decode[registry.Pointer](r.occupant)
+	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
+	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
+	return []registry.Condition{ledger.Unchanged(r.occupant)},
+		[]ledger.Write{ledger.Put(r.occupant.Key, registry.StateDropped, replaced)}, items, err
+}
+
+// registered returns the pointer of r as it is once it is registered.
+func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, error) {
+	pointer := r.pointer
+	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.ID
+	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
+	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
+	pointer.Since, pointer.Task = attempt.Now, registry.ID{}
+	pointer.Storage, pointer.WarehouseID = nil, registry.ID{}
+	var err error
+	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)
+	return pointer, err
 }

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/txlog"
@@ -37,10 +39,10 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 	}
 	for _, want := range []string{first.UUID(), uuid} {
 		f.rewrite(location, bytes.ReplaceAll(first.Raw(), []byte(first.UUID()), []byte(want)))
-		if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location}); err != nil {
+		if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location}); err != nil {
 			t.Fatal(err)
 		}
-		for _, node := range []*Catalog{f.Catalog, other} {
+		for _, node := range []*instance{f.instance, other} {
 			loaded, err := node.LoadTable(f.ctx, ident("t"))
 			if err != nil || loaded.Document.UUID() != want {
 				t.Errorf("loaded %s, %v, want %s", loaded.Document.UUID(), err, want)
@@ -58,15 +60,15 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 func TestRegisterMeetsCreate(t *testing.T) {
 	t.Parallel()
 	hook := &hook{}
-	f := newFixture(t, hook.onOpen, func(c *Config) { c.Locks = locks.GrantAll{} })
+	f := newFixture(t, hook.onOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
 	f.create("t")
 	gone, err := f.UnregisterTable(f.ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var created *Table
+	var created *catalog.Table
 	hook.once(func() { created = f.create("u") })
-	_, err = f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: gone.MetadataLocation})
+	_, err = f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation})
 	wantKind(t, err, moorage.KindAlreadyExists)
 	if got, err := f.LoadTable(f.ctx, ident("u")); err != nil || created == nil || got.Document.UUID() != created.Document.UUID() {
 		t.Errorf("the name is of %+v (%v), want %+v", got, err, created)
@@ -80,7 +82,7 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	document := f.create("t").Document
 	for _, uuid := range []string{"", strings.Repeat("u", 10_000)} {
 		f.rewrite("file:///wh/odd.metadata.json", bytes.ReplaceAll(document.Raw(), []byte(document.UUID()), []byte(uuid)))
-		_, err := f.RegisterTable(f.ctx, ident("odd"), RegisterRequest{MetadataLocation: "file:///wh/odd.metadata.json"})
+		_, err := f.RegisterTable(f.ctx, ident("odd"), catalog.RegisterRequest{MetadataLocation: "file:///wh/odd.metadata.json"})
 		wantKind(t, err, moorage.KindIllegalArgument)
 	}
 }
@@ -93,13 +95,13 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	raw := f.create("t").Document.Raw()
 	for location, content := range map[string][]byte{"file:///wh/damaged.metadata.json": []byte("garbage"), "file:///wh/cut.metadata.json": raw[:len(raw)-1]} {
 		f.rewrite(location, content)
-		_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: location})
+		_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
 		wantKind(t, err, moorage.KindBadRequest)
 		if got := moorage.MessageOf(err); !strings.HasPrefix(got, "Cannot read metadata file "+location+": Cannot parse JSON: ") {
 			t.Errorf("%s: the answer is %q", location, got)
 		}
 	}
-	_, err := f.RegisterTable(f.ctx, ident("u"), RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
+	_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
 	wantKind(t, err, moorage.KindBadRequest)
 	if got := moorage.MessageOf(err); !strings.Contains(got, "(--allow-location)") {
 		t.Errorf("elsewhere: the answer is %q", got)
@@ -112,17 +114,17 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 // files that it logs.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	t.Parallel()
-	for name, choose := range map[string]func(oldest, last *Table) string{
-		"the oldest": func(oldest, _ *Table) string { return oldest.MetadataLocation },
-		"the oldest, spelled otherwise": func(oldest, _ *Table) string {
+	for name, choose := range map[string]func(oldest, last *catalog.Table) string{
+		"the oldest": func(oldest, _ *catalog.Table) string { return oldest.MetadataLocation },
+		"the oldest, spelled otherwise": func(oldest, _ *catalog.Table) string {
 			return strings.Replace(oldest.MetadataLocation, "file:///", "file:/", 1)
 		},
-		"one that logs the others": func(_, last *Table) string { return last.MetadataLocation },
+		"one that logs the others": func(_, last *catalog.Table) string { return last.MetadataLocation },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, losing := newLosingFixture(t)
-			oldest, last := f.create("t"), (*Table)(nil)
+			oldest, last := f.create("t"), (*catalog.Table)(nil)
 			for i := range 2 {
 				var err error
 				last, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(i)))
@@ -130,8 +132,8 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 			}
 			node := f.other(losing.Store)
 			location := choose(oldest, last)
-			losing.lose(OpCommit, false, func() {
-				if _, err := node.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: location, Overwrite: true}); err != nil {
+			losing.lose(verb.Commit, false, func() {
+				if _, err := node.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -155,7 +157,7 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 func TestRenameToItself(t *testing.T) {
 	t.Parallel()
 	dropping := new(droppingStore)
-	f := newFixture(t, func(c *Config) {
+	f := newFixture(t, func(c *catalog.Config) {
 		dropping.Store = c.Store
 		c.Store = dropping
 		c.Locks = locks.GrantAll{}
@@ -163,7 +165,7 @@ func TestRenameToItself(t *testing.T) {
 	f.create("t")
 	wantKind(t, f.RenameTable(f.ctx, ident("t"), ident("t")), moorage.KindAlreadyExists)
 	dropping.drop = func() {
-		if err := f.other(dropping.Store).DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		if err := f.other(dropping.Store).DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -205,13 +207,13 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	}
 	for _, spelled := range []string{"file:///", "file:/", "/", "file://localhost/"} {
 		location := strings.Replace(gone.MetadataLocation, "file:///", spelled, 1)
-		_, err = f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: location})
+		_, err = f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
 		wantKind(t, err, moorage.KindBadRequest)
 	}
 	if err := f.transactions.Finish(f.ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("new"), RegisterRequest{MetadataLocation: gone.MetadataLocation}); err != nil {
+	if _, err := f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}); err != nil {
 		t.Error(err)
 	}
 	f.wantClean()
@@ -223,16 +225,16 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 func TestRegisterLosesToCreate(t *testing.T) {
 	t.Parallel()
 	var reading hook
-	f := newFixture(t, reading.onOpen, func(c *Config) { c.Locks = locks.GrantAll{} }) // as if by another node
+	f := newFixture(t, reading.onOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} }) // as if by another node
 	table := f.create("t")
 	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
 		t.Fatal(err)
 	}
 	reading.once(func() {
-		if err := createTableAt(ident("t"), table.Document.Location())(f.ctx, f.Catalog); err != nil {
+		if err := createTableAt(ident("t"), table.Document.Location())(f.ctx, f.instance); err != nil {
 			t.Error(err)
 		}
 	})
-	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: table.MetadataLocation})
+	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	wantKind(t, err, moorage.KindAlreadyExists)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -16,77 +18,83 @@ import (
 // KindUnavailable, KindCommitUnknown. Durable when it returns.
 // Source: REST specification, renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
-	return moorage.Annotate("catalog.RenameTable", from.String(), c.rename(ctx, aTable, from, to))
+	_, err := c.submit(ctx, c.planner.rename(tableKind, from, to))
+	return moorage.Annotate("catalog.RenameTable", from.String(), err)
 }
 
-func (c *Catalog) rename(ctx context.Context, k *kind, from, to moorage.Identifier) error {
-	for _, ident := range []moorage.Identifier{from, to} {
-		if err := ident.Validate(); err != nil {
-			return err
-		}
+// rename returns the intent to give a table or view another name.
+func (p *planner) rename(k *kind, from, to moorage.Identifier) commit.Intent {
+	return commit.Intent{
+		Verb: k.rename, On: []moorage.Identifier{from, to},
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			for _, ident := range []moorage.Identifier{from, to} {
+				if err := ident.Validate(); err != nil {
+					return commit.Scope{}, err
+				}
+			}
+			if from.Warehouse != to.Warehouse {
+				return commit.Scope{}, moorage.Errorf(moorage.KindBadRequest,
+					"Cannot rename %s to another warehouse", from)
+			}
+			return p.scopeOf(ctx, k, from, to)
+		},
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (renaming, error) {
+			return p.readRenaming(ctx, k, from, to)
+		}, planRename),
 	}
-	if from.Warehouse != to.Warehouse {
-		return moorage.Errorf(moorage.KindBadRequest, "Cannot rename %s to another warehouse", from)
-	}
-	found, err := c.directory.Find(ctx, k.Kind, from)
-	if err != nil {
-		return err
-	}
-	hold, err := c.lock(ctx, k.rename, lockScope{
-		warehouse: from.Warehouse,
-		names:     []moorage.Identifier{from, to},
-		pointers:  []registry.ID{found.Pointer.ID},
-	})
-	if err != nil {
-		return err
-	}
-	defer hold.Release()
-	ctx, cancel := moorage.Detached(hold.Context(), requestTimeout)
-	defer cancel()
-	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return c.tryRename(ctx, k, from, to) })
 }
 
-func (c *Catalog) tryRename(ctx context.Context, k *kind, from, to moorage.Identifier) error {
-	source, err := c.readNamed(ctx, k, from)
-	if err != nil {
-		return err
+// renaming is a table or view about to get another name, and what was read for that.
+type renaming struct {
+	kind     *kind
+	from, to moorage.Identifier
+	source   named
+	target   parent          // the namespace of to
+	occupant directory.Entry // what has the name to
+}
+
+func (p *planner) readRenaming(ctx context.Context, k *kind, from, to moorage.Identifier) (renaming, error) {
+	r := renaming{kind: k, from: from, to: to}
+	var err error
+	if r.source, err = p.readNamed(ctx, k, from); err != nil {
+		return r, err
 	}
-	target, err := c.directory.LivePath(ctx, to.Warehouse, to.Namespace)
+	path, err := p.directory.LivePath(ctx, to.Warehouse, to.Namespace)
 	if err != nil {
-		return err
+		return r, err
 	}
-	occupant, err := c.directory.ReadEntry(ctx, target, to.Name)
-	if err != nil {
-		return err
-	}
-	switch occupant.Record.State {
+	r.target = parentAt(path)
+	r.occupant, err = p.directory.ReadEntry(ctx, path, to.Name)
+	return r, err
+}
+
+func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
+	switch r.occupant.Record.State {
 	case registry.StateNone:
-	case aView.State:
-		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. View already exists", from, to)
+	case viewKind.State:
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"Cannot rename %s to %s. View already exists", r.from, r.to)
 	default:
-		return moorage.Errorf(moorage.KindAlreadyExists, "Cannot rename %s to %s. Table already exists", from, to)
+		return nil, moorage.Errorf(moorage.KindAlreadyExists,
+			"Cannot rename %s to %s. Table already exists", r.from, r.to)
 	}
-	if from.Equal(to) {
-		return ledger.ErrRetry // it was dropped since it was read
+	if r.from.Equal(r.to) {
+		return nil, ledger.ErrRetry // it was dropped since it was read
 	}
-	change, err := c.ledger.NewChange(ctx, string(k.rename), from)
-	if err != nil {
-		return err
+	pointer := r.source.pointer.Pointer
+	pointer.Namespace, pointer.Name, pointer.NamespaceID = r.to.Namespace, r.to.Name, r.target.id
+	targetKey := registry.EntryKey(r.target.id, r.to.Name)
+	renamed := registry.Entry{
+		Unknown: r.source.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.to.Name),
 	}
-	pointer := source.pointer.Pointer
-	pointer.Namespace, pointer.Name, pointer.NamespaceID = to.Namespace, to.Name, target.ID()
-	targetKey, parent := registry.EntryKey(target.ID(), to.Name), target.Record()
-	renamed := registry.Entry{Unknown: source.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(to.Name)}
 	writes, err := ledger.Encode(
-		ledger.Put(targetKey, k.State, renamed),
-		ledger.Put(source.pointer.Record.Key, registry.StateLive, pointer),
+		ledger.Put(targetKey, r.kind.State, renamed),
+		ledger.Put(r.source.pointer.Record.Key, registry.StateLive, pointer),
 	)
-	if err != nil {
-		return err
-	}
-	_, err = c.apply(ctx, change, registry.Batch{
-		Conditions: append(source.conditions(), registry.ETagIs(parent.Key, parent.ETag), registry.Absent(targetKey)),
-		Writes:     append(writes, registry.Delete(source.entry.Record.Key)),
-	}, Outcome{})
-	return ledger.RetryOnConflict(err)
+	return &commit.Plan{
+		Conditions: append(r.source.conditions(),
+			r.target.unchanged(), registry.Absent(targetKey)),
+		Writes: append(writes, registry.Delete(r.source.entry.Record.Key)),
+		Items:  []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
+	}, err
 }

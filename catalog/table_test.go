@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/storage"
 )
 
@@ -47,12 +48,12 @@ func TestTableLife(t *testing.T) {
 	_, err = f.LoadTable(f.ctx, ident("t"))
 	wantKind(t, err, moorage.KindNoSuchTable)
 	f.wantClean()
-	if err := f.DropTable(f.ctx, ident("u"), DropOptions{}); err != nil {
+	if err := f.DropTable(f.ctx, ident("u"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.LoadTable(f.ctx, ident("u"))
 	wantKind(t, err, moorage.KindNoSuchTable)
-	wantKind(t, f.DropTable(f.ctx, ident("u"), DropOptions{}), moorage.KindNoSuchTable)
+	wantKind(t, f.DropTable(f.ctx, ident("u"), catalog.DropOptions{}), moorage.KindNoSuchTable)
 	f.wantClean()
 }
 
@@ -60,7 +61,7 @@ func TestCreateTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.create("t")
-	request := CreateTableRequest{Schema: []byte(testSchema)}
+	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
 	_, err := f.CreateTable(f.ctx, ident("t"), request)
 	wantKind(t, err, moorage.KindAlreadyExists)
 	if want := "Table already exists: ns.t"; moorage.MessageOf(err) != want {
@@ -104,7 +105,7 @@ func TestNamespaceCalledLikeATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, stage := range []bool{false, true} {
-		request := CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
+		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
 		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "t"}, request)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +115,7 @@ func TestNamespaceCalledLikeATable(t *testing.T) {
 		}
 		if !stage {
 			f.wantClean()
-			if err := f.DropTable(f.ctx, table.Identifier, DropOptions{}); err != nil {
+			if err := f.DropTable(f.ctx, table.Identifier, catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +125,7 @@ func TestNamespaceCalledLikeATable(t *testing.T) {
 func TestExplicitLocationPassesFromDroppedTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	request := CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/x/t/"}
+	request := catalog.CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/x/t/"}
 	for range 3 {
 		table, err := f.CreateTable(f.ctx, ident("t"), request)
 		if err != nil {
@@ -134,7 +135,7 @@ func TestExplicitLocationPassesFromDroppedTable(t *testing.T) {
 			t.Errorf("location %s, want %s", table.Document.Location(), want)
 		}
 		f.wantClean()
-		if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +145,7 @@ func TestExplicitLocationPassesFromDroppedTable(t *testing.T) {
 func TestStagedCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	staged, err := f.CreateTable(f.ctx, ident("t"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	staged, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +179,12 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	table := f.create("t")
-	request := RegisterRequest{MetadataLocation: table.MetadataLocation}
+	request := catalog.RegisterRequest{MetadataLocation: table.MetadataLocation}
 	_, err := f.RegisterTable(f.ctx, ident("t"), request)
 	wantKind(t, err, moorage.KindAlreadyExists)
 	_, err = f.RegisterTable(f.ctx, ident("u"), request)
 	wantKind(t, err, moorage.KindAlreadyExists) // the table-uuid is live under another name
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
 	back, err := f.RegisterTable(f.ctx, ident("u"), request)
@@ -200,9 +201,9 @@ func TestRegister(t *testing.T) {
 	if _, err := f.LoadTable(f.ctx, ident("u")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: "file:///wh/no.metadata.json"})
+	_, err = f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///wh/no.metadata.json"})
 	wantKind(t, err, moorage.KindNotFound)
-	_, err = f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: "file:///etc/passwd"})
+	_, err = f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///etc/passwd"})
 	wantKind(t, err, moorage.KindBadRequest)
 }
 
@@ -214,7 +215,7 @@ func TestRegisterOverwrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: created.MetadataLocation, Overwrite: true})
+	back, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: created.MetadataLocation, Overwrite: true})
 	if err != nil || back.MetadataLocation != created.MetadataLocation {
 		t.Fatalf("overwrite with an older version: %v, %v", back, err)
 	}
@@ -223,12 +224,12 @@ func TestRegisterOverwrite(t *testing.T) {
 	if _, err := f.UnregisterTable(f.ctx, ident("other")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: other.MetadataLocation, Overwrite: true}); err != nil {
+	if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: other.MetadataLocation, Overwrite: true}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantClean()
 	// The replaced table was dropped, not lost.
-	if _, err := f.RegisterTable(f.ctx, ident("back"), RegisterRequest{MetadataLocation: changed.MetadataLocation}); err != nil {
+	if _, err := f.RegisterTable(f.ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: changed.MetadataLocation}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantClean()
@@ -261,7 +262,7 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{Purge: true}); err != nil {
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.purgeAll(f.ctx); err != nil {
@@ -301,7 +302,7 @@ func TestMissingMetadataFile(t *testing.T) {
 	if want += " (table " + ident("t").String() + ")"; moorage.MessageOf(err) != want {
 		t.Errorf("a transaction has the message %q, want %q", moorage.MessageOf(err), want)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), DropOptions{}); err != nil {
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Errorf("drop without the file: %v", err)
 	}
 }
@@ -322,7 +323,7 @@ func (unreachableFiles) Open(context.Context, string) (io.ReadCloser, storage.In
 // A document that is kept is served as long as its file is not known to be missing.
 func TestUnreachableMetadataFile(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *Config) {
+	f := newFixture(t, func(c *catalog.Config) {
 		wrapStorage(c, func(inner storage.Store) storage.Store { return unreachableFiles{inner} })
 	})
 	f.create("t")

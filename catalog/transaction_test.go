@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"context"
@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/catalog/verb"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/txlog"
 )
 
 // on returns the change of a transaction that request is to the table called name.
-func on(name string, request CommitRequest) TableChange {
-	return TableChange{Ident: ident(name), CommitRequest: request}
+func on(name string, request catalog.CommitRequest) catalog.TableChange {
+	return catalog.TableChange{Ident: ident(name), CommitRequest: request}
 }
 
-func (f *fixture) transact(changes ...TableChange) error {
+func (f *fixture) transact(changes ...catalog.TableChange) error {
 	return f.CommitTransaction(f.ctx, testWarehouse, changes)
 }
 
@@ -53,7 +56,7 @@ func TestTransactionChangesTablesByTurns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tables := []string{"a", "b", "c"}
-	var changes []TableChange
+	var changes []catalog.TableChange
 	for round := range 3 {
 		for _, table := range tables {
 			if round == 0 {
@@ -100,7 +103,7 @@ func TestTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := changes[len(changes)-1].Change
-	if last.Operation != string(OpTransaction) || len(last.Versions) != 4 { // three pointers and an entry
+	if last.Operation != string(verb.Transaction) || len(last.Versions) != 4 { // three pointers and an entry
 		t.Errorf("the change is %s with %d versions", last.Operation, len(last.Versions))
 	}
 	f.wantNoTransactions()
@@ -112,7 +115,7 @@ func TestTransactionRefused(t *testing.T) {
 	t.Parallel()
 	holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[{"action":"set-properties","updates":{"n":"1"}}]`)
 	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
-	many := make([]TableChange, TransactionChangesMax+1)
+	many := make([]catalog.TableChange, catalog.TransactionChangesMax+1)
 	for i := range many {
 		many[i] = on(fmt.Sprintf("t%d", i), holds)
 	}
@@ -120,25 +123,25 @@ func TestTransactionRefused(t *testing.T) {
 	inWarehouse.Ident.Warehouse = "other"
 	rows := []struct {
 		name    string
-		changes []TableChange
+		changes []catalog.TableChange
 		kind    moorage.Kind
 		text    string // in the message
 	}{
 		{"nothing", nil, moorage.KindBadRequest, "no table changes"},
 		{"too many", many, moorage.KindBadRequest, "at most 256"},
-		{"another warehouse", []TableChange{on("b", holds), inWarehouse}, moorage.KindBadRequest, "not in the warehouse"},
-		{"no such table", []TableChange{on("a", holds), on("missing", holds)}, moorage.KindNoSuchTable, "missing"},
-		{"no such namespace", []TableChange{on("a", holds), {moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"x"}, Name: "a"}, holds}}, moorage.KindNoSuchTable, "x.a"},
-		{"a requirement of the last", []TableChange{on("a", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
-		{"an update of the last", []TableChange{on("a", holds), on("b", commitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":9}]`))}, moorage.KindIllegalArgument, "ns.b"},
-		{"the second of two changes of one table", []TableChange{on("a", holds), on("b", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
-		{"create of what is there", []TableChange{on("b", holds), on("a", commitCreateRequest(t, "file:///wh/ns/new"))}, moorage.KindCommitFailed, "already exists"},
-		{"create twice", []TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("x", commitCreateRequest(t, "file:///wh/ns/x"))}, moorage.KindCommitFailed, "already exists"},
-		{"create two at one place", []TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
-		{"create one within the other", []TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x/y", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
-		{"create two with one uuid", []TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", commitCreateRequest(t, "file:///wh/ns/y"))}, moorage.KindAlreadyExists, "UUID"},
-		{"create where a table lives", []TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/a"))}, moorage.KindBadRequest, "another table"},
-		{"one table only, refused", []TableChange{on("a", fails)}, moorage.KindCommitFailed, ""},
+		{"another warehouse", []catalog.TableChange{on("b", holds), inWarehouse}, moorage.KindBadRequest, "not in the warehouse"},
+		{"no such table", []catalog.TableChange{on("a", holds), on("missing", holds)}, moorage.KindNoSuchTable, "missing"},
+		{"no such namespace", []catalog.TableChange{on("a", holds), {moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"x"}, Name: "a"}, holds}}, moorage.KindNoSuchTable, "x.a"},
+		{"a requirement of the last", []catalog.TableChange{on("a", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
+		{"an update of the last", []catalog.TableChange{on("a", holds), on("b", commitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":9}]`))}, moorage.KindIllegalArgument, "ns.b"},
+		{"the second of two changes of one table", []catalog.TableChange{on("a", holds), on("b", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
+		{"create of what is there", []catalog.TableChange{on("b", holds), on("a", commitCreateRequest(t, "file:///wh/ns/new"))}, moorage.KindCommitFailed, "already exists"},
+		{"create twice", []catalog.TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("x", commitCreateRequest(t, "file:///wh/ns/x"))}, moorage.KindCommitFailed, "already exists"},
+		{"create two at one place", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
+		{"create one within the other", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x/y", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
+		{"create two with one uuid", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", commitCreateRequest(t, "file:///wh/ns/y"))}, moorage.KindAlreadyExists, "UUID"},
+		{"create where a table lives", []catalog.TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/a"))}, moorage.KindBadRequest, "another table"},
+		{"one table only, refused", []catalog.TableChange{on("a", fails)}, moorage.KindCommitFailed, ""},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -177,7 +180,7 @@ func TestTransactionOfOneTableTwice(t *testing.T) {
 			f := newFixture(t)
 			a := f.create("a")
 			f.create("b")
-			changes := []TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("a", appendSnapshot(t, a, 2, 1, 2))}
+			changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("a", appendSnapshot(t, a, 2, 1, 2))}
 			if others {
 				changes = append(changes, on("b", setProperty(t, "n", "1")))
 			}
@@ -226,7 +229,7 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	f := newFixture(t)
 	a, b := f.create("a"), f.create("b")
 	f.create("c")
-	changes := []TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1)),
+	changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1)),
 		on("c", commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`))}
 	if err := f.transact(changes...); err != nil {
 		t.Fatal(err)
@@ -237,8 +240,8 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	if err := f.transact(changes...); err != nil {
 		t.Errorf("the replay of what happened: %v", err)
 	}
-	_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c *Catalog) (Outcome, error) {
-		return Outcome{}, c.CommitTransaction(ctx, testWarehouse, changes)
+	_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return reply{}, c.CommitTransaction(ctx, testWarehouse, changes)
 	})
 	wantKind(t, err, moorage.KindCommitFailed) // its key tells that it has not happened
 	// One of them has not happened.
@@ -285,7 +288,7 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	f.create("b")
 	before := len(files.there)
 	hook.once(func() { // it pauses for long between its record and its files
-		f.clock.Advance(transactionDeadline + txlog.LockPatience + 1)
+		f.clock.Advance(commit.TransactionDeadline + txlog.LockPatience + 1)
 		if err := f.recovery().RunOnce(f.ctx); err != nil {
 			t.Error(err)
 		}
@@ -336,7 +339,7 @@ func TestTransactionMeetsLockOfAll(t *testing.T) {
 	f := newFixture(t)
 	f.create("a")
 	f.create("b")
-	hold, err := f.locks.Acquire(f.ctx, lockRequest(OpDropWarehouse, lockScope{warehouse: testWarehouse}), locks.Options{})
+	hold, err := f.locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{locks.Warehouse(testWarehouse)}}, locks.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,17 +358,17 @@ func TestTransactionWaitsForLock(t *testing.T) {
 	for _, released := range []bool{true, false} {
 		t.Run(fmt.Sprintf("released %t", released), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, func(c *Config) { c.Now, c.TransactionLockWait = time.Now, time.Minute })
+				f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionLockWait = time.Now, time.Minute })
 				f.create("a")
 				b := f.create("b")
-				hold, err := f.locks.Acquire(f.ctx, lockRequest(OpTransaction, lockScope{warehouse: testWarehouse, pointers: []registry.ID{b.pointer}}), locks.Options{})
+				hold, err := f.locks.Acquire(f.ctx, pointerLocks(b.PointerID()), locks.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer hold.Release()
 				began := time.Now()
 				if released {
-					time.AfterFunc(TransactionLockWaitMax-time.Second, hold.Release)
+					time.AfterFunc(catalog.TransactionLockWaitMax-time.Second, hold.Release)
 				}
 				err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
 				switch waited := time.Since(began); {
@@ -373,8 +376,8 @@ func TestTransactionWaitsForLock(t *testing.T) {
 					t.Errorf("after %s: %v", waited, err)
 				case !released && moorage.KindOf(err) != moorage.KindCommitFailed:
 					t.Errorf("the lock was never free: %v", err)
-				case !released && (waited < TransactionLockWaitMax || waited > TransactionLockWaitMax+time.Second):
-					t.Errorf("waited %s, which is bounded by %s", waited, TransactionLockWaitMax)
+				case !released && (waited < catalog.TransactionLockWaitMax || waited > catalog.TransactionLockWaitMax+time.Second):
+					t.Errorf("waited %s, which is bounded by %s", waited, catalog.TransactionLockWaitMax)
 				}
 				f.wantNoTransactions()
 				f.wantClean()
@@ -392,7 +395,7 @@ func TestTransactionOfGoneClient(t *testing.T) {
 	f.create("b")
 	ctx, cancel := context.WithCancel(f.ctx)
 	hook.once(cancel)
-	changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
 	if err := f.CommitTransaction(ctx, testWarehouse, changes); err != nil {
 		t.Errorf("answered %v", err)
 	}
@@ -412,8 +415,8 @@ func TestLargestTransaction(t *testing.T) {
 	for name, open := range anyStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *Config) { c.Store = clockedStore{open(t, newLockedRandom(1)), c.Now} })
-			creates, changes := make([]TableChange, TransactionChangesMax), make([]TableChange, TransactionChangesMax)
+			f := newFixture(t, func(c *catalog.Config) { c.Store = clockedStore{open(t, newLockedRandom(1)), c.Now} })
+			creates, changes := make([]catalog.TableChange, catalog.TransactionChangesMax), make([]catalog.TableChange, catalog.TransactionChangesMax)
 			for i := range creates {
 				name := fmt.Sprintf("t%03d", i)
 				creates[i] = on(name, createWithUUID(t, fmt.Sprintf("file:///wh/%03d/ns/deep/%s", i, name), i+1))
@@ -439,18 +442,25 @@ func TestLargestTransaction(t *testing.T) {
 func TestTransactionTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var changes []TableChange
+	bounded := func(bytes int64) *instance {
+		config := f.config
+		config.TransactionBytes = bytes
+		node, err := newInstance(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}
+	var changes []catalog.TableChange
 	var bytes int64
-	for i := range 2 * filesAtOnce {
+	for i := range 2 * commit.FilesAtOnce {
 		name := fmt.Sprintf("t%d", i)
 		bytes += int64(len(f.create(name).Document.Raw()))
 		changes = append(changes, on(name, setProperty(t, "n", "1")))
 	}
-	f.transactionBytesMax = bytes - 1
-	wantKind(t, f.transact(changes...), moorage.KindTooLarge)
+	wantKind(t, bounded(bytes-1).CommitTransaction(f.ctx, testWarehouse, changes), moorage.KindTooLarge)
 	f.wantProperty("t0", "n", "")
-	f.transactionBytesMax = bytes
-	if err := f.transact(changes...); err != nil {
+	if err := bounded(bytes).CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
 		t.Errorf("within the bound: %v", err)
 	}
 	f.wantProperty("t0", "n", "1")
@@ -471,7 +481,7 @@ func TestTransactionOutside(t *testing.T) {
 			f.create("a")
 			f.create("b")
 			before := len(files.there)
-			changes := []TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "write.metadata.path", folder))}
+			changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "write.metadata.path", folder))}
 			err := f.transact(changes...)
 			wantKind(t, err, moorage.KindBadRequest)
 			if text := moorage.MessageOf(err); !strings.Contains(text, "(table "+ident("b").String()+")") {

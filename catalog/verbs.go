@@ -4,10 +4,14 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/catalog/verb"
 )
 
 // Verbs are what can be asked about, and done to, namespaces, tables and views. *Catalog has them.
 type Verbs interface {
+	// Refuse refuses a request for v that could not even be read, for the reason why.
+	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
+	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
 		map[string]string, error)
 	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
@@ -20,6 +24,7 @@ type Verbs interface {
 	CreateTable(ctx context.Context, ident moorage.Identifier, asked CreateTableRequest) (*Table, error)
 	LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
 	TableExists(ctx context.Context, ident moorage.Identifier) error
+	ReportMetrics(ctx context.Context, ident moorage.Identifier) error
 	Commit(ctx context.Context, ident moorage.Identifier, asked CommitRequest) (*Table, error)
 	CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error
 	DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error

@@ -1,4 +1,4 @@
-package catalog
+package catalog_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/registry"
 )
@@ -18,7 +20,7 @@ func TestViewLife(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	made := f.createView("v")
-	wantFile := func(view *View, want string) {
+	wantFile := func(view *catalog.View, want string) {
 		t.Helper()
 		if !strings.HasPrefix(view.MetadataLocation, want) || !strings.HasSuffix(view.MetadataLocation, ".gz.metadata.json") {
 			t.Errorf("the file is %s, want %s….gz.metadata.json", view.MetadataLocation, want)
@@ -29,7 +31,7 @@ func TestViewLife(t *testing.T) {
 	must(t, err)
 	wantFile(replaced, "file:///wh/ns/v/metadata/00001-")
 	must(t, f.RenameView(f.ctx, ident("v"), ident("w")))
-	for _, c := range []*Catalog{f.Catalog, f.other(f.store)} {
+	for _, c := range []*instance{f.instance, f.other(f.store)} {
 		loaded, err := c.LoadView(f.ctx, ident("w"))
 		must(t, err)
 		if loaded.MetadataLocation != replaced.MetadataLocation || string(loaded.Document.Raw()) != string(replaced.Document.Raw()) || loaded.Document.CurrentVersionID() != 2 {
@@ -38,7 +40,7 @@ func TestViewLife(t *testing.T) {
 		if err := c.ViewExists(f.ctx, ident("v")); moorage.KindOf(err) != moorage.KindNoSuchView || moorage.MessageOf(err) != "View does not exist: ns.v" {
 			t.Errorf("its old name: %v", err)
 		}
-		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, Page{})
+		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, catalog.Page{})
 		must(t, err)
 		if !slices.Equal(names, []string{"w"}) {
 			t.Errorf("views are %q", names)
@@ -54,8 +56,8 @@ func TestViewLife(t *testing.T) {
 	}
 	back, err := f.RegisterView(f.ctx, ident("back"), replaced.MetadataLocation)
 	must(t, err)
-	if back.pointer != made.pointer || string(back.Document.Raw()) != string(replaced.Document.Raw()) {
-		t.Errorf("taken back as %v: %s", back.pointer, back.Document.Raw())
+	if back.PointerID() != made.PointerID() || string(back.Document.Raw()) != string(replaced.Document.Raw()) {
+		t.Errorf("taken back as %v: %s", back.PointerID(), back.Document.Raw())
 	}
 	f.wantClean()
 }
@@ -75,20 +77,20 @@ func TestViewAndTableOfOneName(t *testing.T) {
 	must(t, err)
 	_, err = f.LoadTable(f.ctx, ident("t"))
 	must(t, err)
-	_, createTableErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema)})
-	_, stageErr := f.CreateTable(f.ctx, ident("v"), CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	_, createTableErr := f.CreateTable(f.ctx, ident("v"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	_, stageErr := f.CreateTable(f.ctx, ident("v"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 	_, commitCreateErr := f.Commit(f.ctx, ident("v"), commitCreateRequest(t, "file:///wh/made"))
 	_, createViewErr := f.CreateView(f.ctx, ident("t"), viewRequest(""))
 	_, againErr := f.CreateView(f.ctx, ident("v"), viewRequest(""))
-	_, registerTableErr := f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: last.MetadataLocation})
-	_, overwriteErr := f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true})
+	_, registerTableErr := f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+	_, overwriteErr := f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true})
 	_, registerViewErr := f.RegisterView(f.ctx, ident("t"), looseView)
 	_, loadTableErr := f.LoadTable(f.ctx, ident("v"))
 	_, loadViewErr := f.LoadView(f.ctx, ident("t"))
 	_, commitErr := f.Commit(f.ctx, ident("v"), setProperty(t, "a", "b"))
 	_, replaceErr := f.ReplaceView(f.ctx, ident("t"), setViewProperty(t, "a", "b"))
 	_, unregisterErr := f.UnregisterTable(f.ctx, ident("v"))
-	_, tableOfViewErr := f.RegisterTable(f.ctx, ident("x"), RegisterRequest{MetadataLocation: looseView})
+	_, tableOfViewErr := f.RegisterTable(f.ctx, ident("x"), catalog.RegisterRequest{MetadataLocation: looseView})
 	_, viewOfTableErr := f.RegisterView(f.ctx, ident("x"), last.MetadataLocation)
 	for _, test := range []struct {
 		what string
@@ -110,7 +112,7 @@ func TestViewAndTableOfOneName(t *testing.T) {
 		{"table in a transaction", f.transact(on("t", setProperty(t, "a", "b")), on("v", setProperty(t, "a", "b"))), "no such table: Table does not exist: ns.v"},
 		{"table exists", f.TableExists(f.ctx, ident("v")), "no such table: Table does not exist: ns.v"},
 		{"view exists", f.ViewExists(f.ctx, ident("t")), "no such view: View does not exist: ns.t"},
-		{"drop a table", f.DropTable(f.ctx, ident("v"), DropOptions{Purge: true}), "no such table: Table does not exist: ns.v"},
+		{"drop a table", f.DropTable(f.ctx, ident("v"), catalog.DropOptions{Purge: true}), "no such table: Table does not exist: ns.v"},
 		{"drop a view", f.DropView(f.ctx, ident("t")), "no such view: View does not exist: ns.t"},
 		{"unregister", unregisterErr, "no such table: Table does not exist: ns.v"},
 		{"rename a table", f.RenameTable(f.ctx, ident("v"), ident("x")), "no such table: Table does not exist: ns.v"},
@@ -121,12 +123,12 @@ func TestViewAndTableOfOneName(t *testing.T) {
 		{"register a view's file as a table", tableOfViewErr, "bad request: "},
 		{"register a table's file as a view", viewOfTableErr, "bad request: "},
 	} {
-		if got := answerText(Outcome{}, test.err); !strings.HasPrefix(got, test.want) || strings.HasSuffix(test.want, "ns.v") && got != test.want {
+		if got := answerText(reply{}, test.err); !strings.HasPrefix(got, test.want) || strings.HasSuffix(test.want, "ns.v") && got != test.want {
 			t.Errorf("%s: %s, want %s", test.what, got, test.want)
 		}
 	}
-	for k, want := range map[*kind]string{aTable: "ns:t", aView: "ns:view v"} {
-		if got := f.contents(f.Catalog, k, ident("t").Namespace); !slices.Equal(got, []string{want}) {
+	for k, want := range map[*directory.Kind]string{directory.Table(): "ns:t", directory.View(): "ns:view v"} {
+		if got := f.contents(f.instance, k, ident("t").Namespace); !slices.Equal(got, []string{want}) {
 			t.Errorf("there is %q, want %q", got, want)
 		}
 	}
@@ -157,7 +159,7 @@ func TestUUIDOfAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"live", "dropped"} {
-		_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file})
+		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file})
 		wantTaken("register a table, the view is "+when, err)
 		_, err = f.Commit(f.ctx, ident("t"), commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
 			{"action":"set-location","location":"file:///wh/made"},{"action":"add-schema","schema":%s,"last-column-id":2},{"action":"set-current-schema","schema-id":-1},
@@ -176,7 +178,7 @@ func TestUUIDOfAView(t *testing.T) {
 	if err := f.endWindows(f.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file}); err != nil {
+	if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file}); err != nil {
 		t.Errorf("when its undrop window is over: %v", err)
 	}
 	if _, err := f.RegisterView(f.ctx, ident("v"), looseView); moorage.KindOf(err) != moorage.KindAlreadyExists {
@@ -194,12 +196,12 @@ func TestReplacesThatRace(t *testing.T) {
 	if _, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "version.history.num-entries", "1000")); err != nil {
 		t.Fatal(err)
 	}
-	nodes := []*Catalog{f.Catalog, f.other(f.store), f.other(f.store)}
+	nodes := []*instance{f.instance, f.other(f.store), f.other(f.store)}
 	same := fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, made.Document.UUID())
 	const clients, each = 6, 10
 	var all sync.WaitGroup
 	for client := range clients {
-		requests := make([]ReplaceViewRequest, each)
+		requests := make([]catalog.ReplaceViewRequest, each)
 		for i := range requests {
 			requests[i] = newQuery(t, same, fmt.Sprintf("select %d, %d", client, i))
 		}
@@ -263,12 +265,12 @@ func TestViewLocations(t *testing.T) {
 		t.Errorf("location %s, file %s", view.Document.Location(), view.MetadataLocation)
 	}
 	for what, err := range map[string]error{
-		"a table in it":          createTableAt(ident("t"), "file:///wh/mine/t")(f.ctx, f.Catalog),
-		"a view at it":           createViewAt(ident("w"), "file:///wh/mine")(f.ctx, f.Catalog),
-		"a view outside":         createViewAt(ident("w"), "file:///other/w")(f.ctx, f.Catalog),
-		"a view around it":       createViewAt(ident("w"), "file:///wh")(f.ctx, f.Catalog),
-		"metadata files outside": replaceView(ident("v"), setViewProperty(t, documents.PropMetadataPath, "file:///other/v"))(f.ctx, f.Catalog),
-		"a location outside":     replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///other/v"}]`))(f.ctx, f.Catalog),
+		"a table in it":          createTableAt(ident("t"), "file:///wh/mine/t")(f.ctx, f.instance),
+		"a view at it":           createViewAt(ident("w"), "file:///wh/mine")(f.ctx, f.instance),
+		"a view outside":         createViewAt(ident("w"), "file:///other/w")(f.ctx, f.instance),
+		"a view around it":       createViewAt(ident("w"), "file:///wh")(f.ctx, f.instance),
+		"metadata files outside": replaceView(ident("v"), setViewProperty(t, documents.PropMetadataPath, "file:///other/v"))(f.ctx, f.instance),
+		"a location outside":     replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///other/v"}]`))(f.ctx, f.instance),
 	} {
 		if moorage.KindOf(err) != moorage.KindBadRequest {
 			t.Errorf("%s: %v", what, err)
@@ -282,13 +284,13 @@ func TestViewLocations(t *testing.T) {
 		t.Fatalf("moved: %v, %v", moved, err)
 	}
 	for _, claimed := range []string{"file:///wh/mine", "file:///wh/moved"} {
-		if err := createTableAt(ident("t"), claimed)(f.ctx, f.Catalog); moorage.KindOf(err) != moorage.KindBadRequest {
+		if err := createTableAt(ident("t"), claimed)(f.ctx, f.instance); moorage.KindOf(err) != moorage.KindBadRequest {
 			t.Errorf("a table at %s: %v", claimed, err)
 		}
 	}
 	_, err = f.ReplaceView(f.ctx, ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/mine"}]`))
 	must(t, err)
-	found, err := f.directory.Find(f.ctx, aView.Kind, ident("v"))
+	found, err := f.directory.Find(f.ctx, directory.View(), ident("v"))
 	must(t, err)
 	if want := []string{"file:///wh/moved", "file:///wh/mine"}; !slices.Equal(found.Pointer.Claims, want) {
 		t.Errorf("moved back, it claims %q, want %q", found.Pointer.Claims, want)
@@ -318,7 +320,7 @@ func TestUndropWindowOfAView(t *testing.T) {
 		t.Error(err)
 	}
 	again, err := f.RegisterView(f.ctx, ident("v"), view.MetadataLocation)
-	if err != nil || again.pointer == view.pointer {
+	if err != nil || again.PointerID() == view.PointerID() {
 		t.Errorf("registered again as %v: %v", again, err)
 	}
 }
@@ -333,11 +335,11 @@ func TestFileThatIsBoth(t *testing.T) {
 	must(t, f.files.Create(f.ctx, file, fmt.Appendf(nil, `{"format-version":1,"table-uuid":%q,"view-uuid":%q,"location":"file:///wh/both","last-updated-ms":1,"last-column-id":2,"current-schema-id":0,
 		"schema":%[3]s,"schemas":[%[3]s],"partition-spec":[],"current-version-id":1,"versions":[%[4]s],"version-log":[{"timestamp-ms":1,"version-id":1}]}`,
 		tableUUID, looseViewUUID, testSchema, viewVersion(1, "select 1"))))
-	wantView := func(name string) *View {
+	wantView := func(name string) *catalog.View {
 		t.Helper()
 		registered, err := f.RegisterView(f.ctx, ident(name), file)
 		must(t, err)
-		for _, c := range []*Catalog{f.Catalog, other} {
+		for _, c := range []*instance{f.instance, other} {
 			view, err := c.LoadView(f.ctx, ident(name))
 			if err != nil || view.Document.UUID() != looseViewUUID {
 				t.Errorf("the view: %v, %v", view, err)
@@ -346,12 +348,12 @@ func TestFileThatIsBoth(t *testing.T) {
 		return registered
 	}
 	view := wantView("v")
-	_, err := f.RegisterTable(f.ctx, ident("t"), RegisterRequest{MetadataLocation: file})
+	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file})
 	wantKind(t, err, moorage.KindBadRequest)
 	must(t, f.DropView(f.ctx, ident("v")))
-	_, err = f.RegisterTable(f.ctx, ident("v"), RegisterRequest{MetadataLocation: file})
+	_, err = f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: file})
 	must(t, err)
-	for _, c := range []*Catalog{f.Catalog, other} {
+	for _, c := range []*instance{f.instance, other} {
 		table, err := c.LoadTable(f.ctx, ident("v"))
 		if err != nil || table.Document.UUID() != tableUUID {
 			t.Errorf("the table: %v, %v", table, err)
@@ -359,9 +361,9 @@ func TestFileThatIsBoth(t *testing.T) {
 	}
 	_, err = f.RegisterView(f.ctx, ident("w"), file)
 	wantKind(t, err, moorage.KindAlreadyExists) // its location is the table's by now
-	must(t, f.DropTable(f.ctx, ident("v"), DropOptions{}))
-	if back := wantView("v"); back.pointer != view.pointer {
-		t.Errorf("the view came back as %v, want %v", back.pointer, view.pointer)
+	must(t, f.DropTable(f.ctx, ident("v"), catalog.DropOptions{}))
+	if back := wantView("v"); back.PointerID() != view.PointerID() {
+		t.Errorf("the view came back as %v, want %v", back.PointerID(), view.PointerID())
 	}
 	f.wantClean()
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/metadata"
 )
 
@@ -13,7 +16,7 @@ import (
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
 func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
 	names []string, next string, err error) {
-	names, next, err = c.listEntries(ctx, aView, warehouse, ns, page)
+	names, next, err = c.listEntries(ctx, viewKind, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListViews", ns.String(), err)
 }
 
@@ -21,13 +24,13 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
-	made, err := c.create(ctx, ident, creation{
-		kind: aView, location: request.Location,
+	outcome, err := c.submit(ctx, c.planner.create(ident, creation{
+		kind: viewKind, location: request.Location,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
 		},
-	})
-	return made.view(), moorage.Annotate("catalog.CreateView", ident.String(), err)
+	}))
+	return viewOf(outcome.Version), moorage.Annotate("catalog.CreateView", ident.String(), err)
 }
 
 // build returns the document of the view that is to live at location.
@@ -44,14 +47,14 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 // if the metadata file is missing, KindInternal if it cannot be read. Source: REST specification,
 // loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View, error) {
-	_, loaded, err := c.load(ctx, aView, ident)
-	return loaded.view(), moorage.Annotate("catalog.LoadView", ident.String(), err)
+	loaded, err := c.load(ctx, verb.LoadView, ident)
+	return viewOf(loaded), moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
 // ViewExists returns nil if there is such a view, else the error that LoadView returns. It does
 // not look at the metadata file.
 func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.directory.Find(ctx, aView.Kind, ident)
+	_, err := c.resolve(ctx, verb.ViewExists, ident)
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
@@ -63,29 +66,34 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 // specification, replaceView.
 func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (
 	*View, error) {
-	replaced, err := c.commit(ctx, c.newCommit(aView, ident, viewEdit(request)))
-	return replaced.view(), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
+	outcome, err := c.submit(ctx, commit.Intent{
+		Verb: verb.Replace, On: []moorage.Identifier{ident},
+		Edits: []commit.Target{{Kind: directory.View(), Ident: ident, Edit: viewEdit(request)}},
+	})
+	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
 }
 
 // viewEdit is the edit of a view.
 type viewEdit ReplaceViewRequest
 
-func (e viewEdit) check(base document) error {
+func (e viewEdit) Check(base document) error {
 	return metadata.CheckView(base.(*metadata.ViewDocument), e.Requirements)
 }
 
-func (e viewEdit) next(base document, env metadata.Env) (document, error) {
-	if err := e.check(base); err != nil {
+func (e viewEdit) Next(base document, env metadata.Env) (document, error) {
+	if err := e.Check(base); err != nil {
 		return nil, err
 	}
 	return base.(*metadata.ViewDocument).Apply(e.Updates, env)
 }
 
-// replays is false: adding a version again finds the one that is there (see
-// metadata.ViewDocument.Apply).
-func (e viewEdit) replays(document) bool { return false }
+func (e viewEdit) Asks() bool { return len(e.Updates) > 0 }
 
-func (e viewEdit) pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
+// Replays is false: adding a version again finds the one that is there (see
+// metadata.ViewDocument.Apply).
+func (e viewEdit) Replays(document) bool { return false }
+
+func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
 
 // DropView takes a view's name away, and keeps the pointer and its claims for the undrop window. It
 // deletes no files. The metadata file need not exist.
@@ -93,9 +101,7 @@ func (e viewEdit) pins() bool { return metadata.AssertsViewUUID(e.Requirements) 
 // Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
 // specification, dropView.
 func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
-	err := c.withNamed(ctx, aView, OpDropView, ident, func(ctx context.Context, n named) error {
-		return c.tryDrop(ctx, aView, n, DropOptions{})
-	})
+	_, err := c.submit(ctx, c.planner.drop(viewKind, ident, DropOptions{}))
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
@@ -105,7 +111,8 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
 func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
-	return moorage.Annotate("catalog.RenameView", from.String(), c.rename(ctx, aView, from, to))
+	_, err := c.submit(ctx, c.planner.rename(viewKind, from, to))
+	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
 // RegisterView makes a view of a metadata file that exists. It keeps the location as the request
@@ -115,6 +122,7 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 // Errors: those of RegisterTable. Durable when it returns. Source: REST specification,
 // registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
-	registered, err := c.register(ctx, aView, ident, RegisterRequest{MetadataLocation: metadataLocation})
-	return registered.view(), moorage.Annotate("catalog.RegisterView", ident.String(), err)
+	request := RegisterRequest{MetadataLocation: metadataLocation}
+	outcome, err := c.submit(ctx, c.planner.register(viewKind, ident, request))
+	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }

@@ -81,12 +81,12 @@ func (f *fixture) newCatalog() *catalog.Catalog {
 	f.t.Helper()
 	c, err := catalog.New(f.config)
 	f.must(c, err)
-	return c
+	return c.As(moorage.Anonymous())
 }
 
 // over returns a checker of store, which a process has had to itself since opened.
 func (f *fixture) over(store registry.Store, opened time.Time) *check.Checker {
-	return check.New(check.Config{Store: store, Files: f.catalog, Now: f.clock.Now, Opened: opened})
+	return check.New(check.Config{Store: store, Files: f.catalog.Documents(), Now: f.clock.Now, Opened: opened})
 }
 
 // must ends the test if err is not nil.

@@ -18,8 +18,8 @@ import (
 )
 
 // recoveryGrace is how long after its deadline a transaction may stay without being given up. It is
-// longer than recovery leaves it alone for the locks of its tables, and than recovery tries.
-const recoveryGrace = 15 * time.Minute
+// longer than recovery leaves it alone for the locks of its tables and then tries to end it.
+const recoveryGrace = txlog.LockPatience + 10*time.Minute
 
 // look is one look at everything.
 type look struct {

@@ -45,11 +45,8 @@ func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.createView("v")
 	f.create("gone")
 	f.dropPurged("gone")
-	f.must(f.catalog.Once(f.ctx, catalog.Key{ID: "a", Warehouse: testWarehouse, Method: "POST", Path: "/v1/w/namespaces"},
-		func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error) {
-			properties, err := keyed.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"keyed"}, nil)
-			return catalog.Outcome{Properties: properties}, err
-		}))
+	key := catalog.Key{ID: "a", Warehouse: testWarehouse, Method: "POST", Path: "/v1/w/namespaces"}
+	f.must(f.catalog.For(moorage.Anonymous(), &key).CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"keyed"}, nil))
 	return registry.TransactionKey(f.abandon().ID)
 }
 

@@ -28,6 +28,12 @@ def pytest_addoption(parser):
         default="folder",
         help="where the server keeps its tables: in a folder, or on an S3 server that is started for the run",
     )
+    parser.addoption(
+        "--beside",
+        type=int,
+        default=0,
+        help="so many other clients commit to a table with each commit of the suites, so that commits share versions",
+    )
 
 
 def pytest_configure(config):
@@ -41,10 +47,9 @@ def started_here(config) -> bool:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Takes out what only Moorage can pass when another server is asked for."""
-    if started_here(config):
-        return
-    others = [item for item in items if item.get_closest_marker("moorage_only")]
+    """Takes out what only Moorage can pass when another server is asked for, and what others who commit disturb."""
+    left_out = ([] if started_here(config) else ["moorage_only"]) + (["counts_versions"] if config.getoption("beside") else [])
+    others = [item for item in items if any(item.get_closest_marker(name) for name in left_out)]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
 
@@ -75,8 +80,13 @@ def catalog_server(request, pytestconfig):
         running = cluster.Cluster(s3=bucket)
     else:
         running = server.Moorage(s3=bucket)
+    beside = pytestconfig.getoption("beside")
     with running:
-        yield running
+        if not beside:
+            yield running
+            return
+        with proxy.Proxy(running, beside) as between:
+            yield between
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"moorage"
 	"moorage/registry"
@@ -13,20 +14,34 @@ import (
 // been kept from ever happening.
 var errFenced = fmt.Errorf("%w: a write was lost and fenced", ErrRetry)
 
-// ErrAnswered says that the key of a mutation had an outcome before. The mutation did not and never
-// will happen. It is neither ErrRetry nor a failed condition, so what was prepared is undone.
-var ErrAnswered = errors.New("ledger: the key of the mutation has an outcome")
+// ErrAnswered says that a key of a mutation had an outcome before. The mutation did not and never
+// will happen. It is neither ErrRetry nor a failed condition, so what was prepared is undone. It is
+// always an AnsweredError.
+var ErrAnswered = errors.New("ledger: a key of the mutation has an outcome")
+
+// AnsweredError is ErrAnswered, and the key.
+type AnsweredError struct{ Key *Key }
+
+// Error returns the text of the error.
+func (e *AnsweredError) Error() string { return ErrAnswered.Error() + ": " + e.Key.Record.ID }
+
+// Is reports whether target is ErrAnswered.
+func (e *AnsweredError) Is(target error) bool { return target == ErrAnswered }
 
 // Mutation is one change of the catalog: all of its writes happen in one Apply, or none.
 type Mutation struct {
 	Change     registry.Change
 	Conditions []registry.Condition
 	Writes     []registry.Write
-	// Key is the idempotency key of the request; nil if it has none. The outcome of the key is
-	// written in the same Apply, which requires first of all that there is none.
-	Key *Key
-	// Answer is the outcome of the key.
-	Answer registry.Outcome
+	// Answers are the outcomes of the idempotency keys of the requests that the mutation carries
+	// out. They are written in the same Apply, which requires first of all that there are none.
+	Answers []Answer
+}
+
+// Answer is the outcome of a key.
+type Answer struct {
+	Key     *Key
+	Outcome registry.Outcome
 }
 
 // Key is an idempotency key in a store, and the request that it stands for.
@@ -53,7 +68,7 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 //
 //   - nil: it happened;
 //   - a *registry.FailedError: it did not, because of this condition;
-//   - ErrAnswered: it did not and never will, because the key has an outcome;
+//   - an *AnsweredError: it did not and never will, because the key has an outcome;
 //   - ErrRetry: it did not and never will, but may be tried again;
 //   - an error of KindUnavailable: it did not and never will, and trying again now is no use;
 //   - an error of KindCommitUnknown: it may have happened, or may yet.
@@ -64,23 +79,29 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 // may have committed on top since.
 func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error) {
 	batch := registry.Batch{Change: &m.Change, Conditions: m.Conditions, Writes: m.Writes}
-	if m.Key == nil {
+	if len(m.Answers) == 0 {
 		return l.applyOrSettle(ctx, batch)
 	}
-	// A process that slept for so long may have missed that a retry was refused, and forgotten.
-	if !l.now().Before(m.Key.Request.Expires) {
-		return nil, moorage.Errorf(moorage.KindUnavailable,
-			"The request took longer than its Idempotency-Key is kept; nothing was changed")
+	unanswered := make([]registry.Condition, len(m.Answers), len(m.Answers)+len(m.Conditions))
+	writes := slices.Grow(slices.Clip(batch.Writes), len(m.Answers))
+	for i, answer := range m.Answers {
+		// A process that slept for so long may have missed that a retry was refused, and forgotten.
+		if !l.now().Before(answer.Key.Request.Expires) {
+			return nil, moorage.Errorf(moorage.KindUnavailable,
+				"The request took longer than its Idempotency-Key is kept; nothing was changed")
+		}
+		condition, write, err := answer.Key.Put(answer.Outcome)
+		if err != nil {
+			return nil, err
+		}
+		unanswered[i], writes = condition, append(writes, write)
 	}
-	unanswered, write, err := m.Key.Put(m.Answer)
-	if err != nil {
-		return nil, err
-	}
-	batch.Conditions = append([]registry.Condition{unanswered}, batch.Conditions...)
-	batch.Writes = append(batch.Writes[:len(batch.Writes):len(batch.Writes)], write)
+	batch.Conditions, batch.Writes = append(unanswered, m.Conditions...), writes
 	etags, err := l.applyOrSettle(ctx, batch)
-	if failed, ok := registry.FailedCondition(err); ok && failed == unanswered {
-		return nil, ErrAnswered
+	if failed, ok := registry.FailedCondition(err); ok {
+		if i := slices.Index(unanswered, failed); i >= 0 {
+			return nil, &AnsweredError{m.Answers[i].Key}
+		}
 	}
 	return etags, err
 }

@@ -14,7 +14,7 @@ import (
 // A mutation is a change record, conditions and writes. Retry begins again with the reads when
 // somebody else was faster.
 func ExampleLedger() {
-	ctx := moorage.WithPrincipal(context.Background(), "ann")
+	ctx := context.Background()
 	store := memory.New(rand.Reader)
 	l := ledger.Over(store)
 	err := l.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -23,7 +23,7 @@ func ExampleLedger() {
 		if err != nil || records[0].Exists() {
 			return err
 		}
-		change, err := l.NewChange(ctx, "create-warehouse", moorage.Identifier{Warehouse: "sales"})
+		change, err := l.NewChange(ctx, moorage.Caller{Name: "ann"}, "create-warehouse", moorage.Identifier{Warehouse: "sales"})
 		if err != nil {
 			return err
 		}

@@ -95,14 +95,15 @@ func (l *Ledger) NewUUID() (string, error) {
 }
 
 // NewChange begins a mutation: it draws the commit id and says who does what to which object.
-func (l *Ledger) NewChange(ctx context.Context, operation string, ident moorage.Identifier) (registry.Change, error) {
+func (l *Ledger) NewChange(ctx context.Context, caller moorage.Caller, operation string, ident moorage.Identifier) (
+	registry.Change, error) {
 	id, err := l.NewID()
 	if err != nil {
 		return registry.Change{}, err
 	}
 	return registry.Change{
 		ID: id, Operation: operation, Ident: ident,
-		Principal: moorage.Principal(ctx), RequestID: moorage.RequestID(ctx), Time: l.now(),
+		Principal: caller.Name, Client: caller.Client, RequestID: moorage.RequestID(ctx), Time: l.now(),
 	}, nil
 }
 

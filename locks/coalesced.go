@@ -52,19 +52,19 @@ func (c *Coalesced) Close() {
 func (m Mode) shareable() bool { return m.Compatible(m) }
 
 // take joins the shares that op needs and tries to take the rest.
-func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{},
+func (c *Coalesced) take(ctx context.Context, op *acquisition, ticket int64) (blocked Grant, settled <-chan struct{},
 	err error) {
 	leases, busy, alive := op.session.join(op, ticket > 0 && !op.wants)
 	switch {
 	case !alive:
 		return Grant{}, nil, errSessionEnded
 	case busy != nil:
-		op.session.leave(op, c.now(), Grant{})
+		op.session.detach(op, c.now(), Grant{})
 		return busy.grant, busy.settled, nil
 	}
 	blocked, err = c.try(ctx, op, ticket, leases)
 	if err == nil && !blocked.Path.IsZero() {
-		op.session.leave(op, c.now(), blocked)
+		op.session.detach(op, c.now(), blocked)
 	}
 	return blocked, nil, err
 }
@@ -75,7 +75,7 @@ func (c *Coalesced) take(ctx context.Context, op *operation, ticket int64) (bloc
 // leave and wait until that is settled. An operation that follows leads nobody, so there is no
 // circle of followers. An operation that stands in the store's queue must not follow either. Its
 // leader may be newer, and wait for others that wait behind op there.
-func (s *session) join(op *operation, mayFollow bool) (leases []*lease, busy *share, alive bool) {
+func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *share, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

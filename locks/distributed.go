@@ -156,7 +156,8 @@ func (d *Distributed) Acquire(ctx context.Context, request Request, options Opti
 
 // takeFunc makes one try to take what op lacks. blocked is the lock that was not to be had, zero if
 // all were. settled, if not nil, is closed when it makes sense to try again.
-type takeFunc func(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{}, err error)
+type takeFunc func(ctx context.Context, op *acquisition, ticket int64) (
+	blocked Grant, settled <-chan struct{}, err error)
 
 func (d *Distributed) acquire(ctx context.Context, request Request, options Options, take takeFunc) (Hold, error) {
 	plan := Plan(request)
@@ -165,7 +166,7 @@ func (d *Distributed) acquire(ctx context.Context, request Request, options Opti
 		patience.ended(err)
 		return nil, err
 	}
-	op := newOperation(ctx, d, plan)
+	op := newAcquisition(ctx, d, plan)
 	var err error
 	if options.InProcess || len(plan) == 0 {
 		op.complete()
@@ -181,7 +182,7 @@ func (d *Distributed) acquire(ctx context.Context, request Request, options Opti
 }
 
 // takeLeases takes leases for all of op's plan, or none.
-func (d *Distributed) takeLeases(ctx context.Context, op *operation, patience *patience, take takeFunc) error {
+func (d *Distributed) takeLeases(ctx context.Context, op *acquisition, patience *patience, take takeFunc) error {
 	for range sessionsMax {
 		s, err := d.openSession(ctx)
 		if err != nil {
@@ -196,7 +197,8 @@ func (d *Distributed) takeLeases(ctx context.Context, op *operation, patience *p
 }
 
 // takeInSession tries until op has everything. While it waits op uses no lease.
-func (d *Distributed) takeInSession(ctx context.Context, op *operation, patience *patience, take takeFunc) (err error) {
+func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patience *patience,
+	take takeFunc) (err error) {
 	nonBlocking := patience.options.NonBlocking
 	var ticket int64
 	queue := queue{observer: d.observer, now: d.now}
@@ -217,12 +219,12 @@ func (d *Distributed) takeInSession(ctx context.Context, op *operation, patience
 		blocked, settled, err := take(ctx, op, ticket)
 		switch {
 		case err != nil:
-			op.session.leave(op, d.now(), Grant{})
+			op.session.detach(op, d.now(), Grant{})
 			return err
 		case blocked.Path.IsZero() && op.complete():
 			return nil
 		case blocked.Path.IsZero():
-			op.session.leave(op, d.now(), Grant{})
+			op.session.detach(op, d.now(), Grant{})
 			d.releaseInBackground(op.session)
 			continue
 		case nonBlocking:
@@ -253,14 +255,14 @@ func (d *Distributed) pause(ctx context.Context, patience *patience, longest tim
 }
 
 // take tries to take all of op's plan.
-func (d *Distributed) take(ctx context.Context, op *operation, ticket int64) (blocked Grant, settled <-chan struct{},
+func (d *Distributed) take(ctx context.Context, op *acquisition, ticket int64) (blocked Grant, settled <-chan struct{},
 	err error) {
 	blocked, err = d.try(ctx, op, ticket, op.session.wish(op.plan))
 	return blocked, nil, err
 }
 
 // try asks the store for leases, and notes for op that it has them unless one is blocked.
-func (d *Distributed) try(ctx context.Context, op *operation, ticket int64, leases []*lease) (blocked Grant,
+func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, leases []*lease) (blocked Grant,
 	err error) {
 	if len(leases) == 0 { // all are shares
 		return Grant{}, nil

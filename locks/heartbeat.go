@@ -156,7 +156,7 @@ func (d *Distributed) renew(ctx context.Context) error {
 	}
 	// The store counts from when it heard of us, which was after began.
 	s.renewed(SessionTTL - d.now().Sub(began))
-	if victims := s.lose(lost); len(victims) > 0 {
+	if victims := s.dropLost(lost); len(victims) > 0 {
 		d.log.WarnContext(ctx, "other nodes took leases from this node, which had been silent", "session", s.name,
 			"operations", len(victims))
 		d.tell(s, victims)
@@ -197,7 +197,7 @@ func (d *Distributed) lose(s *session, reason string) {
 }
 
 // tell ends the holds of operations that lost a lease of s.
-func (d *Distributed) tell(s *session, victims []*operation) {
+func (d *Distributed) tell(s *session, victims []*acquisition) {
 	for _, op := range victims {
 		d.inBackground(func() { op.lost(s) })
 	}

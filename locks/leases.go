@@ -27,8 +27,9 @@ type Session = struct {
 }
 
 // Leases is the port to what the nodes of a cluster share: who holds and who waits for what. It has
-// no queue and calls nobody back; nodes ask. The suite leasestest holds the contract. All methods
-// are safe for concurrent use. Each is one round trip if nothing is in its way.
+// no queue and calls nobody back; nodes ask. The contract is tested in package postgres, which also
+// runs it on leasestest.Memory, the reference model. All methods are safe for concurrent use. Each
+// is one round trip if nothing is in its way.
 //
 // # Sessions
 //

@@ -29,15 +29,15 @@ type lease struct {
 	grant Grant
 	share *share // nil for the lease of one operation
 
-	users     map[*operation]struct{} // guarded by session.mu: operations that lose a lock with this
-	idleSince time.Time               // guarded by session.mu: of a share without users
+	users     map[*acquisition]struct{} // guarded by session.mu: operations that lose a lock with this
+	idleSince time.Time                 // guarded by session.mu: of a share without users
 }
 
 // share is the place of a lease that all operations of a node use together. It is held, or somebody
 // tries to take it.
 type share struct {
 	grant   Grant
-	leader  *operation    // guarded by session.mu: the operation that tries; nil when held
+	leader  *acquisition  // guarded by session.mu: the operation that tries; nil when held
 	lease   *lease        // guarded by session.mu: nil while somebody tries
 	settled chan struct{} // closed when it is held, or nobody tries any longer
 	retired bool          // guarded by session.mu: another node wants it, so nobody may join; released by its last user
@@ -82,7 +82,7 @@ func (s *session) withdrawTicket(ticket int64) {
 // newLeaseLocked returns a lease to be asked for; mu must be held.
 func (s *session) newLeaseLocked(grant Grant, of *share) *lease {
 	s.lastID++
-	return &lease{id: s.lastID, grant: grant, share: of, users: make(map[*operation]struct{})}
+	return &lease{id: s.lastID, grant: grant, share: of, users: make(map[*acquisition]struct{})}
 }
 
 // wish returns a lease of its own for each lock of plan.
@@ -97,7 +97,7 @@ func (s *session) wish(plan []Grant) []*lease {
 }
 
 // granted notes that leases were taken for op. It reports whether the session still has them.
-func (s *session) granted(op *operation, leases []*lease) bool {
+func (s *session) granted(op *acquisition, leases []*lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -115,10 +115,10 @@ func (s *session) granted(op *operation, leases []*lease) bool {
 	return true
 }
 
-// leave takes op's name from all leases that it uses. Leases that nobody needs any longer become
+// detach takes op's name from all leases that it uses. Leases that nobody needs any longer become
 // unneeded, the last taken first. A share that is not retired is kept for its next user, which has
 // to come soon after now. op does not try to take any shares then, except the one for kept.
-func (s *session) leave(op *operation, now time.Time, kept Grant) {
+func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range slices.Backward(op.leases) {
@@ -222,11 +222,11 @@ func (s *session) renewed(d time.Duration) {
 	}
 }
 
-// lose forgets the leases with these ids and returns the operations that used them.
-func (s *session) lose(ids []int64) []*operation {
+// dropLost forgets the leases with these ids and returns the operations that used them.
+func (s *session) dropLost(ids []int64) []*acquisition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	victims := make(map[*operation]struct{})
+	victims := make(map[*acquisition]struct{})
 	for _, id := range ids {
 		l, ok := s.held[id]
 		if !ok {
@@ -243,7 +243,7 @@ func (s *session) lose(ids []int64) []*operation {
 
 // end ends the session as far as this node is concerned, and returns the operations that used its
 // leases. Only the first call returns true.
-func (s *session) end() (victims []*operation, first bool) {
+func (s *session) end() (victims []*acquisition, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -251,7 +251,7 @@ func (s *session) end() (victims []*operation, first bool) {
 	}
 	s.ended = true
 	s.expiry.Stop()
-	users := make(map[*operation]struct{})
+	users := make(map[*acquisition]struct{})
 	for _, l := range s.held {
 		maps.Copy(users, l.users)
 	}

@@ -10,11 +10,10 @@ import (
 
 	"moorage/locks"
 	"moorage/locks/leasestest"
-	"moorage/locks/lockstest"
 )
 
 func TestLocal(t *testing.T) {
-	lockstest.Run(t, lockstest.Config{
+	runContract(t, contract{
 		New:       func(*testing.T) locks.Manager { return locks.NewLocal(locks.LocalConfig{}) },
 		Footprint: func(manager locks.Manager) int { return manager.(*locks.Local).Stats().Paths },
 	})
@@ -93,7 +92,7 @@ func (c *cluster) endSessions() {
 }
 
 func TestDistributed(t *testing.T) {
-	lockstest.Run(t, lockstest.Config{
+	runContract(t, contract{
 		New: func(t *testing.T) locks.Manager {
 			c := newCluster()
 			node := c.distributed(t)
@@ -105,7 +104,7 @@ func TestDistributed(t *testing.T) {
 }
 
 func TestCoalesced(t *testing.T) {
-	lockstest.Run(t, lockstest.Config{
+	runContract(t, contract{
 		New: func(t *testing.T) locks.Manager {
 			c := newCluster()
 			node := c.coalesced(t)
@@ -117,8 +116,8 @@ func TestCoalesced(t *testing.T) {
 }
 
 // nodesConfig returns what RunNodes tests: three nodes of one cluster.
-func nodesConfig(handover time.Duration, newNode func(t *testing.T, c *cluster) managed) lockstest.NodesConfig {
-	return lockstest.NodesConfig{
+func nodesConfig(handover time.Duration, newNode func(t *testing.T, c *cluster) managed) nodesContract {
+	return nodesContract{
 		New: func(t *testing.T) []locks.Manager {
 			c := newCluster()
 			return []locks.Manager{newNode(t, c), newNode(t, c), newNode(t, c)}
@@ -136,14 +135,14 @@ func nodesConfig(handover time.Duration, newNode func(t *testing.T, c *cluster) 
 }
 
 func TestDistributedNodes(t *testing.T) {
-	lockstest.RunNodes(t, nodesConfig(250*time.Millisecond, func(t *testing.T, c *cluster) managed {
+	runNodesContract(t, nodesConfig(250*time.Millisecond, func(t *testing.T, c *cluster) managed {
 		node := c.distributed(t)
 		return managed{node, c, node.Stats}
 	}))
 }
 
 func TestCoalescedNodes(t *testing.T) {
-	lockstest.RunNodes(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
+	runNodesContract(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
 		node := c.coalesced(t)
 		return managed{node, c, node.Stats}
 	}))
@@ -152,7 +151,7 @@ func TestCoalescedNodes(t *testing.T) {
 // Nodes of both kinds may share their locks: a cluster can change from one to the other while it
 // runs.
 func TestMixedNodes(t *testing.T) {
-	lockstest.RunNodes(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
+	runNodesContract(t, nodesConfig(500*time.Millisecond, func(t *testing.T, c *cluster) managed {
 		if c.nodes%2 == 0 {
 			node := c.distributed(t)
 			return managed{node, c, node.Stats}

@@ -18,6 +18,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/catalog/verb"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -31,6 +32,8 @@ type Config struct {
 	// Backup copies the store to a new folder called name, below one of its own choice, and returns
 	// when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
+	// Gate decides who may use which operation. Default: verb.Open.
+	Gate verb.Gate
 }
 
 // server holds what handlers share. It is safe for concurrent use.
@@ -51,10 +54,22 @@ func Mount(on *web.Server, config Config) {
 			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
 		}
 	}
+	if config.Gate == nil {
+		config.Gate = verb.Open()
+	}
 	s := &server{Server: on, config: config, made: newMade()}
 	on.Explain(base + "/")
 	for _, op := range s.operations() {
-		on.Handle(op.id, op.method, base+op.path, op.handle)
+		on.Handle(op.id, op.method, base+op.path, s.gated(op))
+	}
+}
+
+// gated returns the handler of op, which asks the gate first. Requests are not authenticated: each
+// is anonymous.
+func (s *server) gated(op operation) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		request := verb.Request{Caller: moorage.Anonymous(), Verb: op.verb()}
+		return verb.Pass(r.Context(), s.config.Gate, request, func() error { return op.handle(w, r) })
 	}
 }
 
@@ -62,6 +77,14 @@ func Mount(on *web.Server, config Config) {
 type operation struct {
 	id, method, path string
 	handle           web.Handler
+}
+
+// verb returns the verb that op is, which has a row in the table of verbs.
+func (op operation) verb() verb.Verb {
+	if verbs := verb.OfManagement(op.id); len(verbs) > 0 {
+		return verbs[0]
+	}
+	return ""
 }
 
 // operations returns all operations. Those behind the blank line are other names of operations

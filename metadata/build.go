@@ -60,6 +60,7 @@ type builder struct {
 
 	addedSnapshots   map[int64]*snapshot // nil if there are none
 	latestSnapshotMS int64               // of those added
+	settled          map[int64]bool      // those of them that earlier requests of a chain added; nil if there are none
 	removedSnapshots bool                // some
 	newMains         []int64             // snapshots of this request that became current, in order
 	logged           []snapshotLogEntry  // to be appended to the snapshot log
@@ -72,7 +73,7 @@ type builder struct {
 	parsedOrders  once[*schema.SortOrder]
 
 	edits   [arrayCount]listEdit // what becomes of the arrays
-	changes []change
+	changes []memberEdit
 	text    []byte // JSON of changes and of elements that are added, one after the other
 }
 
@@ -91,7 +92,7 @@ func (b *builder) edit(a arrayName) *listEdit { return &b.edits[a] }
 
 // set notes the new value of a member.
 func (b *builder) set(key string, value []byte) {
-	b.changes = append(b.changes, change{key: key, value: value})
+	b.changes = append(b.changes, memberEdit{key: key, value: value})
 }
 
 // keep makes text the text of b. text is the text of b and what was appended to it. keep returns
@@ -320,7 +321,7 @@ func (b *builder) listChanges() {
 	for a := range b.edits {
 		if edit := &b.edits[a]; edit.changes() {
 			name := arrayName(a)
-			b.changes = append(b.changes, change{key: name.key(), list: edit, array: name})
+			b.changes = append(b.changes, memberEdit{key: name.key(), list: edit, array: name})
 		}
 	}
 }
@@ -330,7 +331,8 @@ func (b *builder) listChanges() {
 func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
 		if b.base.formatVersion == 1 {
-			b.changes = append(b.changes, change{key: keySchema, drop: true}, change{key: keyPartitionSpec, drop: true})
+			b.changes = append(b.changes,
+				memberEdit{key: keySchema, drop: true}, memberEdit{key: keyPartitionSpec, drop: true})
 		}
 		return
 	}

@@ -10,11 +10,11 @@ import (
 // Update is one change that a commit asks for. It is immutable, and safe for concurrent use.
 type Update struct {
 	action string
-	op     operation
+	op     updateOp
 }
 
-// operation is what an update does to a table.
-type operation interface {
+// updateOp is what an update does to a table.
+type updateOp interface {
 	apply(b *builder) error
 }
 
@@ -26,11 +26,11 @@ func decodeUpdate(o jsontext.Fields) (Update, error) {
 	if err != nil {
 		return Update{}, err
 	}
-	op, err := decodeOperation(o, action)
+	op, err := decodeUpdateOp(o, action)
 	return Update{action, op}, err
 }
 
-func decodeOperation(o jsontext.Fields, action string) (operation, error) {
+func decodeUpdateOp(o jsontext.Fields, action string) (updateOp, error) {
 	switch action {
 	case "assign-uuid":
 		return decodeAssignUUID(o)

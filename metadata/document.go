@@ -37,7 +37,7 @@ func (d *Document) RawRefs() []byte {
 			return
 		}
 		arrays := d.arrays
-		spliced, err := d.splice([]change{{key: snapshots.key(), list: &edit, array: snapshots}}, arrays[:])
+		spliced, err := d.splice([]memberEdit{{key: snapshots.key(), list: &edit, array: snapshots}}, arrays[:])
 		if d.refsRaw = spliced.raw; err != nil {
 			d.refsRaw = d.raw // not reached: the result is smaller than what was read
 		}

@@ -64,7 +64,7 @@ func CheckViewIndex(d *ViewDocument) error {
 		return fmt.Errorf("cannot read back %s: %w", d.raw, err)
 	}
 	if !reflect.DeepEqual(parsed.arrays, d.arrays) || !slices.Equal(parsed.names, d.names) ||
-		!slices.Equal(parsed.places, d.places) || !maps.Equal(parsed.properties, d.properties) ||
+		!slices.Equal(parsed.spans, d.spans) || !maps.Equal(parsed.properties, d.properties) ||
 		parsed.uuid != d.uuid || parsed.location != d.location || parsed.currentVersionID != d.currentVersionID {
 		return fmt.Errorf("%s is known as %+v, read as %+v", d.raw, d, parsed)
 	}

@@ -56,7 +56,7 @@ func Parse(raw []byte) (*Document, error) {
 }
 
 // spelledOut returns d with the members that older writers leave out, which its index has already.
-func (d *Document) spelledOut(missing []change) (*Document, error) {
+func (d *Document) spelledOut(missing []memberEdit) (*Document, error) {
 	next := &Document{index: d.index}
 	var err error
 	if next.body, err = d.splice(missing, next.arrays[:]); err != nil {
@@ -105,9 +105,9 @@ func (r *reader) checkHeader() error {
 
 // resolve fills in what documents of older writers leave out. It returns the changes that write it
 // into the document. Source: Java TableMetadataParser.
-func (r *reader) resolve() ([]change, error) {
-	var missing []change
-	for _, step := range []func() ([]change, error){
+func (r *reader) resolve() ([]memberEdit, error) {
+	var missing []memberEdit
+	for _, step := range []func() ([]memberEdit, error){
 		r.resolveSchemas, r.resolveSpecs, r.resolveLastPartitionID, r.resolveOrders, r.resolveRefs,
 	} {
 		changes, err := step()
@@ -127,7 +127,7 @@ func (r *reader) onlyV1(key string) error {
 	return illegal("%s must exist in format v%d", key, r.formatVersion)
 }
 
-func (r *reader) resolveSchemas() ([]change, error) {
+func (r *reader) resolveSchemas() ([]memberEdit, error) {
 	if r.has(schemas.key()) {
 		if !r.has(keyCurrentSchemaID) {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyCurrentSchemaID)
@@ -150,13 +150,13 @@ func (r *reader) resolveSchemas() ([]change, error) {
 	}
 	r.schemas[s.ID] = s
 	r.currentSchemaID = s.ID
-	return []change{
+	return []memberEdit{
 		{key: schemas.key(), list: &listEdit{base: &list{}, added: []newElement{{int64(s.ID), s.WithID(s.ID)}}}},
 		intChange(keyCurrentSchemaID, int64(s.ID)),
 	}, nil
 }
 
-func (r *reader) resolveSpecs() ([]change, error) {
+func (r *reader) resolveSpecs() ([]memberEdit, error) {
 	if r.has(partitionSpecs.key()) {
 		if !r.has(keyDefaultSpecID) {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyDefaultSpecID)
@@ -176,14 +176,14 @@ func (r *reader) resolveSpecs() ([]change, error) {
 	p.AssignFieldIDs(0)
 	r.specs[p.ID] = p
 	r.defaultSpecID = p.ID
-	return []change{
+	return []memberEdit{
 		{key: partitionSpecs.key(), list: &listEdit{base: &list{}, added: []newElement{{0, p.WithID(0)}}},
 			array: partitionSpecs},
 		intChange(keyDefaultSpecID, 0),
 	}, nil
 }
 
-func (r *reader) resolveLastPartitionID() ([]change, error) {
+func (r *reader) resolveLastPartitionID() ([]memberEdit, error) {
 	if value := r.value(keyLastPartitionID); len(value) > 0 && value[0] != 'n' {
 		return nil, nil
 	}
@@ -194,10 +194,10 @@ func (r *reader) resolveLastPartitionID() ([]change, error) {
 	for _, p := range r.specs {
 		r.lastPartitionID = max(r.lastPartitionID, p.LastFieldID)
 	}
-	return []change{intChange(keyLastPartitionID, int64(r.lastPartitionID))}, nil
+	return []memberEdit{intChange(keyLastPartitionID, int64(r.lastPartitionID))}, nil
 }
 
-func (r *reader) resolveOrders() ([]change, error) {
+func (r *reader) resolveOrders() ([]memberEdit, error) {
 	if r.has(sortOrders.key()) {
 		if !r.has(keyDefaultOrderID) {
 			return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing int: %s", keyDefaultOrderID)
@@ -214,7 +214,7 @@ func (r *reader) resolveOrders() ([]change, error) {
 	}
 	r.orders[o.ID] = o
 	r.defaultOrderID = o.ID
-	return []change{
+	return []memberEdit{
 		{key: sortOrders.key(), list: &listEdit{base: &list{}, added: []newElement{{0, raw}}}, array: sortOrders},
 		intChange(keyDefaultOrderID, 0),
 	}, nil
@@ -223,7 +223,7 @@ func (r *reader) resolveOrders() ([]change, error) {
 // unsortedJSON is the sort order that orders nothing.
 const unsortedJSON = `{"order-id":0,"fields":[]}`
 
-func (r *reader) resolveRefs() ([]change, error) {
+func (r *reader) resolveRefs() ([]memberEdit, error) {
 	if r.has(keyRefs) || r.currentSnapshotID == noSnapshot {
 		return nil, nil
 	}
@@ -232,7 +232,7 @@ func (r *reader) resolveRefs() ([]change, error) {
 	value := main.appendJSON([]byte(before))
 	main.at = jsontext.Span{Start: len(before), End: len(value)}
 	r.refs = []ref{main}
-	return []change{{key: keyRefs, value: append(value, '}')}}, nil
+	return []memberEdit{{key: keyRefs, value: append(value, '}')}}, nil
 }
 
 // check checks what the parts of the document say of one another. Source: the constructor of

@@ -8,9 +8,10 @@ import (
 
 // IsReplay reports whether updates that add snapshots have been applied to d before. Each snapshot
 // must be there with the manifest list that updates give it, and each ref at its snapshot or at a
-// descendant. d must show whatever else the updates do. Only the client that drew a snapshot's id
-// can have written it with that list. An empty list is a replay. A non-empty list without
-// add-snapshot is not.
+// descendant. An append that was put on top of another snapshot has a list of the catalog, and says
+// with which parent and list it was sent. d must show whatever else the updates do. Only the client
+// that drew a snapshot's id can have written it with that list. An empty list is a replay. A
+// non-empty list without add-snapshot is not.
 func (d *Document) IsReplay(updates []Update) bool {
 	if len(updates) == 0 {
 		return true
@@ -68,7 +69,7 @@ func (d *Document) shows(updates []Update) bool {
 }
 
 // shows reports whether op would leave b as it is.
-func (b *builder) shows(op operation) bool {
+func (b *builder) shows(op updateOp) bool {
 	or := func(id, last int) int {
 		if id == lastAddedID {
 			return last
@@ -106,11 +107,11 @@ func (b *builder) shows(op operation) bool {
 	return false
 }
 
-// IsBirth reports whether d was made of steps, whatever became of d since. The first step asks for
-// a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold for
+// WasCreatedBy reports whether d was made of steps, whatever became of d since. The first step asks
+// for a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold for
 // what they say of snapshots and refs. Steps without snapshots differ from others by the uuid only,
-// which a client may have chosen. So IsBirth returns false for them.
-func (d *Document) IsBirth(steps []Step) bool {
+// which a client may have chosen. So WasCreatedBy returns false for them.
+func (d *Document) WasCreatedBy(steps []Step) bool {
 	named := false
 	var pointing []Update
 	for _, step := range steps {
@@ -126,7 +127,8 @@ func (d *Document) IsBirth(steps []Step) bool {
 	return named && len(pointing) > 0 && d.IsReplay(pointing)
 }
 
-// holds reports whether the document has the snapshot, with the same manifest list.
+// holds reports whether the document has the snapshot, with the same manifest list, or says that it
+// was sent with that.
 func (d *Document) holds(s *snapshot) bool {
 	all := d.arrays[snapshots]
 	at, ok := d.snapshotAt.find(all, s.id)
@@ -134,7 +136,11 @@ func (d *Document) holds(s *snapshot) bool {
 		return false
 	}
 	mine := d.snapshot(all.at(at))
-	return mine.manifestList != nil && jsontext.Unquote(mine.manifestList) == jsontext.Unquote(s.manifestList)
+	if mine.manifestList == nil {
+		return false
+	}
+	list := jsontext.Unquote(s.manifestList)
+	return jsontext.Unquote(mine.manifestList) == list || mine.summaryValue(rebasedKey) == sentAs(s.parent, list)
 }
 
 // isBeyond reports whether the document has the ref, at its snapshot or at a descendant, and

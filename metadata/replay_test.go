@@ -45,7 +45,7 @@ func TestIsBirth(t *testing.T) {
 			if row.after != "" {
 				d = applyTest(t, d, row.after)
 			}
-			if got := d.IsBirth(step(row.again)); got != row.want {
+			if got := d.WasCreatedBy(step(row.again)); got != row.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -12,6 +12,13 @@ import (
 type Requirement struct {
 	kind  string
 	check func(d *Document) error
+	head  refHead // what assert-ref-snapshot-id asks for
+}
+
+// refHead is a ref and the snapshot that it points to; none if there is no such ref.
+type refHead struct {
+	ref      string
+	snapshot optional
 }
 
 // Type returns the type of the requirement in lower case, "assert-table-uuid".
@@ -20,6 +27,7 @@ func (r Requirement) Type() string { return r.kind }
 const (
 	assertCreate    = "assert-create"
 	assertTableUUID = "assert-table-uuid"
+	assertRef       = "assert-ref-snapshot-id"
 )
 
 func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
@@ -32,8 +40,8 @@ func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
 		r.check = requireNoTable
 	case assertTableUUID:
 		r.check, err = decodeTableUUID(o)
-	case "assert-ref-snapshot-id":
-		r.check, err = decodeRefSnapshotID(o)
+	case assertRef:
+		return decodeRefSnapshotID(o)
 	case "assert-last-assigned-field-id":
 		r.check, err = requireInt(o, "last-assigned-field-id", "last assigned field id",
 			func(d *Document) int { return d.lastColumnID })
@@ -84,27 +92,34 @@ func decodeTableUUID(o jsontext.Fields) (func(*Document) error, error) {
 
 // decodeRefSnapshotID reads a requirement that is met by a ref that points to a snapshot or, if
 // that is null or missing, does not exist. Older PyIceberg leaves the null out.
-func decodeRefSnapshotID(o jsontext.Fields) (func(*Document) error, error) {
+func decodeRefSnapshotID(o jsontext.Fields) (Requirement, error) {
 	name, _, err := o.Str("ref")
 	if err != nil {
-		return nil, err
+		return Requirement{}, err
 	}
-	expected, given, err := o.LongOrAbsent("snapshot-id")
-	return func(d *Document) error {
-		r := d.ref(name)
-		switch {
-		case r == nil && given:
-			return unmet("branch or tag %s is missing, expected %d", jsontext.Clip(name), expected)
-		case r == nil:
-			return nil
-		case !given:
-			return unmet("%s %s was created concurrently", r.kind(), jsontext.Clip(name))
-		case r.snapshotID != expected:
-			return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(name), expected,
-				r.snapshotID)
-		}
+	id, given, err := o.LongOrAbsent("snapshot-id")
+	return requireRef(refHead{name, optional{id, given}}), err
+}
+
+// requireRef returns the requirement that a ref points to a snapshot, or does not exist.
+func requireRef(want refHead) Requirement {
+	return Requirement{kind: assertRef, check: want.check, head: want}
+}
+
+func (want refHead) check(d *Document) error {
+	r := d.ref(want.ref)
+	switch {
+	case r == nil && want.snapshot.given:
+		return unmet("branch or tag %s is missing, expected %d", jsontext.Clip(want.ref), want.snapshot.value)
+	case r == nil:
 		return nil
-	}, err
+	case !want.snapshot.given:
+		return unmet("%s %s was created concurrently", r.kind(), jsontext.Clip(want.ref))
+	case r.snapshotID != want.snapshot.value:
+		return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(want.ref),
+			want.snapshot.value, r.snapshotID)
+	}
+	return nil
 }
 
 func requireInt(o jsontext.Fields, key, what string, actual func(*Document) int) (func(*Document) error, error) {

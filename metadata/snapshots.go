@@ -30,8 +30,11 @@ type snapshot struct {
 	timestampMS    int64
 	manifestList   []byte // JSON; nil if the snapshot has none
 	manifests      []byte // JSON; nil if the snapshot has none
+	summary        []byte // JSON; nil if the snapshot has none
+	schemaID       optional
 	firstRowID     optional
 	addedRows      optional
+	encrypted      bool // has a key-id
 }
 
 // readSnapshot consumes a snapshot and checks its form. Source: Java SnapshotParser, BaseSnapshot.
@@ -61,19 +64,25 @@ func (s *snapshot) member(c *cursor, key []byte) (err error) {
 	case "timestamp-ms":
 		s.timestampMS, err = c.long("timestamp-ms")
 	case "summary":
+		c.Space()
+		start := c.Pos()
 		err = c.summary()
+		s.summary = c.From(start)
 	case "manifest-list":
 		s.manifestList, err = c.quoted("manifest-list")
 	case "manifests":
 		s.manifests, err = c.quotedList("manifests")
 	case "schema-id":
-		_, err = c.intOrNull("schema-id")
+		s.schemaID, err = c.intOrNull("schema-id")
 	case "first-row-id":
 		s.firstRowID, err = c.longOrNull("first-row-id")
 	case "added-rows":
 		s.addedRows, err = c.longOrNull("added-rows")
 	case "key-id":
-		err = c.quotedOrNull("key-id")
+		if !c.Null() {
+			s.encrypted = true
+			_, err = c.quoted("key-id")
+		}
 	default:
 		err = c.Skip()
 	}

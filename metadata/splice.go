@@ -9,8 +9,8 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// change says what becomes of one top-level member.
-type change struct {
+// memberEdit says what becomes of one top-level member.
+type memberEdit struct {
 	key   string
 	drop  bool
 	value []byte    // the new value, JSON; nil if list says it
@@ -20,13 +20,13 @@ type change struct {
 	at int // which member it is, -1 if there is none; set by splice
 }
 
-func intChange(key string, n int64) change {
-	return change{key: key, value: strconv.AppendInt(nil, n, 10)}
+func intChange(key string, n int64) memberEdit {
+	return memberEdit{key: key, value: strconv.AppendInt(nil, n, 10)}
 }
 
 // growth is an upper bound of what the change adds to the document. The value of its member has
 // oldBytes in the document, 0 if it is not there. growth may be negative.
-func (c *change) growth(oldBytes int) int {
+func (c *memberEdit) growth(oldBytes int) int {
 	grown := 0
 	switch {
 	case c.drop:
@@ -42,7 +42,7 @@ func (c *change) growth(oldBytes int) int {
 	return grown
 }
 
-func (c *change) write(dst, old []byte, arrays []list) []byte {
+func (c *memberEdit) write(dst, old []byte, arrays []list) []byte {
 	if c.list == nil {
 		return append(dst, c.value...)
 	}
@@ -56,21 +56,21 @@ func (c *change) write(dst, old []byte, arrays []list) []byte {
 // body is the JSON of a document, or of an object in it, and where its members lie.
 type body struct {
 	raw []byte
-	// names are the keys of the top level, in the document's order, and places where each member
+	// names are the keys of the top level, in the document's order, and spans where each member
 	// lies. Versions with the same names share them.
-	names  []string
-	places []memberPlace
+	names []string
+	spans []memberSpan
 }
 
-// memberPlace is where a member of the top level begins, at the quote of its key, and where its
+// memberSpan is where a member of the top level begins, at the quote of its key, and where its
 // value lies.
-type memberPlace struct{ start, valueStart, valueEnd uint32 }
+type memberSpan struct{ start, valueStart, valueEnd uint32 }
 
-func placeOf(start, valueStart, valueEnd int) memberPlace {
-	return memberPlace{uint32(start), uint32(valueStart), uint32(valueEnd)}
+func spanOf(start, valueStart, valueEnd int) memberSpan {
+	return memberSpan{uint32(start), uint32(valueStart), uint32(valueEnd)}
 }
 
-func (p memberPlace) value() jsontext.Span {
+func (p memberSpan) value() jsontext.Span {
 	return jsontext.Span{Start: int(p.valueStart), End: int(p.valueEnd)}
 }
 
@@ -82,7 +82,7 @@ func (d *body) read(c *cursor, member func(key string) error) error {
 		start := c.Pos()
 		err := member(name)
 		d.names = append(d.names, name)
-		d.places = append(d.places, placeOf(at, start, c.Pos()))
+		d.spans = append(d.spans, spanOf(at, start, c.Pos()))
 		return err
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *body) find(key string) (jsontext.Span, bool) {
 	if i < 0 {
 		return jsontext.Span{}, false
 	}
-	return d.places[i].value(), true
+	return d.spans[i].value(), true
 }
 
 // has reports whether there is a member of that name.
@@ -126,14 +126,14 @@ type splicer struct {
 	arrays []list
 }
 
-// splice returns d after changes, and gives arrays, those of d, the new places of their elements.
+// splice returns d after changes, and gives arrays, those of d, the new spans of their elements.
 // New members come last, in the order of changes.
-func (d *body) splice(changes []change, arrays []list) (body, error) {
+func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {
 		c, oldBytes := &changes[i], 0
 		if c.at = slices.Index(d.names, c.key); c.at >= 0 {
-			oldBytes = int(d.places[c.at].valueEnd - d.places[c.at].valueStart)
+			oldBytes = int(d.spans[c.at].valueEnd - d.spans[c.at].valueStart)
 		}
 		size += c.growth(oldBytes)
 	}
@@ -141,35 +141,35 @@ func (d *body) splice(changes []change, arrays []list) (body, error) {
 		return body{}, moorage.Errorf(moorage.KindTooLarge,
 			"Cannot write metadata of more than %d bytes", documentBytesMax)
 	}
-	s := splicer{body{make([]byte, 0, size), slices.Clip(d.names), make([]memberPlace, 0, len(d.places))}, arrays}
+	s := splicer{body{make([]byte, 0, size), slices.Clip(d.names), make([]memberSpan, 0, len(d.spans))}, arrays}
 	s.copyMembers(d, changes)
 	return s.body, nil
 }
 
-func (s *splicer) copyMembers(d *body, changes []change) {
+func (s *splicer) copyMembers(d *body, changes []memberEdit) {
 	copied := 0                            // up to where d.raw was copied or left out
 	end := bytes.IndexByte(d.raw, '{') + 1 // after the last member that was dealt with
 	for i := range d.names {
-		at, value := int(d.places[i].start), d.places[i].value()
+		at, value := int(d.spans[i].start), d.spans[i].value()
 		c := changeAt(changes, i)
 		switch {
 		case c == nil:
 			shift := len(s.raw) - copied
-			s.places = append(s.places, placeOf(at+shift, value.Start+shift, value.End+shift))
+			s.spans = append(s.spans, spanOf(at+shift, value.Start+shift, value.End+shift))
 			end = value.End
 		case c.drop:
 			s.raw = append(s.raw, d.raw[copied:end]...)
 			end = value.End
-			if len(s.places) == 0 && i+1 < len(d.places) {
-				end = int(d.places[i+1].start) // the comma after it goes, for there is none before
+			if len(s.spans) == 0 && i+1 < len(d.spans) {
+				end = int(d.spans[i+1].start) // the comma after it goes, for there is none before
 			}
-			s.names = slices.Delete(slices.Clone(s.names), len(s.places), len(s.places)+1)
+			s.names = slices.Delete(slices.Clone(s.names), len(s.spans), len(s.spans)+1)
 			copied = end
 		default:
 			s.raw = append(s.raw, d.raw[copied:value.Start]...)
 			start := len(s.raw)
 			s.raw = c.write(s.raw, d.raw[value.Start:value.End], s.arrays)
-			s.places = append(s.places, placeOf(start-(value.Start-at), start, len(s.raw)))
+			s.spans = append(s.spans, spanOf(start-(value.Start-at), start, len(s.raw)))
 			copied, end = value.End, value.End
 		}
 	}
@@ -179,13 +179,13 @@ func (s *splicer) copyMembers(d *body, changes []change) {
 }
 
 // addMembers appends the members that are new.
-func (s *splicer) addMembers(changes []change) {
+func (s *splicer) addMembers(changes []memberEdit) {
 	for i := range changes {
 		c := &changes[i]
 		if c.drop || c.at >= 0 {
 			continue
 		}
-		if len(s.places) > 0 {
+		if len(s.spans) > 0 {
 			s.raw = append(s.raw, ',')
 		}
 		at := len(s.raw)
@@ -193,12 +193,12 @@ func (s *splicer) addMembers(changes []change) {
 		start := len(s.raw)
 		s.raw = c.write(s.raw, nil, s.arrays)
 		s.names = append(s.names, c.key)
-		s.places = append(s.places, placeOf(at, start, len(s.raw)))
+		s.spans = append(s.spans, spanOf(at, start, len(s.raw)))
 	}
 }
 
 // changeAt returns the change of a member, nil if it stays.
-func changeAt(changes []change, member int) *change {
+func changeAt(changes []memberEdit, member int) *memberEdit {
 	for i := range changes {
 		if changes[i].at == member {
 			return &changes[i]

@@ -25,7 +25,7 @@ func (l *lastAdded) add(id int) {
 
 type addSchema struct{ schema *schema.Schema }
 
-func decodeAddSchema(o jsontext.Fields) (operation, error) {
+func decodeAddSchema(o jsontext.Fields) (updateOp, error) {
 	v, err := o.Required("schema")
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b *builder) reuseSchemaID(s *schema.Schema) (id int, found bool, err error
 
 type setCurrentSchema struct{ id int }
 
-func decodeSetCurrentSchema(o jsontext.Fields) (operation, error) {
+func decodeSetCurrentSchema(o jsontext.Fields) (updateOp, error) {
 	id, _, err := o.Int("schema-id")
 	return setCurrentSchema{id}, err
 }
@@ -104,7 +104,7 @@ func (u setCurrentSchema) apply(b *builder) error {
 
 type removeSchemas struct{ ids []int }
 
-func decodeRemoveSchemas(o jsontext.Fields) (operation, error) {
+func decodeRemoveSchemas(o jsontext.Fields) (updateOp, error) {
 	ids, err := idList(o, "schema-ids")
 	return removeSchemas{ids}, err
 }
@@ -149,7 +149,7 @@ func (b *builder) currentSchema(what string) (*schema.Schema, error) {
 
 type addSpec struct{ raw []byte }
 
-func decodeAddSpec(o jsontext.Fields) (operation, error) {
+func decodeAddSpec(o jsontext.Fields) (updateOp, error) {
 	v, err := o.Required("spec")
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (l *lastAdded) reuse(id int) {
 
 type setDefaultSpec struct{ id int }
 
-func decodeSetDefaultSpec(o jsontext.Fields) (operation, error) {
+func decodeSetDefaultSpec(o jsontext.Fields) (updateOp, error) {
 	id, _, err := o.Int("spec-id")
 	return setDefaultSpec{id}, err
 }
@@ -231,7 +231,7 @@ func (u setDefaultSpec) apply(b *builder) error {
 
 type removeSpecs struct{ ids []int }
 
-func decodeRemoveSpecs(o jsontext.Fields) (operation, error) {
+func decodeRemoveSpecs(o jsontext.Fields) (updateOp, error) {
 	ids, err := idList(o, "spec-ids")
 	return removeSpecs{ids}, err
 }
@@ -246,7 +246,7 @@ func (u removeSpecs) apply(b *builder) error {
 
 type addSortOrder struct{ order *schema.SortOrder }
 
-func decodeAddSortOrder(o jsontext.Fields) (operation, error) {
+func decodeAddSortOrder(o jsontext.Fields) (updateOp, error) {
 	v, err := o.Required("sort-order")
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (u addSortOrder) apply(b *builder) error {
 
 type setDefaultSortOrder struct{ id int }
 
-func decodeSetDefaultSortOrder(o jsontext.Fields) (operation, error) {
+func decodeSetDefaultSortOrder(o jsontext.Fields) (updateOp, error) {
 	id, _, err := o.Int("sort-order-id")
 	return setDefaultSortOrder{id}, err
 }

@@ -10,15 +10,19 @@ import (
 type addSnapshot struct {
 	snapshot snapshot
 	raw      []byte
+	rebased  bool // put on top of another snapshot than it was sent for
 }
 
-func decodeAddSnapshot(o jsontext.Fields) (operation, error) {
+func decodeAddSnapshot(o jsontext.Fields) (updateOp, error) {
 	c, err := valueOf(o, "snapshot")
 	if err != nil {
 		return nil, err
 	}
 	s, err := readSnapshot(c)
-	return &addSnapshot{s, c.Raw()}, err
+	if err == nil {
+		err = s.checkSummaryKeys()
+	}
+	return &addSnapshot{snapshot: s, raw: c.Raw()}, err
 }
 
 // apply adds a snapshot that no ref points to yet. Source: Java TableMetadata.Builder.addSnapshot.
@@ -90,7 +94,7 @@ func (b *builder) takeRows(s *snapshot) error {
 
 type setRef struct{ ref ref }
 
-func decodeSetRef(o jsontext.Fields) (operation, error) {
+func decodeSetRef(o jsontext.Fields) (updateOp, error) {
 	var u setRef
 	c := reread(o.Raw())
 	err := c.record(func(key []byte) (err error) {
@@ -139,7 +143,7 @@ func (u setRef) apply(b *builder) error {
 func (b *builder) setMain(id int64) {
 	b.currentSnapshotID = id
 	at := b.nowMS
-	if s, added := b.addedSnapshots[id]; added {
+	if s, added := b.addedSnapshots[id]; added && !b.settled[id] {
 		at = s.timestampMS
 		b.newMains = append(b.newMains, id)
 	}
@@ -151,7 +155,8 @@ func (b *builder) setMain(id int64) {
 // that the table had before is a rollback, and a branch that was removed before in the request is a
 // replacement.
 func (b *builder) guardLineage(old *ref, id int64) error {
-	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || b.base.HasSnapshot(id) {
+	there := b.settled[id] || b.base.HasSnapshot(id)
+	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || there {
 		return nil
 	}
 	for steps := b.edits[snapshots].len(); steps > 0; steps-- {
@@ -192,7 +197,7 @@ func (b *builder) parent(id int64) optional {
 
 type removeRef struct{ name string }
 
-func decodeRemoveRef(o jsontext.Fields) (operation, error) {
+func decodeRemoveRef(o jsontext.Fields) (updateOp, error) {
 	name, _, err := o.Str("ref-name")
 	return removeRef{name}, err
 }
@@ -204,7 +209,7 @@ func (u removeRef) apply(b *builder) error {
 
 type removeSnapshots struct{ ids []int64 }
 
-func decodeRemoveSnapshots(o jsontext.Fields) (operation, error) {
+func decodeRemoveSnapshots(o jsontext.Fields) (updateOp, error) {
 	c, err := valueOf(o, "snapshot-ids")
 	if err != nil {
 		return nil, err

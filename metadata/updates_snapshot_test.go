@@ -33,6 +33,10 @@ var snapshotRows = []updateRow{
 	{name: "snapshot with a null parent", updates: bareSnapshot(`"parent-snapshot-id":null,"manifest-list":"m"`), kind: bad, message: "long value: parent-snapshot-id", decode: true},
 	{name: "snapshot with a summary of numbers", updates: `{"action":"add-snapshot","snapshot":{"snapshot-id":1,"timestamp-ms":1,"manifest-list":"m","summary":{"n":1}}}`, kind: bad, message: "string value: n", decode: true},
 	{name: "snapshot with a null summary", updates: `{"action":"add-snapshot","snapshot":{"snapshot-id":1,"timestamp-ms":1,"manifest-list":"m","summary":null}}`, kind: bad, message: "Cannot parse summary from non-object value: null", decode: true},
+	{name: "snapshot that says what the catalog says", updates: `{"action":"add-snapshot","snapshot":{"snapshot-id":1,"timestamp-ms":1,"manifest-list":"m","summary":{"operation":"append","\u006doorage.x":"1"}}}`,
+		kind: bad, message: "Cannot add a snapshot with moorage.x in its summary", decode: true},
+	{name: "snapshot that says something like it", updates: `{"action":"add-snapshot","snapshot":{"snapshot-id":9,"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":"m","summary":{"operation":"append","moorage":"1"}}}`,
+		want: map[string]string{"last-sequence-number": "1"}},
 	{name: "snapshot null", updates: `{"action":"add-snapshot","snapshot":null}`, kind: bad, message: "missing field: snapshot", decode: true},
 
 	{name: "rows", version: 3, updates: bareSnapshot(`"sequence-number":1,"manifest-list":"m","first-row-id":0,"added-rows":7`), want: map[string]string{"next-row-id": "7"}},

@@ -14,7 +14,7 @@ const actionUpgrade = "upgrade-format-version"
 // what clients and the catalog know it by.
 type assignUUID struct{ uuid string }
 
-func decodeAssignUUID(o jsontext.Fields) (operation, error) {
+func decodeAssignUUID(o jsontext.Fields) (updateOp, error) {
 	uuid, _, err := o.Str("uuid")
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (u assignUUID) apply(b *builder) error {
 
 type upgradeFormatVersion struct{ version int }
 
-func decodeUpgrade(o jsontext.Fields) (operation, error) {
+func decodeUpgrade(o jsontext.Fields) (updateOp, error) {
 	version, _, err := o.Int(keyFormatVersion)
 	return upgradeFormatVersion{version}, err
 }
@@ -76,7 +76,7 @@ func (u upgradeFormatVersion) apply(b *builder) error {
 
 type setLocation struct{ location string }
 
-func decodeSetLocation(o jsontext.Fields) (operation, error) {
+func decodeSetLocation(o jsontext.Fields) (updateOp, error) {
 	location, _, err := o.Str(keyLocation)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type setProperties struct{ updates []property }
 
 type property struct{ name, value string }
 
-func decodeSetProperties(o jsontext.Fields) (operation, error) {
+func decodeSetProperties(o jsontext.Fields) (updateOp, error) {
 	key := o.FirstOf("updates", "updated")
 	c, err := valueOf(o, key)
 	if err != nil {
@@ -136,7 +136,7 @@ func (u setProperties) apply(b *builder) error {
 
 type removeProperties struct{ removals []string }
 
-func decodeRemoveProperties(o jsontext.Fields) (operation, error) {
+func decodeRemoveProperties(o jsontext.Fields) (updateOp, error) {
 	key := o.FirstOf("removals", "removed")
 	c, err := valueOf(o, key)
 	if err != nil {
@@ -181,7 +181,7 @@ type addEncryptionKey struct {
 	raw []byte
 }
 
-func decodeAddEncryptionKey(o jsontext.Fields) (operation, error) {
+func decodeAddEncryptionKey(o jsontext.Fields) (updateOp, error) {
 	c, err := valueOf(o, "encryption-key")
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (u addEncryptionKey) apply(b *builder) error {
 
 type removeEncryptionKey struct{ id string }
 
-func decodeRemoveEncryptionKey(o jsontext.Fields) (operation, error) {
+func decodeRemoveEncryptionKey(o jsontext.Fields) (updateOp, error) {
 	id, _, err := o.Str("key-id")
 	return removeEncryptionKey{id}, err
 }
@@ -255,7 +255,7 @@ type setStatistics struct {
 
 func decodeSetStatistics(
 	o jsontext.Fields, array arrayName, key string, read func(*cursor) (int64, error),
-) (operation, error) {
+) (updateOp, error) {
 	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ type removeStatistics struct {
 	snapshotID int64
 }
 
-func decodeRemoveStatistics(o jsontext.Fields, array arrayName) (operation, error) {
+func decodeRemoveStatistics(o jsontext.Fields, array arrayName) (updateOp, error) {
 	id, err := o.Long("snapshot-id")
 	return removeStatistics{array, id}, err
 }

@@ -121,34 +121,20 @@ func (c *cursor) eachString(name string, visit func(key, text string)) error {
 }
 
 // stringList consumes the value of a member that must be an array of strings.
-func (c *cursor) stringList(name string) ([]string, error) {
-	texts := []string{}
-	err := c.Array(func() error {
-		text, err := c.string(name)
-		texts = append(texts, text)
-		return err
-	})
-	return texts, err
-}
+func (c *cursor) stringList(name string) ([]string, error) { return arrayOf(c, name, c.string) }
 
 // longList consumes the value of a member that must be an array of integers of 64 bits.
-func (c *cursor) longList(name string) ([]int64, error) {
-	numbers := []int64{}
-	err := c.Array(func() error {
-		n, err := c.long(name)
-		numbers = append(numbers, n)
-		return err
-	})
-	return numbers, err
-}
+func (c *cursor) longList(name string) ([]int64, error) { return arrayOf(c, name, c.long) }
 
 // intList consumes the value of a member that must be an array of integers of 32 bits.
-func (c *cursor) intList(name string) ([]int, error) {
-	numbers := []int{}
+func (c *cursor) intList(name string) ([]int, error) { return arrayOf(c, name, c.int) }
+
+func arrayOf[T any](c *cursor, name string, value func(name string) (T, error)) ([]T, error) {
+	all := []T{}
 	err := c.Array(func() error {
-		n, err := c.int(name)
-		numbers = append(numbers, n)
+		one, err := value(name)
+		all = append(all, one)
 		return err
 	})
-	return numbers, err
+	return all, err
 }

@@ -323,11 +323,11 @@ func (b *viewBuilder) trim() error {
 }
 
 // changes are what the new document has otherwise than the base.
-func (b *viewBuilder) changes() []change {
-	var changes []change
+func (b *viewBuilder) changes() []memberEdit {
+	var changes []memberEdit
 	set := func(changed bool, key string, value []byte) {
 		if changed {
-			changes = append(changes, change{key: key, value: value})
+			changes = append(changes, memberEdit{key: key, value: value})
 		}
 	}
 	base := b.base
@@ -339,7 +339,7 @@ func (b *viewBuilder) changes() []change {
 		propertiesJSON(base.value(keyProperties), b.properties))
 	for a := range b.edits {
 		if edit := &b.edits[a]; edit.changes() {
-			changes = append(changes, change{key: viewArrayKeys[a], list: edit, array: arrayName(a)})
+			changes = append(changes, memberEdit{key: viewArrayKeys[a], list: edit, array: arrayName(a)})
 		}
 	}
 	return changes

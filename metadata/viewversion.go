@@ -148,7 +148,7 @@ func (v *viewVersion) dialects() []string {
 // with returns the version as it was sent, with other ids.
 func (v *viewVersion) with(id, schemaID int) ([]byte, error) {
 	d := bodyOf(v.raw)
-	next, err := d.splice([]change{
+	next, err := d.splice([]memberEdit{
 		intChange("version-id", int64(id)), intChange("schema-id", int64(schemaID)),
 	}, nil)
 	return next.raw, err

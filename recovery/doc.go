@@ -19,7 +19,9 @@
 // # How it works
 //
 // A worker goes through the log in rounds (round.go). Each warehouse has its turn in a goroutine of
-// its own, so that a storage that hangs holds up only its own warehouse.
+// its own, so that a storage that hangs holds up only its own warehouse. What is done to one
+// transaction is in recovery.go. A commit that needs the tables of a dead one may fence it before
+// (package catalog/commit, transaction.go).
 //
 // # What it must not know
 //

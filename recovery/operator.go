@@ -201,7 +201,7 @@ func (r *Recovery) Abort(ctx context.Context, id string) (aborted Aborted, err e
 		return Aborted{}, moorage.Annotate(op, id, err)
 	}
 	r.log.WarnContext(ctx, "an operator ended a transaction", "commit", id, "was", aborted.Was,
-		"principal", moorage.Principal(ctx), "forgotten", aborted.Forgotten, "files_left", len(aborted.Left))
+		"request", moorage.RequestID(ctx), "forgotten", aborted.Forgotten, "files_left", len(aborted.Left))
 	return aborted, nil
 }
 

@@ -364,7 +364,7 @@ func TestRecoveryKick(t *testing.T) {
 // ended, and neither node fails.
 func TestTwoRecoveries(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		r := newResolver(store)
 		for range 20 {
 			r.begin(t, time.Now().Add(-time.Hour))

@@ -175,11 +175,28 @@ type Change struct {
 	Ident     moorage.Identifier `json:"identifier"` // Name is empty for a namespace
 	Principal string             `json:"principal"`
 	RequestID string             `json:"request-id,omitempty"`
+	Client    string             `json:"client,omitempty"` // User-Agent of the request, 200 bytes at most
 	Time      time.Time          `json:"time"`
-	// MetadataLocation is the new one, for a change of one table that has one.
+	// MetadataLocation is the new one of a change of one table that an older version wrote. Items
+	// say it now.
 	MetadataLocation string `json:"metadata-location,omitempty"`
+	// Group are the requests that the change carried out together, in their order; nil if it was
+	// one.
+	Group []Member `json:"members,omitempty"`
+	// Items are the objects that the change was about. A record of an older version has none.
+	Items []Item `json:"items,omitempty"`
 	// Versions are the records written, in the order of the batch; Apply fills it.
 	Versions []Version `json:"versions,omitempty"`
+}
+
+// Member is one of several requests that one change carried out.
+type Member struct {
+	Operation string    `json:"operation"`
+	Principal string    `json:"principal"`
+	RequestID string    `json:"request-id,omitempty"`
+	Client    string    `json:"client,omitempty"`
+	Time      time.Time `json:"time"`               // when the request came
+	Snapshot  int64     `json:"snapshot,omitempty"` // that it added; zero for none
 }
 
 // Task is the value of a task record: work that a past operation left for a worker, or for an

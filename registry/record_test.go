@@ -65,6 +65,19 @@ func goldenValues() map[string][2]registry.Value {
 				{Key: registry.EntryKey(otherID, "new"), New: otherETag}, {Key: registry.EntryKey(otherID, "gone"), Old: someETag},
 			},
 		}, registry.Change{}},
+		"change-group": {registry.Change{
+			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+			Principal: "ann", RequestID: "r-1", Client: "curl/8", Time: someTime,
+			Group: []registry.Member{
+				{Operation: "commit", Principal: "ann", RequestID: "r-1", Client: "curl/8", Time: someTime, Snapshot: 7},
+				{Operation: "commit", Principal: "bob", Time: someTime},
+			},
+			Items: []registry.Item{{
+				Kind: registry.ItemTable, ID: otherID, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+				Previous: &moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "old"}, UUID: "u",
+				MetadataLocation: "file:///2", PreviousMetadataLocation: "file:///1",
+			}},
+		}, registry.Change{}},
 		"task": {registry.Task{
 			ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, Attempts: 3, LastError: "no such bucket",
 		}, registry.Task{}},

@@ -49,7 +49,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 // warehouseProperties returns the properties of a warehouse, which clients take for defaults: their
 // own settings win. Without a name they are those of DefaultWarehouse, if there is one.
 func (s *server) warehouseProperties(r *http.Request, name string) (map[string]string, error) {
-	warehouse, err := s.catalog.LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
+	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {
 		return nil, err
 	}

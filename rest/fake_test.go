@@ -11,23 +11,24 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/verb"
 )
 
 // fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
 // what an empty catalog would. It notes the calls.
 type fakeCatalog struct {
-	Catalog // nil: a method that is not faked panics
-	fail    error
-	do      func(call string) error
-	table   *catalog.Table
-	view    *catalog.View
-	names   []string
-	next    string
-	calls   []string
-	pages   []catalog.Page
-	idents  []moorage.Identifier
-	spaces  []moorage.Namespace
-	created catalog.CreateTableRequest
+	catalog.Verbs // nil: a method that is not faked panics
+	fail          error
+	do            func(call string) error
+	table         *catalog.Table
+	view          *catalog.View
+	names         []string
+	next          string
+	calls         []string
+	pages         []catalog.Page
+	idents        []moorage.Identifier
+	spaces        []moorage.Namespace
+	created       catalog.CreateTableRequest
 	// What views were asked for.
 	createdView  catalog.CreateViewRequest
 	replacedView catalog.ReplaceViewRequest
@@ -43,10 +44,18 @@ func (f *fakeCatalog) call(name string) error {
 	return f.fail
 }
 
-func (f *fakeCatalog) Once(ctx context.Context, key catalog.Key, mutate func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error)) (catalog.Outcome, error) {
-	f.keys = append(f.keys, key)
-	return mutate(ctx, f)
+func (f *fakeCatalog) For(_ moorage.Caller, key *catalog.Key) catalog.Verbs {
+	if key != nil {
+		f.keys = append(f.keys, *key)
+	}
+	return f
 }
+
+func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifier, why error) error {
+	return why
+}
+
+func (f *fakeCatalog) ReportMetrics(context.Context, moorage.Identifier) error { return nil }
 
 func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {
 	return catalog.Warehouse{Name: name}, f.call("LoadWarehouse " + name)

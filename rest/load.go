@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/jsontext"
 	"moorage/internal/web"
 )
 
@@ -46,7 +47,7 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	case given && mode != "all":
 		return moorage.Errorf(moorage.KindBadRequest, "Invalid snapshots: %q, want all or refs", mode)
 	}
-	table, err := s.catalog.LoadTable(r.Context(), ident)
+	table, err := s.as(r).LoadTable(r.Context(), ident)
 	if err != nil {
 		return err
 	}
@@ -60,13 +61,12 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if err != nil {
 		return err
 	}
-	header := w.Header()
-	header["Vary"] = headerVaryLoad
+	w.Header()["Vary"] = headerVaryLoad
+	tag := ""
 	if form.tag && table.MetadataLocation != "" {
-		tag := loadTag(r, table, config, form)
-		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
-		header["ETag"] = []string{tag}
+		tag = loadTag(r, table, config, form)
 		if r.Method == http.MethodGet && matchesAny(r.Header["If-None-Match"], tag) {
+			w.Header()["ETag"] = []string{tag}
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
@@ -78,7 +78,8 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if !form.config {
 		config = nil
 	}
-	return s.answerDocument(w, r, document{table.MetadataLocation, text, config, keyOf(table, form)})
+	return s.answerDocument(w, r, document{
+		location: table.MetadataLocation, text: text, config: config, tag: tag, key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, and what stands around it in an answer.
@@ -86,19 +87,45 @@ type document struct {
 	location string // of the metadata file; empty: there is none
 	text     []byte
 	config   []byte        // JSON; nil: none is answered
+	tag      string        // the ETag; empty: none is answered
 	key      compressedKey // names text
+}
+
+// envelope is what stands before and behind a document in one answer. It is made for each answer,
+// in memory that is used again, so nothing of a caller is in the answer to another. A cache of
+// ready answers would need a bound, and could hold little more than this appends.
+type envelope struct{ head, tail []byte }
+
+// envelopeBytesMax is the largest envelope whose memory is kept. The usual one has 200 bytes.
+const envelopeBytesMax = 16 << 10
+
+// of makes e the envelope of d.
+func (e *envelope) of(d document) {
+	e.head, e.tail = append(e.head[:0], '{'), e.tail[:0]
+	if d.location != "" {
+		e.head = append(e.head, `"metadata-location":`...)
+		e.head = append(jsontext.AppendQuoted(e.head, d.location), ',')
+	}
+	e.head = append(e.head, `"metadata":`...)
+	if d.config != nil {
+		e.tail = append(append(e.tail, `,"config":`...), d.config...)
+	}
+	e.tail = append(e.tail, '}')
 }
 
 // answerDocument answers 200 with d, compressed if the client asks for that. What is in d.text is
 // not looked at.
 func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d document) error {
-	head, tail, err := d.envelope()
-	if err != nil {
-		return err
-	}
+	e := s.envelopes.Get().(*envelope)
+	defer func() {
+		if cap(e.head)+cap(e.tail) <= envelopeBytesMax {
+			s.envelopes.Put(e)
+		}
+	}()
+	e.of(d)
+	head, text, tail := e.head, d.text, e.tail
 	header := w.Header()
 	header["Content-Type"] = web.HeaderJSON
-	text := d.text
 	if len(text) >= web.CompressBytesMin && web.AcceptsGzip(r) {
 		compressed, err := s.deflatedText(r.Context(), d.key, text)
 		if err != nil {
@@ -108,37 +135,19 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 		head, tail = compressed.gzip(head, tail)
 		text = compressed.blocks
 	}
-	header["Content-Length"] = []string{strconv.Itoa(len(head) + len(text) + len(tail))}
+	values := []string{strconv.Itoa(len(head) + len(text) + len(tail)), d.tag} // of two headers
+	header["Content-Length"] = values[:1:1]
+	if d.tag != "" {
+		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
+		header["ETag"] = values[1:]
+	}
 	w.WriteHeader(http.StatusOK)
-	for _, part := range [][]byte{head, text, tail} {
+	for _, part := range [...][]byte{head, text, tail} {
 		if _, err := w.Write(part); err != nil {
 			return nil // the client is gone
 		}
 	}
 	return nil
-}
-
-// envelope returns what stands before and behind the text.
-func (d document) envelope() (head, tail []byte, err error) {
-	const open, middle = `{"metadata-location":`, `"metadata":`
-	head = make([]byte, 0, len(open)+len(d.location)+len(middle)+16)
-	if d.location == "" {
-		head = append(head, '{')
-	} else {
-		quoted, err := json.Marshal(d.location)
-		if err != nil {
-			return nil, nil, moorage.E("rest.envelope", d.location, moorage.KindInternal, err)
-		}
-		head = append(head, open...)
-		head = append(head, quoted...)
-		head = append(head, ',')
-	}
-	head = append(head, middle...)
-	if d.config != nil {
-		tail = append(tail, `,"config":`...)
-		tail = append(tail, d.config...)
-	}
-	return head, append(tail, '}'), nil
 }
 
 // encodeConfig returns config as JSON, its keys in order.

@@ -46,7 +46,7 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	children, next, err := s.catalog.ListNamespaces(r.Context(), warehouse, parent, pageOf(pages))
+	children, next, err := s.as(r).ListNamespaces(r.Context(), warehouse, parent, pageOf(pages))
 	if err != nil {
 		return err
 	}
@@ -56,21 +56,18 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	f, err := web.ParseFields(body, "create namespace request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	ns, properties := namespaceIn(f), f.TextMap("properties")
-	return change{
-		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			stored, err := c.CreateNamespace(ctx, warehouse, ns, properties)
-			return catalog.Outcome{Properties: stored}, err
-		},
-		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
-			return s.AnswerJSON(w, r, namespaceAnswer{ns, orEmpty(outcome.Properties)})
-		},
+	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
+		stored, err := c.CreateNamespace(ctx, warehouse, ns, properties)
+		return func(w http.ResponseWriter, r *http.Request) error {
+			return s.AnswerJSON(w, r, namespaceAnswer{ns, orEmpty(stored)})
+		}, err
 	}, f.Failure
 }
 
@@ -80,7 +77,7 @@ func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	properties, err := s.catalog.LoadNamespace(r.Context(), warehouse, ns)
+	properties, err := s.as(r).LoadNamespace(r.Context(), warehouse, ns)
 	switch {
 	case err != nil:
 		return err
@@ -100,25 +97,22 @@ func (s *server) dropNamespace(r *http.Request, _ []byte) (change, error) {
 func (s *server) updateProperties(r *http.Request, body []byte) (change, error) {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	f, err := web.ParseFields(body, "update properties request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	asked := catalog.PropertiesChange{Removals: f.Texts("removals"), Updates: f.TextMap("updates")}
-	return change{
-		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			result, err := c.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
-			return catalog.Outcome{Changed: &result}, err
-		},
-		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
+	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
+		result, err := c.UpdateNamespaceProperties(ctx, warehouse, ns, asked)
+		return func(w http.ResponseWriter, r *http.Request) error {
 			return s.AnswerJSON(w, r, propertiesAnswer{
-				Updated: append([]string{}, outcome.Changed.Updated...),
-				Removed: append([]string{}, outcome.Changed.Removed...),
-				Missing: append([]string{}, outcome.Changed.Missing...),
+				Updated: append([]string{}, result.Updated...),
+				Removed: append([]string{}, result.Removed...),
+				Missing: append([]string{}, result.Missing...),
 			})
-		},
+		}, err
 	}, f.Failure
 }
 

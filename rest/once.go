@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/verb"
 	"moorage/internal/web"
 )
 
@@ -16,42 +18,31 @@ import (
 // nothing.
 type mutation func(r *http.Request, body []byte) (change, error)
 
-// change is a mutation that was read: the call of the catalog that makes it, and how its outcome is
-// answered.
-type change struct {
-	apply  func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error)
-	answer func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error
-}
+// change is a mutation that was read: it makes the change, and returns how that is answered.
+type change func(ctx context.Context, c catalog.Verbs) (answer web.Handler, err error)
 
 // silently is a change that answers 204.
 func silently(apply func(ctx context.Context, c catalog.Verbs) error) change {
-	return change{
-		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			return catalog.Outcome{}, apply(ctx, c)
-		},
-		func(w http.ResponseWriter, _ *http.Request, _ catalog.Outcome) error { return web.AnswerNothing(w) },
+	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
+		return func(w http.ResponseWriter, _ *http.Request) error { return web.AnswerNothing(w) }, apply(ctx, c)
 	}
 }
 
 // answeringTable is a change that answers one version of a table.
 func (s *server) answeringTable(form answerForm,
 	apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
-	return change{
-		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			table, err := apply(ctx, c)
-			return catalog.Outcome{Table: table}, err
-		},
-		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
-			return s.answerTable(w, r, outcome.Table, form)
-		},
+	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
+		table, err := apply(ctx, c)
+		return func(w http.ResponseWriter, r *http.Request) error { return s.answerTable(w, r, table, form) }, err
 	}
 }
 
-// mutate returns the handler of a mutation. With an Idempotency-Key it happens once, and a request
-// that is sent again is answered as it was before, also if it could not even be read.
-func (s *server) mutate(read mutation) web.Handler {
+// mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key it
+// happens once, and a request that is sent again is answered as it was before. So is the refusal of
+// one that cannot be read.
+func (s *server) mutate(id string, read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		id, err := web.IdempotencyKey(r)
+		keyID, err := web.IdempotencyKey(r)
 		if err != nil {
 			return err
 		}
@@ -59,34 +50,33 @@ func (s *server) mutate(read mutation) web.Handler {
 		if err != nil {
 			return err
 		}
-		asked, unread := read(r, body)
-		apply := func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			if unread != nil {
-				return catalog.Outcome{}, unread
-			}
-			return asked.apply(ctx, c)
+		var key *catalog.Key
+		if keyID != "" {
+			key = bindKey(r, keyID, body)
 		}
-		var outcome catalog.Outcome
-		if id == "" {
-			outcome, err = apply(r.Context(), s.catalog)
-		} else {
-			outcome, err = s.catalog.Once(r.Context(), bindKey(r, id, body), apply)
+		apply, unread := read(r, body)
+		asked := s.config.Catalog.For(callerOf(r), key)
+		if unread != nil {
+			warehouse, _ := pathWarehouse(r)
+			on := moorage.Identifier{Warehouse: warehouse}
+			return cmp.Or(asked.Refuse(r.Context(), verb.OfIceberg(id)[0], on, unread), unread)
 		}
-		if err := cmp.Or(err, unread); err != nil {
+		answer, err := apply(r.Context(), asked)
+		if err != nil {
 			return err
 		}
-		return asked.answer(w, r, outcome)
+		return answer(w, r)
 	}
 }
 
 // bindKey returns the key id with what tells the request r from others that are sent with it.
-func bindKey(r *http.Request, id string, body []byte) catalog.Key {
+func bindKey(r *http.Request, id string, body []byte) *catalog.Key {
 	warehouse, _ := pathWarehouse(r) // a malformed one is part of the outcome, and stands in the path
 	path := web.EscapedPath(r.URL)
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
-	return catalog.Key{ID: id, Warehouse: warehouse, Method: r.Method, Path: path, Body: sha256.Sum256(body)}
+	return &catalog.Key{ID: id, Warehouse: warehouse, Method: r.Method, Path: path, Body: sha256.Sum256(body)}
 }
 
 // isoDuration spells a duration as ISO 8601 does: PT30M, PT1H0M5S.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,11 @@ import (
 	"moorage"
 	"moorage/catalog"
 )
+
+type identifierModel struct {
+	Namespace moorage.Namespace `json:"namespace"`
+	Name      string            `json:"name"`
+}
 
 type pageAnswer struct {
 	Identifiers   []identifierModel `json:"identifiers"`
@@ -126,5 +132,32 @@ func TestBadPages(t *testing.T) {
 	}
 	if len(fake.calls) != 1 {
 		t.Errorf("bad pages reach the catalog: %q", fake.calls)
+	}
+}
+
+// A list is what encoding/json would write, whatever the names are.
+func TestIdentifiersJSON(t *testing.T) {
+	t.Parallel()
+	token := `a"b`
+	odd := []string{"plain", `quo"te`, `back\slash`, "tab\there", "nul\x00", "é", "日本", "<&>", "\u2028", ""}
+	for _, row := range []struct {
+		namespace moorage.Namespace
+		names     []string
+		token     *string
+	}{
+		{moorage.Namespace{"a"}, []string{}, nil},
+		{moorage.Namespace{"a"}, []string{"t"}, nil},
+		{moorage.Namespace{"a", `b"c`, "d\ne"}, odd, &token},
+		{odd, odd, nil},
+	} {
+		want := pageAnswer{Identifiers: []identifierModel{}, NextPageToken: row.token}
+		for _, name := range row.names {
+			want.Identifiers = append(want.Identifiers, identifierModel{row.namespace, name})
+		}
+		text := identifiersJSON(row.namespace, row.names, row.token)
+		var got pageAnswer
+		if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q of %q: %s is %+v (%v), want %+v", row.names, row.namespace, text, got, err, want)
+		}
 	}
 }

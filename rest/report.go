@@ -19,7 +19,8 @@ const (
 // clients send reports after every scan and ignore the answer. A report that is none is
 // KindBadRequest. Source: REST specification, ReportMetricsRequest.
 func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
-	if _, err := pathIdentifier(r, paramTable); err != nil {
+	ident, err := pathIdentifier(r, paramTable)
+	if err != nil {
 		return err
 	}
 	f, err := s.ReadFields(w, r, "metrics report")
@@ -39,6 +40,9 @@ func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	}
 	if f.Failure != nil {
 		return f.Failure
+	}
+	if err := s.as(r).ReportMetrics(r.Context(), ident); err != nil {
+		return err
 	}
 	s.reports.WithLabelValues(kind).Inc()
 	return web.AnswerNothing(w)

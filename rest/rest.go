@@ -1,13 +1,14 @@
 package rest
 
 import (
-	"context"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/internal/web"
 )
@@ -21,10 +22,7 @@ const DefaultWarehouse = "default"
 // Catalog is what the handlers ask for; *catalog.Catalog gives it. All methods are safe for
 // concurrent use and fail with errors that have a moorage.Kind.
 type Catalog interface {
-	catalog.Verbs
-	LoadWarehouse(ctx context.Context, name string) (catalog.Warehouse, error)
-	Once(ctx context.Context, key catalog.Key,
-		mutate func(ctx context.Context, keyed catalog.Verbs) (catalog.Outcome, error)) (catalog.Outcome, error)
+	For(caller moorage.Caller, key *catalog.Key) catalog.Verbs
 }
 
 // Config is what the Iceberg operations need. Only Catalog is required.
@@ -44,11 +42,11 @@ type server struct {
 	*web.Server
 
 	config       Config
-	catalog      Catalog
 	endpoints    []string
 	reports      *prometheus.CounterVec // type
 	compressed   *otter.Cache[compressedKey, *deflated]
 	flateWriters sync.Pool // of *flate.Writer
+	envelopes    sync.Pool // of *envelope
 }
 
 // Mount adds the routes of the Iceberg REST specification to on.
@@ -59,9 +57,8 @@ func mount(on *web.Server, config Config) *server {
 		config.CompressedBytesMax = CompressedBytesMaxDefault
 	}
 	s := &server{
-		Server:  on,
-		config:  config,
-		catalog: config.Catalog,
+		Server: on,
+		config: config,
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_metrics_reports_total",
 			Help: "Scan and commit reports that clients sent.",
@@ -72,7 +69,18 @@ func mount(on *web.Server, config Config) *server {
 		}),
 	}
 	s.flateWriters.New = newFlateWriter
+	s.envelopes.New = func() any { return new(envelope) }
 	on.Metrics().MustRegister(s.reports)
 	s.routes()
 	return s
+}
+
+// as returns the catalog as the caller of r has it.
+func (s *server) as(r *http.Request) catalog.Verbs { return s.config.Catalog.For(callerOf(r), nil) }
+
+// callerOf returns who sent r. Requests are not authenticated: each is anonymous.
+func callerOf(r *http.Request) moorage.Caller {
+	caller := moorage.Anonymous()
+	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
+	return caller
 }

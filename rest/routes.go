@@ -14,6 +14,7 @@ type operation struct {
 	id     string // operationId
 	method string
 	path   string // as the specification spells it
+	often  bool   // nearly all requests are for it
 	handle web.Handler
 	mutate mutation
 }
@@ -40,11 +41,12 @@ func (s *server) operations() []operation {
 		{id: "dropNamespace", method: http.MethodDelete, path: namespace, mutate: s.dropNamespace},
 		{id: "updateProperties", method: http.MethodPost, path: namespace + "/properties", mutate: s.updateProperties},
 
-		{id: "listTables", method: http.MethodGet, path: tables, handle: s.list("tables", s.catalog.ListTables)},
+		{id: "listTables", method: http.MethodGet, path: tables, handle: s.list("tables", catalog.Verbs.ListTables)},
 		{id: "createTable", method: http.MethodPost, path: tables, mutate: s.createTable},
-		{id: "loadTable", method: http.MethodGet, path: table, handle: s.loadTable},
-		{id: "tableExists", method: http.MethodHead, path: table, handle: exists(paramTable, s.catalog.TableExists)},
-		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable},
+		{id: "loadTable", method: http.MethodGet, path: table, handle: s.loadTable, often: true},
+		{id: "tableExists", method: http.MethodHead, path: table,
+			handle: s.exists(paramTable, catalog.Verbs.TableExists)},
+		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable, often: true},
 		{id: "dropTable", method: http.MethodDelete, path: table, mutate: s.dropTable},
 		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
@@ -54,10 +56,10 @@ func (s *server) operations() []operation {
 		{id: "commitTransaction", method: http.MethodPost, path: prefix + "/transactions/commit",
 			mutate: s.commitTransaction},
 
-		{id: "listViews", method: http.MethodGet, path: views, handle: s.list("views", s.catalog.ListViews)},
+		{id: "listViews", method: http.MethodGet, path: views, handle: s.list("views", catalog.Verbs.ListViews)},
 		{id: "createView", method: http.MethodPost, path: views, mutate: s.createView},
 		{id: "loadView", method: http.MethodGet, path: view, handle: s.loadView},
-		{id: "viewExists", method: http.MethodHead, path: view, handle: exists(paramView, s.catalog.ViewExists)},
+		{id: "viewExists", method: http.MethodHead, path: view, handle: s.exists(paramView, catalog.Verbs.ViewExists)},
 		{id: "replaceView", method: http.MethodPost, path: view, mutate: s.replaceView},
 		{id: "dropView", method: http.MethodDelete, path: view, mutate: s.dropView},
 		{id: "registerView", method: http.MethodPost, path: namespace + "/register-view", mutate: s.registerView},
@@ -68,14 +70,20 @@ func (s *server) operations() []operation {
 
 // routes adds every operation to the server.
 func (s *server) routes() {
+	s.SumRefusals("loadTable", "tableExists", "updateTable", "commitTransaction",
+		"loadView", "viewExists", "replaceView")
 	for _, op := range s.operations() {
 		handle := op.handle
 		if op.mutate != nil {
-			handle = s.mutate(op.mutate)
+			handle = s.mutate(op.id, op.mutate)
 		}
-		s.Handle(op.id, op.method, op.path, handle)
+		add := s.Handle
+		if op.often {
+			add = s.HandleOften
+		}
+		add(op.id, op.method, op.path, handle)
 		if short := strings.Replace(op.path, "/{prefix}", "", 1); short != op.path {
-			s.Handle(op.id, op.method, short, handle)
+			add(op.id, op.method, short, handle)
 		}
 		s.endpoints = append(s.endpoints, op.method+" "+op.path)
 	}

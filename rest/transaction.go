@@ -13,11 +13,11 @@ import (
 func (s *server) commitTransaction(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	f, err := web.ParseFields(body, "transaction request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	changes, err := decodeChanges(f, warehouse)
 	return silently(func(ctx context.Context, c catalog.Verbs) error {

@@ -15,7 +15,7 @@ import (
 func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readNamed(r, body, "create view request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	f.Require("schema")
 	f.Require("view-version")
@@ -37,7 +37,7 @@ func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view, err := s.catalog.LoadView(r.Context(), ident)
+	view, err := s.as(r).LoadView(r.Context(), ident)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readCommit(r, body, paramView, "commit view request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	if !f.Has("updates") {
 		f.Fail("member %q is missing", "updates")
@@ -71,7 +71,7 @@ func (s *server) dropView(r *http.Request, _ []byte) (change, error) {
 func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readNamed(r, body, "register view request")
 	if err != nil {
-		return change{}, err
+		return nil, err
 	}
 	location := metadataLocationIn(f)
 	return s.answeringView(func(ctx context.Context, c catalog.Verbs) (*catalog.View, error) {
@@ -81,14 +81,9 @@ func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 
 // answeringView is a change that answers one version of a view.
 func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) (*catalog.View, error)) change {
-	return change{
-		func(ctx context.Context, c catalog.Verbs) (catalog.Outcome, error) {
-			view, err := apply(ctx, c)
-			return catalog.Outcome{View: view}, err
-		},
-		func(w http.ResponseWriter, r *http.Request, outcome catalog.Outcome) error {
-			return s.answerView(w, r, outcome.View)
-		},
+	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
+		view, err := apply(ctx, c)
+		return func(w http.ResponseWriter, r *http.Request) error { return s.answerView(w, r, view) }, err
 	}
 }
 
@@ -100,5 +95,6 @@ func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalo
 		return err
 	}
 	w.Header()["Vary"] = web.HeaderVary
-	return s.answerDocument(w, r, document{view.MetadataLocation, view.Document.Raw(), config, keyOfView(view)})
+	return s.answerDocument(w, r, document{
+		location: view.MetadataLocation, text: view.Document.Raw(), config: config, key: keyOfView(view)})
 }

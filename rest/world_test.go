@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"moorage"
+
 	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/web"
@@ -70,14 +72,15 @@ func newMemoryWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 
 func (w *world) start(open func(storage.Place) (storage.Store, error), change []func(*rest.TestConfig)) {
 	w.t.Helper()
-	var err error
 	if w.store == nil {
 		w.store = memoryregistry.New(rand.Reader)
 	}
 	w.config = catalog.Config{Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open}
-	if w.catalog, err = catalog.New(w.config); err != nil {
+	made, err := catalog.New(w.config)
+	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.catalog = made.As(moorage.Anonymous())
 	if _, err := w.catalog.CreateWarehouse(w.t.Context(), catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: w.uri("")}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -96,7 +99,7 @@ func (w *world) restarted() *catalog.Catalog {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c
+	return c.As(moorage.Anonymous())
 }
 
 // uri returns the URI of a path below the warehouse.
@@ -222,13 +225,13 @@ func (w *world) dump() string {
 
 // checker returns what checks the store of w.
 func (w *world) checker() *check.Checker {
-	return check.New(check.Config{Store: w.store, Files: w.catalog, Now: w.config.Now})
+	return check.New(check.Config{Store: w.store, Files: w.catalog.Documents(), Now: w.config.Now})
 }
 
 // operator returns what an operator may do with the store of w.
 func (w *world) operator() management.Operator {
 	w.t.Helper()
-	purges, err := purge.New(purge.Config{Store: w.store, Tables: w.catalog})
+	purges, err := purge.New(purge.Config{Store: w.store, Tables: w.catalog.Documents()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

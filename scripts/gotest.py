@@ -15,6 +15,8 @@ import sys
 from collections import defaultdict
 
 OUTPUT_LINES_MAX = 200
+SAID_LINES_MAX = 40
+SAID_CHARACTERS_MAX = 300
 
 
 class Judge:
@@ -25,6 +27,7 @@ class Judge:
         self.failed = 0
         self._failed_in = defaultdict(int)  # package -> tests
         self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
+        self._said = []  # by tests that failed, without the logs of servers between
 
     def read(self, line: str) -> None:
         try:
@@ -49,6 +52,7 @@ class Judge:
             if action == "skip":
                 print(f"skipped, which counts as a failure: {package} {test}")
             _show(lines)
+            self._note(package, test, lines)
         if action == "skip" or "/" not in test:
             self._count(package, action == "pass")
 
@@ -65,6 +69,15 @@ class Judge:
         _show(lines)
         if not self._failed_in[package]:  # it did not build, or a race was found after its tests
             self._count(package, passed=False)
+
+    def _note(self, package: str, test: str, lines: list[str]) -> None:
+        said = [line.rstrip()[:SAID_CHARACTERS_MAX] for line in lines if re.match(r"\s+\w+_test\.go:\d+: ", line)]
+        self._said += [f"{package} {test}:", *said[-SAID_LINES_MAX:]]
+
+    def repeat(self) -> None:
+        """Prints at the end, where it is seen, what the tests said that failed."""
+        for line in self._said:
+            print(line)
 
     def _count(self, package: str, passed: bool) -> None:
         if passed:
@@ -85,6 +98,7 @@ def main() -> int:
     if judge.passed + judge.failed == 0:
         print("no test ran")
         judge.failed = 1
+    judge.repeat()
     print(f"{judge.passed} passed, {judge.failed} failed")
     return 1 if judge.failed else 0
 

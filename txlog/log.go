@@ -33,7 +33,7 @@ func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 // durable when this returns. After registry.ErrUnknown, Get reports whether it happened, but not
 // whether it yet may.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
-	if err := e.mustBePending("extend"); err != nil {
+	if err := e.checkPending("extend"); err != nil {
 		return Entry{}, err
 	}
 	before := registry.ETagIs(registry.TransactionKey(e.ID), e.ETag)
@@ -66,7 +66,7 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 // published file was not recorded.
 func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
 	key := registry.TransactionKey(e.ID)
-	if err := e.mustBePending("commit"); err != nil {
+	if err := e.checkPending("commit"); err != nil {
 		return registry.Condition{}, registry.Write{}, err
 	}
 	condition := registry.ETagIs(key, e.ETag)
@@ -99,7 +99,7 @@ const abortTriesMax = 10
 // returns it. One that cannot be read is an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
-		if err := e.mustBeReadable("abort"); err != nil {
+		if err := e.checkReadable("abort"); err != nil {
 			return Entry{}, err
 		}
 		if e.State != registry.StatePending {
@@ -135,7 +135,7 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	}
 	var writes []registry.Write
 	for _, e := range entries {
-		if err := e.mustBeReadable("finish"); err != nil {
+		if err := e.checkReadable("finish"); err != nil {
 			return err
 		}
 		writes = append(writes, deletes(e.ID)...)

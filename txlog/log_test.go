@@ -133,7 +133,7 @@ func TestTransitions(t *testing.T) {
 			"begin": pending, "extend": refused, "commit": refused, "commit with surplus": refused, "abort": none, "finish": none,
 		}},
 	}
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		for _, test := range tests {
 			for _, last := range steps() {
 				log, e := begun(t, store)
@@ -163,7 +163,7 @@ func TestTransitions(t *testing.T) {
 // What is written is what is read, whichever step wrote it.
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		log, e := begun(t, store)
 		if got := now(t, log, e); !reflect.DeepEqual(got, e) || got.State != registry.StatePending {
 			t.Errorf("after Begin: got %+v, want %+v", got, e)
@@ -225,7 +225,7 @@ func TestCommitRefuses(t *testing.T) {
 // record is gone.
 func TestPausedCoordinator(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		for _, finished := range []bool{false, true} {
 			log, e := begun(t, store)
 			aborted, err := log.Abort(t.Context(), e)
@@ -253,7 +253,7 @@ func TestPausedCoordinator(t *testing.T) {
 // it was allowed to write.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		var outcomes [2]int
 		for range 40 {
 			log, e := begun(t, store)
@@ -369,7 +369,7 @@ func TestAbortNotTold(t *testing.T) {
 // Unfinished returns everything, page by page, in the order of ids.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		var want []string
 		var log *txlog.Log
 		for range 7 {

@@ -105,17 +105,17 @@ func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
 	return e.State != registry.StatePending || e.Began.Before(abandonedBefore) || now.After(e.Deadline)
 }
 
-// mustBeReadable refuses a step with a transaction whose record cannot be read.
-func (e Entry) mustBeReadable(step string) error {
+// checkReadable refuses a step with a transaction whose record cannot be read.
+func (e Entry) checkReadable(step string) error {
 	if e.Unreadable != nil {
 		return fmt.Errorf("txlog: %s %s: %w", step, e.ID, e.Unreadable)
 	}
 	return nil
 }
 
-// mustBePending refuses a step that only a PENDING transaction can take.
-func (e Entry) mustBePending(step string) error {
-	if err := e.mustBeReadable(step); err != nil {
+// checkPending refuses a step that only a PENDING transaction can take.
+func (e Entry) checkPending(step string) error {
+	if err := e.checkReadable(step); err != nil {
 		return err
 	}
 	if e.State != registry.StatePending {

@@ -42,7 +42,7 @@ func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
 // can be taken with it.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		log, e := begun(t, store)
 		_, other := begun(t, store)
 		for name, damage := range damages(t, e) {
@@ -84,7 +84,7 @@ func TestUnreadable(t *testing.T) {
 // whatever the size of the pages, and seen where all are.
 func TestKeysThatAreNoIDs(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		log := txlog.New(ledger.Over(store))
 		var want []registry.ID
 		for range 5 {

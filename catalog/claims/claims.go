@@ -39,6 +39,9 @@ type Claimant struct {
 	Pointer  registry.ID
 	Fresh    bool        // the pointer is new, and has claimed nothing
 	Replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
+	// FromMemory lets the folders above the location be as they are remembered. If they are not,
+	// the Apply fails on a condition. It is for a first attempt, which another one follows.
+	FromMemory bool
 }
 
 // TakenError says that a location cannot be claimed because of a live table or view.
@@ -71,20 +74,17 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 	if err != nil {
 		return Claim{}, err
 	}
-	keys := []registry.Key{registry.LocationKey(normalised)}
-	for _, folder := range folders {
-		keys = append(keys, registry.LocationKey(folder))
-	}
-	records, err := c.ledger.Get(ctx, keys...)
+	key := registry.LocationKey(normalised)
+	records, err := c.read(ctx, key, folders, who.FromMemory)
 	if err != nil {
 		return Claim{}, err
 	}
 	planned := Claim{Normalised: normalised}
-	if err := c.planOwner(ctx, &planned, keys[0], records[0], who); err != nil {
+	if err := c.planOwner(ctx, &planned, key, records[0], who); err != nil {
 		return Claim{}, err
 	}
-	for i, record := range records[1:] {
-		key := keys[i+1]
+	for _, record := range records[1:] {
+		key := record.Key
 		switch {
 		case !record.Exists():
 			planned.Conditions = append(planned.Conditions, registry.Absent(key))

@@ -21,7 +21,10 @@ package claims
 import "moorage/ledger"
 
 // Claims plans claims. It is safe for concurrent use.
-type Claims struct{ ledger *ledger.Ledger }
+type Claims struct {
+	ledger  *ledger.Ledger
+	folders *folders
+}
 
 // New returns a Claims over the records of l.
-func New(l *ledger.Ledger) *Claims { return &Claims{l} }
+func New(l *ledger.Ledger) *Claims { return &Claims{l, newFolders()} }

@@ -29,10 +29,11 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 		if !pointer.Task.IsZero() {
 			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 		}
-		change, err := c.ledger.NewChange(ctx, operation, pointer.Identifier())
+		change, err := c.ledger.NewChange(ctx, moorage.System(operation), operation, pointer.Identifier())
 		if err != nil {
 			return err
 		}
+		change.Items = []registry.Item{registry.PointerItem(pointer, registry.Pointer{})}
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),

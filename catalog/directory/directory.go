@@ -13,6 +13,9 @@
 // noticed, and the name is resolved from the warehouse down. That something is missing is always
 // the result of such reads.
 //
+// Find and FindAll lead from a name to its pointer (names.go), and Path to a namespace (path.go).
+// Resolve is the door of verbs that read: it asks the gate first (door.go).
+//
 // # What it must not know
 //
 // It knows nothing of metadata files, locks or commits. It writes only one thing: a namespace or
@@ -23,6 +26,7 @@ import (
 	"log/slog"
 	"time"
 
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/storage"
 )
@@ -41,6 +45,8 @@ type Config struct {
 	AllowedLocations []string
 	Now              func() time.Time
 	Logger           *slog.Logger
+	// Gate decides who may read what. Default: verb.Open.
+	Gate verb.Gate
 }
 
 // Directory resolves names. It is safe for concurrent use.
@@ -49,6 +55,7 @@ type Directory struct {
 	now              func() time.Time
 	log              *slog.Logger
 	allowedLocations []string
+	gate             verb.Gate
 	storages         *storages
 	names            *names
 	paths            *paths
@@ -56,7 +63,11 @@ type Directory struct {
 
 // New returns a directory over the records of config.Ledger, which remembers nothing yet.
 func New(config Config) *Directory {
+	if config.Gate == nil {
+		config.Gate = verb.Open()
+	}
 	return &Directory{
+		gate:   config.Gate,
 		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
 		storages: newStorages(config), names: newNames(), paths: newPaths(),
 	}

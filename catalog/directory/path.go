@@ -327,7 +327,9 @@ func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 // condition is the version that was seen, so it also fences that drop, should it still be under
 // way.
 func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespace, p *Path) error {
-	change, err := d.ledger.NewChange(ctx, "put-back", moorage.Identifier{Warehouse: name, Namespace: ns})
+	const operation = "put-back"
+	ident := moorage.Identifier{Warehouse: name, Namespace: ns}
+	change, err := d.ledger.NewChange(ctx, moorage.System(operation), operation, ident)
 	if err != nil {
 		return err
 	}
@@ -368,6 +370,7 @@ func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Pat
 	if err != nil {
 		return nil, err
 	}
+	change.Items = []registry.Item{registry.ContainerItem(change.Ident, p.ID())}
 	etags, err := d.ledger.Apply(ctx, ledger.Mutation{
 		Change:     change,
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},

@@ -7,8 +7,9 @@
 // A pointer names the current one. Its metadata log names those before it. So a file that was read
 // can be kept under its version: its location, and which register named it.
 //
-// Nobody but this package deletes files (delete.go). There is one function for each reason, with
-// the argument why no reader can need the files any more.
+// Nobody but this package deletes files (delete.go; trim.go for what falls out of a metadata log).
+// There is one function for each reason, with the argument why no reader can need the files any
+// more.
 //
 // # Memory
 //
@@ -54,6 +55,7 @@ type Documents struct {
 	log       *slog.Logger
 	cache     *cache
 	room      *Room
+	hedge     *hedge // nil: each file is written once
 }
 
 // New returns the documents that the names of names lead to. cacheBytes bounds the memory of those

@@ -29,6 +29,10 @@ const (
 	// The values of PropMetadataCodec, in any letter case.
 	codecGzip = "gzip"
 	codecNone = "none"
+	// What the name of a metadata file ends with.
+	endingPlain = ".metadata.json"
+	endingGzip  = ".gz" + endingPlain
+
 	// CodecQuoteMax is how many bytes of one that is not known its refusal repeats.
 	CodecQuoteMax = 100
 )
@@ -107,10 +111,10 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 	if err != nil {
 		return File{}, err
 	}
-	ending := ".metadata.json"
+	ending := endingPlain
 	switch codec := codecOf(k, document); {
 	case strings.EqualFold(codec, codecGzip):
-		ending = ".gz" + ending
+		ending = endingGzip
 	case strings.EqualFold(codec, codecNone), base.Document != nil && codec == codecOf(k, base.Document):
 	default:
 		return File{}, moorage.Errorf(moorage.KindIllegalArgument,
@@ -143,7 +147,15 @@ func VersionNumber(location string) int {
 }
 
 // IsCompressed reports whether the file is written compressed.
-func (f File) IsCompressed() bool { return strings.HasSuffix(f.Location, ".gz.metadata.json") }
+func (f File) IsCompressed() bool { return strings.HasSuffix(f.Location, endingGzip) }
+
+// ending returns what the name of the file ends with.
+func (f File) ending() string {
+	if f.IsCompressed() {
+		return endingGzip
+	}
+	return endingPlain
+}
 
 // Content returns the bytes of the file.
 func (f File) Content() ([]byte, error) {
@@ -173,6 +185,12 @@ func (f File) Write(ctx context.Context) error {
 		return err
 	}
 	return CreateError(f.Location, f.Storage.Create(ctx, f.Location, body))
+}
+
+// MayRemain reports whether a write that failed with err may have left the file that it was to
+// make, so that the caller has to delete it. A file that was there before is somebody else's.
+func MayRemain(err error) bool {
+	return moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists)
 }
 
 // CreateError gives the failure of making a file or folder its kind; nil stays nil.

@@ -78,3 +78,17 @@ func (d *Documents) readOnce(ctx context.Context, at Ref) (Document, error) {
 		return d.Read(ctx, at.Kind, at.Warehouse, at.Storage, at.Location)
 	})
 }
+
+// Find returns the live pointer of kind k called ident, and the document that it names. Its errors
+// are those of directory.Find and of Current.
+func (d *Documents) Find(ctx context.Context, k *directory.Kind, ident moorage.Identifier) (
+	found *directory.Found, document Document, err error) {
+	err = d.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		if found, err = d.directory.Find(ctx, k, ident); err != nil {
+			return err
+		}
+		document, err = d.Current(ctx, found)
+		return err
+	})
+	return found, document, err
+}

@@ -101,6 +101,12 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 		"Too much metadata is being worked on; nothing was changed, try again later")
 }
 
+// TryTake is Take without a wait. It reports whether there was room.
+func (s *Share) TryTake(bytes int64) bool {
+	w := s.want(bytes)
+	return w == nil || !s.room.withdraw(w)
+}
+
 // want takes so many bytes if there is room, else it returns what waits.
 func (s *Share) want(bytes int64) *wanted {
 	r := s.room

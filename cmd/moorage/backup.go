@@ -22,8 +22,8 @@ type backuper interface {
 		prepare func(context.Context, registry.Store) error) (records int, err error)
 }
 
-// callOffDeletions keeps a backup from deleting files of the store that it is a copy of.
-func callOffDeletions(ctx context.Context, copied registry.Store) error {
+// cancelDeletions keeps a backup from deleting files of the store that it is a copy of.
+func cancelDeletions(ctx context.Context, copied registry.Store) error {
 	_, err := recovery.CancelDeletions(ctx, ledger.Over(copied), time.Now())
 	return err
 }
@@ -57,7 +57,7 @@ func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, na
 		}
 		if err == nil {
 			made.Folder = filepath.Join(folder, name)
-			made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, callOffDeletions)
+			made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, cancelDeletions)
 		}
 		switch {
 		case err == nil:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -27,6 +28,7 @@ const (
 	asUsual    = "usual"
 	asIgnoring = "ignoring SIGHUP" // as nohup starts it
 	asHanging  = "hanging folders" // see startHanging
+	asStatic   = "static answers"  // see startStatic
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +41,9 @@ func TestMain(m *testing.M) {
 		main()
 	case asUsual:
 		main()
+	case asStatic:
+		fmt.Fprintln(os.Stderr, serveStatic())
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -99,13 +104,13 @@ func startServe(t *testing.T, args ...string) *served {
 }
 
 // startProcess runs serve in a process of its own.
-func startProcess(t *testing.T, args ...string) (*served, *exec.Cmd) {
+func startProcess(t testing.TB, args ...string) (*served, *exec.Cmd) {
 	t.Helper()
 	return startProcessAs(t, asUsual, args...)
 }
 
 // startProcessAs is startProcess; as says how the process is started.
-func startProcessAs(t *testing.T, as string, args ...string) (*served, *exec.Cmd) {
+func startProcessAs(t testing.TB, as string, args ...string) (*served, *exec.Cmd) {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	process.Env = append(os.Environ(), asCommand+"="+as)
@@ -113,7 +118,7 @@ func startProcessAs(t *testing.T, as string, args ...string) (*served, *exec.Cmd
 }
 
 // startReady starts process, which is to serve, and waits until it is ready.
-func startReady(t *testing.T, process *exec.Cmd) *served {
+func startReady(t testing.TB, process *exec.Cmd) *served {
 	t.Helper()
 	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
 	process.Stdout, process.Stderr = s.stdout, s.stderr
@@ -139,7 +144,7 @@ func startReady(t *testing.T, process *exec.Cmd) *served {
 }
 
 // awaitReady returns the address that the server printed.
-func (s *served) awaitReady(t *testing.T, ended <-chan struct{}) string {
+func (s *served) awaitReady(t testing.TB, ended <-chan struct{}) string {
 	t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -169,7 +174,7 @@ func (s *served) awaitLog(t *testing.T, text string) {
 	}
 }
 
-func await(t *testing.T, done <-chan struct{}, what string) {
+func await(t testing.TB, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:
@@ -180,7 +185,7 @@ func await(t *testing.T, done <-chan struct{}, what string) {
 
 // request sends one request with a JSON body and returns the status and the answer. headers are
 // name, value, name, value…
-func (s *served) request(t *testing.T, method, path, body string, headers ...string) (int, string) {
+func (s *served) request(t testing.TB, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -22,8 +22,11 @@ const (
 	// idleTimeout is longer than common clients keep an idle connection. So they close it, and no
 	// request meets a connection that just ended.
 	idleTimeout = 3 * time.Minute
-	// writeStallTimeout is how long a client may not take the next writePartBytes of an answer.
+	// writeStallTimeout is how long a client may at least not take the next writePartBytes of an
+	// answer, and writeStallSlack how much longer at most. Within the slack the deadline stays as
+	// it is, so most answers need not set one.
 	writeStallTimeout = time.Minute
+	writeStallSlack   = 5 * time.Second
 	writePartBytes    = 256 << 10
 	// connectionsReserve is how many connections the server takes beyond --connection-limit. It
 	// tells each that there is no room, unless it asks for health or metrics, and ends it. Further
@@ -81,6 +84,7 @@ type conn struct {
 	listener *boundedListener
 	isBeyond bool // the limit
 	once     sync.Once
+	deadline time.Time // of writes, as Write has set it; only Write uses it
 }
 
 // Close implements net.Conn.
@@ -93,11 +97,12 @@ func (c *conn) Close() error {
 	return err
 }
 
-// Write writes p in parts. Each part has the whole timeout.
+// Write writes p in parts. Each part has the whole timeout. Unlike that of other connections, it is
+// for one goroutine at a time, as net/http calls it.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for {
 		part := p[written:min(written+writePartBytes, len(p))]
-		if err := c.SetWriteDeadline(time.Now().Add(writeStallTimeout)); err != nil {
+		if err := c.postpone(time.Now()); err != nil {
 			return written, err
 		}
 		n, err := c.Conn.Write(part)
@@ -106,6 +111,15 @@ func (c *conn) Write(p []byte) (written int, err error) {
 			return written, err
 		}
 	}
+}
+
+// postpone moves the deadline of writes if it is less than writeStallTimeout away.
+func (c *conn) postpone(now time.Time) error {
+	if c.deadline.Sub(now) >= writeStallTimeout {
+		return nil
+	}
+	c.deadline = now.Add(writeStallTimeout + writeStallSlack)
+	return c.SetWriteDeadline(c.deadline)
 }
 
 // CloseWrite ends what is sent and goes on reading. The HTTP server asks for it when it refuses a

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +42,31 @@ func (m callMetrics) observe(call, ended string, took time.Duration) {
 	m.seconds.WithLabelValues(call, ended).Observe(took.Seconds())
 }
 
+// meteredCall measures one kind of calls that are frequent. To look up the histogram of those that
+// succeed for each would take as long as some of the calls.
+type meteredCall struct {
+	metrics callMetrics
+	call    string
+	done    func() prometheus.Observer
+}
+
+// of returns what measures call.
+func (m callMetrics) of(call string) meteredCall {
+	return meteredCall{m, call, sync.OnceValue(func() prometheus.Observer {
+		return m.seconds.WithLabelValues(call, outcome(nil))
+	})}
+}
+
+// ended measures a call that began at began and returned err.
+func (c meteredCall) ended(began time.Time, err error) {
+	took := time.Since(began)
+	if err == nil {
+		c.done().Observe(took.Seconds())
+		return
+	}
+	c.metrics.observe(c.call, outcome(err), took)
+}
+
 // histogram returns a histogram of seconds in metrics.
 func histogram(metrics prometheus.Registerer, name, help string, labels ...string) *prometheus.HistogramVec {
 	made := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: callBuckets()}, labels)
@@ -59,55 +85,71 @@ func counter(metrics prometheus.Registerer, name, help string, labels ...string)
 type meteredStore struct {
 	registry.Store
 
-	calls callMetrics
+	get, list, listKeys, apply, changes, time meteredCall
 }
 
 // meterStore returns store with its calls measured in metrics.
 func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredStore {
-	return &meteredStore{Store: store, calls: callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
-		"Duration of calls to the store, by call and by how it ended.", "call", "outcome")}}
+	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
+		"Duration of calls to the store, by call and by how it ended.", "call", "outcome")}
+	return &meteredStore{
+		Store: store, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
+		apply: calls.of("apply"), changes: calls.of("changes"), time: calls.of("time"),
+	}
 }
 
 // Unwrap implements registry.Wrapper.
 func (m *meteredStore) Unwrap() registry.Store { return m.Store }
 
 // Get is registry.Store.Get, measured.
-func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) (_ []registry.Record, err error) {
-	defer m.calls.begin("get")(&err)
-	return m.Store.Get(ctx, keys...)
+func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	began := time.Now()
+	answer, err := m.Store.Get(ctx, keys...)
+	m.get.ended(began, err)
+	return answer, err
 }
 
 // List is registry.Store.List, measured.
 func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int,
-) (_ []registry.Record, err error) {
-	defer m.calls.begin("list")(&err)
-	return m.Store.List(ctx, table, prefix, after, limit)
+) ([]registry.Record, error) {
+	began := time.Now()
+	answer, err := m.Store.List(ctx, table, prefix, after, limit)
+	m.list.ended(began, err)
+	return answer, err
 }
 
 // ListKeys is registry.Store.ListKeys, measured.
 func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int,
-) (_ []registry.Record, err error) {
-	defer m.calls.begin("list-keys")(&err)
-	return m.Store.ListKeys(ctx, table, prefix, after, limit)
+) ([]registry.Record, error) {
+	began := time.Now()
+	answer, err := m.Store.ListKeys(ctx, table, prefix, after, limit)
+	m.listKeys.ended(began, err)
+	return answer, err
 }
 
 // Apply is registry.Store.Apply, measured.
-func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) (_ []registry.ETag, err error) {
-	defer m.calls.begin("apply")(&err)
-	return m.Store.Apply(ctx, batch)
+func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	began := time.Now()
+	answer, err := m.Store.Apply(ctx, batch)
+	m.apply.ended(began, err)
+	return answer, err
 }
 
 // Changes is registry.Store.Changes, measured.
 func (m *meteredStore) Changes(ctx context.Context, after registry.Position, limit int,
-) (_ []registry.PositionedChange, err error) {
-	defer m.calls.begin("changes")(&err)
-	return m.Store.Changes(ctx, after, limit)
+) ([]registry.PositionedChange, error) {
+	began := time.Now()
+	answer, err := m.Store.Changes(ctx, after, limit)
+	m.changes.ended(began, err)
+	return answer, err
 }
 
 // Time is registry.Clock.Time, measured.
-func (m *meteredStore) Time(ctx context.Context) (_ time.Time, err error) {
-	defer m.calls.begin("time")(&err)
-	return m.Store.Time(ctx)
+func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
+	began := time.Now()
+	answer, err := m.Store.Time(ctx)
+	m.time.ended(began, err)
+	return answer, err
 }
 
 // Healthy asks the store whether it can be written to; one that cannot fail is healthy.
@@ -116,6 +158,17 @@ func (m *meteredStore) Healthy(ctx context.Context) error {
 		return checker.Healthy(ctx)
 	}
 	return nil
+}
+
+// meterGroups returns what is called with the number of commits that a new version carried out.
+func meterGroups(metrics prometheus.Registerer) func(commits int) {
+	members := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "moorage_commit_group_members",
+		Help:    "Commits of one table that a new version of it carried out together.",
+		Buckets: []float64{1, 2, 4, 8, 16, 32, 64},
+	})
+	metrics.MustRegister(members)
+	return func(commits int) { members.Observe(float64(commits)) }
 }
 
 // outcomeConflict is the outcome of a call that somebody else was in the way of.

@@ -162,7 +162,7 @@ func TestMetricNames(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	store := meterStore(memory.New(rand.Reader), metrics)
 	observer := newLockMetrics(metrics)
-	store.calls.observe("get", "done", 0)
+	store.get.ended(time.Now(), nil)
 	meterLeases(nil, metrics).calls.observe("try", "done", 0)
 	meterRecovery(metrics, func() recovery.Stats { return recovery.Stats{} })
 	meterPurges(metrics, func() purge.Stats { return purge.Stats{} })

@@ -106,12 +106,17 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		DocumentCacheBytes:  c.CacheBytes,
 		IdempotencyLifetime: c.KeyLifetime,
 		TransactionLockWait: c.TransactionWait,
+		CommitGroupMax:      c.CommitGroup,
+		CommitsCarried:      meterGroups(metrics),
+		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	dropped, err = purge.New(purge.Config{Store: store, Tables: made, Alone: !c.InDatabase(), Logger: logger})
+	dropped, err = purge.New(purge.Config{
+		Store: store, Tables: made.Documents(), Alone: !c.InDatabase(), Logger: logger,
+	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
@@ -119,7 +124,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	checks := check.Config{Store: store, Files: made}
+	checks := check.Config{Store: store, Files: made.Documents()}
 	ending := recovery.Config{
 		Ledger: ledger.Over(store), Locks: locks, Logger: logger,
 		DeleteSurplus: made.DeleteSurplus, RetryPurge: dropped.Retry,
@@ -146,7 +151,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened),
 	})
 	return &node{
-		store: store, locks: locks, storages: files, catalog: made, checker: checker,
+		store: store, locks: locks, storages: files, catalog: made.As(moorage.Anonymous()), checker: checker,
 		purges: dropped, retention: kept, recovery: dead, operator: operator,
 		outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
@@ -216,6 +221,7 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 // because each may have to wait for a database that stands still.
 func (n *node) close() error {
 	var locksErr error
+	n.catalog.Documents().Close()
 	var closing sync.WaitGroup
 	closing.Go(func() { locksErr = n.locks.close() })
 	storeErr := n.store.Close()

@@ -50,6 +50,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	stopProbe := node.probeStorage(logger)
 	defer stopProbe()
 
+	holdHeapFloor(env.Environ)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(bounded) }()
 

@@ -48,10 +48,36 @@ func TestReaderThatStopsIsCutOff(t *testing.T) {
 		go func() { _, _ = io.ReadFull(client, make([]byte, writePartBytes+1)) }()
 		begin := time.Now()
 		n, err := (&conn{Conn: server}).Write(make([]byte, 3*writePartBytes))
-		if !errors.Is(err, os.ErrDeadlineExceeded) || n != writePartBytes+1 || time.Since(begin) != writeStallTimeout {
-			t.Errorf("wrote %d, %v after %s", n, err, time.Since(begin))
+		took := time.Since(begin)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || n != writePartBytes+1 ||
+			took < writeStallTimeout || took > writeStallTimeout+writeStallSlack {
+			t.Errorf("wrote %d, %v after %s", n, err, took)
 		}
 	})
+}
+
+// TestEachAnswerHasTheWholeTimeout writes answers at all distances in time. The last client stops
+// reading, and is given no less time than the first.
+func TestEachAnswerHasTheWholeTimeout(t *testing.T) {
+	t.Parallel()
+	for pause := time.Duration(0); pause <= 2*writeStallTimeout; pause += time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			server, client := net.Pipe()
+			defer client.Close()
+			go func() { _, _ = io.ReadFull(client, make([]byte, 1)) }()
+			c := &conn{Conn: server}
+			if _, err := c.Write([]byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+			begin := time.Now()
+			_, err := c.Write([]byte("2"))
+			took := time.Since(begin)
+			if !errors.Is(err, os.ErrDeadlineExceeded) || took < writeStallTimeout || took > writeStallTimeout+writeStallSlack {
+				t.Errorf("after a pause of %s: %v after %s", pause, err, took)
+			}
+		})
+	}
 }
 
 // TestRefusedBodyIsAnswered sends far more than the server takes, without reading, as clients do.

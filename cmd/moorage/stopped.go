@@ -164,6 +164,6 @@ func backupStopped(ctx context.Context, c cli.Config, env cli.Environment) (made
 		return made, orAsk(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, callOffDeletions)
+	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, cancelDeletions)
 	return client.Backup{Folder: dir, Records: records}, err
 }

@@ -10,10 +10,11 @@ import (
 // entries are the types with which somebody begins who uses a package, by folder.
 func entries() map[string][]string {
 	return map[string][]string{
-		"catalog":  {"Catalog"},
-		"ledger":   {"Ledger"},
-		"metadata": {"Document", "ViewDocument"},
-		"registry": {"Store"},
+		"catalog":        {"Catalog"},
+		"catalog/commit": {"Pipeline"},
+		"ledger":         {"Ledger"},
+		"metadata":       {"Document", "ViewDocument"},
+		"registry":       {"Store"},
 	}
 }
 

@@ -8,8 +8,6 @@ func exceptions() map[exceptionKey]string {
 	return map[exceptionKey]string{
 		{"context value", "internal/web/exchange.go"}: "chi finds its own route context there, which spares a copy of the request",
 		{"context value", "internal/web/probes.go"}:   "net/http hands on what is known of a connection in no other way",
-		{"methods", "catalog/catalog.go"}:             "its verbs still hang on one type; the pipeline of commits takes them apart",
-		{"methods", "catalog/coordinator.go"}:         "embeds Catalog",
 		{"methods", "catalog/fixture_test.go"}:        "its methods follow those of Catalog",
 		{"methods", "metadata/build.go"}:              "what an update may do to a table, and the lookups of the index that it embeds",
 		{"methods", "registry/postgres/postgres.go"}:  "the port, its optional parts, and one method for each statement",

@@ -24,10 +24,12 @@ func importTable() map[string][]string {
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
+		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},
 		"manifest":              {},
+		"manifests":             {},
 		"migrations":            {},
 		"metadata":              {"internal/jsontext", "metadata/schema"},
 		"metadata/schema":       {"internal/jsontext"},
@@ -46,18 +48,20 @@ func importTable() map[string][]string {
 		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
 		"txlog":                 {"ledger", "registry"},
-		"catalog/directory":     {"ledger", "registry", "storage"},
+		"catalog/verb":          {"locks"},
+		"catalog/directory":     {"catalog/verb", "ledger", "registry", "storage"},
 		"catalog/claims":        {"ledger", "registry", "storage"},
 		"catalog/documents":     {"catalog/directory", "ledger", "registry", "storage", "metadata"},
-		"catalog":               {"catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
+		"catalog/commit":        {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
+		"catalog":               {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"recovery":              {"ledger", "txlog", "registry", "locks"},
 		"internal/web":          {"internal/jsontext"},
-		"rest":                  {"catalog", "metadata", "internal/jsontext", "internal/web"},
+		"rest":                  {"catalog", "catalog/verb", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
-		"management":            {"check", "maintenance/purge", "recovery", "internal/web", "management/client"},
+		"management":            {"catalog/verb", "check", "maintenance/purge", "recovery", "internal/web", "management/client"},
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
@@ -124,7 +128,7 @@ type driver struct {
 
 func drivers() []driver {
 	return []driver{
-		{"github.com/cockroachdb/pebble", []string{"registry/pebble"}},
+		{"github.com/cockroachdb/pebble", []string{"registry/pebble", "internal/storetest"}},
 		{"github.com/jackc/", []string{"registry/postgres", "internal/pgtest"}},
 		{"database/sql", nil},
 		{"github.com/aws/", []string{"storage/s3", "internal/s3test"}},
@@ -166,9 +170,9 @@ type forbidden struct {
 }
 
 func forbiddenImports() []forbidden {
-	const pure = "package metadata is pure: no I/O, no context"
+	const pure = "packages metadata and manifests are pure: no I/O, no context"
 	var rows []forbidden
-	for _, dir := range []string{"metadata", "metadata/schema"} {
+	for _, dir := range []string{"metadata", "metadata/schema", "manifests"} {
 		for _, prefix := range []string{"os", "io/fs", "net", "context", "log"} {
 			rows = append(rows, forbidden{dir, prefix, pure})
 		}

@@ -33,6 +33,8 @@ type Config struct {
 	ChangeRetention time.Duration // how long change records are kept; 0: the catalog's default
 	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0: not at all
 	ShutdownTimeout time.Duration // how long requests under way may take to end
+	CommitGroup     int           // how many commits of one table share a version at most
+	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
 
 	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data

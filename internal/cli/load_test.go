@@ -32,7 +32,7 @@ func TestPrecedence(t *testing.T) {
 	if got.LogLevel != slog.LevelError {
 		t.Errorf("file does not win over the default: level %v", got.LogLevel)
 	}
-	if got.CacheBytes != 256<<20 || got.Data != "./moorage-data" || got.LogFormat != "text" {
+	if got.CacheBytes != 64<<20 || got.Data != "./moorage-data" || got.LogFormat != "text" {
 		t.Errorf("defaults are missing: %+v", got)
 	}
 

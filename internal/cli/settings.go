@@ -93,8 +93,18 @@ func limitSettings() []setting {
 				"that asks for health or metrics. An idle connection costs some 30 KiB.",
 			set: one(within(strconv.Atoi, 1, 1_000_000), "a number from 1 to 1000000",
 				func(c *Config) *int { return &c.ConnectionsMax })},
-		{name: "cache-size", value: "SIZE", preset: "256MiB", usage: "Memory for metadata documents.",
+		{name: "cache-size", value: "SIZE", preset: "64MiB", usage: "Memory for metadata documents.",
 			set: one(parseSize, size, func(c *Config) *int64 { return &c.CacheBytes })},
+		{name: "commit-group", value: "N", preset: "64",
+			usage: "How many commits that wait at one table at a time may share a metadata file. 1: each has its " +
+				"own.",
+			set: one(within(strconv.Atoi, 1, 1024), "a number from 1 to 1024",
+				func(c *Config) *int { return &c.CommitGroup })},
+		{name: "hedge-writes",
+			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),
+			usage: "Write a metadata file in S3 again, under another name, if the first write takes over 150 ms " +
+				"and over 3 times as long as usual. Whichever is there first counts. Commits of one table or view " +
+				"do so."},
 		{name: "undrop-window", value: "DURATION", preset: "7d",
 			usage: "How long the records of a dropped table or view are kept, so that it can come back, such as 7d " +
 				"or 36h.",
@@ -108,9 +118,9 @@ func limitSettings() []setting {
 			usage: "How long the record of a change is kept, such as 7d or 36h. Not shorter than " +
 				"--idempotency-lifetime and 5 minutes. Default: 7d, or as long as that.",
 			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.ChangeRetention })},
-		{name: "transaction-wait", value: "DURATION", preset: "0s",
+		{name: "transaction-wait", value: "DURATION", preset: "2s",
 			usage: "How long a commit of several tables waits for one that another operation holds, before it is " +
-				"refused. At most 5s.",
+				"refused. It holds none meanwhile. At most 5s, and 0s for not at all.",
 			set: one(within(time.ParseDuration, 0, catalog.TransactionLockWaitMax), "a duration from 0s to 5s",
 				func(c *Config) *time.Duration { return &c.TransactionWait })},
 		{name: "store-wait", value: "DURATION", preset: "30s",

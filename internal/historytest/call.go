@@ -40,7 +40,8 @@ const (
 // commits reports whether the action changes a table as a commit does.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
-// Writes reports whether a call that is acknowledged makes a version of a table.
+// Writes reports whether a call that is acknowledged makes a version of a table, alone or with
+// others.
 func (a Action) Writes() bool { return a == Create || a.commits() }
 
 // reads reports whether the action changes nothing.
@@ -48,7 +49,7 @@ func (a Action) reads() bool { return a == Load || a == Exists || a == List || a
 
 // Call is what a client asked.
 type Call struct {
-	ID       string // "7.113": the client and its call; the property PropAuthor of the version that it makes
+	ID       string // "7.113": the client and its call; the property PropClient of the version that it makes
 	Client   int
 	Action   Action
 	Group    int
@@ -62,11 +63,28 @@ type Call struct {
 // TableName returns the name of the n-th table in a group.
 func TableName(n int) string { return "t" + string(rune('0'+n)) }
 
-// PropAuthor is the property of a version that says which call made it.
-const PropAuthor = "author"
+// propClientPrefix begins the properties that say which calls made a version.
+const propClientPrefix = "client-"
 
-// PropClient returns the property that holds the last call of a client to a table.
-func PropClient(client int) string { return fmt.Sprintf("client-%d", client) }
+// PropClient returns the property that holds the last call of a client that changed a table. A
+// create sets it too.
+func PropClient(client int) string { return fmt.Sprintf("%s%d", propClientPrefix, client) }
+
+// Authors returns the calls that made a version of base, in the order of their clients' properties:
+// several if commits shared the version. base is nil if the version is the first.
+func Authors(base, made *metadata.Document) (calls []string) {
+	before := map[string]string{}
+	if base != nil {
+		before = base.Properties()
+	}
+	properties := made.Properties()
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if strings.HasPrefix(name, propClientPrefix) && properties[name] != before[name] {
+			calls = append(calls, properties[name])
+		}
+	}
+	return calls
+}
 
 // Version is the version of a table that a name leads to; zero if it leads nowhere.
 type Version struct{ Table, Location string }
@@ -212,8 +230,7 @@ func (r *Recorder) History() History {
 // Commit returns the requirements and the updates of a call that commits, as JSON. A snapshot has
 // the time now, in milliseconds since 1970, and a manifest list below folder.
 func (c Call) Commit(now int64, folder string) (requirements, updates string) {
-	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q,%q:%q}}`, PropAuthor, c.ID,
-		PropClient(c.Client), c.ID)
+	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, PropClient(c.Client), c.ID)
 	if c.Table != "" {
 		requirements = fmt.Sprintf(`{"type":"assert-table-uuid","uuid":%q}`, c.Table)
 	}

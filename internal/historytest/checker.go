@@ -28,8 +28,8 @@ const (
 // version is a version of a table, as its file describes it.
 type version struct {
 	Version
-	base     string // the file before it, "" for the first
-	author   string // the call that made it
+	base     string   // the file before it, "" for the first
+	authors  []string // the calls that made it; none if the file before it is missing
 	document *metadata.Document
 }
 
@@ -50,13 +50,17 @@ func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parse %s: %w", location, err)
 		}
-		v := version{Version: Version{document.UUID(), location}, document: document}
-		v.author, _ = document.Property(PropAuthor)
-		if log := document.MetadataLog(); len(log) > 0 {
-			v.base = log[len(log)-1].MetadataLocation
+		found := Found(location, document)
+		k.files[location] = version{Version: found.Version, base: found.Base, document: document}
+	}
+	for location, v := range k.files {
+		if base := k.files[v.base]; v.base == "" || base.document != nil {
+			v.authors = Authors(base.document, v.document)
 		}
 		k.files[location] = v
-		k.authored[v.author] = append(k.authored[v.author], v)
+		for _, author := range v.authors {
+			k.authored[author] = append(k.authored[author], v)
+		}
 	}
 	return k, nil
 }
@@ -101,12 +105,51 @@ func (k *Checker) judgeGroups(events []Event) []verdict {
 	return verdicts
 }
 
-// contents returns what is wrong with the versions that were answered. Each must be what its file
-// holds: the version on which it was made plus what the call asked for.
+// sightings returns the locations of the versions that certainly were current once, with the end of
+// the first call that shows it. These are the versions that were answered and those on which they
+// were made.
+func (k *Checker) sightings(events []Event) map[string]int64 {
+	events = slices.Clone(events)
+	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.To, b.To) })
+	seen := map[string]int64{}
+	for _, event := range events {
+		if event.Answer.Err != nil {
+			continue
+		}
+		for location := event.Answer.Location; location != ""; location = k.files[location].base {
+			if _, before := seen[location]; before {
+				break
+			}
+			seen[location] = event.To
+		}
+	}
+	return seen
+}
+
+// Shared returns how many versions commits made that were current once, and how many of them
+// several commits made together.
+func (k *Checker) Shared(events []Event) (versions, shared int) {
+	for location := range k.sightings(events) {
+		v := k.files[location]
+		if v.base != "" {
+			versions++
+		}
+		if len(v.authors) > 1 {
+			shared++
+		}
+	}
+	return versions, shared
+}
+
+// contents returns what is wrong with the versions that were current once. Each answer must be what
+// the file holds, with the effect of the call in it. Each version must be the one before it plus
+// what all its authors asked for.
 func (k *Checker) contents(events []Event) []string {
 	var problems []string
+	calls := map[string]Event{}
 	for _, event := range events {
 		call, answer := event.Call, event.Answer
+		calls[call.ID] = event
 		if answer.Err != nil || answer.Version == (Version{}) {
 			continue
 		}
@@ -114,42 +157,75 @@ func (k *Checker) contents(events []Event) []string {
 		switch {
 		case !ok:
 			problems = append(problems, fmt.Sprintf("%s: there never was such a file", event))
-			continue
 		case sha256.Sum256(made.document.Raw()) != answer.Sum:
 			problems = append(problems, fmt.Sprintf("%s: the file holds something else", event))
+		case call.Action.Writes() && !slices.Contains(made.authors, call.ID):
+			problems = append(problems, fmt.Sprintf("%s: the file was made by %q", event, made.authors))
 		}
-		if call.Action.Writes() {
-			if problem := k.commitContents(call, made); problem != "" {
-				problems = append(problems, event.String()+": "+problem)
+	}
+	seen := k.sightings(events)
+	happened := map[string]string{} // where, by call
+	for _, location := range slices.Sorted(maps.Keys(seen)) {
+		made, ok := k.files[location]
+		if !ok {
+			continue // see above and below
+		}
+		if problem := k.versionContents(made, calls); problem != "" {
+			problems = append(problems, location+": "+problem)
+		}
+		for _, author := range made.authors {
+			event, before := calls[author], happened[author]
+			happened[author] = location
+			switch {
+			case before != "":
+				problems = append(problems, fmt.Sprintf("%s: it happened twice, in %s and %s", event, before, location))
+			case event.Answer.Err != nil && !event.Answer.Unknown():
+				problems = append(problems, fmt.Sprintf("%s: it happened in %s", event, location))
+			case event.From > seen[location]:
+				problems = append(problems, fmt.Sprintf("%s: %s was seen before", event, location))
 			}
 		}
 	}
 	return problems
 }
 
-// commitContents returns what is wrong with a version that call made, or "".
-func (k *Checker) commitContents(call Call, made version) string {
-	if made.author != call.ID {
-		return "the file was made by " + made.author
-	}
-	if call.Action == Create {
+// versionContents returns what is wrong with a version, or "".
+func (k *Checker) versionContents(made version, calls map[string]Event) string {
+	if made.base == "" {
+		if len(made.authors) != 1 || calls[made.authors[0]].Call.Action != Create {
+			return fmt.Sprintf("the first version was made by %q", made.authors)
+		}
 		return ""
 	}
 	base, ok := k.files[made.base]
 	if !ok {
 		return "the version before it never was"
 	}
-	want := base.document.Properties()
-	want[PropAuthor], want[PropClient(call.Client)] = call.ID, call.ID
-	if got := made.document.Properties(); !maps.Equal(got, want) {
-		return fmt.Sprintf("properties %v, want %v", got, want)
+	properties, snapshots, head := base.document.Properties(), snapshotIDs(base.document), Head(base.document)
+	appends := 0
+	for _, author := range made.authors {
+		call := calls[author].Call
+		switch {
+		case !call.Action.commits():
+			return fmt.Sprintf("it was made by %q, which is no commit", author)
+		case call.Action == Append && call.Parent != Head(base.document):
+			return fmt.Sprintf("%s appends to %d, the head before it is %d", author, call.Parent, Head(base.document))
+		case call.Action == Append:
+			snapshots, head = append(snapshots, call.Snapshot), call.Snapshot
+			appends++
+		}
+		properties[PropClient(call.Client)] = author
 	}
-	snapshots := snapshotIDs(base.document)
-	if call.Action == Append {
-		snapshots = append(snapshots, call.Snapshot)
-	}
-	if got := snapshotIDs(made.document); !slices.Equal(got, snapshots) {
-		return fmt.Sprintf("snapshots %v, want %v", got, snapshots)
+	switch got := made.document; {
+	case len(made.authors) == 0:
+		return "nobody made it"
+	case appends > 1:
+		return fmt.Sprintf("%d of %q append", appends, made.authors)
+	case !maps.Equal(got.Properties(), properties):
+		return fmt.Sprintf("properties %v, want %v", got.Properties(), properties)
+	case !slices.Equal(snapshotIDs(got), snapshots) || Head(got) != head:
+		return fmt.Sprintf("snapshots %v with head %d, want %v with head %d",
+			snapshotIDs(got), Head(got), snapshots, head)
 	}
 	return ""
 }

@@ -23,13 +23,23 @@ type handmade struct {
 // version makes the version that call makes of the one at base, or of a new table, and its file.
 func (h *handmade) version(call Call, location, base, table string) Answer {
 	h.t.Helper()
-	call.Table = ""
+	return h.versionOf([]Call{call}, location, base, table)
+}
+
+// versionOf is version of several calls that share it.
+func (h *handmade) versionOf(calls []Call, location, base, table string) Answer {
+	h.t.Helper()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	_, encoded := call.Commit(now.UnixMilli(), "file:///wh")
-	updates, err := checked(metadata.DecodeUpdates, encoded)
-	if err != nil {
-		h.t.Fatal(err)
+	var updates []metadata.Update
+	for _, call := range calls {
+		_, encoded := call.Commit(now.UnixMilli(), "file:///wh")
+		decoded, err := checked(metadata.DecodeUpdates, encoded)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		updates = append(updates, decoded...)
 	}
+	var err error
 	env := metadata.Env{Now: now, BaseLocation: base, NewUUID: func() string { return table }}
 	var document *metadata.Document
 	if raw, ok := h.files[base]; ok {
@@ -38,7 +48,7 @@ func (h *handmade) version(call Call, location, base, table string) Answer {
 		}
 	} else {
 		document, err = metadata.Create(metadata.CreateTable{
-			Location: "file:///wh/t", Properties: map[string]string{PropAuthor: call.ID},
+			Location: "file:///wh/t", Properties: map[string]string{PropClient(calls[0].Client): calls[0].ID},
 			Schema: []byte(`{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}`),
 		}, env)
 	}
@@ -69,6 +79,24 @@ func (h *handmade) set(name int, base, location string) {
 	h.add(h.now(), h.now(), call, h.version(call, location, base, ""))
 }
 
+// together returns one call of each of so many clients. It sets properties of the first name.
+func (h *handmade) together(clients int) []Call {
+	calls := make([]Call, clients)
+	for client := range calls {
+		calls[client] = h.next(Set, 0)
+		calls[client].Client, calls[client].ID = client, fmt.Sprintf("%d.%d", client, len(h.events))
+	}
+	return calls
+}
+
+// answered adds calls which are all under way at one time, and are answered the same.
+func (h *handmade) answered(calls []Call, answer Answer) {
+	from := h.now()
+	for _, call := range calls {
+		h.add(from, from+5, call, answer)
+	}
+}
+
 func (h *handmade) load(name int, location string) {
 	document, err := metadata.Parse(h.files[location])
 	if err != nil {
@@ -96,14 +124,17 @@ func (h *handmade) now() int64 { return int64(10 * (len(h.events) + 1)) }
 // stretch makes the last event's call end later, so that those after it are at the same time.
 func (h *handmade) stretch(to int64) { h.events[len(h.events)-1].To = to }
 
+// checkerTest is a history that is right or wrong.
+type checkerTest struct {
+	name    string
+	history func(h *handmade)
+	right   bool
+}
+
 // The checker tells good histories from bad ones.
 func TestChecker(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name    string
-		history func(h *handmade)
-		right   bool
-	}{
+	tests := []checkerTest{
 		{"commits one after the other", func(h *handmade) { h.create(0, "a", "x"); h.set(0, "a", "b"); h.load(0, "b") }, true},
 		{"lost update", func(h *handmade) { h.create(0, "a", "x"); h.set(0, "a", "b"); h.set(0, "a", "c") }, false},
 		{"lost update, both at once", func(h *handmade) {
@@ -228,7 +259,7 @@ func TestChecker(t *testing.T) {
 			h.add(h.now(), h.now(), call, Found("c", document))
 		}, false},
 	}
-	for _, tt := range tests {
+	for _, tt := range append(tests, sharedVersions()...) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := &handmade{t: t, files: map[string][]byte{}}

@@ -1,7 +1,6 @@
 package historytest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,6 +79,12 @@ func (k *Checker) judgeGroup(events []Event) verdict {
 // operations returns what the search is to put into an order.
 func (j *judge) operations(events []Event) []porcupine.Operation {
 	seen := j.sightings(events)
+	for location := range seen {
+		if base := j.files[location].base; base != "" {
+			j.followed[base] = true
+		}
+	}
+	times := j.periods(events, seen)
 	var operations []porcupine.Operation
 	add := func(event Event, output any, to int64) {
 		operations = append(operations, porcupine.Operation{
@@ -90,10 +95,13 @@ func (j *judge) operations(events []Event) []porcupine.Operation {
 		switch {
 		case j.faults && moorage.KindOf(event.Answer.Err) == moorage.KindUnavailable: // says nothing
 		case !event.Answer.Unknown():
+			event = times.narrow(event)
 			add(event, event.Answer, event.To)
 		default:
 			if made, to, ok := j.madeBy(event.Call, seen); ok {
-				add(event, Answer{Version: made.Version, Base: made.base}, max(to, event.From))
+				event.Answer, event.To = Answer{Version: made.Version, Base: made.base}, max(to, event.From)
+				event = times.narrow(event)
+				add(event, event.Answer, event.To)
 				continue
 			}
 			for _, e := range j.effectsOf(event.Call, seen) {
@@ -104,33 +112,8 @@ func (j *judge) operations(events []Event) []porcupine.Operation {
 	return operations
 }
 
-// sightings returns the locations of the versions that certainly were current once, with the end of
-// the first call that shows it. These are the versions that were answered and those on which they
-// were made. It fills in what was followed.
-func (j *judge) sightings(events []Event) map[string]int64 {
-	events = slices.Clone(events)
-	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.To, b.To) })
-	seen := map[string]int64{}
-	for _, event := range events {
-		if event.Answer.Err != nil {
-			continue
-		}
-		for location := event.Answer.Location; location != ""; {
-			if _, before := seen[location]; before {
-				break
-			}
-			seen[location] = event.To
-			location = j.files[location].base
-			if location != "" {
-				j.followed[location] = true
-			}
-		}
-	}
-	return seen
-}
-
 // madeBy returns the version that a call with an unknown outcome has made, and when it was first
-// seen, if it was. A call that made two has happened twice: then nobody made the other version.
+// seen, if it was. A call that made two of those has happened twice, which contents finds.
 func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64, ok bool) {
 	for _, v := range j.authored[call.ID] {
 		if at, was := seen[v.Location]; was && (!ok || at < to) {

@@ -69,19 +69,20 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
 }
 
-// commit reports whether a commit could make next out of base, and the state after it.
+// commit reports whether a commit could make next out of base, and the state after it. If commits
+// shared next, the first of them in the order makes it. The others find it there already.
 func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
 		at = s.find(call.Table) // it follows the table to its new name
 	}
-	if at < 0 || s.names[at] != base {
+	switch {
+	case at < 0, s.names[at] != base && s.names[at] != next:
+		return false, s
+	case call.Action == Append && j.head(base) != call.Parent:
 		return false, s
 	}
-	if call.Action == Append && j.head(base) != call.Parent {
-		return false, s
-	}
-	return true, s.with(at, next)
+	return slices.Contains(j.files[next.Location].authors, call.ID), s.with(at, next)
 }
 
 // mayEnd reports whether a table can have been dropped with its version v.

@@ -129,7 +129,7 @@ func (b *Bouncer) Restart() error {
 
 // DSN returns a connection string that leads through b, as Server.DSN does without.
 func (b *Bouncer) DSN() string {
-	return connectionString(fmt.Sprintf("127.0.0.1:%d", b.port))
+	return connectionString(b.port)
 }
 
 // Kill ends PgBouncer at once, and waits until it is gone.

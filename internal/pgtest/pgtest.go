@@ -238,10 +238,10 @@ func (s *Server) Programs() string { return s.binary }
 
 // DSN returns a connection string of the server, for its user "moorage" and database "postgres": a
 // URL, to which further options can be added with "&". Its connect_timeout is long.
-func (s *Server) DSN() string { return connectionString(fmt.Sprintf("127.0.0.1:%d", s.port)) }
+func (s *Server) DSN() string { return connectionString(s.port) }
 
-func connectionString(address string) string {
-	return "postgres://moorage@" + address + "/postgres?" + options
+func connectionString(port int) string {
+	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?%s", port, options)
 }
 
 // NewSchema makes an empty schema, and returns a connection string for it.

@@ -21,12 +21,17 @@ func (s *Server) AnswerJSON(w http.ResponseWriter, r *http.Request, value any) e
 	if err != nil {
 		return moorage.E("web.AnswerJSON", "", moorage.KindInternal, err)
 	}
+	return s.AnswerText(w, r, body)
+}
+
+// AnswerText is AnswerJSON for a value that is written as JSON already. It does not keep body.
+func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte) (err error) {
 	header := w.Header()
 	header["Content-Type"] = HeaderJSON
 	header["Vary"] = HeaderVary
 	if len(body) >= CompressBytesMin && AcceptsGzip(r) {
 		if body, err = s.gzipped(body); err != nil {
-			return moorage.E("web.AnswerJSON", "", moorage.KindInternal, err)
+			return moorage.E("web.AnswerText", "", moorage.KindInternal, err)
 		}
 		header["Content-Encoding"] = HeaderGzip
 	}

@@ -128,7 +128,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 			level = slog.LevelWarn
 		}
 		s.config.Logger.LogAttrs(r.Context(), level, "request failed",
-			slog.String("request_id", x.requestID), slog.String("operation", x.operation),
+			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
 			slog.String("kind", kind.String()), slog.Any("error", err))
 	}
 	if x.began() {

@@ -24,7 +24,7 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	route     *chi.Context
-	operation string
+	operation *operation
 	requestID string
 	status    int    // 0: no answer yet
 	refusal   string // what the client was told went wrong
@@ -60,7 +60,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
-	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, operationUnknown, 0, "", 0
+	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, s.unknown, 0, "", 0
 	x.requestID = s.requestID(r)
 	// The router would make a route context of its own, copy the request once more, and decode
 	// names that hold %2F before it looks for slashes.
@@ -82,12 +82,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.ResponseWriter = nil
 		s.exchanges.Put(x)
 	}()
-	s.router.ServeHTTP(x, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	if handle := s.findDirect(r.Method, x.route.RoutePath, &x.route.URLParams); handle != nil {
+		handle(x, r)
+		return
+	}
+	s.router.ServeHTTP(x, r)
 }
 
-// adapt turns h into a handler for the router, and gives the request the name by which logs and
-// metrics know it.
-func (s *Server) adapt(operation string, h Handler) http.HandlerFunc {
+// adapt turns h into a handler for the router, and gives the request the operation by which logs
+// and metrics know it.
+func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
+	probe := operation.name == operationHealth || operation.name == operationMetrics
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
@@ -97,7 +103,7 @@ func (s *Server) adapt(operation string, h Handler) http.HandlerFunc {
 			return
 		}
 		err := cmp.Or(s.refuseBeyondRoom(x, r), s.refuseForeignPage(r))
-		if err == nil && operation != operationHealth && operation != operationMetrics {
+		if err == nil && !probe {
 			err = s.config.Refusal()
 		}
 		if err == nil {
@@ -148,7 +154,7 @@ func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool)
 		return true
 	}
 	s.config.Logger.LogAttrs(r.Context(), slog.LevelError, "handler panicked",
-		slog.String("request_id", x.requestID), slog.String("operation", x.operation),
+		slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
 		slog.String("reason", fmt.Sprint(reason)), slog.String("stack", string(debug.Stack())))
 	if x.began() {
 		return true

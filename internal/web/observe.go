@@ -3,7 +3,9 @@ package web
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,21 +41,65 @@ func newMetrics(registry *prometheus.Registry) metrics {
 	return m
 }
 
+// operation is what a route is for, with the metrics of its requests. Those of common answers are
+// looked up once. It is safe for concurrent use.
+type operation struct {
+	name    string
+	metrics metrics
+	seconds func() prometheus.Observer
+	common  [len(commonStatuses)]func() prometheus.Counter
+}
+
+// commonStatuses are those of requests that were not refused.
+var commonStatuses = [...]int{http.StatusOK, http.StatusNoContent, http.StatusNotModified}
+
+func (m metrics) operation(name string) *operation {
+	o := &operation{name: name, metrics: m, seconds: sync.OnceValue(func() prometheus.Observer {
+		return m.seconds.WithLabelValues(name)
+	})}
+	for i, status := range commonStatuses {
+		o.common[i] = sync.OnceValue(func() prometheus.Counter { return o.counter(status) })
+	}
+	return o
+}
+
+// counter returns the counter of requests that were answered with status.
+func (o *operation) counter(status int) prometheus.Counter {
+	return o.metrics.requests.WithLabelValues(o.name, strconv.Itoa(status))
+}
+
+// count counts a request that was answered with status, elapsed after it arrived.
+func (o *operation) count(status int, elapsed time.Duration) {
+	if i := slices.Index(commonStatuses[:], status); i >= 0 {
+		o.common[i]().Inc()
+	} else {
+		o.counter(status).Inc()
+	}
+	o.seconds().Observe(elapsed.Seconds())
+}
+
 // note counts the request and logs it: refusals and failures at info level, with what the client
-// was told, the rest at debug level.
+// was told, the rest at debug level. See SumRefusals for those that are frequent.
 func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	elapsed := s.config.Now().Sub(started)
 	s.metrics.inFlight.Dec()
-	s.metrics.requests.WithLabelValues(x.operation, statusText(x.status)).Inc()
-	s.metrics.seconds.WithLabelValues(x.operation).Observe(elapsed.Seconds())
+	x.operation.count(x.status, elapsed)
 
 	level := slog.LevelDebug
+	skipped := 0
 	if x.status >= http.StatusBadRequest {
 		level = slog.LevelInfo
 	}
+	if s.isSummed(x) {
+		var due bool
+		skipped, due = s.refusals.next(refusal{x.operation, x.status, EscapedPath(r.URL)}, s.config.Now())
+		if !due {
+			level = slog.LevelDebug
+		}
+	}
 	if s.config.Logger.Enabled(r.Context(), level) {
 		attrs := []slog.Attr{
-			slog.String("request_id", x.requestID), slog.String("operation", x.operation),
+			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
 			slog.String("method", r.Method), slog.String("path", EscapedPath(r.URL)), slog.Int("status", x.status),
 			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed),
 			slog.String("remote", r.RemoteAddr),
@@ -61,19 +107,9 @@ func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 		if x.refusal != "" {
 			attrs = append(attrs, slog.String("error", x.refusal))
 		}
+		if skipped > 0 {
+			attrs = append(attrs, slog.Int("skipped", skipped))
+		}
 		s.config.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 	}
-}
-
-// statusText returns status in digits; the common ones without an allocation.
-func statusText(status int) string {
-	switch status {
-	case http.StatusOK:
-		return "200"
-	case http.StatusNoContent:
-		return "204"
-	case http.StatusNotModified:
-		return "304"
-	}
-	return strconv.Itoa(status)
 }

@@ -47,7 +47,7 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 		return nil
 	}
 	s.hangUp(x)
-	switch x.operation {
+	switch x.operation.name {
 	case operationHealth, operationReady, operationMetrics:
 		return nil
 	}

@@ -35,7 +35,8 @@ const (
 // Config is what a Server is made of. The zero value is good.
 type Config struct {
 	// Logger gets one line for each request, and one for each failure of the server. The line of a
-	// request has debug level, that of a refused one info level. Default: discards.
+	// request has debug level, that of a refused one info level; see SumRefusals. Default:
+	// discards.
 	Logger *slog.Logger
 	// Now gives the time for latencies, logs and the deadlines of connections. Default time.Now.
 	Now func() time.Time
@@ -92,10 +93,15 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	config    Config
 	router    *chi.Mux
+	direct    []directRoute   // beside the router
+	words     map[string]bool // that routes have in their paths
 	metrics   metrics
+	unknown   *operation // of a request that met no route
 	origins   *http.CrossOriginProtection
-	bodies    *room  // for large bodies
-	explained string // see Explain
+	bodies    *room           // for large bodies
+	explained string          // see Explain
+	summed    map[string]bool // by operation; see SumRefusals
+	refusals  refusals
 
 	// A request's id is requestIDPrefix, which differs from server to server and from run to run,
 	// and a number.
@@ -118,23 +124,34 @@ func New(config Config) *Server {
 	s := &Server{
 		config:          config,
 		router:          chi.NewRouter(),
+		words:           map[string]bool{},
 		origins:         http.NewCrossOriginProtection(),
 		bodies:          newRoom(config.BodiesBytesMax),
 		metrics:         newMetrics(config.Registry),
+		summed:          map[string]bool{},
 		requestIDPrefix: rand.Text()[:10] + "-",
 	}
+	s.unknown = s.metrics.operation(operationUnknown)
 	s.exchanges.New = func() any { return &exchange{route: chi.NewRouteContext()} }
 	s.gzipWriters.New = newGzipWriter
 	s.routeProbes()
-	s.router.NotFound(s.adapt(operationUnknown, s.noRoute))
-	s.router.MethodNotAllowed(s.adapt(operationUnknown, s.noMethod))
+	s.router.NotFound(s.adapt(s.unknown, s.noRoute))
+	s.router.MethodNotAllowed(s.adapt(s.unknown, s.noMethod))
 	return s
 }
 
 // Handle adds a route. Logs and metrics call its requests operation. A part of path in braces is a
 // parameter.
 func (s *Server) Handle(operation, method, path string, h Handler) {
-	s.router.Method(method, path, s.adapt(operation, h))
+	s.add(operation, method, path, h)
+}
+
+// add is Handle. It returns what the router calls.
+func (s *Server) add(operation, method, path string, h Handler) http.HandlerFunc {
+	adapted := s.adapt(s.metrics.operation(operation), h)
+	s.learn(path)
+	s.router.Method(method, path, adapted)
+	return adapted
 }
 
 // Explain lets failures below prefix say the request's id, and what the client can do.

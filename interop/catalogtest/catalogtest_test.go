@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"moorage"
+
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/catalogtest"
@@ -47,7 +49,7 @@ func newServer(t *testing.T, warehouse string) string {
 		if err := os.Mkdir(location, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := served.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: name, Location: "file://" + location}); err != nil {
+		if _, err := served.As(moorage.Anonymous()).CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: name, Location: "file://" + location}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +58,7 @@ func newServer(t *testing.T, warehouse string) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
-		report, err := check.New(check.Config{Store: store, Files: served}).Check(context.Background()) // the test's own has ended
+		report, err := check.New(check.Config{Store: store, Files: served.Documents()}).Check(context.Background()) // the test's own has ended
 		if err != nil || len(report.Problems) > 0 {
 			t.Errorf("check: %v %q", err, report.Problems)
 		}

@@ -67,7 +67,7 @@ func send(ctx context.Context, client *nodetest.Client, call historytest.Call) n
 			"requirements": json.RawMessage(requirements), "updates": json.RawMessage(updates),
 		})
 	case historytest.Create:
-		return client.Create(ctx, namespace, name, map[string]string{historytest.PropAuthor: call.ID})
+		return client.Create(ctx, namespace, name, map[string]string{historytest.PropClient(call.Client): call.ID})
 	case historytest.Drop:
 		return client.Drop(ctx, namespace, name, false)
 	case historytest.Rename:

@@ -246,7 +246,7 @@ func readMetadata(folder string) (map[string][]byte, error) {
 
 // walk follows every table that is there at the end back to its first version, and returns what is
 // wrong with the commits that it meets. Each acknowledged commit of that table must be there once,
-// and no refused one.
+// and no refused one. Several may have made one version together.
 func walk(files map[string][]byte, events []historytest.Event) (problems []string) {
 	last := map[historytest.Version]bool{}
 	for _, event := range events {
@@ -255,16 +255,9 @@ func walk(files map[string][]byte, events []historytest.Event) (problems []strin
 		}
 	}
 	for version := range last {
-		made := map[string]int{}
-		for location := version.Location; location != ""; {
-			document, err := metadata.Parse(files[location])
-			if err != nil {
-				problems = append(problems, fmt.Sprintf("%s: %v", location, err))
-				break
-			}
-			author, _ := document.Property(historytest.PropAuthor)
-			made[author]++
-			location = historytest.Found(location, document).Base
+		made, err := countMade(files, version.Location)
+		if err != nil {
+			problems = append(problems, err.Error())
 		}
 		for _, event := range events {
 			found := made[event.Call.ID]
@@ -277,4 +270,26 @@ func walk(files map[string][]byte, events []historytest.Event) (problems []strin
 		}
 	}
 	return problems
+}
+
+// countMade counts how often each call made a version, from the first version to that at last.
+func countMade(files map[string][]byte, last string) (made map[string]int, err error) {
+	made = map[string]int{}
+	document, err := metadata.Parse(files[last])
+	for location := last; err == nil; {
+		base, before := historytest.Found(location, document).Base, (*metadata.Document)(nil)
+		if base != "" {
+			if before, err = metadata.Parse(files[base]); err != nil {
+				return made, fmt.Errorf("%s: %w", base, err)
+			}
+		}
+		for _, author := range historytest.Authors(before, document) {
+			made[author]++
+		}
+		if base == "" {
+			return made, nil
+		}
+		location, document = base, before
+	}
+	return made, fmt.Errorf("%s: %w", last, err)
 }

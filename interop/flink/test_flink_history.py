@@ -87,6 +87,7 @@ def test_cherrypick(sql, iceberg, read, table, snapshots):
     assert iceberg.load_table(table).properties["owner.team"] == "a"
 
 
+@pytest.mark.counts_versions
 def test_metadata_tables(sql, namespace, snapshots):
     check_metadata_tables(sql, lambda name: f"{namespace}.`events${name}`", snapshots)
 

@@ -83,6 +83,7 @@ def test_rollback(iceberg, table):
     assert rows(iceberg.load_table(table.name())) == [(1,), (9,)]
 
 
+@pytest.mark.counts_versions
 def test_metadata_tables(table):
     inspect = table.inspect
     assert inspect.snapshots()["snapshot_id"].to_pylist() == ids(table)
@@ -113,6 +114,7 @@ def test_expire_snapshots(iceberg, table):
     assert rows(table) == [(1,), (2,), (3,)]
 
 
+@pytest.mark.counts_versions
 def test_metadata_log_is_bounded(catalog_server, iceberg, namespace):
     name = f"{namespace}.events"
     table = iceberg.create_table(

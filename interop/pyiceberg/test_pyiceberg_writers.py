@@ -97,6 +97,7 @@ def test_lost_answer(watched, iceberg, namespace, instead, fault):
     assert rows(iceberg.load_table(f"{namespace}.events")) == [(1, 1)]
 
 
+@pytest.mark.counts_versions
 def test_several_changes_in_one_commit(iceberg, namespace):
     table = iceberg.create_table(f"{namespace}.events", schema=SCHEMA)
     with table.transaction() as change:

@@ -84,6 +84,7 @@ def test_cherrypick(sql, table, snapshots):
     assert sql(f"SELECT * FROM {table}") == [(1,), (3,)]
 
 
+@pytest.mark.counts_versions
 def test_metadata_tables(sql, table, snapshots):
     check_metadata_tables(sql, lambda name: f"{table}.{name}", snapshots)
 

@@ -74,7 +74,7 @@ func (r *round) run(t *testing.T) {
 
 // commit is a commit that a writer made to a common table.
 type commit struct {
-	id       string // "3.5.17": round, writer, call; the value of property propAuthor in the version that it makes
+	id       string // "3.5.17": round, writer, call; the value of property propWriter in the version that it makes
 	writer   int
 	outcome  nodetest.Outcome
 	table    string
@@ -82,9 +82,10 @@ type commit struct {
 	snapshot int64  // that it appends, 0 if none
 }
 
-const propAuthor = "author"
+// propWriterPrefix begins the properties that say which commits made a version.
+const propWriterPrefix = "writer-"
 
-func propWriter(number int) string { return fmt.Sprintf("writer-%d", number) }
+func propWriter(number int) string { return fmt.Sprintf("%s%d", propWriterPrefix, number) }
 
 // writer makes one request after the other until an answer stays out.
 type writer struct {
@@ -133,7 +134,7 @@ func (w *writer) commit(ctx context.Context) nodetest.Answer {
 	namespace, table := commonNamespace(w.round), commonTables()[w.random.IntN(len(commonTables()))]
 	w.calls++
 	made := commit{id: fmt.Sprintf("%d.%d.%d", w.round, w.number, w.calls), writer: w.number, table: table}
-	properties := map[string]string{propAuthor: made.id, propWriter(w.number): made.id}
+	properties := map[string]string{propWriter(w.number): made.id}
 	var a nodetest.Answer
 	if w.random.IntN(2) == 0 {
 		a = w.client.Set(ctx, namespace, table, properties)

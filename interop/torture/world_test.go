@@ -59,7 +59,7 @@ func (w *world) prepare(t *testing.T, c *nodetest.Client, number int) {
 	must(c.CreateNamespace(t.Context(), commonNamespace(number)))
 	for _, table := range commonTables() {
 		must(c.Create(t.Context(), commonNamespace(number), table, map[string]string{
-			propAuthor: "", "write.metadata.previous-versions-max": "100000",
+			"write.metadata.previous-versions-max": "100000",
 		}))
 	}
 	w.round, w.commits = number, nil
@@ -205,19 +205,18 @@ func verifyTable(last nodetest.Loaded, commits []commit) error {
 		byID[made.id] = made
 	}
 	problems := []error{}
-	at := map[string][]string{} // the versions that a commit made
-	for i, v := range history {
-		author := v.document.Properties[propAuthor]
-		at[author] = append(at[author], v.location)
-		if i == 0 {
-			continue
+	at := map[string][]string{} // the versions that show a commit first
+	for i, v := range history[1:] {
+		var authors []commit
+		for _, id := range authorsOf(history[i], v) {
+			at[id] = append(at[id], v.location)
+			made, ok := byID[id]
+			if !ok {
+				problems = append(problems, fmt.Errorf("%s was made by %q, which nobody asked for", v.location, id))
+			}
+			authors = append(authors, made)
 		}
-		made, ok := byID[author]
-		if !ok {
-			problems = append(problems, fmt.Errorf("%s was made by %q, which nobody asked for", v.location, author))
-			continue
-		}
-		problems = append(problems, made.verifyStep(history[i-1], v))
+		problems = append(problems, verifyStep(history[i], v, authors))
 	}
 	for _, made := range commits {
 		found := at[made.id]
@@ -233,35 +232,53 @@ func verifyTable(last nodetest.Loaded, commits []commit) error {
 	return errors.Join(problems...)
 }
 
-// verifyStep compares a version that the commit made with the one before it.
-func (made commit) verifyStep(before, after version) error {
+// authorsOf returns the commits that made the version after out of the one before.
+func authorsOf(before, after version) (ids []string) {
+	for name, id := range after.document.Properties {
+		if strings.HasPrefix(name, propWriterPrefix) && id != before.document.Properties[name] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// verifyStep compares a version with the one before it: it is that with what all of its authors
+// asked for, and at most one of them appends.
+func verifyStep(before, after version, authors []commit) error {
 	log := after.document.Log
 	if len(log) == 0 || log[len(log)-1].File != before.location {
 		return fmt.Errorf("%s was not made of %s, which stands before it", after.location, before.location)
 	}
 	properties := maps.Clone(before.document.Properties)
-	properties[propAuthor], properties[propWriter(made.writer)] = made.id, made.id
-	if !maps.Equal(properties, after.document.Properties) {
-		return fmt.Errorf("%s has the properties %v, want %v", after.location, after.document.Properties, properties)
-	}
-	snapshots := before.document.Snapshots
-	if made.snapshot == 0 {
-		if len(after.document.Snapshots) != len(snapshots) {
-			return fmt.Errorf("%s has %d snapshots, want %d", after.location, len(after.document.Snapshots), len(snapshots))
+	var added []int64
+	for _, made := range authors {
+		properties[propWriter(made.writer)] = made.id
+		if made.snapshot != 0 {
+			added = append(added, made.snapshot)
 		}
+	}
+	snapshots, head := before.document.Snapshots, before.document.Head()
+	switch {
+	case len(authors) == 0 || len(added) > 1:
+		return fmt.Errorf("%s was made by %d commits, %d of which append", after.location, len(authors), len(added))
+	case !maps.Equal(properties, after.document.Properties):
+		return fmt.Errorf("%s has the properties %v, want %v", after.location, after.document.Properties, properties)
+	case len(after.document.Snapshots) != len(snapshots)+len(added):
+		return fmt.Errorf("%s has %d snapshots, want %d", after.location, len(after.document.Snapshots),
+			len(snapshots)+len(added))
+	case len(added) == 0 && after.document.Head() != head:
+		return fmt.Errorf("%s has the head %d, want %d", after.location, after.document.Head(), head)
+	case len(added) == 0:
 		return nil
+	case after.document.Head() != added[0]:
+		return fmt.Errorf("%s has the head %d, want %d", after.location, after.document.Head(), added[0])
 	}
-	if len(after.document.Snapshots) != len(snapshots)+1 || after.document.Head() != made.snapshot {
-		return fmt.Errorf("%s has %d snapshots with head %d, want %d with head %d", after.location,
-			len(after.document.Snapshots), after.document.Head(), len(snapshots)+1, made.snapshot)
+	last, parent := after.document.Snapshots[len(snapshots)], int64(0)
+	if last.Parent != nil {
+		parent = *last.Parent
 	}
-	added := after.document.Snapshots[len(snapshots)]
-	parent := int64(0)
-	if added.Parent != nil {
-		parent = *added.Parent
-	}
-	if added.ID != made.snapshot || parent != before.document.Head() {
-		return fmt.Errorf("%s adds snapshot %d after %d, want %d after %d", after.location, added.ID, parent, made.snapshot, before.document.Head())
+	if last.ID != added[0] || parent != head {
+		return fmt.Errorf("%s adds snapshot %d after %d, want %d after %d", after.location, last.ID, parent, added[0], head)
 	}
 	return nil
 }

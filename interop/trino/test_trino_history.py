@@ -69,6 +69,7 @@ def test_rollback(sql, iceberg, table, snapshots):
     assert sql(f"SELECT * FROM {table}") == rows(iceberg.load_table(table)) == [(1,), (2,), (3,)]
 
 
+@pytest.mark.counts_versions
 def test_metadata_tables(sql, iceberg, table, snapshots):
     def of(which: str, columns: str) -> list[tuple]:
         return sql(f"SELECT {columns} FROM {metadata(table, which)}")

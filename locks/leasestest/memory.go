@@ -1,3 +1,5 @@
+// Package leasestest holds what tests of leases need: Memory, the reference model, and Around,
+// which counts calls and stands in their way.
 package leasestest
 
 import (

@@ -1,3 +1,4 @@
+// Package lockstest holds Recorder, which notes what locks an operation takes.
 package lockstest
 
 import (

@@ -111,10 +111,11 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 		case records[1].State != registry.StateDropped:
 			return errGone
 		}
-		change, err := w.ledger.NewChange(ctx, operation+"-begin", work.table.Identifier())
+		change, err := w.ledger.NewChange(ctx, moorage.System(operation), operation+"-begin", work.table.Identifier())
 		if err != nil {
 			return err
 		}
+		change.Items = []registry.Item{registry.PointerItem(work.table, registry.Pointer{})}
 		work.table.Since = w.now()
 		writes, err := ledger.Encode(ledger.Put(records[1].Key, registry.StatePurging, work.table))
 		if err != nil {

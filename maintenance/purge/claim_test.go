@@ -98,7 +98,7 @@ func (s *sharedFolder) wantOnce(t *testing.T) {
 // nothing.
 func TestPurgeIsOfOneNode(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store registry.Store) {
+	stores.Each(t, func(t *testing.T, store registry.Store) {
 		in, shared := newSharedPurge(t, func(c *catalog.Config) { c.Store = store })
 		shared.first = func() error {
 			for range 4 {

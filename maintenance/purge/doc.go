@@ -23,6 +23,9 @@
 // A claim (package ledger) leaves each purge to one node. It saves work and protects nothing:
 // before each batch the worker reads that the table is still to be purged by this task.
 //
+// One attempt marks the table, deletes, and ends the purge (attempt.go). What the metadata of the
+// table names is listed in files.go, in an order that is safe.
+//
 // Several purges run side by side, few of one warehouse. One that gets nothing done for StallMax
 // has failed.
 //

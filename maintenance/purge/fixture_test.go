@@ -70,11 +70,11 @@ func newNode(t testing.TB, config catalog.Config, interval time.Duration) *node 
 	served, err := catalog.New(config)
 	must(t, err)
 	worker, err := purge.New(purge.Config{
-		Store: config.Store, Tables: served, Alone: config.AbortPending, Interval: interval,
+		Store: config.Store, Tables: served.Documents(), Alone: config.AbortPending, Interval: interval,
 		Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
 	must(t, err)
-	return &node{served, worker}
+	return &node{served.As(moorage.Anonymous()), worker}
 }
 
 func (n *node) purgeAll(ctx context.Context) error { return n.worker.RunOnce(ctx) }
@@ -165,7 +165,7 @@ func commitRequest(t testing.TB, updates string) catalog.CommitRequest {
 
 // Check checks the store of f.
 func (f *fixture) Check(ctx context.Context) (check.Report, error) {
-	return check.New(check.Config{Store: f.store, Files: f.Catalog, Now: f.config.Now}).Check(ctx)
+	return check.New(check.Config{Store: f.store, Files: f.Documents(), Now: f.config.Now}).Check(ctx)
 }
 
 // wantClean fails the test unless Check finds nothing.

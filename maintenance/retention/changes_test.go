@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage"
+	"moorage/internal/storetest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -65,7 +66,7 @@ func TestRetentionIgnoresClocksOfNodes(t *testing.T) {
 			return store
 		},
 		"postgres": func(t *testing.T, now func() time.Time) registry.Store {
-			return clockedStore{openPostgres(t, newDatabase(t)), now}
+			return clockedStore{storetest.OpenPostgres(t, stores.NewDatabase(t)), now}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,12 +2,8 @@ package retention_test
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,12 +11,11 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/check"
-	"moorage/internal/pgtest"
+	"moorage/internal/storetest"
 	"moorage/locks"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/postgres"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
 )
@@ -101,6 +96,7 @@ func (f *fixture) newCatalog(warehouse, location string, open func([]string) (st
 		StagedFolder: f.RememberStaged,
 	})
 	must(f.t, err)
+	made = made.As(moorage.Anonymous())
 	_, err = made.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: warehouse, Location: location})
 	must(f.t, err)
 	_, err = made.CreateNamespace(f.ctx, warehouse, moorage.Namespace{"ns"}, nil)
@@ -136,7 +132,7 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 // wantClean fails the test unless all records and files hold together.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	report, err := check.New(check.Config{Store: f.store, Files: f.catalog, Now: f.config.Now}).Check(f.ctx)
+	report, err := check.New(check.Config{Store: f.store, Files: f.catalog.Documents(), Now: f.config.Now}).Check(f.ctx)
 	if err != nil || len(report.Problems) > 0 {
 		f.t.Errorf("check: %v %q", err, report.Problems)
 	}
@@ -227,48 +223,7 @@ func (f *fixture) wantChanges(first, last int) {
 	}
 }
 
-// database starts the server of the tests that want one.
-var database = sync.OnceValues(func() (*pgtest.Server, error) {
-	return pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-})
+// stores opens the stores of all tests.
+var stores storetest.Stores
 
-// databaseUsed is set by the first test that wants a database.
-var databaseUsed sync.Once
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	unused := false
-	databaseUsed.Do(func() { unused = true })
-	if !unused {
-		if server, err := database(); err == nil {
-			if err := server.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
-	}
-	os.Exit(code)
-}
-
-// newDatabase returns what names an empty database with the tables of a store.
-func newDatabase(t testing.TB) string {
-	t.Helper()
-	databaseUsed.Do(func() {})
-	server, err := database()
-	must(t, err)
-	dsn, err := server.NewSchema(t.Context(), "test_"+strings.ToLower(cryptorand.Text()))
-	must(t, err)
-	_, err = postgres.Migrate(t.Context(), dsn)
-	must(t, err)
-	return dsn
-}
-
-// openPostgres returns a store over a database, as one node has it.
-func openPostgres(t testing.TB, dsn string) registry.Store {
-	t.Helper()
-	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",
-		postgres.Options{Random: cryptorand.Reader, AcquireTimeout: time.Minute})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	return store
-}
+func TestMain(m *testing.M) { stores.Main(m) }

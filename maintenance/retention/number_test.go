@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"moorage/internal/storetest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 )
@@ -24,12 +25,12 @@ func waitingChanges(t *testing.T, conn *pgx.Conn) (count int) {
 // stops.
 func TestChangesGetPlacesUnread(t *testing.T) {
 	t.Parallel()
-	dsn := newDatabase(t)
+	dsn := stores.NewDatabase(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	f := newFixture(t, func(c *retention.Config) {
-		c.Store = openPostgres(t, dsn)
+		c.Store = storetest.OpenPostgres(t, dsn)
 		c.Now = time.Now
 	})
 	if waitingChanges(t, conn) == 0 {
@@ -64,7 +65,7 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	f.Stop()
 	f.write(registry.Delete(claim))
 	f.Start()
-	other := f.other(openPostgres(t, dsn))
+	other := f.other(storetest.OpenPostgres(t, dsn))
 	other.Start()
 	defer other.Stop()
 	wantSoon("with two nodes")

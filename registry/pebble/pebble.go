@@ -85,6 +85,7 @@ type Store struct {
 	retired retired
 
 	buffers sync.Pool // of *[]byte, for the engine's keys
+	pages   sync.Pool // of *page
 	// backupMu lets one backup be written at a time; taken before any other, held over I/O.
 	backupMu sync.Mutex
 	failure  failure

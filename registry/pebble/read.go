@@ -63,15 +63,14 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 // List implements registry.Store.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
 	error) {
-	var records []registry.Record
-	bytes := 0
-	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
-		record, err := wholeRecord(key, stored)
+	found := s.page()
+	defer s.putPage(found)
+	err := s.list(ctx, table, prefix, after, limit, func(id, stored []byte) error {
+		value, err := found.add(table, id, stored)
 		if err != nil {
 			return err
 		}
-		records = append(records, record)
-		if bytes += len(record.Value); bytes >= registry.ListBytesMax {
+		if found.addValue(value); len(found.values) >= registry.ListBytesMax {
 			return errPageFull
 		}
 		return nil
@@ -79,7 +78,7 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	if err != nil && !errors.Is(err, errPageFull) {
 		return nil, err
 	}
-	return records, nil
+	return found.records(table, true), nil
 }
 
 // errPageFull ends a scan that has read as much as a page may hold.
@@ -88,21 +87,22 @@ var errPageFull = errors.New("page is full")
 // ListKeys implements registry.Store.
 func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
 	limit int) ([]registry.Record, error) {
-	var records []registry.Record
-	err := s.list(ctx, table, prefix, after, limit, func(key registry.Key, stored []byte) error {
-		h, _, err := splitRecord(key, stored)
-		records = append(records, h.record(key))
+	found := s.page()
+	defer s.putPage(found)
+	err := s.list(ctx, table, prefix, after, limit, func(id, stored []byte) error {
+		_, err := found.add(table, id, stored)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return records, nil
+	return found.records(table, false), nil
 }
 
-// list calls visit with the keys of a page and what is stored there, which visit must not keep.
+// list calls visit with the IDs of the keys of a page and what is stored there. visit must keep
+// neither.
 func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
-	visit func(registry.Key, []byte) error) error {
+	visit func(id, stored []byte) error) error {
 	if err := registry.CheckList(table, limit); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Store) list(ctx context.Context, table registry.Table, prefix, after st
 	}
 	defer s.leave(v)
 	return v.scan(ctx, lower, upper, limit, func(engineKey, stored []byte) error {
-		return visit(registry.Key{Table: table, ID: string(engineKey[recordPrefixBytes:])}, stored)
+		return visit(engineKey[recordPrefixBytes:], stored)
 	})
 }
 

@@ -9,15 +9,15 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"moorage/registry"
 )
 
-// sendsMax bounds how often one Apply is sent: again after a unique violation, a serialization
-// failure or a deadlock, which certainly changed nothing.
-const sendsMax = 20
+// sendAttemptsMax bounds how often one Apply is sent. It is sent again after a unique violation, a
+// serialization failure or a deadlock, which certainly changed nothing.
+const sendAttemptsMax = 20
 
 // What send returns in addition to the errors of Store.Apply. The transaction was undone.
 var (
@@ -36,7 +36,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 		return nil, err
 	}
 	var err error
-	for sends := range sendsMax {
+	for sends := range sendAttemptsMax {
 		if err := s.pause(ctx, sends); err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 		if sealErr != nil {
 			return nil, sealErr
 		}
-		if err = s.send(ctx, newPlan(sealed, etags)); err == nil {
+		if err = s.sendSealed(ctx, sealed, etags, sends); err == nil {
 			return etags[:len(batch.Writes):len(batch.Writes)], nil
 		}
 		if errors.Is(err, errUnnamed) {
@@ -58,7 +58,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendsMax, err)
+	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendAttemptsMax, err)
 }
 
 // nameFailed returns the first of conditions that does not hold as of one moment, as a
@@ -124,30 +124,31 @@ func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// send carries the plan out in one pipeline. Errors are those of Store.Apply, errSendAgain and
-// errUnnamed.
+// sendSealed sends a batch that was sent so often before. One that was undone is not joined with
+// others again. Errors are those of Store.Apply, errSendAgain and errUnnamed.
+func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
+	m, ok := newMove(sealed, etags)
+	switch {
+	case !ok:
+		return s.send(ctx, newPlan(sealed, etags))
+	case sends == 0 && m.joins():
+		return s.moves.apply(ctx, m)
+	}
+	return s.sendMove(ctx, m)
+}
+
+// send carries the plan out in one pipeline. Errors are those of sendSealed.
 func (s *Store) send(ctx context.Context, p *plan) error {
-	return s.write(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
-		raw := conn.Conn().PgConn()
-		// The driver also calls some errors safe to send again that come when everything was sent
-		// and committed. So this code does not ask it.
-		if raw.IsClosed() {
-			return errSendAgain
-		}
-		found := make(map[registry.Key]registry.Record, len(p.touch))
-		statements := p.statements(func(record registry.Record) { found[record.Key] = record })
-		forgetWarnings(raw, statements)
-		err := conn.SendBatch(detached, statements).Close()
-		if err == nil {
-			return commitWarning(raw)
-		}
-		if stateOf(err) == stateReadOnly {
-			// The server has become a standby: the next connections are made to one that is none.
-			_ = conn.Conn().Close(detached)
-			s.reads.Reset()
-		}
-		return p.failure(ctx, err, found)
-	})
+	found := make(map[registry.Key]registry.Record, len(p.touch))
+	return s.write(ctx, s.pipeline(ctx, pipelined{
+		statements: p.statements(func(record registry.Record) { found[record.Key] = record }),
+		undone: func(answered *pgconn.PgError) error {
+			if answered.Code == stateDivisionByZero {
+				return p.failedCondition(found)
+			}
+			return fmt.Errorf("%w: %w", errSendAgain, answered)
+		},
+	}))
 }
 
 // statements returns the pipeline; visit gets every row that is locked.

@@ -15,7 +15,6 @@ import (
 
 	"moorage/internal/pgtest"
 	"moorage/locks"
-	"moorage/locks/leasestest"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
@@ -123,10 +122,10 @@ func suiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
 }
 
 func leasesSuiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
-	leasestest.Run(t, func(t *testing.T) leasestest.Store {
+	runLeaseContract(t, func(t *testing.T) leaseStore {
 		dsn, _ := migratedBehind(t, bouncer)
 		leases := openLeases(t, dsn+options)
-		return leasestest.Store{Leases: leases, Pass: leases.pass}
+		return leaseStore{Leases: leases, Pass: leases.pass}
 	})
 }
 
@@ -307,11 +306,11 @@ func TestBouncerLosesServer(t *testing.T) {
 		n := 0
 		for reached := true; reached; n++ {
 			killed := make(chan error, 1)
-			watch, met := at(step{fault.fromServer, n}, func() pgtest.Verdict {
+			watch, met := at(step{fault.fromServer, n}, func() Verdict {
 				if fault.kill {
 					killed <- bouncer.Kill()
 				}
-				return pgtest.Cut
+				return Cut
 			})
 			awaitHealthy(t, store) // there is a connection to be lost
 			proxy.Watch(watch)

@@ -148,21 +148,14 @@ func changeOf(columns [][]byte) registry.PositionedChange {
 	return registry.PlacedChange(registry.Position(bigintOf(columns[0])), r.record(registry.TableChange))
 }
 
-// sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The
-// server plans each when it comes. It would keep the plan of a prepared statement, even one that it
-// made when the table was empty: to read it from end to end.
-func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
-	batch := &pgconn.Batch{}
-	queue(batch)
-	return conn.Conn().PgConn().ExecBatch(ctx, batch).ReadAll()
-}
-
 // step numbers the first changes that wait, at most size, and reports whether there may be more.
 //
 // It locks the row of the head first, in a statement of its own: a step that waited for another
 // must see what that did. Only ctx bounds a step. If a step gave up while it waits for a standby,
 // it would go on waiting on the server, and so would the next one.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
+	// Not more itself: after an error the write may still set full, and returning sets more.
+	var full bool
 	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
 			batch.ExecParams(planSQL, nil, nil, nil, nil)
@@ -173,13 +166,13 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		more = results[2].CommandTag.RowsAffected() == int64(size)
+		full = results[2].CommandTag.RowsAffected() == int64(size)
 		return nil
 	})
 	if err != nil {
-		return false, err // more may yet be set
+		return false, err
 	}
-	return more, nil
+	return full, nil
 }
 
 // Number implements registry.Numberer. A change waits from its time on, by the server's clock. A

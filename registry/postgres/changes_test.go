@@ -12,24 +12,23 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 )
 
 // holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it
 // came; release lets it go on.
-func holdAt(proxy *pgtest.Proxy, wanted func(pgtest.Message) bool) (held <-chan struct{}, release func()) {
+func holdAt(proxy *Proxy, wanted func(Message) bool) (held <-chan struct{}, release func()) {
 	reached, released := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	proxy.Watch(func(m pgtest.Message) pgtest.Verdict {
+	proxy.Watch(func(m Message) Verdict {
 		if !m.FromServer && wanted(m) {
 			once.Do(func() {
 				close(reached)
 				<-released
 			})
 		}
-		return pgtest.Forward
+		return Forward
 	})
 	return reached, sync.OnceFunc(func() { close(released) })
 }
@@ -45,12 +44,12 @@ func awaitHeld(t *testing.T, held <-chan struct{}, ended <-chan error) {
 }
 
 // isSync reports whether a message makes the server commit.
-func isSync(m pgtest.Message) bool { return m.Type == 'S' }
+func isSync(m Message) bool { return m.Type == 'S' }
 
 // parses returns a function that reports whether a message brings a statement that begins like
 // this.
-func parses(statement string) func(pgtest.Message) bool {
-	return func(m pgtest.Message) bool {
+func parses(statement string) func(Message) bool {
+	return func(m Message) bool {
 		return m.Type == 'P' && strings.HasPrefix(string(m.Body), "\x00"+statement)
 	}
 }

@@ -13,29 +13,40 @@ import (
 	"moorage/registry"
 )
 
-// roundTrips lets proxy count the messages that make the server answer. It leaves out the question
-// whether a connection is alive, which is asked only when this machine left it idle for a second.
-func roundTrips(proxy *pgtest.Proxy) (taken func() int) {
-	var mu sync.Mutex // guards count
-	count := 0
-	proxy.Watch(func(m pgtest.Message) pgtest.Verdict {
-		if !m.FromServer && (m.Type == 'S' || m.Type == 'H' || m.Type == 'Q' && string(m.Body) != "-- ping\x00") {
-			mu.Lock()
-			defer mu.Unlock()
-			count++
-		}
-		return pgtest.Forward
-	})
-	return func() int {
+// cost is what a call sends.
+type cost struct {
+	trips      int // messages that make the server answer
+	statements int // that the server carries out
+}
+
+// costs lets proxy count what calls send. It leaves out the question whether a connection is alive,
+// which is asked only when this machine left it idle for a second.
+func costs(proxy *Proxy) (taken func() cost) {
+	var mu sync.Mutex // guards sum
+	var sum cost
+	proxy.Watch(func(m Message) Verdict {
 		mu.Lock()
 		defer mu.Unlock()
-		taken := count
-		count = 0
+		switch {
+		case m.FromServer:
+		case m.Type == 'S' || m.Type == 'H' || m.Type == 'Q' && string(m.Body) != "-- ping\x00":
+			sum.trips++
+		case m.Type == 'E':
+			sum.statements++
+		}
+		return Forward
+	})
+	return func() cost {
+		mu.Lock()
+		defer mu.Unlock()
+		taken := sum
+		sum = cost{}
 		return taken
 	}
 }
 
-// TestRoundTrips counts the round trips of each call, once its statements are prepared.
+// TestRoundTrips counts the round trips and the statements of each call, once its statements are
+// prepared.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t, server)
@@ -43,62 +54,72 @@ func TestRoundTrips(t *testing.T) {
 	key := registry.PointerKey(faultID(1))
 	etag := registry.ETag{1}
 	n := 0
-	commit := func() error {
+	commitWith := func(more ...registry.Condition) error {
 		n++
-		etags, err := store.Apply(t.Context(), registry.Batch{
-			Conditions: []registry.Condition{registry.ETagIs(key, etag)},
-			Writes:     []registry.Write{registry.Put(key, registry.StateLive, nil)},
-			Change:     &registry.Change{ID: faultID(1000 + n)},
-		})
+		etags, err := store.Apply(t.Context(), moving(1000+n, append(more, registry.ETagIs(key, etag))...))
 		if err == nil {
-			etag = etags[0]
+			etag = etags[len(more)]
 		}
 		return err
+	}
+	commit := func() error { return commitWith() }
+	refused := func() error {
+		right := etag
+		etag = registry.ETag{1}
+		err := commit()
+		etag = right
+		if _, refused := registry.FailedCondition(err); !refused {
+			return fmt.Errorf("want a failed condition: %w", err)
+		}
+		return nil
 	}
 	etags, err := store.Apply(t.Context(), put(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	etag = etags[0]
+	taken := costs(proxy)
 	calls := []struct {
-		name string
-		call func() error
+		name       string
+		statements int
+		call       func() error
 	}{
-		{"get", func() error {
+		{"get", 1, func() error {
 			_, err := store.Get(t.Context(), key, registry.WarehouseKey("w"), registry.LocationKey("l"))
 			return err
 		}},
-		{"list", func() error {
+		{"list", 1, func() error {
 			_, err := store.List(t.Context(), registry.TablePointer, "fa", "", 10)
 			return err
 		}},
-		{"commit", commit},
-		{"refused commit", func() error {
-			right := etag
-			etag = registry.ETag{1}
-			err := commit()
-			etag = right
-			if _, refused := registry.FailedCondition(err); !refused {
-				return fmt.Errorf("want a failed condition: %w", err)
+		{"commit", 2, commit},
+		{"refused commit", 2, refused},
+		{"commit after a refused one", 2, commit},
+		{"commit with a key", 3, func() error { return commitWith(registry.Absent(outcomeKey(n))) }},
+		{"commit of two tables", 3, func() error {
+			n++
+			second := registry.PointerKey(faultID(5000 + n))
+			etags, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(second, registry.StateLive, nil)}})
+			if err != nil {
+				return err
 			}
-			return nil
+			_ = taken()
+			return commitWith(registry.ETagIs(second, etags[0]))
 		}},
-		{"commit after a refused one", commit},
-		{"healthy", func() error { return store.Healthy(t.Context()) }},
-		{"create", func() error {
+		{"healthy", 1, func() error { return store.Healthy(t.Context()) }},
+		{"create", 2, func() error {
 			n++
 			_, err := store.Apply(t.Context(), put(n, registry.Absent(registry.PointerKey(faultID(n)))))
 			return err
 		}},
 	}
-	taken := roundTrips(proxy)
 	for round := range 2 {
 		for _, c := range calls {
 			if err := c.call(); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			if got := taken(); round == 1 && got != 1 {
-				t.Errorf("%s takes %d round trips, want 1", c.name, got)
+			if got, want := taken(), (cost{1, c.statements}); round == 1 && got != want {
+				t.Errorf("%s takes %+v, want %+v", c.name, got, want)
 			}
 		}
 	}
@@ -106,7 +127,7 @@ func TestRoundTrips(t *testing.T) {
 		if _, err := store.Changes(t.Context(), 0, 1000); err != nil {
 			t.Fatal(err)
 		}
-		if got := taken(); want == 1 && got != want {
+		if got := taken().trips; want == 1 && got != want {
 			t.Errorf("changes takes %d round trips, want %d", got, want)
 		}
 	}

@@ -3,7 +3,10 @@
 //
 // # Apply
 //
-// An Apply is one implicit transaction, sent as one pipeline with one sync:
+// An Apply is one implicit transaction, sent as one pipeline with one sync. A commit, and each
+// other Apply that only replaces versions it knows, has a short form of two statements or a few
+// more (move). While several of these are under way, others wait and go together (joiner). All
+// other Applies have the long form:
 //
 //	lock    the rows of all keys, in the order of tables and keys: FOR UPDATE if the batch
 //	        writes them, FOR SHARE if it only asks for them
@@ -82,8 +85,9 @@
 //
 // A new connection sets the server to report warnings and to use indexes: a plan that was made when
 // a table was small would read all of it when it has grown. A connection that only reads sets the
-// server to end what takes too long. Nothing else outlives a transaction, except prepared
-// statements.
+// server to end what takes too long. One that writes sets it to plan a statement only once: with
+// arrays of unknown length a plan takes longer than what it is for. Nothing else outlives a
+// transaction, except prepared statements.
 //
 // # Proxies
 //
@@ -121,8 +125,8 @@
 // # What is used
 //
 // Plain tables with primary keys, partial indexes, FOR UPDATE, FOR SHARE, INSERT, UPDATE and DELETE
-// over unnest, arrays, a sequence. There is no function of our own, no trigger, no data-modifying
-// CTE, no ON CONFLICT, no advisory lock, no transaction id. Leases also use DELETE with USING,
-// clock_timestamp, and BEGIN with an isolation level in a pipeline. Migrate also uses SKIP LOCKED,
-// LOCK TABLE, and CREATE and DROP INDEX CONCURRENTLY.
+// over unnest, UPDATE with RETURNING, arrays, a sequence. There is no function of our own, no
+// trigger, no data-modifying CTE, no ON CONFLICT, no advisory lock, no transaction id. Leases also
+// use DELETE with USING, clock_timestamp, and BEGIN with an isolation level in a pipeline. Migrate
+// also uses SKIP LOCKED, LOCK TABLE, and CREATE and DROP INDEX CONCURRENTLY.
 package postgres

@@ -58,16 +58,17 @@ func undone(answered *pgconn.PgError) bool {
 		!strings.HasPrefix(answered.Code, classConnection)
 }
 
-// failure gives the failure of a pipeline its kind; found are the rows that it locked.
-func (p *plan) failure(ctx context.Context, err error, found map[registry.Key]registry.Record) error {
+// failure gives the failure of a pipeline its kind. named names that of a statement which met a
+// guard or a row with the same key.
+func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) || !undone(answered) {
 		return unknownError(ctx, err)
 	}
 	switch answered.Code {
-	case stateDivisionByZero:
-		return p.failedCondition(found)
-	case stateUniqueViolation, stateSerializationFailure, stateDeadlockDetected, stateReadOnly:
+	case stateDivisionByZero, stateUniqueViolation:
+		return named(answered)
+	case stateSerializationFailure, stateDeadlockDetected, stateReadOnly:
 		return fmt.Errorf("%w: %w", errSendAgain, err)
 	}
 	if ctx.Err() != nil { // the server undid it because it was told that nobody waits for it any more

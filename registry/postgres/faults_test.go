@@ -17,9 +17,9 @@ import (
 )
 
 // newProxy returns a proxy before the server.
-func newProxy(t testing.TB, server *pgtest.Server) *pgtest.Proxy {
+func newProxy(t testing.TB, server *pgtest.Server) *Proxy {
 	t.Helper()
-	proxy, err := pgtest.NewProxy(server)
+	proxy, err := NewProxy(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +67,10 @@ type step struct {
 
 // at returns what a proxy is to watch with: it calls do for the message of the step, once, and
 // reports whether it came to that.
-func at(s step, do func() pgtest.Verdict) (watch func(pgtest.Message) pgtest.Verdict, reached func() bool) {
+func at(s step, do func() Verdict) (watch func(Message) Verdict, reached func() bool) {
 	var mu sync.Mutex // guards seen and done
 	seen, done := 0, false
-	watch = func(m pgtest.Message) pgtest.Verdict {
+	watch = func(m Message) Verdict {
 		mu.Lock()
 		hit := m.FromServer == s.fromServer && seen == s.n && !done
 		if m.FromServer == s.fromServer {
@@ -81,7 +81,7 @@ func at(s step, do func() pgtest.Verdict) (watch func(pgtest.Message) pgtest.Ver
 		if hit {
 			return do()
 		}
-		return pgtest.Forward
+		return Forward
 	}
 	return watch, func() bool {
 		mu.Lock()
@@ -185,7 +185,7 @@ func situations() []situation {
 
 // eachStep calls try for every point of the protocol of an Apply, until it gets through untouched,
 // in every situation.
-func eachStep(t *testing.T, try func(t *testing.T, proxy *pgtest.Proxy, store *Store, n int, s step) (reached bool)) {
+func eachStep(t *testing.T, try func(t *testing.T, proxy *Proxy, store *Store, n int, s step) (reached bool)) {
 	for _, situation := range situations() {
 		t.Run(situation.name, func(t *testing.T) {
 			t.Parallel()
@@ -220,11 +220,11 @@ func eachStep(t *testing.T, try func(t *testing.T, proxy *pgtest.Proxy, store *S
 // TestCutAtEachStep cuts the connection before each message of an Apply, from either side.
 func TestCutAtEachStep(t *testing.T) {
 	t.Parallel()
-	direct := map[*pgtest.Proxy]*Store{}
+	direct := map[*Proxy]*Store{}
 	var mu sync.Mutex // guards direct and all
 	var all outcomes
 	t.Run("steps", func(t *testing.T) {
-		eachStep(t, func(t *testing.T, proxy *pgtest.Proxy, store *Store, n int, s step) bool {
+		eachStep(t, func(t *testing.T, proxy *Proxy, store *Store, n int, s step) bool {
 			mu.Lock()
 			if direct[proxy] == nil {
 				direct[proxy] = openDirect(t, store)
@@ -233,7 +233,7 @@ func TestCutAtEachStep(t *testing.T) {
 			mu.Unlock()
 			var got outcomes
 			for i, refused := range []bool{false, true} {
-				watch, reached := at(s, func() pgtest.Verdict { return pgtest.Cut })
+				watch, reached := at(s, func() Verdict { return Cut })
 				proxy.Watch(watch)
 				m := n + i*100_000
 				etags, err := store.Apply(t.Context(), faultBatch(m, refused))
@@ -265,11 +265,11 @@ func TestCutAtEachStep(t *testing.T) {
 // then goes on.
 func TestContextEndsAtEachStep(t *testing.T) {
 	t.Parallel()
-	direct := map[*pgtest.Proxy]*Store{}
+	direct := map[*Proxy]*Store{}
 	var mu sync.Mutex // guards direct and all
 	var all outcomes
 	t.Run("steps", func(t *testing.T) {
-		eachStep(t, func(t *testing.T, proxy *pgtest.Proxy, store *Store, n int, s step) bool {
+		eachStep(t, func(t *testing.T, proxy *Proxy, store *Store, n int, s step) bool {
 			mu.Lock()
 			if direct[proxy] == nil {
 				direct[proxy] = openDirect(t, store)
@@ -279,10 +279,10 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			released := make(chan struct{})
-			watch, reached := at(s, func() pgtest.Verdict {
+			watch, reached := at(s, func() Verdict {
 				cancel()
 				<-released
-				return pgtest.Forward
+				return Forward
 			})
 			proxy.Watch(watch)
 			etags, err := store.Apply(ctx, faultBatch(n, false))
@@ -363,7 +363,7 @@ func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 		store.pool.Reset()
 		store.reads.Reset()
 		released := make(chan struct{})
-		proxy.Watch(func(pgtest.Message) pgtest.Verdict { <-released; return pgtest.Cut })
+		proxy.Watch(func(Message) Verdict { <-released; return Cut })
 		everyCall(t)
 		proxy.Watch(nil)
 		close(released)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
 	"moorage/registry"
 )
 
@@ -66,9 +65,9 @@ func TestLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			leasestest.Run(t, func(t *testing.T) leasestest.Store {
+			runLeaseContract(t, func(t *testing.T) leaseStore {
 				leases := newLeases(t, options)
-				return leasestest.Store{Leases: leases, Pass: leases.pass}
+				return leaseStore{Leases: leases, Pass: leases.pass}
 			})
 		})
 	}

@@ -48,7 +48,7 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 	if err := prepareWith(ctx, conn, unlimitedSQL); err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
 	}
-	m := migrator{conn: conn, all: all, tries: triesMax, pause: triesPause}
+	m := migrator{conn: conn, all: all, tries: attemptsMax, pause: attemptsPause}
 	defer m.letIn(context.WithoutCancel(ctx))
 	for {
 		done, err := m.next(ctx)
@@ -60,10 +60,10 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 }
 
 const (
-	// triesMax is how often a step is tried that does not get its locks, with triesPause between
-	// two tries, in which commits go on: for some minutes.
-	triesMax   = 80
-	triesPause = 2 * time.Second
+	// attemptsMax is how often a step is tried that does not get its locks. Commits go on during
+	// attemptsPause, which is between two attempts. Together they last some minutes.
+	attemptsMax   = 80
+	attemptsPause = 2 * time.Second
 	// othersPause is the time between two looks at whether another migrator has ended.
 	othersPause = 200 * time.Millisecond
 	// smallBytesMax is the size of a table whose indexes are made in a transaction: it takes

@@ -235,7 +235,7 @@ func TestLeftIndex(t *testing.T) {
 			watcher, holder := connectTo(t, dsn), connectTo(t, dsn)
 			writeChanges(t, holder, largeRows)
 			made := leave(t, connectTo(t, dsn), holder)
-			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: triesMax, pause: time.Millisecond}
+			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: attemptsMax, pause: time.Millisecond}
 			defer m.letIn(context.Background())
 			ended := make(chan struct{})
 			if made != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,5 +220,25 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	step.SQL = "CREATE TABLE half (x integer)"
 	if steps, err := migrate(t.Context(), dsn, append(all, step)); err != nil || steps != 1 {
 		t.Errorf("the mended step: %d steps, %v", steps, err)
+	}
+}
+
+// TestVacuumSettings: the tables whose rows do not stay as they are say when to clear them away.
+func TestVacuumSettings(t *testing.T) {
+	t.Parallel()
+	dsn := newSchema(t)
+	if _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	const sql = "SELECT relname FROM pg_class WHERE relnamespace = current_schema::regnamespace AND reloptions @> " +
+		"'{autovacuum_vacuum_scale_factor=0.01,autovacuum_vacuum_cost_delay=0}' ORDER BY relname"
+	rows, err := connect(t, dsn).Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	want := []string{"moorage_change", "moorage_lease", "moorage_lease_session", "moorage_lease_want"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
 	}
 }

@@ -67,10 +67,25 @@ func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	if len(set[0]) > 1 && set[0][1] != nil {
 		raw.CustomData()[processKey] = process{int32(raw.PID()), string(set[0][1])}
 	}
-	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); stateOf(err) != stateUndefinedObject {
+	return setPlanner(ctx, conn, "enable_seqscan = off")
+}
+
+// prepareWriting is prepareSession for connections whose statements are few and go by keys. The
+// server plans each only once: it would plan those over arrays each time, which takes longer than
+// to carry them out.
+func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
+	if err := prepareSession(ctx, conn); err != nil || behindProxy(conn) {
 		return err
 	}
-	return nil // a server with a planner of its own
+	return setPlanner(ctx, conn, "plan_cache_mode = force_generic_plan")
+}
+
+// setPlanner makes a setting of the planner, unless the server has a planner of its own.
+func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {
+	if _, err := conn.Exec(ctx, "SET "+setting); stateOf(err) != stateUndefinedObject {
+		return err
+	}
+	return nil
 }
 
 // behindProxy reports whether prepareSession met a proxy.

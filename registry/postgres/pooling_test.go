@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
 )
 
@@ -28,7 +27,7 @@ func TestNothingOutlivesItsTransaction(t *testing.T) {
 			store := openStore(t, proxy.DSN()+migrated(t)+"&default_query_exec_mode="+mode+"&pool_max_conns=1", Options{})
 			var mu sync.Mutex // guards the variables below
 			parsed, binds, wrong := false, 0, 0
-			proxy.Watch(func(m pgtest.Message) pgtest.Verdict {
+			proxy.Watch(func(m Message) Verdict {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -47,13 +46,17 @@ func TestNothingOutlivesItsTransaction(t *testing.T) {
 				case m.Type == 'S':
 					parsed = false
 				}
-				return pgtest.Forward
+				return Forward
 			})
 			for n := range 3 {
 				_, applyErr := store.Apply(t.Context(), put(n, registry.Absent(registry.PointerKey(faultID(n)))))
+				_, longErr := store.Apply(t.Context(), registry.Batch{
+					Conditions: []registry.Condition{registry.StateIs(registry.PointerKey(faultID(n)), registry.StateLive)},
+					Writes:     []registry.Write{registry.Put(registry.LocationKey("l"), registry.StateOwner, nil)},
+				})
 				_, getErr := store.Get(t.Context(), registry.PointerKey(faultID(n)))
 				_, listErr := store.List(t.Context(), registry.TablePointer, "fa", "", 10)
-				if err := errors.Join(applyErr, getErr, listErr, store.Healthy(t.Context())); err != nil {
+				if err := errors.Join(applyErr, longErr, getErr, listErr, store.Healthy(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -164,7 +167,7 @@ func TestWhatUndoes(t *testing.T) {
 		if got := undone(&tt.answer); got != tt.want {
 			t.Errorf("%+v: undone %t, want %t", tt.answer, got, tt.want)
 		}
-		err := (&plan{}).failure(t.Context(), &tt.answer, nil)
+		err := failure(t.Context(), &tt.answer, func(*pgconn.PgError) error { return errSendAgain })
 		if errors.Is(err, registry.ErrUnknown) == tt.want {
 			t.Errorf("%+v: %v", tt.answer, err)
 		}

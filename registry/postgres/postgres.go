@@ -59,6 +59,7 @@ type Store struct {
 	lines          *lines        // of both
 	kept           kept
 	gets           *gatherer
+	moves          *joiner
 	acquireTimeout time.Duration
 	readTimeout    time.Duration // the constant of that name, but in tests
 	now            func() time.Time
@@ -100,6 +101,7 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	readConfig := splitConfig(config)
+	config.AfterConnect = prepareWriting
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -126,6 +128,7 @@ func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
 	}
 	s.kept.interval = keptInterval
 	s.gets = &gatherer{read: s.readKeys}
+	s.moves = &joiner{store: s, most: min(movesMax, int(pool.Config().MaxConns))}
 	return s
 }
 

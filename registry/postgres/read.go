@@ -16,8 +16,8 @@ import (
 	"moorage/registry"
 )
 
-// readsMax bounds how often one read is sent.
-const readsMax = 10
+// readAttemptsMax bounds how often one read is sent.
+const readAttemptsMax = 10
 
 // readTimeout bounds one read, far above what the largest page takes. A server that has not
 // answered by then is away, and the caller must learn that, even if the connection stands still
@@ -102,10 +102,10 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 }
 
 // again calls try, which reports whether it had a connection, until it succeeds, fails for good, or
-// failed readsMax times.
+// failed readAttemptsMax times.
 func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
-	for sends := range readsMax {
+	for sends := range readAttemptsMax {
 		if err := s.pause(ctx, sends); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *Store) again(ctx context.Context, try func() (connected bool, err error
 		case !mayReadAgain(tryErr):
 			return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(tryErr))
 		}
-		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readsMax, tryErr)
+		err = fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, readAttemptsMax, tryErr)
 	}
 	return err
 }
@@ -141,6 +141,15 @@ func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	if behindProxy(conn.Conn()) {
 		batch.Queue(limitSQL, s.limit())
 	}
+}
+
+// sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The
+// server plans each when it comes. It would keep the plan of a prepared statement, even one that it
+// made when the table was empty: to read it from end to end.
+func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
+	batch := &pgconn.Batch{}
+	queue(batch)
+	return conn.Conn().PgConn().ExecBatch(ctx, batch).ReadAll()
 }
 
 // readUnprepared is sendUnprepared for statements that only read, with limitOnServer.

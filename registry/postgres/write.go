@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"moorage/internal/worker"
@@ -68,6 +69,41 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 	}
 	s.keep(w)
 	return unknownError(ctx, errGivenUp)
+}
+
+// pipelined is what one pipeline carries out.
+type pipelined struct {
+	statements *pgx.Batch
+	// refused reports whether the statements wrote nothing, when none failed. Nil: they wrote.
+	refused func() bool
+	// undone names the failure of a statement that met a guard or a row with the same key.
+	undone func(*pgconn.PgError) error
+}
+
+// pipeline returns what sends p, for write. Errors are those of Store.Apply, errSendAgain and what
+// p.undone returns.
+func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context, *pgxpool.Conn) error {
+	return func(detached context.Context, conn *pgxpool.Conn) error {
+		raw := conn.Conn().PgConn()
+		// The driver also calls some errors safe to send again that come when everything was sent
+		// and committed. So this code does not ask it.
+		if raw.IsClosed() {
+			return errSendAgain
+		}
+		forgetWarnings(raw, p.statements)
+		err := conn.SendBatch(detached, p.statements).Close()
+		switch {
+		case err == nil && p.refused != nil && p.refused():
+			return nil // whatever became of its commit
+		case err == nil:
+			return commitWarning(raw)
+		case stateOf(err) == stateReadOnly:
+			// The server has become a standby: the next connections are made to one that is none.
+			_ = conn.Conn().Close(detached)
+			s.reads.Reset()
+		}
+		return failure(ctx, err, p.undone)
+	}
 }
 
 // acquireToWrite is acquire of pool, behind a slot.

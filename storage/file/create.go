@@ -33,6 +33,8 @@ const (
 // ext4 without a journal. To sync it again comes too late, because the name may be durable before
 // that.
 //
+// The folders that lead to the file and are not known to be durable are synced at the end.
+//
 // If ctx ends, Create returns although its present step may not have ended, and no other step
 // follows. If the file has its name by then, or gets it with that step, Create takes the name away
 // when the step ends.
@@ -62,6 +64,8 @@ type creation struct {
 	name string
 	file storage.File
 	mine *writing // set by start
+	// unsettled are folders that have to be durable before anybody hears of the file.
+	unsettled []string
 }
 
 func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, error) {
@@ -95,8 +99,9 @@ func (c *creation) explain(err error) error {
 
 // create makes the file of c.
 func (s *Store) create(ctx context.Context, c *creation) error {
-	return c.explain(c.root.inFolder(ctx, c.folder(), func() error {
-		d, err := s.newDraft(c)
+	return c.explain(c.root.inFolder(ctx, c.folder(), func(unsettled []string) error {
+		c.unsettled = unsettled
+		d, err := s.newDraft(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -171,9 +176,18 @@ type draft struct {
 	content   handle
 }
 
-// newDraft writes the file of c under a temporary name, in its folder, which must be durable; close
-// must be called. fs.ErrExist if the file is there already.
-func (s *Store) newDraft(c *creation) (*draft, error) {
+// exists returns fs.ErrExist, which says of a file that it is durable, or why that is not known.
+func (c *creation) exists(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		err = c.root.settleFolders(c.unsettled)
+	}
+	return cmp.Or(err, fs.ErrExist)
+}
+
+// newDraft writes the file of c under a temporary name, in its folder; close must be called.
+// fs.ErrExist if the file is there already.
+func (s *Store) newDraft(ctx context.Context, c *creation) (*draft, error) {
 	parent, err := c.root.files.Folder(c.folder())
 	if err != nil {
 		return nil, err
@@ -181,7 +195,7 @@ func (s *Store) newDraft(c *creation) (*draft, error) {
 	d := &draft{creation: c, parent: parent, temporary: s.newTemporary()}
 	err = s.sweep(c.root, c.folder(), parent)
 	if err == nil {
-		err = d.write()
+		err = d.write(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, parent.Close())
@@ -193,10 +207,10 @@ func (s *Store) newDraft(c *creation) (*draft, error) {
 func (d *draft) base() string { return path.Base(d.name) }
 
 // write makes the temporary file. From now on nobody finds the final one.
-func (d *draft) write() error {
+func (d *draft) write(ctx context.Context) error {
 	_, err := d.parent.Lstat(d.base())
 	if err == nil {
-		return fs.ErrExist
+		return d.exists(ctx)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -232,8 +246,10 @@ func (d *draft) publish(ctx context.Context) error {
 	if err == nil {
 		err = d.parent.Link(d.temporary, d.base())
 	}
-	if errors.Is(err, fs.ErrExist) && d.isLinked() {
-		err = nil
+	if errors.Is(err, fs.ErrExist) {
+		if err = nil; !d.isLinked() {
+			err = d.exists(ctx)
+		}
 	}
 	d.discard()
 	return err
@@ -250,11 +266,15 @@ func (d *draft) isLinked() bool {
 	return err == nil && os.SameFile(temporary, named)
 }
 
-// settle makes the file's name durable, unless nobody waits for the draft any more.
+// settle makes the file's name durable, and the folders that lead to it, unless nobody waits for
+// the draft any more.
 func (d *draft) settle(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
-		err = cmp.Or(syncFolder(d.parent, "."), ctx.Err())
+		err = cmp.Or(d.parent.Sync(), ctx.Err())
+	}
+	if err == nil {
+		err = cmp.Or(d.root.settleFolders(d.unsettled), ctx.Err())
 	}
 	if err != nil {
 		// Nobody knew of the file or could read it: if this removes it, it was never there.

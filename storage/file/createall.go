@@ -70,7 +70,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 	err := s.calls.enter(ctx, &write)
 	if err == nil {
 		for i, b := range batch {
-			if isTwin(batch, i) {
+			if isRepeated(batch, i) {
 				b.err = fs.ErrExist
 			} else if b.err = b.start(ctx); b.err == nil {
 				b.started = true
@@ -104,7 +104,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	failures := make(map[int]error, len(batch))
 	for i, b := range batch {
 		switch {
-		case isTwin(batch, i) && batch[i-1].err != nil: // if it was not made, it does not exist
+		case isRepeated(batch, i) && batch[i-1].err != nil: // if it was not made, it does not exist
 			b.err = batch[i-1].err
 		case errors.Is(b.err, fs.ErrNotExist): // its folder was removed meanwhile
 			b.err = s.create(ctx, b.creation)
@@ -116,9 +116,9 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	return failures
 }
 
-// isTwin reports whether the i-th file of a sorted batch is the same as the one before it, which is
-// made instead.
-func isTwin(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
+// isRepeated reports whether the i-th file of a sorted batch is the same as the one before it,
+// which is made instead.
+func isRepeated(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
 // createTogether makes all of batch that have no error.
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
@@ -133,10 +133,10 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	s.each(ctx, batch, func(ctx context.Context, b *batched) error {
 		err := ctx.Err()
 		if err == nil {
-			err = root.ensureFolder(b.folder())
+			b.unsettled, err = root.makeFolders(b.folder())
 		}
 		if err == nil {
-			b.draft, err = s.newDraft(b.creation)
+			b.draft, err = s.newDraft(ctx, b.creation)
 		}
 		if err == nil {
 			startWriteout(b.draft.content)

@@ -300,20 +300,22 @@ func (f diskFS) Seen(name string) bool {
 func (f diskFS) Folder(name string) (folderFS, error) {
 	var folder folderFS
 	err := f.do("opendir", name+"/.", func(found *node, _ string) error {
-		folder = heldFolder{diskFS{f.disk, found}}
+		folder = openFolder{diskFS{f.disk, found}}
 		f.disk.held++
 		return nil
 	})
 	return folder, err
 }
 
-// heldFolder is a folder that Folder has opened.
-type heldFolder struct{ diskFS }
+// openFolder is a folder that Folder has opened.
+type openFolder struct{ diskFS }
 
-func (f heldFolder) Close() error {
+func (f openFolder) Close() error {
 	f.disk.held--
 	return nil
 }
+
+func (f diskFS) Sync() error { return syncFolder(f, ".") }
 
 func (f diskFS) Close() error { return nil }
 

@@ -428,6 +428,34 @@ func TestRemovedFolderIsMadeAgainByOthers(t *testing.T) {
 	}
 }
 
+// TestExistsIsDurable creates a file that another store has made before it died, in folders that it
+// had not synced: who hears that there is one may rely on it.
+func TestExistsIsDurable(t *testing.T) {
+	t.Parallel()
+	for name, create := range map[string]func(*witness){
+		"Create":    func(w *witness) { w.create("a/b/1.json") },
+		"CreateAll": func(w *witness) { w.createAll("a/b/1.json", "c.json") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
+			w.open()
+			w.engineMakes("a/b")
+			folder, err := w.disk.root.find("srv/moorage/w/a/b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			content := []byte(bodyOf("a/b/1.json"))
+			folder.entries["1.json"] = &node{data: content, synced: content}
+			folder.durable["1.json"] = folder.entries["1.json"]
+			create(w)
+			if w.owed["a/b/1.json"] != "said to exist" {
+				t.Errorf("it was %q", w.owed["a/b/1.json"])
+			}
+			w.checkAll("after it was said to exist", 0)
+		})
+	}
+}
+
 // TestSyncs counts the syncs that a Create needs: in a folder that is known, the file's and the
 // folder's. Those of a CreateAll need as many each.
 func TestSyncs(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// triesMax bounds how often a folder is made again that others keep removing.
-	triesMax = 5
+	// attemptsMax bounds how often a folder is made again that others keep removing.
+	attemptsMax = 5
 	// knownMax bounds how many folders a root remembers; about 10 MB.
 	knownMax = 1 << 16
 )
@@ -28,7 +28,10 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 		return err
 	}
 	_, err = ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) {
-		return struct{}{}, root.inFolder(ctx, name, func() error {
+		return struct{}{}, root.inFolder(ctx, name, func(unsettled []string) error {
+			if err := root.settleFolders(unsettled); err != nil {
+				return err
+			}
 			now := s.now()
 			return root.files.Chtimes(name, now, now)
 		})
@@ -85,17 +88,18 @@ func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 	return func() { r.makers.Release(1) }, nil
 }
 
-// inFolder makes the folder called name, durably, and calls do. If somebody removes the folder
-// meanwhile, it begins again.
-func (r *root) inFolder(ctx context.Context, name string, do func() error) error {
+// inFolder makes the folder called name and calls do, which has to settle the folders that it is
+// given. If somebody removes the folder meanwhile, it begins again.
+func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []string) error) error {
 	leave, err := r.enterFolders(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	for range triesMax {
-		if err = r.ensureFolder(name); err == nil {
-			err = do()
+	for range attemptsMax {
+		var unsettled []string
+		if unsettled, err = r.makeFolders(name); err == nil {
+			err = do(unsettled)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -105,34 +109,51 @@ func (r *root) inFolder(ctx context.Context, name string, do func() error) error
 	return err
 }
 
-// ensureFolder makes the folder called name and those that lead to it, and makes them
-// durable. A folder that is there may still be lost in a power cut, because an engine or a
-// concurrent Create just made it; so it is made durable too. The store remembers what it made
-// durable. The caller must have entered the folders.
-func (r *root) ensureFolder(name string) error {
+// makeFolders makes the folder called name and those that lead to it, and returns those of them
+// that are not known to be durable, the highest first. The caller must have entered the folders.
+//
+// To settle them is left for the end of what is done in them. One write of the file system's
+// journal may make durable by then what would take one for each folder before.
+func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if name == "." || r.durable.has(name) {
-		return nil
+		return nil, nil
 	}
-	if err := r.ensureFolder(path.Dir(name)); err != nil {
-		return err
+	if unsettled, err = r.makeFolders(path.Dir(name)); err != nil {
+		return nil, err
 	}
-	if err := makeFolder(r.files, name); err != nil {
-		return err
+	isNew, err := makeFolder(r.files, name)
+	if err != nil {
+		return nil, err
 	}
-	r.durable.add(name)
+	if isNew { // nobody can have left anything in it
+		r.swept.add(name)
+	}
+	return append(unsettled, name), nil
+}
+
+// settleFolders makes durable the folders that makeFolders returned. A folder that was there may
+// be lost in a power cut as one that was made can, because an engine or a concurrent Create just
+// made it. The store remembers what it made durable.
+func (r *root) settleFolders(unsettled []string) error {
+	for _, name := range unsettled {
+		if r.durable.has(name) { // somebody else was faster
+			continue
+		}
+		if err := syncFolder(r.files, path.Dir(name)); err != nil {
+			return err
+		}
+		r.durable.add(name)
+	}
 	return nil
 }
 
-// makeFolder makes the folder called name, unless it is there, and syncs the one that holds it.
-func makeFolder(files fileSystem, name string) error {
-	err := files.Mkdir(name, folderMode)
+// makeFolder makes the folder called name, and reports whether it was not there.
+func makeFolder(files fileSystem, name string) (isNew bool, err error) {
+	err = files.Mkdir(name, folderMode)
 	if errors.Is(err, fs.ErrExist) {
-		err = mustBeFolder(files, name)
+		return false, mustBeFolder(files, name)
 	}
-	if err != nil {
-		return err
-	}
-	return syncFolder(files, path.Dir(name))
+	return err == nil, err
 }
 
 func mustBeFolder(files fileSystem, name string) error {

@@ -23,12 +23,15 @@ type fileSystem interface {
 	Folder(name string) (folderFS, error)
 }
 
-// folderFS is what a fileSystem can do in one folder.
+// folderFS is what a fileSystem can do in one folder. In one that Folder has opened, names have one
+// part.
 type folderFS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
 	Link(from, to string) error
 	Remove(name string) error
 	Lstat(name string) (fs.FileInfo, error)
+	// Sync makes durable which names are in the folder.
+	Sync() error
 	Close() error
 }
 
@@ -52,6 +55,15 @@ func (f osFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, err
 		return nil, err
 	}
 	return file, nil
+}
+
+// Sync implements folderFS.
+func (f osFolder) Sync() error {
+	folder, err := f.Root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // rootFS is a folder of the operating system, and what is below it.
@@ -79,8 +91,17 @@ func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Clos
 // os.Root asks for each folder on the way.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
-// Folder implements fileSystem.
+// Folder implements fileSystem. What the kernel can be led to at once, os.Root is not asked for. It
+// is where the kernel does not go that os.Root knows why.
 func (r rootFS) Folder(name string) (folderFS, error) {
+	if folder, ok := folderIn(r.folder, name); ok {
+		return folder, nil
+	}
+	return r.rootedFolder(name)
+}
+
+// rootedFolder is Folder by os.Root.
+func (r rootFS) rootedFolder(name string) (folderFS, error) {
 	root, err := r.OpenRoot(name)
 	if err != nil {
 		return nil, err
@@ -99,6 +120,7 @@ func (absentFS) Remove(string) error                               { return fs.E
 func (absentFS) Chtimes(string, time.Time, time.Time) error        { return fs.ErrNotExist }
 func (absentFS) Stat(string) (fs.FileInfo, error)                  { return nil, fs.ErrNotExist }
 func (absentFS) Seen(string) bool                                  { return false }
+func (absentFS) Sync() error                                       { return fs.ErrNotExist }
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }
 

@@ -141,6 +141,11 @@ func (f mountFolder) Lstat(name string) (fs.FileInfo, error) {
 	return f.folderFS.Lstat(name)
 }
 
+func (f mountFolder) Sync() error {
+	f.m.call("sync")
+	return f.folderFS.Sync()
+}
+
 type mountFile struct {
 	handle
 	m *mount

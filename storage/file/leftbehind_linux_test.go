@@ -29,12 +29,12 @@ func TestCreateThatIsLeftBehind(t *testing.T) {
 				m := newMount(t)
 				store, folder := m.onMount()
 				location := "file://" + folder + "/a/f"
-				removed := false // the temporary name: what opens the folder then is to settle
+				removed := false // the temporary name: a sync then is to settle
 				m.hang(func(called string) bool {
 					if op != "settle" {
 						return called == op
 					}
-					settles := called == "open" && removed
+					settles := called == "sync" && removed
 					removed = removed || called == "remove"
 					return settles
 				})

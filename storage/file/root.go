@@ -174,7 +174,12 @@ func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (
 	case folder == "/" || err != nil && !errors.Is(err, fs.ErrNotExist):
 		return files, err
 	case err != nil:
-		err = above(folder, openFolder, func(parent fileSystem) error { return makeFolder(parent, path.Base(folder)) })
+		err = above(folder, openFolder, func(parent fileSystem) error {
+			if _, err := makeFolder(parent, path.Base(folder)); err != nil {
+				return err
+			}
+			return syncFolder(parent, ".")
+		})
 		if err != nil {
 			return nil, err
 		}

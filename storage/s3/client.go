@@ -31,8 +31,8 @@ const (
 	// wait.
 	dialTimeout = 5 * time.Second
 	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
-	// under way.
-	idleConnectionsMax = 64
+	// under way. HTTP/1.1 has one for each.
+	idleConnectionsMax = 256
 	// fallbackRegion is signed for where no region is known. Servers other than Amazon's have this
 	// one or none.
 	fallbackRegion = "us-east-1"
@@ -141,7 +141,8 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 			// It runs from the last byte of the request on. impatient bounds the time before and
 			// after.
 			t.ResponseHeaderTimeout = options.StallTimeout
-			t.MaxIdleConnsPerHost = idleConnectionsMax
+			// The bound of all hosts, too: the SDK's own is 100.
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnectionsMax, idleConnectionsMax
 		})
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(transport),

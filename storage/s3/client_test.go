@@ -3,10 +3,17 @@ package s3_test
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"moorage/internal/s3test"
 	"moorage/storage/s3"
@@ -130,6 +137,42 @@ func TestMissingProfile(t *testing.T) {
 	cleanEnvironment(t)
 	if _, err := s3.Connect(t.Context(), s3.Options{Profile: "nobody"}); err == nil {
 		t.Error("Connect with a profile that is not there is no error")
+	}
+}
+
+// TestKeepsConnections looks at 200 objects at once, twice: the second time makes no connection.
+func TestKeepsConnections(t *testing.T) {
+	t.Parallel()
+	const requests = 200
+	var made atomic.Int64
+	var arrived sync.WaitGroup
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived.Done()
+		arrived.Wait()
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	store := open(t, options(server.URL), "s3://bucket/w")
+	for range 2 {
+		arrived.Add(requests)
+		var group errgroup.Group
+		for range requests {
+			group.Go(func() error {
+				_, err := store.Stat(t.Context(), "s3://bucket/w/a")
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := made.Load(); got != requests {
+		t.Errorf("%d connections, want %d", got, requests)
 	}
 }
 

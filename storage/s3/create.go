@@ -3,8 +3,6 @@ package s3
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -73,19 +71,26 @@ func taken(o object, err error) error {
 // put sends body as the content of an object, and returns the version that the server has given it;
 // empty if it names none.
 func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) (etag string, err error) {
-	sum := sha256.Sum256(body)
-	input := &s3.PutObjectInput{
-		Bucket: &o.bucket,
-		Key:    &o.key,
-		Body:   bytes.NewReader(body),
-		// As a header, which every server understands that knows checksums; the SDK's own way is a
-		// trailer.
-		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
-		Metadata:       map[string]string{writeIDKey: id},
-	}
+	input := newPut(o, body, id)
+	c.bucket(o.bucket).stamp()(input, body)
 	if conditional {
 		input.IfNoneMatch = aws.String(anyVersion)
 	}
+	return c.send(ctx, input)
+}
+
+// newPut returns a write of body without a checksum, which replaces what is there.
+func newPut(o object, body []byte, id string) *s3.PutObjectInput {
+	return &s3.PutObjectInput{
+		Bucket:   &o.bucket,
+		Key:      &o.key,
+		Body:     bytes.NewReader(body),
+		Metadata: map[string]string{writeIDKey: id},
+	}
+}
+
+// send sends a write. The result is that of put.
+func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag string, err error) {
 	answer, err := c.sdk.PutObject(ctx, input)
 	if err != nil {
 		return "", err

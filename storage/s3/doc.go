@@ -19,9 +19,10 @@
 // it or a proxy on the way. It never takes somebody else's file for its own, even if both are equal
 // to the last byte.
 //
-// Every write carries its SHA-256, which the server checks. A read is checked against its length
-// and against the checksum that the server has for the object. After a cut connection, reading goes
-// on where it was.
+// Every write carries a checksum of its body, which the server checks: CRC32C where Probe has seen
+// that the server refuses a wrong one, else SHA-256. A read is checked against its length and
+// against the checksum that the server has for the object. After a cut connection, reading goes on
+// where it was.
 //
 // # Servers without conditional writes
 //

@@ -410,7 +410,7 @@ func TestFirstCreateProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := proxy.requests(), "PUT PUT POST PUT PUT"; got != want {
+	if got, want := proxy.requests(), "PUT PUT PUT PUT POST PUT PUT"; got != want {
 		t.Errorf("requests %s, want %s: a probe once", got, want)
 	}
 }

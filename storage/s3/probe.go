@@ -33,11 +33,22 @@ const (
 type bucket struct {
 	writes  atomic.Uint32
 	probing atomic.Bool // a Create is finding out
+	// checksCRC32C is set once the server has refused a wrong CRC32C and taken the right one.
+	checksCRC32C atomic.Bool
+}
+
+// stamp returns the cheapest checksum that the server checks, as far as is known.
+func (b *bucket) stamp() stamp {
+	if b.checksCRC32C.Load() {
+		return stampCRC32C
+	}
+	return stampSHA256
 }
 
 // Probe checks that the buckets of the roots exist and can be written to. It also finds out whether
-// the server honours conditional writes; if not it logs a warning, once for each bucket. It writes
-// a small object below the root and deletes it. It returns ErrNotFound if a bucket is missing.
+// the server honours conditional writes; if not it logs a warning, once for each bucket. And it
+// finds out whether the server checks CRC32C. It writes a small object below the root and deletes
+// it. It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	keys, names := s.rootKeys()
 	var failures []error
@@ -109,7 +120,7 @@ func (c *Client) foundUnconditional(ctx context.Context, name string) {
 }
 
 // probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a
-// first write that is refused has met itself.
+// first write that is refused has met itself. Then it probes checksums on the same object.
 func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	id, err := c.newWriteID()
 	if err != nil {
@@ -139,6 +150,9 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	if !written {
 		return failure
 	}
+	if failure == nil {
+		c.probeChecksums(ctx, o, id)
+	}
 	// The caller may be gone by now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 	defer cancel()
@@ -146,4 +160,25 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 		return errors.Join(failure, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))
 	}
 	return failure
+}
+
+// probeChecksums replaces the object o of a probe twice. Both writes are the same except for their
+// CRC32C: the server must refuse the wrong one as a bad request, and take the right one. Only both
+// together prove that it checks. On any other answer the bucket's writes keep their SHA-256, and
+// the next probe tries again.
+func (c *Client) probeChecksums(ctx context.Context, o object, id string) {
+	known := c.bucket(o.bucket)
+	if known.checksCRC32C.Load() {
+		return
+	}
+	body := []byte(id)
+	wrong, right := newPut(o, body, id), newPut(o, body, id)
+	stampCRC32C(wrong, body[1:])
+	stampCRC32C(right, body)
+	if _, err := c.send(ctx, wrong); statusOf(err) != http.StatusBadRequest {
+		return
+	}
+	if etag, err := c.send(ctx, right); err == nil && etag != "" {
+		known.checksCRC32C.Store(true)
+	}
 }

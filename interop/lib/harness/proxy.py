@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 NODE_SECONDS_MAX = 120
+
+# A commit of one table.
+COMMIT = re.compile(r"^POST .*/namespaces/[^/]+/tables/[^/?]+$")
 
 # Headers about one connection rather than about the message.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
@@ -35,9 +39,13 @@ class Proxy:
 
     Each request goes to the next node of a cluster. So unlike a client that is connected to one node, whoever
     uses it asks one about what another one did.
+
+    beside is how many other clients commit to the same table with each commit that passes: each sets a property of
+    its own, "beside0" and so on. They have been answered when the commit is.
     """
 
-    def __init__(self, server):
+    def __init__(self, server, beside: int = 0):
+        self._beside = beside
         self.warehouse = server.warehouse
         self.files = server.files
         self.uri = ""
@@ -45,6 +53,9 @@ class Proxy:
         self._mutex = threading.Lock()  # guards the fields below
         self._seen: list[Exchange] = []
         self._lost: list[tuple[Callable[[Exchange], bool], Callable[[BaseHTTPRequestHandler], None]]] = []
+
+    def __getattr__(self, name: str):
+        return getattr(self._nodes, name)  # whatever else clients want of the server
 
     def __enter__(self) -> "Proxy":
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -74,6 +85,26 @@ class Proxy:
         with self._mutex:
             self._lost.append((which, instead))
 
+    def _commits_beside(self, path: str) -> list[threading.Thread]:
+        """Begins the commits of the other clients, for a commit that goes to path."""
+
+        def commit(number: int) -> None:
+            with self._mutex:
+                node = self._nodes.uri
+            update = {"action": "set-properties", "updates": {f"beside{number}": "yes"}}
+            connection = http.client.HTTPConnection(urlsplit(node).netloc, timeout=NODE_SECONDS_MAX)
+            try:
+                body = json.dumps({"requirements": [], "updates": [update]})
+                connection.request("POST", path, body, {"Content-Type": "application/json"})
+                connection.getresponse().read()  # whatever it is: there may be no such table yet
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=commit, args=(number,), daemon=True) for number in range(self._beside)]
+        for thread in threads:
+            thread.start()
+        return threads
+
     def _judge(self, exchange: Exchange) -> Callable[[BaseHTTPRequestHandler], None] | None:
         with self._mutex:
             self._seen.append(exchange)
@@ -95,6 +126,8 @@ class Proxy:
                 with proxy._mutex:
                     node = proxy._nodes.uri
                 headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
+                commit = COMMIT.match(f"{self.command} {self.path}")
+                others = proxy._commits_beside(self.path) if commit else []
                 connection = http.client.HTTPConnection(urlsplit(node).netloc, timeout=NODE_SECONDS_MAX)
                 try:
                     connection.request(self.command, self.path, body, headers)
@@ -102,6 +135,8 @@ class Proxy:
                     content = answer.read()
                 finally:
                     connection.close()
+                    for other in others:
+                        other.join()
                 lower = {name.lower(): value for name, value in headers.items()}
                 instead = proxy._judge(Exchange(self.command, self.path, lower, body, node, answer.status))
                 if instead:

@@ -45,7 +45,7 @@ def build() -> Path:
         return Path(given).resolve()
     binary = paths.REPOSITORY / "bin" / "moorage"
     subprocess.run(
-        ["go", "build", "-trimpath", "-o", str(binary), "./cmd/moorage"],
+        ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(binary), "./cmd/moorage"],
         cwd=paths.REPOSITORY,
         env={**os.environ, "CGO_ENABLED": "0"},
         check=True,

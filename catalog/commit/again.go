@@ -1,0 +1,129 @@
+package commit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// isGone reports whether err, for which a success could not be answered again, says that nothing is
+// left of what it was about. A file that this node does not see is no proof of that. The table may
+// be there, and a client that hears that its commit failed deletes what it wrote for it.
+func isGone(err error) bool {
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView:
+		return true
+	}
+	return false
+}
+
+// answerAgain returns the answer of a mutation that stored keeps.
+func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Outcome, error) {
+	switch {
+	case stored.Failure != nil:
+		failure := stored.Failure
+		return Outcome{}, &moorage.Error{Op: "commit.answerAgain", Kind: failure.Kind, Message: failure.Message}
+	case stored.Table != nil:
+		again, err := p.versionAgain(ctx, directory.Table(), *stored.Table)
+		return Outcome{Version: again}, err
+	case stored.View != nil:
+		again, err := p.versionAgain(ctx, directory.View(), *stored.View)
+		return Outcome{Version: again}, err
+	case stored.Changed != nil:
+		return Outcome{Changed: stored.Changed}, nil
+	}
+	return Outcome{Properties: stored.Properties}, nil
+}
+
+// versionAgain returns a version of a table or view that was answered before. A trim after later
+// commits, or an engine, may have deleted its file. Then versionAgain returns the present version,
+// also of what was dropped meanwhile: a purge waits until nobody may ask any more (see
+// registry.Pointer). The warehouse may be gone too, or another one may have its name.
+func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
+	answered registry.TableVersion) (present *Version, err error) {
+	path, err := p.config.Directory.Path(ctx, answered.Ident.Warehouse, nil)
+	if err == nil {
+		present, err = p.versionAt(ctx, k, answered, path.Storage)
+	}
+	if err == nil || !isElsewhere(err) {
+		return present, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		present, err = p.presentVersion(ctx, k, answered)
+		return err
+	})
+	return present, err
+}
+
+// versionAt returns a version that was answered before, from store.
+func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered registry.TableVersion,
+	store storage.Store) (*Version, error) {
+	edition := documents.FileVersion(answered.MetadataLocation, answered.Registration)
+	document, err := p.config.Documents.Of(ctx, documents.Ref{
+		Kind: k, Warehouse: answered.Ident.Warehouse, Pointer: answered.Pointer, UUID: answered.TableUUID,
+		Storage: store, Location: answered.MetadataLocation, Version: edition,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Version{
+		answered.Ident, answered.Pointer, answered.MetadataLocation, document, store, answered.Registration,
+	}, nil
+}
+
+// isElsewhere reports whether err says that a file is not where it was looked for. It may be in
+// another storage, or gone.
+func isElsewhere(err error) bool {
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound, moorage.KindNoSuchWarehouse:
+		return true
+	}
+	return errors.Is(err, storage.ErrOutside)
+}
+
+// presentVersion returns the version that answered names, if that is in the storage that reaches
+// the table now. Else it returns the present version of the table, whatever its name is now.
+func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answered registry.TableVersion) (
+	*Version, error) {
+	records, err := p.config.Ledger.Get(ctx, registry.PointerKey(answered.Pointer))
+	if err != nil {
+		return nil, err
+	}
+	if !records[0].Exists() {
+		return nil, k.NoSuch(answered.Ident)
+	}
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return nil, err
+	}
+	store, giveBack, err := p.config.Directory.StorageOf(ctx, pointer, records[0].State)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	if found, err := p.versionAt(ctx, k, answered, store); err == nil || !isElsewhere(err) {
+		return found, err
+	}
+	document, err := p.config.Documents.Of(ctx, documents.RefOf(pointer, store))
+	if moorage.KindOf(err) == moorage.KindNotFound {
+		if now, readErr := p.config.Ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
+			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read
+		}
+		if records[0].State == registry.StatePurging {
+			return nil, k.NoSuch(answered.Ident)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Version{answered.Ident, pointer.ID, pointer.MetadataLocation, document, store, pointer.Registration}, nil
+}

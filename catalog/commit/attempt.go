@@ -1,0 +1,140 @@
+package commit
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// runLocked takes the locks of the verb, then plans and applies until no record moves meanwhile.
+func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err error) {
+	var scope Scope
+	if w.Look != nil {
+		if scope, err = w.Look(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if row, found := scope.Verb.Row(); found {
+		w.Verb, w.row = scope.Verb, row
+	}
+	if len(w.row.Locks) > 0 {
+		hold, err := p.lock(ctx, w.row, w.row.Locks, scope)
+		if err != nil {
+			return Outcome{}, err
+		}
+		defer hold.Release()
+		ctx = hold.Context()
+	}
+	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
+	defer cancel()
+	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(number int) (err error) {
+		if w.Drains {
+			return p.drain(ctx, w, number)
+		}
+		outcome, err = p.attempt(ctx, w, number, nil)
+		return err
+	})
+	return outcome, err
+}
+
+// attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record changed
+// meanwhile.
+func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *Container) (Outcome, error) {
+	change, err := w.change(ctx, p.config.Ledger, w.On[0])
+	if err != nil {
+		return Outcome{}, err
+	}
+	planner := w.Plan
+	if len(w.Edits) > 0 {
+		planner = w.Edits[0].Create
+	}
+	plan, err := planner(ctx, &Attempt{
+		Number: number, Now: p.config.Now(), ID: change.ID, On: w.On[0],
+		KeyExpires: w.keyExpires(), Container: container,
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := p.carryOut(ctx, w, change, plan); err != nil {
+		return Outcome{}, ledger.RetryOnConflict(err)
+	}
+	return plan.Answer, nil
+}
+
+// carryOut writes the file of plan, applies the plan, and cleans up behind it.
+func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change, plan *Plan) error {
+	if plan.Folder != "" {
+		if err := p.makeFolder(ctx, plan); err != nil {
+			return err
+		}
+	}
+	if plan.Empty {
+		return nil
+	}
+	_, lost, err := p.publish(ctx, change, plan, effect{w, plan.Answer})
+	if lost {
+		p.config.Documents.DeleteLost(ctx, documents.Lost{File: plan.File})
+	}
+	if plan.Outdated.Version != "" { // also if it failed: it may have happened
+		p.config.Documents.Forget(plan.Outdated.Pointer, plan.Outdated.Version)
+	}
+	if err != nil {
+		return err
+	}
+	if kept := plan.Read; kept.Document != nil {
+		p.config.Documents.Keep(kept.Pointer, kept.Version, kept.Document)
+	}
+	if plan.Purges {
+		p.config.KickPurge()
+	}
+	return nil
+}
+
+// publish writes the file of plan, if there is one, then applies the plan, which names it. If the
+// change certainly did not happen and never will, the file is lost, and the caller deletes it. If
+// it may have happened, the file stays. The ETags are those of plan.Writes, as far as they are
+// known.
+func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
+	etags []registry.ETag, lost bool, err error) {
+	if plan.File.Location != "" {
+		if err := plan.File.Write(ctx); err != nil {
+			return nil, documents.MayRemain(err), err
+		}
+	}
+	return p.applyPlan(ctx, change, plan, effects...)
+}
+
+// applyPlan is publish of a plan whose file is written.
+func (p *Pipeline) applyPlan(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
+	etags []registry.ETag, lost bool, err error) {
+	file := plan.File
+	change.Items = plan.Items
+	etags, err = p.apply(ctx, ledger.Mutation{
+		Change: change, Conditions: plan.Conditions, Writes: plan.Writes,
+	}, effects...)
+	if file.Location == "" {
+		return etags, false, err
+	}
+	if err == nil {
+		p.config.Documents.Keep(file.Pointer, file.Location, file.Document)
+	}
+	return etags, err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown, err
+}
+
+// makeFolder makes the folder of a staged table where the storage has folders.
+func (p *Pipeline) makeFolder(ctx context.Context, plan *Plan) error {
+	version := plan.Answer.Version
+	folders, ok := version.Storage.(storage.Folders)
+	if !ok {
+		return nil
+	}
+	if err := folders.MakeFolder(ctx, plan.Folder); err != nil {
+		return documents.CreateError(plan.Folder, err)
+	}
+	p.config.StagedFolder(version.Ident.Warehouse, folders, plan.Folder)
+	return nil
+}

@@ -1,0 +1,375 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// errVersionsMoved says that a transaction was built on versions that are not current any more.
+// Nothing was changed.
+var errVersionsMoved = errors.New("commit: versions moved")
+
+// coordinator takes one transaction through its record. It has one commit id and brings that to an
+// end, unless it dies or cannot learn the outcome of its one Apply. It belongs to one goroutine.
+type coordinator struct {
+	pipeline *Pipeline
+	t        *transaction
+	change   registry.Change
+	record   txlog.Entry // zero until the transaction has begun
+
+	applied bool             // the transaction has committed
+	last    []documents.File // the files of the last try that was recorded
+
+	mu      sync.Mutex // guards foreign while files are written; leaf
+	foreign []string   // recorded files whose names turned out to be in use already
+}
+
+// try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that
+// id was fenced. If stale, it first reads again what t has read.
+func (t *transaction) try(ctx context.Context, stale bool) error {
+	p := t.pipeline
+	change, err := t.change(ctx, p.config.Ledger, moorage.Identifier{Warehouse: t.warehouse})
+	if err != nil {
+		return err
+	}
+	o := &coordinator{pipeline: p, t: t, change: change}
+	err = o.run(ctx, stale)
+	switch {
+	case o.applied:
+		o.finish(ctx)
+	case moorage.KindOf(err) == moorage.KindCommitUnknown:
+		p.config.KickRecovery() // after the deadline the record shows the outcome
+	default:
+		o.rollBack(ctx)
+	}
+	return err
+}
+
+// run builds the transaction and applies it. While only versions move it does so again, up to
+// TransactionTriesMax times.
+func (o *coordinator) run(ctx context.Context, stale bool) error {
+	release := func() {}
+	defer func() { release() }()
+	for try := 1; ; try++ {
+		err := o.step(ctx, stale)
+		if !errors.Is(err, errVersionsMoved) {
+			return err
+		}
+		if try == TransactionTriesMax || o.pipeline.config.Ledger.Pause(ctx, try) != nil {
+			return moorage.Errorf(moorage.KindCommitFailed,
+				"Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
+		}
+		stale = true
+		if try == 1 {
+			release = o.takeTurns(ctx)
+		}
+	}
+}
+
+// takeTurns waits for a turn at each table of the transaction, ahead of the commits to that table
+// alone that have not begun. It waits for transactionTurnsMax in all and goes on without the turns
+// that it did not get.
+func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
+	ctx, cancel := context.WithTimeout(ctx, transactionTurnsMax)
+	defer cancel()
+	release, _ = o.pipeline.queue.takeAll(ctx, o.t.pointers())
+	return release
+}
+
+// step checks, builds, records, writes and applies once. It returns errVersionsMoved if it found
+// other versions than those it was built on.
+func (o *coordinator) step(ctx context.Context, stale bool) error {
+	if stale {
+		if err := o.t.readParticipants(ctx); err != nil {
+			return movedIfAgain(err)
+		}
+		if o.t.replayed() {
+			return nil
+		}
+	}
+	if err := o.t.buildParticipants(ctx); err != nil {
+		return movedIfAgain(err)
+	}
+	files := o.t.files()
+	if len(files) == 0 {
+		return o.verifyUnchanged(ctx)
+	}
+	batch, err := o.t.batch()
+	if err != nil {
+		return err
+	}
+	if err := o.recordIntent(ctx, files); err != nil {
+		return err
+	}
+	o.last = files
+	if err := o.write(ctx, files); err != nil {
+		return err
+	}
+	return o.applyOnce(ctx, files, batch)
+}
+
+func movedIfAgain(err error) error {
+	if errors.Is(err, ledger.ErrRetry) {
+		return errVersionsMoved
+	}
+	return err
+}
+
+// verifyUnchanged is for a transaction that writes nothing. It returns nil if all requirements held
+// at one moment, errVersionsMoved if they may not have.
+func (o *coordinator) verifyUnchanged(ctx context.Context) error {
+	var known []*directory.Found
+	for _, p := range o.t.parts {
+		known = append(known, p.found)
+	}
+	now, err := o.pipeline.config.Directory.RereadAll(ctx, known)
+	if err == nil && !slices.Equal(now, known) {
+		err = errVersionsMoved
+	}
+	return err
+}
+
+// recordIntent records the files that the coordinator is about to write, and what it expects the
+// tables to be.
+func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) error {
+	var next txlog.Entry
+	var err error
+	if !o.record.Exists() {
+		began := o.pipeline.config.Now()
+		place := o.t.parts[0].place
+		next, err = o.pipeline.transactions.Begin(ctx, txlog.Transaction{
+			ID: o.change.ID, Warehouse: o.t.warehouse, Place: txlog.Place(place),
+			Participants: o.t.participants(), Files: locationsOf(files),
+			Began: began, Deadline: began.Add(TransactionDeadline),
+			Principal: o.change.Principal, RequestID: o.change.RequestID,
+		})
+	} else {
+		next, err = o.pipeline.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
+	}
+	if err != nil { // even if the outcome is unknown: no Apply follows, whatever becomes of the record
+		return moorage.E("commit.recordIntent", o.t.warehouse, moorage.KindUnavailable, err)
+	}
+	o.record = next
+	return nil
+}
+
+// write stores files. A storage that can store several in one call gets its files in one; the
+// others get several files at a time.
+func (o *coordinator) write(ctx context.Context, files []documents.File) error {
+	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
+		return o.writeTogether(ctx, batcher, files)
+	}
+	together := make(map[storage.Batcher][]documents.File)
+	var others []documents.File
+	for _, file := range files {
+		if batcher, ok := file.Storage.(storage.Batcher); ok {
+			together[batcher] = append(together[batcher], file)
+			continue
+		}
+		others = append(others, file)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(FilesAtOnce)
+	for _, file := range others {
+		group.Go(func() error { return o.noteWriteError(file, safely(ctx, file.Write)) })
+	}
+	for batcher, files := range together {
+		group.Go(func() error {
+			return safely(ctx, func(ctx context.Context) error { return o.writeTogether(ctx, batcher, files) })
+		})
+	}
+	return group.Wait()
+}
+
+// inOneStore reports whether all files are in the storage of the first. They nearly always are: it
+// is the storage of their warehouse.
+func inOneStore(files []documents.File) bool {
+	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
+}
+
+// writeTogether stores files, which are all in batcher. It returns the error of the first file that
+// could not be stored.
+func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
+	bodies, err := contents(ctx, files)
+	if err != nil {
+		return err
+	}
+	var first error
+	for i, err := range batcher.CreateAll(ctx, bodies) {
+		if err = o.noteWriteError(files[i], documents.CreateError(files[i].Location, err)); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// contents returns files with the bytes that are to be stored.
+func contents(ctx context.Context, files []documents.File) ([]storage.File, error) {
+	bodies := make([]storage.File, len(files))
+	fill := func(i int) (err error) {
+		bodies[i].Location = files[i].Location
+		bodies[i].Body, err = files[i].Content()
+		return err
+	}
+	if slices.ContainsFunc(files, documents.File.IsCompressed) {
+		var group errgroup.Group
+		group.SetLimit(runtime.GOMAXPROCS(0)) // compressing takes a processor
+		for i := range files {
+			group.Go(func() error { return safely(ctx, func(context.Context) error { return fill(i) }) })
+		}
+		return bodies, group.Wait()
+	}
+	for i := range files {
+		if err := fill(i); err != nil {
+			return nil, err
+		}
+	}
+	return bodies, nil
+}
+
+// noteWriteError returns err, the result of writing file, with the name of the table. It adds the
+// file to foreign if a file of that name was there already.
+func (o *coordinator) noteWriteError(file documents.File, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, storage.ErrExists) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.foreign = append(o.foreign, file.Location)
+	}
+	i := slices.IndexFunc(o.t.parts, func(p *participant) bool { return p.next.Location == file.Location })
+	return OfTable(o.t.parts[i].Ident, err)
+}
+
+// applyOnce commits the transaction with its one Apply.
+func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, batch registry.Batch) error {
+	published := locationsOf(files)
+	condition, write, err := o.record.Commit(published)
+	if err != nil {
+		return moorage.E("commit.applyOnce", o.t.warehouse, moorage.KindInternal, err)
+	}
+	batch.Conditions = append([]registry.Condition{condition}, batch.Conditions...)
+	batch.Writes = append(batch.Writes, write)
+	change := o.change
+	for _, p := range o.t.parts {
+		change.Items = append(change.Items, p.plan.Items...)
+	}
+	etags, err := o.pipeline.apply(ctx, ledger.Mutation{
+		Change: change, Conditions: batch.Conditions, Writes: batch.Writes,
+	}, effect{work: o.t.work})
+	failed, isFailed := registry.FailedCondition(err)
+	switch {
+	case err == nil:
+		o.applied, o.record.Published = true, published
+		o.cacheResult(etags)
+		return nil
+	case isFailed && failed.Key == condition.Key:
+		return moorage.Errorf(moorage.KindUnavailable,
+			"The transaction took too long and was aborted; nothing was changed")
+	case isFailed:
+		return errVersionsMoved
+	}
+	return err
+}
+
+// cacheResult keeps the new versions of the tables for the next readers. etags are those of the
+// writes, empty if they are not known.
+func (o *coordinator) cacheResult(etags []registry.ETag) {
+	for _, p := range o.t.parts {
+		if !p.writes() {
+			continue
+		}
+		o.pipeline.config.Documents.Keep(p.next.Pointer, p.next.Location, p.next.Document)
+		if p.Create == nil && len(etags) > 0 {
+			o.pipeline.config.Directory.RememberMove(p.to, p.plan.Writes[0], etags[p.toWrite])
+		}
+	}
+}
+
+// finish cleans up after a committed transaction. It deletes the files of earlier tries. It also
+// deletes the files that left the metadata logs of tables that want such files deleted.
+func (o *coordinator) finish(ctx context.Context) {
+	if len(o.record.Surplus()) > 0 {
+		o.cleanUp(ctx)
+	}
+	fallen := make([]documents.Trimmed, 0, len(o.t.parts))
+	for _, p := range o.t.parts {
+		if p.Create == nil && p.writes() {
+			fallen = append(fallen, documents.TrimmedBy(directory.Latest(p.found, p.to), p.base, p.next))
+		}
+	}
+	o.pipeline.config.Documents.DeleteTrimmed(ctx, fallen)
+}
+
+// rollBack ends a transaction that certainly has not committed and never will, or had nothing to
+// do. It deletes the record after the files.
+func (o *coordinator) rollBack(ctx context.Context) {
+	if o.record.Exists() {
+		o.cleanUp(ctx)
+	}
+}
+
+// cleanUp deletes the files that the record names and no pointer does, then the record. If others
+// have ended the transaction it calls cleanUpAfterOthers instead. It leaves what fails to recovery.
+func (o *coordinator) cleanUp(ctx context.Context) {
+	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
+	defer cancel()
+	record, changed := registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID)
+	records, err := o.pipeline.config.Ledger.Get(ctx, record, changed)
+	if err == nil && !records[0].Exists() {
+		o.cleanUpAfterOthers(ctx, records[1])
+		return
+	}
+	if err == nil {
+		left := o.record
+		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool {
+			return slices.Contains(o.foreign, file)
+		})
+		err = o.pipeline.config.Documents.DeleteSurplus(ctx, storage.Place(left.Place), left.Transaction.Surplus())
+	}
+	if err == nil {
+		err = o.pipeline.transactions.Finish(ctx, o.record)
+	}
+	if err != nil {
+		o.pipeline.config.Logger.WarnContext(ctx, "could not clean up after a transaction, recovery will",
+			"commit", o.record.ID, "error", moorage.OneLine(err.Error()))
+		o.pipeline.config.KickRecovery()
+	}
+}
+
+// cleanUpAfterOthers deletes what may be left after others have ended the transaction. change is
+// the change record of the transaction. Nothing is left if the transaction committed. If an
+// operator had it forgotten, its files are not the coordinator's to delete.
+//
+// Otherwise the others deleted what they found, and this coordinator may have written files of the
+// last try since. Somebody may have registered those, so each goes only if no pointer names it.
+func (o *coordinator) cleanUpAfterOthers(ctx context.Context, change registry.Record) {
+	if o.applied || change.State == registry.StateVoid {
+		return
+	}
+	for _, file := range o.last {
+		if ctx.Err() != nil {
+			o.pipeline.config.Logger.WarnContext(ctx,
+				"could not delete all files of a transaction that others have ended, they stay",
+				"commit", o.record.ID, "error", ctx.Err())
+			return
+		}
+		if !slices.Contains(o.foreign, file.Location) {
+			o.pipeline.config.Documents.DeleteLost(ctx, documents.Lost{File: file})
+		}
+	}
+}

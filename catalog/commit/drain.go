@@ -1,0 +1,85 @@
+package commit
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// putBackAttempts is how often a failed drop tries to make live again what it marked.
+const putBackAttempts = 5
+
+// drain makes one attempt to drop a container: an empty namespace or, without levels, an empty
+// warehouse. It marks the container as dropping and looks for children. Then the plan deletes it,
+// or it is made live again. An intent that makes a child requires the version that was live when it
+// looked. So no child can appear after the first step.
+func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
+	ident := w.On[0]
+	path, err := p.config.Directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil {
+		return err
+	}
+	if path, err = p.markDropping(ctx, w, path); err != nil {
+		return err
+	}
+	empty, err := p.isEmpty(ctx, path)
+	if err == nil {
+		_, err = p.attempt(ctx, w, number, &Container{ident, path.ID(), path.Record(), empty})
+	}
+	if err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown {
+		p.putBack(ctx, ident, path)
+	}
+	return err
+}
+
+// markDropping puts the last record of path in state dropping. It returns path as it is then.
+func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Path) (*directory.Path, error) {
+	ident := w.On[0]
+	change, err := w.change(ctx, p.config.Ledger, ident)
+	if err != nil {
+		return nil, err
+	}
+	change.Operation += "-begin"
+	marked, err := p.config.Directory.SetState(ctx, change, path, registry.StateDropping)
+	if err != nil || marked != nil {
+		return marked, ledger.RetryOnConflict(err)
+	}
+	if marked, err = p.config.Directory.Path(ctx, ident.Warehouse, ident.Namespace); err != nil {
+		return nil, err
+	}
+	if marked.Record().State != registry.StateDropping {
+		return nil, ledger.ErrRetry // another operation took this drop for dead and put it back
+	}
+	return marked, nil
+}
+
+// isEmpty reports whether there is neither a namespace nor an entry directly below path.
+func (p *Pipeline) isEmpty(ctx context.Context, path *directory.Path) (bool, error) {
+	below := registry.NamespacePrefix(path.Warehouse.ID, path.ID())
+	children, err := p.config.Ledger.ListKeys(ctx, registry.TableNamespace, below, "", 1)
+	if err != nil || len(children) > 0 {
+		return false, err
+	}
+	entries, err := p.config.Ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(path.ID()), "", 1)
+	return len(entries) == 0, err
+}
+
+// putBack is directory.PutBack for a failed drop, whose time may have run out. If it fails too the
+// state stays dropping. Once that is stale, the next operation that meets it puts it back.
+func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *directory.Path) {
+	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		err := p.config.Directory.PutBack(ctx, ident.Warehouse, ident.Namespace, path)
+		if err == nil {
+			return
+		}
+		if attempt+1 == putBackAttempts || p.config.Ledger.Pause(ctx, attempt+3) != nil {
+			p.config.Logger.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+			return
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package commit
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// RacesMax is how many times an edit may lose the compare-and-set to other nodes. Then it takes the
+// pointer's lock, for one try.
+const RacesMax = 3
+
+// runEdit changes one table or view: it moves the pointer from the version that was read, by
+// compare-and-set, until that succeeds or fails for good. Commits that wait behind it may share its
+// version, and it may share that of one in front.
+func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
+	e := newEdition(ctx, w, p.config.Now())
+	mine := p.turnIfFree(e)
+	defer func() {
+		if mine != nil {
+			p.queue.end(mine)
+		}
+	}()
+	found, base, err := p.config.Documents.Find(ctx, e.Kind, e.Ident)
+	if err != nil {
+		return Outcome{}, err
+	}
+	// What fails against the present version is refused without waiting for a turn.
+	if e.replays(base) {
+		return Outcome{Version: VersionOf(found, e.Ident, base)}, nil
+	}
+	if err := e.Edit.Check(base); err != nil {
+		return Outcome{}, err
+	}
+	size := len(base.Raw())
+	if mine == nil {
+		base = nil                                                // frees its memory
+		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // it ends for a client that left, too
+		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
+		stop()
+		if err != nil {
+			return Outcome{}, moorage.E("commit.runEdit", e.Ident.String(), moorage.KindUnavailable, err)
+		}
+		if mine == nil { // another carried it out
+			return Outcome{Version: e.answer}, e.err
+		}
+	}
+	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
+	defer cancel()
+	held := p.config.Documents.Room().Enter(e.Ident.Warehouse) // in its turn: commits that wait hold nothing
+	defer held.GiveBack()
+	if err := held.Take(ctx, documents.HeldBytes(size)); err != nil {
+		return Outcome{}, err
+	}
+	g := &group{
+		ledger: p.config.Ledger, queue: p.queue, max: p.config.GroupMax, now: p.config.Now,
+		turn: mine, lead: e, held: held,
+	}
+	defer g.disband()
+	if err := p.contend(ctx, g, found, base); err != nil && !e.ended {
+		return Outcome{}, err
+	}
+	return Outcome{Version: e.answer}, e.err
+}
+
+// turnIfFree begins a turn of e at its pointer if the node knows that pointer and nobody is in
+// front; else it returns nil. Then one read serves the whole edit.
+func (p *Pipeline) turnIfFree(e *edition) *turn {
+	known, ok := p.config.Directory.Known(e.Ident)
+	if !ok {
+		return nil
+	}
+	return p.queue.takeIfFree(known.Pointer.ID, e)
+}
+
+// contend tries to move the pointer until that succeeds or fails for good. base is the document
+// that known names, if it was read in this turn, else nil.
+func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found, base documents.Document) error {
+	defer func() {
+		if g.lost != nil { // no attempt came after the one that lost, or it did not get far
+			p.config.Documents.DeleteLost(ctx, *g.lost)
+		}
+	}()
+	return p.config.Ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
+		switch {
+		case attempt == 0 && base != nil: // as it was when the turn began, or newer
+			return p.tryOn(ctx, g, known, base)
+		case attempt >= RacesMax:
+			return p.tryAlone(ctx, g, known)
+		}
+		return p.tryAgain(ctx, g, known)
+	})
+}
+
+// tryAlone is tryAgain while no other contended edit of the pointer is under way.
+func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Found) error {
+	p.queue.end(g.turn) // a transaction may have the lock and wait for the turn
+	row := g.lead.row
+	hold, err := p.lock(ctx, row, row.Contended, Scope{
+		Warehouse: g.lead.Ident.Warehouse, Pointers: []registry.ID{known.Pointer.ID},
+	})
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	return p.tryAgain(ctx, g, known) // not the hold's context: losing the lock is harmless
+}
+
+// tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if only the
+// pointer's version changed meanwhile. known is the pointer as the edit found it first.
+func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Found) error {
+	found, err := p.findAgain(ctx, g.lead, known)
+	if err != nil {
+		return err
+	}
+	base, err := p.config.Documents.Current(ctx, found)
+	if err != nil {
+		return err
+	}
+	if g.lost != nil {
+		p.config.Documents.DeleteLostBehind(ctx, *g.lost, found, base)
+		g.lost = nil
+	}
+	return p.tryOn(ctx, g, found, base)
+}
+
+// findAgain returns the pointer that the edit is about, as it is now.
+func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.Found) (*directory.Found, error) {
+	if !e.pinned {
+		return p.config.Directory.Find(ctx, e.Kind, e.Ident)
+	}
+	found, err := p.config.Directory.Reread(ctx, known)
+	if err == nil && !found.IsIn(e.Ident.Warehouse) {
+		err = e.Kind.NoSuch(e.Ident)
+	}
+	return found, err
+}
+
+// tryOn makes one attempt on base, the document that found names. It returns ledger.ErrRetry if
+// only the pointer's version changed meanwhile.
+func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
+	g.gather()
+	planned, err := g.plan(found, base)
+	if err != nil {
+		return err
+	}
+	file, err := p.name(found, base, planned.next)
+	if err != nil {
+		return err
+	}
+	if file.Location == "" {
+		g.settle(planned, func(e *edition) *Version { return VersionOf(found, e.Ident, base) })
+		return nil
+	}
+	version := func(e *edition) *Version {
+		return &Version{e.Ident, found.Pointer.ID, file.Location, file.Document, found.Storage, registry.ID{}}
+	}
+	change, err := planned.change(ctx, p.config.Ledger, found.Pointer.Identifier())
+	if err != nil {
+		return err
+	}
+	to, plan, err := p.planMove(ctx, found, base, file, planned.works()...)
+	if err != nil {
+		return err
+	}
+	writing, stop := g.writing(ctx)
+	defer stop()
+	written, err := p.config.Documents.WriteHedged(writing, file)
+	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation}
+	if err != nil {
+		if documents.MayRemain(err) {
+			g.lost = mine
+		}
+		return g.unwritten(ctx, writing, err)
+	}
+	if written.Location != file.Location { // the first write took too long
+		file = written
+		if to, plan, err = p.planMove(ctx, found, base, file, planned.works()...); err != nil {
+			g.lost = mine
+			return err
+		}
+	}
+	g.applying = planned.carried
+	etags, lost, err := p.applyPlan(ctx, change, plan, planned.effects(version)...)
+	if lost {
+		g.lost = mine
+	}
+	if err != nil {
+		return g.failed(ctx, planned, ledger.RetryOnConflict(err))
+	}
+	if len(etags) > 0 {
+		p.config.Directory.RememberMove(to, plan.Writes[0], etags[0])
+	}
+	g.settle(planned, version)
+	p.config.Carried(len(planned.carried))
+	trimmed := documents.TrimmedBy(directory.Latest(found, to), base, file)
+	p.config.Documents.DeleteTrimmed(ctx, []documents.Trimmed{trimmed})
+	return nil
+}
+
+// name names the file of document, the next version of base, which found names. It has no name if
+// document is base.
+func (p *Pipeline) name(found *directory.Found, base, document documents.Document) (documents.File, error) {
+	if document == base {
+		return documents.File{Document: base}, nil
+	}
+	before := documents.File{Location: found.Pointer.MetadataLocation, Document: base}
+	return p.config.Documents.Name(directory.KindOf(found.Pointer), found.Pointer.ID, found.Storage, document, before)
+}
+
+// planMove plans that a pointer names next, which was built on base, the current version. The first
+// write is the pointer's; to is what that makes of the pointer, without the record.
+func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
+	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
+	to = &directory.Found{
+		Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse,
+	}
+	pointer := &to.Pointer
+	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
+	for _, w := range works {
+		pointer.ReplayableUntil = w.until(pointer.ReplayableUntil)
+	}
+	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
+	var puts []ledger.Write
+	if next.Document.Location() != base.Location() {
+		moved, err := p.claimMove(ctx, found, next.Document.Location())
+		if err != nil {
+			return nil, nil, err
+		}
+		conditions, puts = append(conditions, moved.Conditions...), moved.Puts
+		if pointer.Claims, err = claims.With(pointer.Claims, moved.Normalised); err != nil {
+			return nil, nil, err
+		}
+	}
+	puts = append([]ledger.Write{ledger.Put(found.Record.Key, registry.StateLive, pointer)}, puts...)
+	writes, err := ledger.Encode(puts...)
+	items := []registry.Item{registry.PointerItem(found.Pointer, *pointer)}
+	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items}, err
+}
+
+// claimMove plans the claim of a location that set-location asked for. The table or view keeps the
+// old claim.
+func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string) (claims.Claim, error) {
+	path, err := p.config.Directory.Path(ctx, found.Pointer.Warehouse, nil)
+	if err != nil {
+		return claims.Claim{}, err
+	}
+	claimant := claims.Claimant{Pointer: found.Pointer.ID}
+	planned, err := p.config.Claims.Plan(ctx, p.config.Directory.Roots(path.Warehouse), location, claimant)
+	return planned, claims.Refusal(err, location)
+}

@@ -1,0 +1,56 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// edition is the edit of one table or view under way. It belongs to one goroutine at a time: its
+// own, or that of the edition which carries it out.
+type edition struct {
+	*work
+	Target
+	// pinned says that the requirements name the uuid; see Edit.Pins.
+	pinned bool
+	member registry.Member // what the change record says of it in a group
+	shares bool            // it can share a version
+	bytes  int             // that it adds to one at most
+
+	ended  bool
+	answer *Version // once it has ended, if it succeeded
+	err    error    // once it has ended
+}
+
+// end notes how e ended.
+func (e *edition) end(answer *Version, err error) { e.ended, e.answer, e.err = true, answer, err }
+
+// replays reports whether base shows that e happened before. A request with a key is recognised by
+// the outcome of the key.
+func (e *edition) replays(base documents.Document) bool {
+	return e.key == nil && e.Edit.Asks() && e.Edit.Replays(base)
+}
+
+// newEdition returns the edit of w.
+func newEdition(ctx context.Context, w *work, now time.Time) *edition {
+	target := w.Edits[0]
+	e := &edition{work: w, Target: target, pinned: target.Edit.Pins(), member: registry.Member{
+		Operation: string(w.Verb), Principal: w.Caller.Name, RequestID: moorage.RequestID(ctx),
+		Client: w.Caller.Client, Time: now,
+	}}
+	if shared, ok := target.Edit.(Shared); ok {
+		e.member.Snapshot = shared.Snapshot()
+		e.bytes, e.shares = shared.Shares()
+	}
+	return e
+}
+
+// next makes the next version of base, which found names: base itself if edit changes nothing.
+func next(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
+	return edit.Next(base, metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation})
+}

@@ -1,0 +1,337 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+const (
+	// GroupMax is how many commits one version carries out at most, unless Config says otherwise.
+	GroupMax = 64
+	// groupBytesMax bounds what the commits of one version add to the document.
+	groupBytesMax = 8 << 20
+)
+
+// Shared is an edit that can share one version with others of its kind.
+type Shared interface {
+	Edit
+	// Shares reports whether this edit can, and how many bytes it adds at most.
+	Shares() (bytes int, ok bool)
+	// Begin begins a version on top of base.
+	Begin(base documents.Document, env metadata.Env) Chain
+	// Snapshot returns the id of the snapshot that the edit adds; zero if it adds none.
+	Snapshot() int64
+}
+
+// Chain makes one version of several edits, each on top of those before it.
+type Chain interface {
+	// Add adds an edit that shares. If it does not join, the chain is as it was.
+	Add(edit Edit) (metadata.Joining, error)
+	// Finish returns the version; the base itself if nothing changed.
+	Finish() (documents.Document, error)
+}
+
+// group is an edit in its turn, and others behind it which it carries out: one file and one Apply
+// make all of them true. Each is planned on top of the one before it, and has its own key, answer
+// and refusal. A group never waits for members. A lone edit is a group of one.
+//
+// Every member is one of these in the end:
+//
+//	it joined the version        ends with it: all are answered the same version
+//	it fails on top of others    ends with that refusal, once the Apply of those others succeeded
+//	it fails on the base         ends with that refusal
+//	it happened before           is answered the base, which shows that
+//	it touches what another did  keeps its place in the queue
+//	its key has an outcome       ends with that; the others are planned again without it
+//	nothing is certain yet       is planned again, or keeps its place in the queue
+//
+// If the Apply fails for all, those that joined end with its error. If the file could not be
+// written no Apply was sent, and only the leading edit ends with that.
+type group struct {
+	queue  *queue
+	max    int // members
+	now    func() time.Time
+	ledger *ledger.Ledger
+	turn   *turn
+	lead   *edition
+	held   *documents.Share
+	others []*turn // that were taken out of the queue and have not ended
+	alone  bool    // the leading edit takes no others any more
+	charge int     // bytes that held was charged for others
+	// applying are the members whose Apply may be under way.
+	applying []*edition
+	// lost is the file of an attempt that lost, until it is deleted.
+	lost *documents.Lost
+}
+
+// gather takes commits from the queue which may share the version of the leading one.
+func (g *group) gather() {
+	room, size := g.max-1-len(g.others), g.lead.bytes
+	for _, other := range g.others {
+		size += other.edition.bytes
+	}
+	if !g.lead.shares || g.alone || room <= 0 {
+		return
+	}
+	taken := g.queue.gather(g.turn, func(e *edition) bool {
+		if !e.shares || room == 0 || size+e.bytes > groupBytesMax || e.Kind != g.lead.Kind || e.Verb != g.lead.Verb {
+			return false
+		}
+		room, size = room-1, size+e.bytes
+		return true
+	})
+	g.others = append(g.others, taken...)
+	if more := size - g.lead.bytes - g.charge; more > 0 {
+		if !g.held.TryTake(documents.HeldBytes(more)) {
+			g.disband()
+			return
+		}
+		g.charge += more
+	}
+}
+
+// errPanicked says that a member of a group panicked while it was planned.
+var errPanicked = errors.New("commit: a member of a group panicked")
+
+// groupPlan is what one attempt of a group is about to do.
+type groupPlan struct {
+	next    documents.Document // the base itself if nothing changes
+	carried []*edition         // that make next of the base
+	refused []*edition         // that fail on top of those before them; err says why
+}
+
+// plan plans the members of g one on top of the other, from base on, which found names. An error is
+// that of the leading edit.
+func (g *group) plan(found *directory.Found, base documents.Document) (*groupPlan, error) {
+	if len(g.others) > 0 {
+		planned, err := g.planTogether(found, base)
+		if err == nil {
+			return planned, nil
+		}
+		// Together they make no document, one by one they may.
+		g.standAlone()
+	}
+	planned := &groupPlan{next: base}
+	switch {
+	case g.lead.ended:
+		return planned, nil
+	case g.lead.replays(base):
+		g.lead.end(VersionOf(found, g.lead.Ident, base), nil)
+		return planned, nil
+	}
+	built, err := next(g.now(), found, base, g.lead.Edit)
+	if err != nil {
+		return nil, err
+	}
+	planned.next, planned.carried = built, []*edition{g.lead}
+	return planned, nil
+}
+
+// planTogether is plan of several members. An error means that they make no document together.
+func (g *group) planTogether(found *directory.Found, base documents.Document) (planned *groupPlan, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil { // it is found again by the one that does it alone
+			planned, err = nil, errPanicked
+		}
+	}()
+	env := metadata.Env{Now: g.now(), BaseLocation: found.Pointer.MetadataLocation}
+	chain := g.lead.Edit.(Shared).Begin(base, env)
+	planned = &groupPlan{}
+	name := directory.NameKey(found.Pointer.Identifier())
+	join := func(e *edition) (stays bool) {
+		// After a rename, one that follows the name may be about another table.
+		if e != g.lead && (found.Pointer.ID != g.turn.pointer || !e.pinned && directory.NameKey(e.Ident) != name) {
+			return false
+		}
+		if e.replays(base) {
+			e.end(VersionOf(found, e.Ident, base), nil)
+			return true
+		}
+		joining, err := chain.Add(e.Edit)
+		switch {
+		case joining == metadata.Joined:
+			planned.carried = append(planned.carried, e)
+		case joining == metadata.Refused && len(planned.carried) == 0:
+			e.end(nil, err)
+		case joining == metadata.Refused:
+			e.err = err
+			planned.refused = append(planned.refused, e)
+		default:
+			return false
+		}
+		return true
+	}
+	if !g.lead.ended {
+		join(g.lead)
+	}
+	var stay, apart []*turn
+	for _, other := range g.others {
+		if join(other.edition) {
+			stay = append(stay, other)
+		} else {
+			apart = append(apart, other)
+		}
+	}
+	if planned.next, err = chain.Finish(); err != nil {
+		return nil, err
+	}
+	g.others = stay
+	for _, other := range apart {
+		g.queue.giveBack(other)
+	}
+	return planned, nil
+}
+
+// change begins the change record of the commits that are carried out. It names the first, and all
+// of them if they are several.
+func (p *groupPlan) change(ctx context.Context, l *ledger.Ledger, ident moorage.Identifier) (registry.Change, error) {
+	first := p.carried[0]
+	change, err := first.change(ctx, l, ident)
+	change.RequestID = first.member.RequestID
+	for _, e := range p.carried {
+		if len(p.carried) > 1 {
+			change.Group = append(change.Group, e.member)
+		}
+	}
+	return change, err
+}
+
+// works returns the intents that are carried out.
+func (p *groupPlan) works() []*work {
+	works := make([]*work, len(p.carried))
+	for i, e := range p.carried {
+		works[i] = e.work
+	}
+	return works
+}
+
+// effects returns the intents that are carried out with their answers.
+func (p *groupPlan) effects(version func(*edition) *Version) []effect {
+	effects := make([]effect, len(p.carried))
+	for i, e := range p.carried {
+		effects[i] = effect{e.work, Outcome{Version: version(e)}}
+	}
+	return effects
+}
+
+// settle ends all members of an attempt that succeeded.
+func (g *group) settle(planned *groupPlan, version func(*edition) *Version) {
+	g.applying = nil
+	for _, e := range planned.carried {
+		e.end(version(e), nil)
+	}
+	for _, e := range planned.refused {
+		e.end(nil, e.err)
+	}
+	g.answer()
+}
+
+// writing returns the context in which a group writes its file: for others only as long as a turn
+// lasts.
+func (g *group) writing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if len(g.others) == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, turnMax)
+}
+
+// unwritten is for an attempt whose file could not be written, so that no Apply was sent. It lets
+// the others wait for their own turns. It returns ledger.ErrRetry if the leading edit still has
+// time, because only its turn ran out.
+func (g *group) unwritten(ctx, writing context.Context, err error) error {
+	if len(g.others) == 0 && !g.lead.ended {
+		return err
+	}
+	g.disband()
+	g.alone = true
+	if g.lead.ended || writing.Err() != nil && ctx.Err() == nil {
+		return ledger.ErrRetry
+	}
+	return err
+}
+
+// failed ends the members of an attempt whose Apply failed with err, as far as that says what
+// becomes of them. It returns ledger.ErrRetry if there are some to be planned again.
+func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error {
+	g.applying = nil
+	answered, isAnswered := errors.AsType[*ledger.AnsweredError](err)
+	kind := moorage.KindOf(err)
+	switch {
+	case errors.Is(err, ledger.ErrRetry):
+		return err
+	case len(planned.carried) == 1 && len(g.others) == 0:
+		return err
+	case isAnswered:
+		g.endAnswered(ctx, planned, answered)
+		g.answer()
+		return ledger.ErrRetry
+	case kind == moorage.KindUnavailable || kind == moorage.KindCommitUnknown:
+		for _, e := range planned.carried {
+			e.end(nil, err)
+		}
+		g.answer()
+		return err
+	}
+	g.standAlone() // one of them may be too large for the store
+	return ledger.ErrRetry
+}
+
+// endAnswered ends the members whose keys have outcomes. first is the one that the Apply met.
+func (g *group) endAnswered(ctx context.Context, planned *groupPlan, first *ledger.AnsweredError) {
+	var keyed []*edition
+	var keys []registry.Key
+	for _, e := range planned.carried {
+		if e.key != nil {
+			keyed, keys = append(keyed, e), append(keys, e.key.Record)
+		}
+	}
+	records, err := g.ledger.Get(ctx, keys...)
+	for i, e := range keyed {
+		if e.key == first.Key || err == nil && records[i].Exists() {
+			e.end(nil, &ledger.AnsweredError{Key: e.key})
+		}
+	}
+}
+
+// answer lets the members that have ended go.
+func (g *group) answer() {
+	g.others = slices.DeleteFunc(g.others, func(other *turn) bool {
+		if other.edition.ended {
+			g.queue.answered(other)
+		}
+		return other.edition.ended
+	})
+}
+
+// disband lets the members that have not ended wait for their own turns again. If the leading edit
+// panicked during an Apply, nobody knows what became of those that it carries out.
+func (g *group) disband() {
+	for _, e := range g.applying {
+		e.end(nil, moorage.Errorf(moorage.KindCommitUnknown,
+			"It is not known whether the commit happened: the server failed while it was carried out"))
+	}
+	g.applying = nil
+	g.answer()
+	for _, other := range g.others {
+		g.queue.giveBack(other)
+	}
+	g.others = nil
+}
+
+// standAlone is disband, and from now on each member has a version of its own.
+func (g *group) standAlone() {
+	for _, other := range g.others {
+		other.edition.shares = false
+	}
+	g.alone = true
+	g.disband()
+}

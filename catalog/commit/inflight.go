@@ -1,0 +1,34 @@
+package commit
+
+import (
+	"sync"
+
+	"moorage/registry"
+)
+
+// inflight are the mutations with keys that are under way on this node. An attempt that waits for
+// another one with its key saves work. The wait protects nothing. It is safe for concurrent use.
+type inflight struct {
+	mu       sync.Mutex // guards underWay; a leaf
+	underWay map[registry.Key]chan struct{}
+}
+
+func newInflight() *inflight { return &inflight{underWay: make(map[registry.Key]chan struct{})} }
+
+// begin says that a mutation with this key begins, and returns the function that ends it. If one is
+// under way, begin returns a channel instead, which is closed when that one has ended.
+func (i *inflight) begin(key registry.Key) (end func(), other <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if ended, ok := i.underWay[key]; ok {
+		return nil, ended
+	}
+	ended := make(chan struct{})
+	i.underWay[key] = ended
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.underWay, key)
+		close(ended)
+	}, nil
+}

@@ -1,0 +1,222 @@
+package commit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// KeyGrace is how much longer than its lifetime a key is honoured. Clocks differ, and a request
+	// takes time.
+	KeyGrace = 5 * time.Minute
+	// keyPathBytesMax bounds what a record keeps of a request's path, which is for people who read
+	// the record. keyMessageBytesMax bounds what it keeps of the message of a refusal. Clients get
+	// less than that of a message.
+	keyPathBytesMax    = 1 << 10
+	keyMessageBytesMax = 4 << 10
+)
+
+// once carries out w, whose request has a key. If an attempt with the same key has ended before,
+// this one changes nothing, and once answers what the earlier one was answered. Only a table or
+// view may be in a newer state.
+//
+// The Apply that makes w true also writes its outcome. Before all its other conditions, that Apply
+// requires that there is no outcome yet. An intent without an effect writes its outcome on the same
+// condition, before once answers it. That is one that was refused for good (see
+// moorage.Kind.Final), or that succeeded and had nothing to change.
+//
+// So of several concurrent attempts, on whichever nodes, one decides, and all others answer as it
+// did. An attempt that hung while its retry was refused can no longer happen. once reads nothing
+// before the work: a read would cost each mutation a round trip. A repeated mutation runs, fails or
+// loses, and once answers it from the record.
+//
+// Other failures leave nothing behind and may be repeated with the same key. A staged create has no
+// effect and leaves nothing behind either. What once does in each case:
+//
+//	w ended as                   and once
+//	applied                      answers: the outcome was stored by the same Apply
+//	staged                       answers, unless there is an earlier outcome: then that
+//	succeeded without an effect  stores the outcome, then answers; or answers an earlier one
+//	refused for good             stores the refusal, then answers; or answers an earlier one
+//	failed otherwise             answers an earlier outcome; without one the failure
+//
+// Errors: those of the plan. KindUnavailable if the outcome cannot be written and no earlier
+// attempt has one. KindCommitUnknown if the store cannot say whether there is one, or if a success
+// cannot be answered again.
+// Source: REST specification, Idempotency-Key.
+func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
+	const op = "commit.once"
+	for {
+		end, other := p.inflight.begin(w.key.Record)
+		if other == nil {
+			defer end()
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return Outcome{}, moorage.E(op, w.Key.ID, moorage.KindUnavailable, ctx.Err())
+		}
+		outcome, found, err := p.lookUp(ctx, w.key)
+		if err != nil && !found {
+			err = p.outcomeUnknown(ctx, w.key, err)
+		}
+		if found || err != nil {
+			return outcome, moorage.Annotate(op, w.Key.ID, err)
+		}
+	}
+	outcome, err := p.run(ctx, w)
+	switch {
+	case err == nil && w.applied:
+		return outcome, nil
+	case err == nil && outcome.IsStaged():
+		return p.unlessAnswered(ctx, w.key, outcome)
+	case err == nil:
+		return p.conclude(ctx, w, outcome, nil)
+	case moorage.KindOf(err).Final():
+		return p.conclude(ctx, w, Outcome{}, err)
+	}
+	return p.afterFailure(ctx, w.key, err)
+}
+
+// ledgerKey returns the key of a request of caller as records have it.
+func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
+	now := p.config.Now()
+	return &ledger.Key{
+		Record: registry.IdempotencyKey(hashOf(caller.Name, key.Warehouse, key.ID)),
+		Request: registry.Idempotency{
+			Method:  key.Method,
+			Path:    moorage.Cut(key.Path, keyPathBytesMax),
+			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
+			Created: now,
+			Expires: now.Add(p.config.KeyLifetime + KeyGrace),
+		},
+	}
+}
+
+// hashOf returns a hash that distinguishes lists of texts. The length before each text keeps
+// "a","bc" from "ab","c".
+func hashOf(texts ...string) registry.Hash {
+	var all []byte
+	for _, text := range texts {
+		all = binary.AppendUvarint(all, uint64(len(text)))
+		all = append(all, text...)
+	}
+	return sha256.Sum256(all)
+}
+
+// unlessAnswered returns outcome, the result of a staged create, which is stored nowhere. If there
+// was an earlier attempt, it returns what became of that one. If the lookup fails, nothing has
+// happened either: no attempt of a staged create changes anything.
+func (p *Pipeline) unlessAnswered(ctx context.Context, key *ledger.Key, outcome Outcome) (Outcome, error) {
+	earlier, found, err := p.lookUp(ctx, key)
+	if found || err != nil {
+		return earlier, err
+	}
+	return outcome, nil
+}
+
+// conclude stores how w ended, which changed nothing, and returns that. If there was an earlier
+// attempt, it returns what became of that one. A refusal is answered only once it is stored,
+// because another attempt could still succeed.
+func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refusal error) (Outcome, error) {
+	const op = "commit.conclude"
+	answer := outcome.record()
+	if refusal != nil {
+		message := moorage.Cut(moorage.MessageOf(refusal), keyMessageBytesMax)
+		answer.Failure = &registry.Failure{Kind: moorage.KindOf(refusal), Message: message}
+	}
+	ctx, looking, cancel := p.detachedLook(ctx)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		err := p.config.Ledger.Answer(ctx, w.key, answer)
+		switch {
+		case err == nil:
+			return outcome, refusal
+		case refusal == nil && moorage.KindOf(err) == moorage.KindTooLarge:
+			// The success had no effect, so it can be refused.
+			return p.conclude(ctx, w, Outcome{}, err)
+		}
+		earlier, found, lookErr := p.lookUp(ctx, w.key)
+		_, failed := registry.FailedCondition(err)
+		switch {
+		case found:
+			return earlier, lookErr
+		case lookErr == nil && !failed && !errors.Is(err, registry.ErrUnknown):
+			return Outcome{}, ledger.StoreError(op, err)
+		case lookErr != nil && p.config.Ledger.StopsLooking(looking, attempt, lookErr):
+			return Outcome{}, p.outcomeUnknown(ctx, w.key, errors.Join(err, lookErr))
+		case lookErr == nil && p.config.Ledger.Pause(looking, attempt) != nil:
+			return Outcome{}, moorage.E(op, w.key.Record.ID, moorage.KindUnavailable, err)
+		}
+	}
+}
+
+// afterFailure returns what became of an earlier attempt with key. If there was none, it returns
+// failure.
+func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure error) (Outcome, error) {
+	ctx, looking, cancel := p.detachedLook(ctx)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		outcome, found, err := p.lookUp(ctx, key)
+		switch {
+		case found:
+			return outcome, err
+		case err == nil && !errors.Is(failure, ledger.ErrAnswered):
+			return Outcome{}, failure
+		case err == nil, // it has expired just now
+			p.config.Ledger.StopsLooking(looking, attempt, err):
+			return Outcome{}, p.outcomeUnknown(ctx, key, errors.Join(failure, err))
+		}
+	}
+}
+
+// detachedLook returns two contexts. The caller asks the store in asking what became of a mutation,
+// and does not ask again once looking has ended.
+func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Context, cancel func()) {
+	asking, endAsking := moorage.Detached(ctx, SettleTimeout)
+	looking, endLooking := context.WithTimeout(asking, p.config.Ledger.SettleTimeout)
+	return asking, looking, func() { endLooking(); endAsking() }
+}
+
+// outcomeUnknown returns the error of an attempt that changed nothing, although an earlier one with
+// the same key may have succeeded. It must not look like a refusal: the client would delete the
+// files of a commit that happened. It must not look like a request to retry either.
+func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
+	p.config.Logger.ErrorContext(ctx, "what became of a mutation with a key cannot be told",
+		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
+	return &moorage.Error{Op: "commit.outcomeUnknown", Ident: key.Record.ID, Kind: moorage.KindCommitUnknown,
+		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
+}
+
+// lookUp returns how an attempt with key ended. found reports whether one has. An error without
+// found says that the lookup failed.
+func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome, found bool, err error) {
+	records, err := p.config.Ledger.Get(ctx, key.Record)
+	if err != nil || !records[0].Exists() {
+		return Outcome{}, false, err
+	}
+	if err := p.config.Ledger.Confirm(ctx, records[0]); err != nil {
+		return Outcome{}, false, ledger.StoreError("commit.lookUp", err)
+	}
+	value, err := ledger.Decode[registry.Idempotency](records[0])
+	switch {
+	case err != nil:
+		return Outcome{}, true, p.outcomeUnknown(ctx, key, err)
+	case value.Request != key.Request.Request:
+		return Outcome{}, true, moorage.Errorf(moorage.KindUnprocessable,
+			"The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
+	}
+	outcome, err = p.answerAgain(ctx, value.Outcome)
+	if err != nil && value.Outcome.Failure == nil && !isGone(err) {
+		err = p.outcomeUnknown(ctx, key, err) // it happened
+	}
+	return outcome, true, err
+}

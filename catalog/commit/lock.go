@@ -1,0 +1,28 @@
+package commit
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/locks"
+)
+
+// lock takes the subtrees of scope at levels, which are those of a row. It fails with
+// KindUnavailable and nothing held if the locks cannot be had in time.
+func (p *Pipeline) lock(ctx context.Context, row verb.Row, levels []locks.Level, scope Scope) (locks.Hold, error) {
+	options := locks.Options{Timeout: p.lockTimes.Structural, InProcess: row.InProcess}
+	if row.Patient {
+		options.Timeout = p.lockTimes.NamespaceDrop
+	}
+	hold, err := p.config.Locks.Acquire(ctx, request(levels, scope), options)
+	switch {
+	case err == nil:
+		return hold, nil
+	case errors.Is(err, locks.ErrTimeout), errors.Is(err, locks.ErrConflict):
+		return nil, moorage.E("commit.lock", string(row.Verb), moorage.KindUnavailable,
+			moorage.Errorf(moorage.KindUnavailable, "Other operations hold the locks of this one; nothing was changed"))
+	}
+	return nil, moorage.E("commit.lock", string(row.Verb), moorage.KindUnavailable, err)
+}

@@ -1,0 +1,348 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// transaction is the edit of several tables under way. It belongs to one goroutine.
+type transaction struct {
+	*work
+	pipeline  *Pipeline
+	warehouse string
+	parts     []*participant
+	held      *documents.Share // of the room for metadata
+	until     time.Time        // when it stops waiting for locks
+}
+
+// participant is a table of a transaction: one to change, to make, or only to find as it is
+// required to be.
+type participant struct {
+	Target
+	pinned bool // the transaction follows its table-uuid; see edition
+
+	found *directory.Found   // nil for a table to be made
+	base  documents.Document // what found names; nil likewise
+
+	place storage.Place  // where its files are
+	next  documents.File // next.Document == base: there is nothing to write
+	plan  *Plan          // what makes next the current version
+
+	// Of a table that exists: what its pointer becomes, and the index of that write among those of
+	// the transaction.
+	to      *directory.Found
+	toWrite int
+}
+
+func newTransaction(p *Pipeline, w *work) *transaction {
+	t := &transaction{
+		work: w, pipeline: p, warehouse: w.Edits[0].Ident.Warehouse, parts: make([]*participant, len(w.Edits)),
+	}
+	for i, target := range w.Edits {
+		t.parts[i] = &participant{Target: target, pinned: target.Edit.Pins()}
+	}
+	return t
+}
+
+func (p *participant) writes() bool { return p.next.Document != p.base }
+
+// replayed reports whether all that t asks for has happened before.
+func (t *transaction) replayed() bool {
+	asks := false
+	if t.key != nil {
+		return false
+	}
+	for _, part := range t.parts {
+		if part.Create != nil || !part.Edit.Replays(part.base) {
+			return false
+		}
+		asks = asks || part.Edit.Asks()
+	}
+	return asks
+}
+
+// readParticipants reads the pointers of all tables of t that must exist, and the documents that
+// they name.
+func (t *transaction) readParticipants(ctx context.Context) error {
+	var named, pinned []*participant
+	for _, part := range t.parts {
+		switch {
+		case part.Create != nil:
+		case part.pinned && part.found != nil:
+			pinned = append(pinned, part)
+		default:
+			named = append(named, part)
+		}
+	}
+	if err := t.findTables(ctx, named); err != nil {
+		return err
+	}
+	if err := t.readPinned(ctx, pinned); err != nil {
+		return err
+	}
+	return t.readDocuments(ctx)
+}
+
+// findTables reads the pointers of tables that the transaction follows by their names.
+func (t *transaction) findTables(ctx context.Context, parts []*participant) error {
+	idents := make([]moorage.Identifier, len(parts))
+	for i, part := range parts {
+		idents[i] = part.Ident
+	}
+	found, err := t.pipeline.config.Directory.FindAll(ctx, directory.Table(), idents)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		part.found = found[i]
+	}
+	return nil
+}
+
+// readDocuments reads the documents that the pointers of t name. It reads several files at a time.
+func (t *transaction) readDocuments(ctx context.Context) error {
+	var bytes atomic.Int64
+	count := func(part *participant, document documents.Document) error {
+		part.base = document
+		if bytes.Add(int64(len(part.base.Raw()))) > t.pipeline.config.TransactionBytes {
+			return moorage.Errorf(moorage.KindTooLarge,
+				"The metadata of the tables of this transaction has more than %d bytes",
+				t.pipeline.config.TransactionBytes)
+		}
+		return t.held.Take(ctx, documents.HeldBytes(len(part.base.Raw())))
+	}
+	t.held.GiveBack() // what t read before
+	var others []*participant
+	for _, part := range t.parts {
+		if part.Create != nil {
+			continue
+		}
+		kept := t.pipeline.config.Documents.Kept(ctx, documents.RefOf(part.found.Pointer, part.found.Storage))
+		if kept == nil {
+			others = append(others, part)
+			continue
+		}
+		if err := count(part, kept); err != nil {
+			return err
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(FilesAtOnce)
+	for _, part := range others {
+		group.Go(func() error {
+			if ctx.Err() != nil { // a read does not end with ctx, because others may wait for the document
+				return ctx.Err()
+			}
+			return safely(ctx, func(ctx context.Context) error {
+				document, err := t.pipeline.config.Documents.Current(ctx, part.found)
+				if err != nil {
+					return OfTable(part.Ident, err)
+				}
+				return count(part, document)
+			})
+		})
+	}
+	return group.Wait()
+}
+
+// readPinned reads the pointers of tables that the transaction follows by their table-uuid,
+// whatever their names are now.
+func (t *transaction) readPinned(ctx context.Context, parts []*participant) error {
+	known := make([]*directory.Found, len(parts))
+	for i, part := range parts {
+		known[i] = part.found
+	}
+	now, err := t.pipeline.config.Directory.RereadAll(ctx, known)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		if !now[i].IsIn(part.Ident.Warehouse) {
+			return part.Kind.NoSuch(part.Ident)
+		}
+		part.found = now[i]
+	}
+	return nil
+}
+
+// buildParticipants checks what each table must be like and builds its next version, against what
+// was read. The error is that of the first table, in the order of the request, that fails.
+func (t *transaction) buildParticipants(ctx context.Context) error {
+	failures := make([]error, len(t.parts))
+	var failed atomic.Bool // parts are begun in order: none after one that failed counts
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0)) // building takes a processor
+	for i, part := range t.parts {
+		build := func() error {
+			if !failed.Load() {
+				failures[i] = safely(ctx, func(ctx context.Context) error { return t.buildParticipant(ctx, part) })
+			}
+			if failures[i] != nil {
+				failed.Store(true)
+			}
+			return nil
+		}
+		if part.Create != nil { // it asks the store, which one request does step by step
+			_ = build()
+			continue
+		}
+		group.Go(build)
+	}
+	_ = group.Wait() // failures has what there is
+	for i, err := range failures {
+		if err != nil {
+			return OfTable(t.parts[i].Ident, err)
+		}
+	}
+	return nil
+}
+
+// safely calls do in a goroutine of a request and turns a panic into an error. So a panic ends
+// neither the process nor the cleanup of the request. The log shows it with its place, as it does
+// for the request's own goroutine. Without this an errgroup would take a goroutine that panicked
+// for done, and the request would go on until the process ends.
+func safely(ctx context.Context, do func(context.Context) error) error {
+	err := worker.Safely(ctx, do)
+	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
+		return panicError("commit.safely", "", panicked)
+	}
+	return err
+}
+
+// panicError returns the internal error of a request that waited for a goroutine which panicked.
+// The log shows the place of the panic.
+func panicError(op, ident string, panicked *worker.PanicError) error {
+	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
+}
+
+func (t *transaction) buildParticipant(ctx context.Context, part *participant) (err error) {
+	if part.Create != nil {
+		// A silent intent keeps no version to be answered again, so the attempt has no key.
+		if part.plan, err = part.Create(ctx, &Attempt{Now: t.pipeline.config.Now()}); err == nil {
+			part.place, part.next = part.plan.Place, part.plan.File
+		}
+		return err
+	}
+	part.place = part.found.Place
+	built, err := next(t.pipeline.config.Now(), part.found, part.base, part.Edit)
+	if err != nil {
+		return err
+	}
+	if part.next, err = t.pipeline.name(part.found, part.base, built); err != nil {
+		return err
+	}
+	if !part.writes() {
+		part.plan = &Plan{Conditions: []registry.Condition{ledger.Unchanged(part.found.Record)}}
+		return nil
+	}
+	part.to, part.plan, err = t.pipeline.planMove(ctx, part.found, part.base, part.next, t.work)
+	return err
+}
+
+// batch returns what one Apply must require and write to make all of t true.
+func (t *transaction) batch() (registry.Batch, error) {
+	merged := registry.Batch{
+		Conditions: make([]registry.Condition, 0, len(t.parts)), Writes: make([]registry.Write, 0, len(t.parts)+1),
+	}
+	conditions := make(map[registry.Condition]bool, len(t.parts))
+	puts := make(map[registry.Key]registry.State, len(t.parts))
+	for _, p := range t.parts {
+		p.toWrite = len(merged.Writes)
+		for _, condition := range p.plan.Conditions {
+			if !conditions[condition] {
+				conditions[condition] = true
+				merged.Conditions = append(merged.Conditions, condition)
+			}
+		}
+		for _, write := range p.plan.Writes {
+			state, twice := puts[write.Key]
+			switch {
+			case !twice:
+				puts[write.Key] = write.State
+				merged.Writes = append(merged.Writes, write)
+			case state == registry.StateBelow && write.State == registry.StateBelow: // folders above two new tables
+			default:
+				return registry.Batch{}, overlap(p.Ident, write.Key)
+			}
+		}
+	}
+	if items := max(len(merged.Conditions), len(merged.Writes)) + 2; items > registry.BatchItemsMax {
+		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, "+
+				"at most %d are possible; each folder above a new table is one", items, registry.BatchItemsMax)
+	}
+	return merged, nil
+}
+
+// overlap returns the error why the change of ident and another one of its transaction exclude each
+// other.
+func overlap(ident moorage.Identifier, key registry.Key) error {
+	switch key.Table {
+	case registry.TableLocation:
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Location of %s is, contains or lies within that of another table of the transaction: %s", ident, key.ID)
+	case registry.TableUUID:
+		return moorage.Errorf(moorage.KindAlreadyExists, "Another table of the transaction has the UUID of %s", ident)
+	}
+	return moorage.Errorf(moorage.KindCommitFailed,
+		"Another change of the transaction is of the same table as %s by now", ident)
+}
+
+// participants returns what the transaction log records of the tables of t.
+func (t *transaction) participants() []txlog.Participant {
+	noted := make([]txlog.Participant, len(t.parts))
+	for i, p := range t.parts {
+		noted[i] = txlog.Participant{Ident: p.Ident, Writes: p.writes()}
+		if p.Create == nil {
+			noted[i].Pointer, noted[i].ETag = p.found.Pointer.ID, p.found.Record.ETag
+		}
+	}
+	return noted
+}
+
+// files returns the metadata files that t writes.
+func (t *transaction) files() []documents.File {
+	files := make([]documents.File, 0, len(t.parts))
+	for _, p := range t.parts {
+		if p.writes() {
+			files = append(files, p.next)
+		}
+	}
+	return files
+}
+
+func locationsOf(files []documents.File) []string {
+	locations := make([]string, len(files))
+	for i, file := range files {
+		locations[i] = file.Location
+	}
+	return locations
+}
+
+// OfTable adds the name of the table to the text of err, which a client may see.
+func OfTable(ident moorage.Identifier, err error) error {
+	text := moorage.MessageOf(err)
+	if text == "" || strings.Contains(text, ident.String()) {
+		return moorage.Annotate("", ident.String(), err)
+	}
+	return &moorage.Error{Kind: moorage.KindOf(err), Message: text + " (table " + ident.String() + ")", Err: err}
+}

@@ -1,0 +1,172 @@
+package commit
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/txlog"
+)
+
+// Times that bound an intent.
+const (
+	// RequestTimeout bounds one intent, from its first attempt to its last.
+	RequestTimeout = 30 * time.Second
+	// SettleTimeout bounds how long the outcome of one Apply is looked for.
+	SettleTimeout = 10 * time.Second
+)
+
+// Config is what a Pipeline is made of. Fields without a default are required; those of
+// catalog.Config mean the same.
+type Config struct {
+	Gate      verb.Gate
+	Ledger    *ledger.Ledger
+	Locks     locks.Manager
+	Directory *directory.Directory
+	Claims    *claims.Claims
+	Documents *documents.Documents
+	Now       func() time.Time
+	Logger    *slog.Logger
+
+	KeyLifetime  time.Duration
+	LockWait     time.Duration // of a transaction
+	AbortPending bool
+	KickPurge    func()
+	KickRecovery func()
+	StagedFolder func(warehouse string, store storage.Folders, location string)
+	// GroupMax is how many commits of one table or view one version carries out at most. Default
+	// GroupMax.
+	GroupMax int
+	// Carried is called with the number of commits that one version carried out. Default: does
+	// nothing.
+	Carried func(commits int)
+
+	// TransactionBytes bounds the metadata that one transaction works on. Default: as much as two
+	// tables have at most.
+	TransactionBytes int64
+}
+
+// Pipeline carries out intents. It is safe for concurrent use.
+type Pipeline struct {
+	config       Config
+	transactions *txlog.Log
+	queue        *queue
+	// transactionQueue is where transactions wait for others that hold the locks of their tables.
+	transactionQueue *queue
+	inflight         *inflight
+	lockTimes        locks.Timeouts
+	startedAt        time.Time
+
+	lastDeadScan atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
+}
+
+// New returns a pipeline over the parts of config.
+func New(config Config) *Pipeline {
+	if config.TransactionBytes <= 0 {
+		config.TransactionBytes = transactionBytesMax
+	}
+	if config.GroupMax <= 0 {
+		config.GroupMax = GroupMax
+	}
+	if config.Carried == nil {
+		config.Carried = func(int) {}
+	}
+	return &Pipeline{
+		config:       config,
+		transactions: txlog.New(config.Ledger),
+		queue:        newQueue(),
+
+		transactionQueue: newQueue(),
+		inflight:         newInflight(),
+		lockTimes:        locks.NewTimeouts(),
+		startedAt:        config.Now(),
+	}
+}
+
+// Submit carries out an intent, and answers when its effect is durable. An intent with a key whose
+// outcome is known changes nothing, and is answered as it was before.
+//
+// Errors: those of the gate and of the plan. KindUnavailable: nothing was and nothing will be
+// applied. KindCommitFailed: nor was it, because others were always faster. KindCommitUnknown: it
+// may have been applied. KindUnprocessable if the key was used for another request.
+func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
+	request := verb.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On}
+	err = verb.Pass(ctx, p.config.Gate, request, func() (err error) {
+		row, _ := intent.Verb.Row()
+		w := &work{Intent: intent, row: row}
+		if intent.Key == nil {
+			outcome, err = p.run(ctx, w)
+			return err
+		}
+		w.key = p.ledgerKey(intent.Caller, *intent.Key)
+		outcome, err = p.once(ctx, w)
+		return err
+	})
+	return outcome, err
+}
+
+// run brings w to its end in the lane of its verb.
+func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error) {
+	if w.Silent {
+		defer func() { outcome = Outcome{} }()
+	}
+	switch {
+	case len(w.Edits) == 0:
+		return p.runLocked(ctx, w)
+	case len(w.Edits) > 1:
+		return Outcome{}, p.runTransaction(ctx, w)
+	case w.Edits[0].Create != nil:
+		outcome, err := p.runLocked(ctx, w)
+		if moorage.KindOf(err) == moorage.KindCommitFailed && w.key == nil {
+			if made := p.madeBefore(ctx, w.Edits[0]); made != nil {
+				return Outcome{Version: made}, nil
+			}
+		}
+		return outcome, err
+	}
+	return p.runEdit(ctx, w)
+}
+
+// madeBefore returns the table that an earlier attempt of the same request made, whose answer was
+// lost; nil if there is none. Source: REST specification, updateTable; a failure because the table
+// is there is 409.
+func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
+	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
+	defer cancel()
+	found, present, err := p.config.Documents.Find(ctx, target.Kind, target.Ident)
+	if err != nil || !target.MadeBefore(present) {
+		return nil
+	}
+	return VersionOf(found, target.Ident, present)
+}
+
+// apply makes a mutation true, which carries out effects. The same Apply writes the outcomes of
+// their keys. Steps on the way to the effect, and the server's own work, go to the ledger directly.
+// The results are those of Ledger.Apply.
+func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects ...effect) ([]registry.ETag, error) {
+	for _, e := range effects {
+		if e.key == nil {
+			continue
+		}
+		answer := ledger.Answer{Key: e.key}
+		if !e.Silent {
+			answer.Outcome = e.answer.record()
+		}
+		mutation.Answers = append(mutation.Answers, answer)
+	}
+	etags, err := p.config.Ledger.Apply(ctx, mutation)
+	for _, e := range effects {
+		e.applied = e.applied || err == nil
+	}
+	return etags, err
+}

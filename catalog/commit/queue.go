@@ -1,0 +1,265 @@
+package commit
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"moorage/registry"
+)
+
+// turnMax is how long a turn lasts at most: a commit that hangs on its storage must not hold up
+// those behind it for longer. After that its own compare-and-set decides, as it does between nodes.
+const turnMax = 5 * time.Second
+
+// queue puts the commits to one pointer on this node in a queue, in the order in which they came.
+// So they do not race each other in vain, and fast ones do not overtake slow ones for ever. The one
+// whose turn it is may carry out others that wait, together with itself. queue orders and protects
+// nothing: once a turn has lasted turnMax two commits may work at once, and only the store decides
+// between them. A pointer without commits costs no memory. queue is safe for concurrent use.
+type queue struct {
+	// mu guards the fields below and everything they lead to; leaf; never held over a wait.
+	mu    sync.Mutex
+	lines map[registry.ID]*line
+}
+
+// line is the queue of one pointer.
+type line struct {
+	turns   *list.List // of *turn in the order of arrival
+	leading *turn      // nil between two turns
+}
+
+// turn is the place of one commit in a queue.
+type turn struct {
+	edition *edition // nil for a commit that nobody else can carry out
+	pointer registry.ID
+	place   *list.Element // nil when the turn has ended
+	begun   chan struct{} // closed when the turn begins
+	done    chan struct{} // closed when another has carried out the commit, or gave back one that left
+	taken   bool          // another carries out the commit
+	waited  bool          // others were in front when it came
+	left    bool          // nobody waits for it any more, once it is given back
+	timer   *time.Timer   // ends the turn after turnMax; nil until it begins
+}
+
+func newQueue() *queue { return &queue{lines: make(map[registry.ID]*line)} }
+
+// take waits for a turn of e at the pointer id, or until another has carried out e: then the turn
+// is nil. The caller ends the turn. If the context ends before e is carried out, take returns its
+// error, and there is nothing to end. While another carries e out, take waits for the end of that.
+func (q *queue) take(ctx context.Context, id registry.ID, e *edition) (*turn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	mine := q.join(id, e)
+	select {
+	case <-mine.begun:
+		return mine, nil
+	case <-mine.done:
+		return nil, nil
+	case <-ctx.Done():
+	}
+	if q.leave(mine) {
+		return nil, ctx.Err()
+	}
+	select {
+	case <-mine.begun: // just now
+		q.end(mine)
+		return nil, ctx.Err()
+	case <-mine.done:
+	}
+	if !e.ended {
+		return nil, ctx.Err()
+	}
+	return nil, nil
+}
+
+// takeAhead waits for a turn at the pointer id in front of all that have not begun, except for
+// those that came ahead before. Nobody else carries out what it is for. The errors are those of
+// take.
+func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	mine := q.joinLocked(id, nil)
+	if ahead := q.lines[id].lastAhead(mine); ahead != nil {
+		q.lines[id].turns.MoveAfter(mine.place, ahead)
+	} else {
+		q.lines[id].turns.MoveToFront(mine.place)
+	}
+	q.mu.Unlock()
+	select {
+	case <-mine.begun:
+		return mine, nil
+	case <-ctx.Done():
+	}
+	if q.leave(mine) {
+		return nil, ctx.Err()
+	}
+	return mine, nil // it has begun just now
+}
+
+// takeAll takes a turn ahead at each of ids, one after the other in an order that all callers
+// share, so that no two wait for each other. It goes without those that it did not get before ctx
+// ended. release ends the turns. waited says that others were in front somewhere.
+func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(), waited bool) {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, func(a, b registry.ID) int { return bytes.Compare(a[:], b[:]) })
+	var turns []*turn
+	for _, id := range slices.Compact(ids) {
+		mine, err := q.takeAhead(ctx, id)
+		if err == nil {
+			turns = append(turns, mine)
+		}
+		waited = waited || err != nil || mine.waited
+	}
+	return func() {
+		for _, mine := range slices.Backward(turns) {
+			q.end(mine)
+		}
+	}, waited
+}
+
+// lastAhead returns the place of the last turn other than mine that came ahead of others, nil if
+// there is none.
+func (w *line) lastAhead(mine *turn) (last *list.Element) {
+	for at := w.turns.Front(); at != nil; at = at.Next() {
+		if other := at.Value.(*turn); other != mine && other.edition == nil {
+			last = at
+		}
+	}
+	return last
+}
+
+// takeIfFree begins a turn of e at the pointer id if nobody is in front. Else it does nothing, and
+// returns nil.
+func (q *queue) takeIfFree(id registry.ID, e *edition) *turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lines[id] != nil {
+		return nil
+	}
+	return q.joinLocked(id, e)
+}
+
+// join puts a turn at the end of the queue, and begins it if nobody is in front.
+func (q *queue) join(id registry.ID, e *edition) *turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.joinLocked(id, e)
+}
+
+// joinLocked is join. The caller holds mu.
+func (q *queue) joinLocked(id registry.ID, e *edition) *turn {
+	waiting := q.lines[id]
+	if waiting == nil {
+		waiting = &line{turns: list.New()}
+		q.lines[id] = waiting
+	}
+	mine := &turn{edition: e, pointer: id, begun: make(chan struct{}), done: make(chan struct{})}
+	mine.place = waiting.turns.PushBack(mine)
+	waiting.nextLocked(q)
+	mine.waited = waiting.leading != mine
+	return mine
+}
+
+// gather takes commits that wait behind the one whose turn is mine, in their order, as long as fits
+// says that they can be carried out with it. Each must be answered or given back.
+func (q *queue) gather(mine *turn, fits func(*edition) bool) (taken []*turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.lines[mine.pointer]
+	if waiting == nil || waiting.leading != mine {
+		return nil // it has lasted too long, so another is in front
+	}
+	for at := waiting.turns.Front(); at != nil; at = at.Next() {
+		other := at.Value.(*turn)
+		if other != mine && !other.taken && other.timer == nil && other.edition != nil && fits(other.edition) {
+			other.taken = true
+			taken = append(taken, other)
+		}
+	}
+	return taken
+}
+
+// answered ends the place of a commit that was taken: its edition says what became of it.
+func (q *queue) answered(other *turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.removeLocked(other)
+	close(other.done)
+}
+
+// giveBack lets a commit that was taken wait for its turn again, where it waited before.
+func (q *queue) giveBack(other *turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if other.left {
+		q.removeLocked(other)
+		close(other.done)
+		return
+	}
+	other.taken = false
+	q.lines[other.pointer].nextLocked(q)
+}
+
+// leave takes a turn that has not begun out of the queue. It reports false if another carries out
+// its commit, or the turn has begun just now: then it stays.
+func (q *queue) leave(mine *turn) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if mine.taken {
+		mine.left = true
+	}
+	if mine.taken || mine.place == nil || mine.timer != nil {
+		return false
+	}
+	q.removeLocked(mine)
+	return true
+}
+
+// end ends a turn that has begun; it may be called again. The next one begins.
+func (q *queue) end(ended *turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if ended.place == nil {
+		return
+	}
+	ended.timer.Stop()
+	q.removeLocked(ended)
+}
+
+// removeLocked takes a turn out of its queue. The caller holds mu.
+func (q *queue) removeLocked(gone *turn) {
+	waiting := q.lines[gone.pointer]
+	waiting.turns.Remove(gone.place)
+	gone.place = nil
+	if waiting.leading == gone {
+		waiting.leading = nil
+	}
+	if waiting.turns.Len() == 0 {
+		delete(q.lines, gone.pointer)
+		return
+	}
+	waiting.nextLocked(q)
+}
+
+// nextLocked begins the first turn that may, if none is under way. The caller holds q.mu.
+func (w *line) nextLocked(q *queue) {
+	if w.leading != nil {
+		return
+	}
+	for at := w.turns.Front(); at != nil; at = at.Next() {
+		next := at.Value.(*turn)
+		if !next.taken {
+			w.leading = next
+			next.timer = time.AfterFunc(turnMax, func() { q.end(next) })
+			close(next.begun)
+			return
+		}
+	}
+}

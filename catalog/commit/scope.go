@@ -1,0 +1,49 @@
+package commit
+
+import (
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/locks"
+	"moorage/registry"
+)
+
+// Scope is what one use of a verb locks, at the levels that the verb's row names.
+type Scope struct {
+	Warehouse string
+	Namespace moorage.Namespace    // for locks.LevelNamespace
+	Names     []moorage.Identifier // for locks.LevelShard
+	Pointers  []registry.ID        // for locks.LevelPointer
+	// Verb is the verb whose row counts, if that is not the intent's: what a register meets
+	// decides.
+	Verb verb.Verb
+}
+
+// request asks for the subtrees of scope at levels.
+func request(levels []locks.Level, scope Scope) locks.Request {
+	var request locks.Request
+	for _, level := range levels {
+		request.Writes = append(request.Writes, scope.paths(level)...)
+	}
+	return request
+}
+
+func (s Scope) paths(level locks.Level) []locks.Path {
+	var paths []locks.Path
+	switch level {
+	case locks.LevelWarehouse:
+		paths = append(paths, locks.Warehouse(s.Warehouse))
+	case locks.LevelNamespace:
+		paths = append(paths, locks.NamespacePath(s.Warehouse, s.Namespace))
+	case locks.LevelShard:
+		for _, name := range s.Names {
+			paths = append(paths, locks.NamespacePath(name.Warehouse, name.Namespace).Shard(registry.Shard(name.Name)))
+		}
+	case locks.LevelPointer:
+		paths = make([]locks.Path, 0, len(s.Pointers))
+		warehouse := locks.Warehouse(s.Warehouse)
+		for _, id := range s.Pointers {
+			paths = append(paths, warehouse.Pointer(id.String()))
+		}
+	}
+	return paths
+}

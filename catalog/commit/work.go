@@ -1,0 +1,43 @@
+package commit
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// work is one intent under way. It belongs to one goroutine.
+type work struct {
+	Intent
+	row     verb.Row
+	key     *ledger.Key // nil: the request has none
+	applied bool        // the intent has an effect; the outcome of its key, if it has one, is stored with it
+}
+
+// effect is an intent that an Apply makes true, and what it is answered then.
+type effect struct {
+	*work
+	answer Outcome
+}
+
+// change begins the change record of w: it draws the commit id.
+func (w *work) change(ctx context.Context, l *ledger.Ledger, ident moorage.Identifier) (registry.Change, error) {
+	return l.NewChange(ctx, w.Caller, string(w.Verb), ident)
+}
+
+// keyExpires returns until when the outcome of w may be asked for again; zero if it never is.
+func (w *work) keyExpires() time.Time {
+	if w.key == nil || w.Silent {
+		return time.Time{}
+	}
+	return w.key.Request.Expires
+}
+
+// until returns until when a version that w makes may have to be answered again; see Attempt.Until.
+func (w *work) until(kept time.Time) time.Time {
+	return later(kept, w.keyExpires())
+}

@@ -1,0 +1,194 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// panicking is a store that panics behind an Apply, once it is armed.
+type panicking struct {
+	registry.Store
+
+	mu    sync.Mutex // guards armed; a leaf
+	armed int        // the Apply, from now on, behind which it panics; 0: none
+}
+
+func (s *panicking) arm(nth int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = nth
+}
+
+func (s *panicking) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	etags, err := s.Store.Apply(ctx, batch)
+	s.mu.Lock()
+	panics := s.armed == 1
+	s.armed = max(0, s.armed-1)
+	s.mu.Unlock()
+	if panics {
+		panic("behind an Apply")
+	}
+	return etags, err
+}
+
+// caught is m whose panic is an error, as the server makes it one.
+func caught(m member) member {
+	return func(ctx context.Context, c catalog.Verbs) (table *catalog.Table, err error) {
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				err = fmt.Errorf("panic: %v", panicked)
+			}
+		}()
+		return m(ctx, c)
+	}
+}
+
+// A panic behind the Apply of a group leaves its members unknown: none is told that it was refused,
+// for it happened.
+func TestGroupPanicBehindApply(t *testing.T) {
+	var store *panicking
+	inBubble(t, func(f *fixture, count *callCount) {
+		branch := commitRequest(f.t, `[{"type":"assert-ref-snapshot-id","ref":"b","snapshot-id":null}]`,
+			`[{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":1}]`)
+		_, err := f.Commit(f.ctx, ident("t"), appendSnapshot(f.t, f.load("t"), 1, 0, 1))
+		must(f.t, err)
+		answers := together(f, count, func() { store.arm(2) }, // the first is that of the commit in front
+			caught(commitOf(setProperty(f.t, "a", "1"))), commitOf(branch), commitOf(setProperty(f.t, "b", "1")))
+		if answers[0].err == nil {
+			f.t.Error("the leading commit succeeded")
+		}
+		for i, a := range answers[1:] {
+			if moorage.KindOf(a.err) != moorage.KindCommitUnknown {
+				f.t.Errorf("member %d: answered %v, want that it is unknown", i+1, a.err)
+			}
+		}
+		if _, there := f.load("t").Document.Property("b"); !there {
+			f.t.Error("the version is not there, so the test shows nothing")
+		}
+	}, func(config *catalog.Config) {
+		store = &panicking{Store: config.Store}
+		config.Store = store
+	})
+}
+
+// hangingFiles is a storage whose next Create, once it is armed, hangs until its context ends.
+type hangingFiles struct {
+	storage.Store
+	hang *hanging
+}
+
+type hanging struct {
+	mu    sync.Mutex // guards armed; a leaf
+	armed bool
+}
+
+func (h *hanging) arm() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.armed = true
+}
+
+func (f *hangingFiles) Create(ctx context.Context, location string, body []byte) error {
+	f.hang.mu.Lock()
+	hangs := f.hang.armed
+	f.hang.armed = false
+	f.hang.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.Store.Create(ctx, location, body)
+}
+
+// A file write that hangs holds the members of a group up for one turn, not for as long as the
+// leading commit waits, and fails none of them.
+func TestGroupHangingWrite(t *testing.T) {
+	hang := &hanging{}
+	inBubble(t, func(f *fixture, count *callCount) {
+		began := time.Now()
+		answers := together(f, count, hang.arm,
+			commitOf(setProperty(f.t, "a", "1")), commitOf(setProperty(f.t, "b", "1")), commitOf(setProperty(f.t, "c", "1")))
+		for i, a := range answers {
+			if a.err != nil {
+				f.t.Errorf("member %d: %v", i, a.err)
+			}
+		}
+		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second {
+			f.t.Errorf("it took %s, want the length of a turn", took)
+		}
+	}, func(config *catalog.Config) {
+		wrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
+	})
+}
+
+// A repeated request is answered a version that shows its effect, also where another commit of the
+// same moment undid it.
+func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
+	inBubble(t, func(f *fixture, count *callCount) {
+		table := f.load("t")
+		request := appendSnapshot(f.t, table, 1, 0, 1)
+		request.Updates = append(setProperty(f.t, "mark", "mine").Updates, request.Updates...)
+		hold := make(chan struct{})
+		count.hold = hold
+		var group sync.WaitGroup
+		var repeated *catalog.Table
+		for i, m := range []member{commitOf(request), commitOf(request), commitOf(setProperty(f.t, "mark", "other"))} {
+			group.Go(func() {
+				answer, err := m(f.ctx, f.instance)
+				if err != nil {
+					f.t.Error(err)
+				}
+				if i == 1 {
+					repeated = answer
+				}
+			})
+			synctest.Wait()
+		}
+		close(hold)
+		group.Wait()
+		if value, _ := repeated.Document.Property("mark"); value != "mine" {
+			f.t.Errorf("the repeated request was answered a version whose mark is %q", value)
+		}
+	})
+}
+
+// A client that leaves while another carries its commit out, and then gives it back, takes the
+// commit with it.
+func TestGroupClientLeavesTaken(t *testing.T) {
+	hang := &hanging{}
+	leaving, leave := context.WithCancel(t.Context())
+	inBubble(t, func(f *fixture, count *callCount) {
+		left := func(_ context.Context, c catalog.Verbs) (*catalog.Table, error) {
+			ctx, cancel := context.WithCancel(f.ctx)
+			defer cancel()
+			go func() {
+				<-leaving.Done()
+				cancel()
+			}()
+			return c.Commit(ctx, ident("t"), setProperty(f.t, "left", "yes"))
+		}
+		go func() {
+			time.Sleep(time.Second) // while the write hangs
+			leave()
+		}()
+		answers := together(f, count, hang.arm, commitOf(setProperty(f.t, "a", "1")), left, commitOf(setProperty(f.t, "b", "1")))
+		if !errors.Is(answers[1].err, context.Canceled) {
+			f.t.Errorf("answered %v", answers[1].err)
+		}
+		if _, there := f.load("t").Document.Property("left"); there {
+			f.t.Error("the commit of the client that left is there")
+		}
+	}, func(config *catalog.Config) {
+		wrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
+	})
+}

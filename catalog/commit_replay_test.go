@@ -1,0 +1,138 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+// A client lost the answer to an append and sends it again. The answer is that it happened: once,
+// and as long as the table shows it.
+func TestReplayWithoutKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	table := f.create("t")
+	first := appendSnapshot(t, table, 1, 0, 1)
+	if _, err := f.Commit(f.ctx, ident("t"), first); err != nil {
+		t.Fatal(err)
+	}
+	at, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := f.Commit(f.ctx, ident("t"), first)
+	if err != nil {
+		t.Fatalf("the replay of what happened: %v", err)
+	}
+	if replayed.MetadataLocation != at.MetadataLocation {
+		t.Errorf("the replay made another version: %s after %s", replayed.MetadataLocation, at.MetadataLocation)
+	}
+
+	other := appendSnapshot(t, table, 3, 0, 1)
+	_, err = f.Commit(f.ctx, ident("t"), other)
+	wantKind(t, err, moorage.KindCommitFailed)
+
+	if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"remove-snapshot-ref","ref-name":"main"}]`)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
+	wantKind(t, err, moorage.KindCommitFailed)
+	f.wantClean()
+}
+
+// The same holds for an append that changes the table besides, as a replacement does, while all of
+// it shows.
+func TestReplayOfReplaceWithoutKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	table := f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	replace := commitRequest(t, fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}]`, table.Document.UUID(), lastColumnID(t, table)),
+		`[{"action":"remove-snapshot-ref","ref-name":"main"},{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":90,"name":"new","required":false,"type":"long"}]}},
+		{"action":"set-current-schema","schema-id":-1},{"action":"set-properties","updates":{"a":"b"}}]`)
+	fresh := appendSnapshot(t, table, 2, 0, 2)
+	replace.Updates = append(replace.Updates, fresh.Updates...)
+	at, err := f.Commit(f.ctx, ident("t"), replace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := f.Commit(f.ctx, ident("t"), replace)
+	if err != nil || replayed.MetadataLocation != at.MetadataLocation {
+		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
+	}
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "c")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), replace)
+	wantKind(t, err, moorage.KindCommitFailed)
+	f.wantClean()
+}
+
+// lastColumnID returns the highest field id that a table gave.
+func lastColumnID(t *testing.T, table *catalog.Table) int {
+	t.Helper()
+	var document struct {
+		LastColumnID int `json:"last-column-id"`
+	}
+	if err := json.Unmarshal(table.Document.Raw(), &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.LastColumnID
+}
+
+// The same of a commit that makes a table, which is known again by the uuid that was drawn for it.
+func TestReplayOfCreateWithoutKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	staged, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := createOf(t, staged, 1)
+	made, err := f.Commit(f.ctx, ident("t"), create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := f.Commit(f.ctx, ident("t"), create)
+	if err != nil || replayed.MetadataLocation != made.MetadataLocation {
+		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
+	}
+	at, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, made, 2, 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replayed, err = f.Commit(f.ctx, ident("t"), create); err != nil || replayed.MetadataLocation != at.MetadataLocation {
+		t.Errorf("the replay after another commit: %v, %v", replayed, err)
+	}
+
+	other, err := f.CreateTable(f.ctx, ident("other"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), createOf(t, other, 1))
+	wantKind(t, err, moorage.KindCommitFailed)
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Commit(f.ctx, ident("t"), create)
+	wantKind(t, err, moorage.KindAlreadyExists) // its uuid is a dropped table's
+	f.wantClean()
+}
+
+// createOf is the commit that makes a staged table with one snapshot.
+func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.CommitRequest {
+	t.Helper()
+	request := appendSnapshot(t, staged, snapshot, 0, 1)
+	create := commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
+		{"action":"add-schema","schema":%s},{"action":"set-current-schema","schema-id":-1},
+		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
+		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
+		{"action":"set-location","location":%q}]`, staged.Document.UUID(), testSchema, staged.Document.Location()))
+	create.Updates = append(create.Updates, request.Updates...)
+	return create
+}

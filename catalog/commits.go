@@ -1,0 +1,198 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
+	"moorage/metadata"
+)
+
+// TransactionChangesMax is how many changes one transaction may ask for. Each takes up to a dozen
+// of the registry.BatchItemsMax items of the one Apply that makes all of them true.
+const TransactionChangesMax = 256
+
+// Commit changes one table, or makes one if its requirements say so (assert-create):
+//
+//	resolve → check → build → write → apply
+//
+// The pipeline reads the pointer and checks the requirements against the document that it names.
+// The updates make a new document, whose file is written under a name never used before. One Apply
+// moves the pointer from the version that was read. If only the pointer's version changed
+// meanwhile, all of it is done again, requirements included, until the request's deadline.
+//
+// So a commit whose requirements hold is not refused because others were faster. A requirement that
+// fails is refused at once, before anything is written.
+//
+// Commit takes no lock: the condition of the Apply alone makes it correct. Commits to one table on
+// one node take turns, which only saves them from losing races against each other.
+//
+// Updates that change nothing write nothing, and answer the current version.
+//
+// Errors: KindNoSuchTable; KindCommitFailed if a requirement fails, or at the deadline (nothing was
+// applied); KindBadRequest, KindIllegalArgument, KindValidation for updates that can never succeed;
+// KindUnavailable (nothing was applied); KindCommitUnknown (it may have been). Durable when it
+// returns. Source: REST specification, updateTable.
+func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
+	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()}, false)
+	return tableOf(committed), moorage.Annotate("catalog.Commit", ident.String(), err)
+}
+
+// commitTable is Commit of several changes of one table. They make one version, in order. A silent
+// one answers nothing.
+func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step, silent bool) (
+	*commit.Version, error) {
+	target, err := c.planner.targetOf(ident, steps)
+	intent := commit.Intent{
+		Verb: verb.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
+	}
+	switch {
+	case err != nil:
+		intent = refusal(verb.Commit, ident, err)
+		intent.Silent = silent
+	case target.Create != nil:
+		intent.Verb = verb.CommitCreate
+		intent.Look = func(context.Context) (commit.Scope, error) {
+			return commit.Scope{Warehouse: ident.Warehouse, Names: intent.On}, ident.Validate()
+		}
+	}
+	outcome, err := c.submit(ctx, intent)
+	return outcome.Version, err
+}
+
+// targetOf returns what steps, which are not empty, ask of the table called ident.
+func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step) (commit.Target, error) {
+	create, err := metadata.IsCreate(steps[0].Requirements)
+	target := commit.Target{Kind: directory.Table(), Ident: ident, Edit: &tableEdit{steps}}
+	if create {
+		target.Create = p.creationOf(ident, steps)
+		target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
+	}
+	return target, err
+}
+
+// tableEdit is the edit of a table.
+type tableEdit struct{ steps []metadata.Step } // not empty
+
+func (e *tableEdit) Check(base document) error {
+	return metadata.Check(base.(*metadata.Document), e.steps[0].Requirements)
+}
+
+func (e *tableEdit) Next(base document, env metadata.Env) (document, error) {
+	return metadata.ApplySteps(base.(*metadata.Document), e.steps, env)
+}
+
+func (e *tableEdit) Asks() bool {
+	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
+}
+
+// Replays reports whether base shows all updates, snapshots among them: see
+// metadata.Document.IsReplay. Then the answer to an earlier attempt was lost. The requirements held
+// before that attempt, and need not hold now.
+func (e *tableEdit) Replays(base document) bool {
+	return !slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
+		return !base.(*metadata.Document).IsReplay(step.Updates)
+	})
+}
+
+func (e *tableEdit) Pins() bool {
+	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
+		return metadata.AssertsUUID(step.Requirements)
+	})
+}
+
+func (e *tableEdit) Shares() (bytes int, ok bool) { return metadata.Shares(e.steps) }
+
+func (e *tableEdit) Begin(base document, env metadata.Env) commit.Chain {
+	return tableChain{base.(*metadata.Document).Chain(env)}
+}
+
+func (e *tableEdit) Snapshot() int64 { return metadata.AddedSnapshot(e.steps) }
+
+// tableChain makes one version of the edits of a table.
+type tableChain struct{ chain *metadata.Chain }
+
+func (c tableChain) Add(edit commit.Edit) (metadata.Joining, error) {
+	return c.chain.Add(edit.(*tableEdit).steps[0]) // those that share have one
+}
+
+func (c tableChain) Finish() (document, error) { return c.chain.Finish() }
+
+// CommitTransaction changes several tables of a warehouse, or makes some (assert-create), all or
+// nothing. A reader that sees one of the changes sees all of them.
+//
+// Changes of one table are applied in their order, as one version. A table whose changes only
+// require something, or change nothing, is a condition: it is as required at the moment at which
+// the others change. How the tables are changed together, package commit says. A request that names
+// only one table is a Commit. A request that adds snapshots is a replay, and succeeds, if all its
+// tables show that they were added before.
+//
+// Errors: those of Commit, of the table that fails first. KindBadRequest for no changes, more than
+// TransactionChangesMax, or an identifier of another warehouse. KindTooLarge for tables whose
+// metadata has more than 512 MiB together. KindCommitFailed, at once or after
+// Config.TransactionLockWait, if another operation has locked one of the tables. Durable when it
+// returns.
+// Source: REST specification, commitTransaction.
+func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
+	const op = "catalog.CommitTransaction"
+	edits, err := groupChanges(warehouse, changes)
+	if err != nil {
+		err = c.Refuse(ctx, verb.Transaction, moorage.Identifier{Warehouse: warehouse}, err)
+		return moorage.Annotate(op, warehouse, err)
+	}
+	if len(edits) == 1 {
+		_, err := c.commitTable(ctx, edits[0].ident, edits[0].steps, true)
+		return moorage.Annotate(op, warehouse, err)
+	}
+	intent := commit.Intent{Verb: verb.Transaction, Silent: true}
+	for _, edit := range edits {
+		target, err := c.planner.targetOf(edit.ident, edit.steps)
+		if err != nil {
+			err = c.Refuse(ctx, verb.Transaction, edit.ident, commit.OfTable(edit.ident, err))
+			return moorage.Annotate(op, warehouse, err)
+		}
+		intent.On, intent.Edits = append(intent.On, edit.ident), append(intent.Edits, target)
+	}
+	_, err = c.submit(ctx, intent)
+	return moorage.Annotate(op, warehouse, err)
+}
+
+// stepsOf are the changes of one table of a transaction.
+type stepsOf struct {
+	ident moorage.Identifier
+	steps []metadata.Step
+}
+
+// groupChanges returns the changes of each table that changes name, in the order in which they come
+// first.
+func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
+	switch {
+	case len(changes) == 0:
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid transaction: there are no table changes")
+	case len(changes) > TransactionChangesMax:
+		return nil, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid transaction: %d table changes, at most %d are allowed", len(changes), TransactionChangesMax)
+	}
+	grouped := make([]*stepsOf, 0, len(changes))
+	at := make(map[string]*stepsOf, len(changes))
+	for _, change := range changes {
+		if err := change.Ident.Validate(); err != nil {
+			return nil, err
+		}
+		if change.Ident.Warehouse != warehouse {
+			return nil, moorage.Errorf(moorage.KindBadRequest,
+				"Table %s is not in the warehouse %s", change.Ident, warehouse)
+		}
+		key := directory.NameKey(change.Ident)
+		table, again := at[key]
+		if !again {
+			table = &stepsOf{ident: change.Ident}
+			at[key], grouped = table, append(grouped, table)
+		}
+		table.steps = append(table.steps, change.step())
+	}
+	return grouped, nil
+}

@@ -1,0 +1,222 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/catalog/verb"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+const (
+	// groupCrashMembers is how many commits share the version.
+	groupCrashMembers = 3
+	// groupCrashCallsMin is how many port calls there are at least on the way of a version.
+	groupCrashCallsMin = 2
+)
+
+// groupCrash is three commits that wait behind one and share a version. The k-th port call after
+// the one in front has been applied meets a fault.
+type groupCrash struct {
+	*fixture
+	count *callCount
+	plan  *faults
+	store *registrytest.FaultyStore
+	files *fileCount
+	clean catalog.Config // without the faults
+	keyed bool
+}
+
+// Three commits share a version, the first an append. For k = 0, 1, 2 …: the k-th port call on
+// their way fails, or succeeds and its answer is lost, or comes true only later, or the process
+// dies before or after it, or nothing answers any more. A member that was answered success is
+// there, for another node at once, after late writes and after recovery. One that was refused is
+// not. With keys, each request is sent again to another node, twice: it succeeds, and is answered
+// as before if that was certain.
+func TestCrashGroup(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]groupFault{
+		"fail": {registrytest.Fail, false}, "lose": {registrytest.Lose, false}, "delay": {registrytest.Delay, false},
+		"die": {registrytest.Die, false}, "die after": {registrytest.DieAfter, false},
+		"lose, then silence": {registrytest.Lose, true}, "delay, then silence": {registrytest.Delay, true},
+	} {
+		for _, keyed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, keyed %t", name, keyed), func(t *testing.T) {
+				t.Parallel()
+				for k := 0; ; k++ {
+					hit := false
+					synctest.Test(t, func(t *testing.T) { hit = newGroupCrash(t, k, fault, keyed).run() })
+					if t.Failed() {
+						return
+					}
+					if !hit {
+						if k < groupCrashCallsMin {
+							t.Fatalf("only %d calls were seen", k)
+						}
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// groupFault is what happens to a call. With silence each call after it fails, until the members
+// are answered.
+type groupFault struct {
+	action registrytest.Action
+	silent bool
+}
+
+func newGroupCrash(t *testing.T, k int, fault groupFault, keyed bool) *groupCrash {
+	t.Helper()
+	w := &groupCrash{
+		count: &callCount{}, plan: &faults{silent: fault.silent}, files: &fileCount{there: map[string]bool{}}, keyed: keyed,
+	}
+	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
+		raw := clockedStore{memoryregistry.New(newLockedRandom(uint64(k))), c.Now}
+		w.clean = *c
+		w.clean.Store = raw
+		w.store = registrytest.Faulty(raw, w.plan.plan)
+		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
+		c.Store = &frontStore{Store: w.store, then: func() { w.plan.arm(k, fault.action) }}
+	}, w.count.onto)
+	w.create("t")
+	return w
+}
+
+// frontStore calls then once, when the commit in front has been applied.
+type frontStore struct {
+	registry.Store
+	then func()
+
+	once sync.Once
+}
+
+func (s *frontStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	etags, err := s.Store.Apply(ctx, batch)
+	if batch.Change != nil && batch.Change.Operation == string(verb.Commit) {
+		s.once.Do(s.then)
+	}
+	return etags, err
+}
+
+// requests returns what the members ask for.
+func (w *groupCrash) requests() [groupCrashMembers]catalog.CommitRequest {
+	return [...]catalog.CommitRequest{
+		appendSnapshot(w.t, w.load("t"), 1, 0, 1), setProperty(w.t, "p1", "yes"), setProperty(w.t, "p2", "yes"),
+	}
+}
+
+// send sends the request of member i to a node.
+func (w *groupCrash) send(ctx context.Context, node *instance, i int, request catalog.CommitRequest) (*catalog.Table, error) {
+	if !w.keyed {
+		return node.For(moorage.Anonymous(), nil).Commit(ctx, ident("t"), request)
+	}
+	key := keyOf("k")
+	key.ID = fmt.Sprintf("01926f3a-7b1c-7def-8123-%012d", i)
+	return node.For(moorage.Anonymous(), &key).Commit(ctx, ident("t"), request)
+}
+
+// run reports whether there was a k-th call.
+func (w *groupCrash) run() (hit bool) {
+	w.t.Helper()
+	requests := w.requests()
+	members := make([]member, groupCrashMembers)
+	for i, request := range requests {
+		members[i] = func(ctx context.Context, _ catalog.Verbs) (*catalog.Table, error) {
+			return w.send(ctx, w.instance, i, request)
+		}
+	}
+	answers := together(w.fixture, w.count, nil, members...)
+	w.plan.disarm()
+	at := fmt.Sprintf("call %d (%s)", w.plan.k, w.plan.hit)
+	node, err := newInstance(w.clean)
+	must(w.t, err)
+	other := &fixture{instance: node, t: w.t, ctx: w.ctx, clock: w.clock, store: w.clean.Store}
+	if w.plan.hit == "" {
+		w.wantOneVersion(answers)
+	}
+	w.wantAnswered(other, answers, at+", at once")
+	w.store.Release(w.ctx)
+	w.wantAnswered(other, answers, at+", after late writes")
+	if w.keyed {
+		for i, request := range requests {
+			w.repeat(node, i, request, &answers[i], at)
+		}
+	}
+	w.clock.Advance(commit.TransactionDeadline + time.Second)
+	must(w.t, node.recovery().RunOnce(w.ctx))
+	w.wantAnswered(other, answers, at+", after recovery")
+	if _, err := node.Commit(w.ctx, ident("t"), setProperty(w.t, "next", "yes")); err != nil {
+		w.t.Errorf("%s: the next commit: %v", at, err)
+	}
+	other.wantClean()
+	return w.plan.hit != ""
+}
+
+// wantOneVersion fails the test unless all were answered one version.
+func (w *groupCrash) wantOneVersion(answers []groupAnswer) {
+	w.t.Helper()
+	for i, a := range answers {
+		if a.err != nil || a.table.MetadataLocation != answers[0].table.MetadataLocation {
+			w.t.Errorf("without a fault member %d is answered %v, %v", i, a.table, a.err)
+		}
+	}
+}
+
+// wantAnswered fails the test unless what each member was answered is what node shows.
+func (w *groupCrash) wantAnswered(node *fixture, answers []groupAnswer, at string) {
+	w.t.Helper()
+	table := node.load("t")
+	var seen [groupCrashMembers]bool
+	seen[0] = table.Document.HasSnapshot(1)
+	for i := 1; i < groupCrashMembers; i++ {
+		_, seen[i] = table.Document.Property(fmt.Sprintf("p%d", i))
+	}
+	for i, a := range answers {
+		refused := a.err != nil && moorage.KindOf(a.err) != moorage.KindCommitUnknown && !w.plan.dead
+		switch {
+		case a.err == nil && !seen[i]:
+			w.t.Errorf("%s: member %d was answered success, and is not there", at, i)
+		case refused && seen[i]:
+			w.t.Errorf("%s: member %d was answered %v, and is there", at, i, a.err)
+		}
+	}
+}
+
+// repeat sends the request of a member with its key again, twice, to another node. Both answers are
+// the same, and that of the first attempt if it was certain. answer becomes that.
+func (w *groupCrash) repeat(node *instance, i int, request catalog.CommitRequest, answer *groupAnswer, at string) {
+	w.t.Helper()
+	known := answer.err == nil || !w.plan.dead && moorage.KindOf(answer.err).Final()
+	for range 2 {
+		var again groupAnswer
+		again.table, again.err = w.send(w.ctx, node, i, request)
+		if again.err != nil && !moorage.KindOf(again.err).Final() {
+			w.t.Errorf("%s: member %d is answered %v by a node without faults", at, i, again.err)
+			return
+		}
+		if was, is := w.text(*answer), w.text(again); known && was != is {
+			w.t.Errorf("%s: member %d is answered %.200s, and then %.200s", at, i, was, is)
+		}
+		*answer, known = again, true
+	}
+	if answer.err != nil {
+		w.t.Errorf("%s: member %d, which nothing hinders, is refused: %v", at, i, answer.err)
+	}
+}
+
+// text returns everything that a client can tell answers apart by.
+func (w *groupCrash) text(a groupAnswer) string { return answerText(reply{Table: a.table}, a.err) }

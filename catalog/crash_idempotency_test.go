@@ -1,0 +1,165 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/maintenance/purge"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// Over PostgreSQL one of the first calls fails, and then every so many.
+const (
+	crashOnceFirst  = 8
+	crashOnceStride = 30
+)
+
+// For k = 0, 1, 2 …: the k-th port call of each mutation with a key meets a fault, as in
+// TestCrashEveryCall. Then the same request is sent again with the same key, to another node: at
+// once, after late writes have come, and once more. All of them have the same answer, and that of
+// the first one if it got an answer. What the request asks for has happened once, or not at all if
+// it is refused.
+//
+// In a second pass somebody has made the same change before, without a key. So most requests are
+// refused or have nothing to change.
+func TestCrashKeyedEveryCall(t *testing.T) {
+	t.Parallel()
+	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
+	chance := newLockedRandom(newSeed(t)).generator()
+	for storeName, open := range anyStores() {
+		for n, m := range keyedMutations(t, "") {
+			for _, before := range []bool{false, true} {
+				todo, stride := actions, 1
+				if storeName == "postgres" && !*longFlag { // where each takes long
+					drawn := chance.IntN(len(actions))
+					todo, stride = actions[drawn:drawn+1], crashOnceStride
+				}
+				for _, action := range todo {
+					first := chance.IntN(min(stride, crashOnceFirst))
+					t.Run(fmt.Sprintf("%s/%s/made before %t/%d", storeName, m.operation, before, action), func(t *testing.T) {
+						t.Parallel()
+						for k := first; ; k += stride {
+							w := newKeyedCrash(t, open, n, before, k, action)
+							w.run()
+							if w.plan.hit == "" {
+								if k < 1 {
+									t.Fatal("no call was seen")
+								}
+								return
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// keyedCrash is one mutation with a key whose k-th port call meets a fault. It has the store and
+// storage below the faults too.
+type keyedCrash struct {
+	*fixture
+	mutation
+	before bool // the same change was made before
+	plan   *faults
+	store  *registrytest.FaultyStore
+	node   catalog.Config
+	count  int // how many times the operation had happened
+}
+
+func newKeyedCrash(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, before bool, k int, action registrytest.Action) *keyedCrash {
+	t.Helper()
+	w := &keyedCrash{plan: &faults{}, before: before}
+	var raw registry.Store
+	var rawStorage func(storage.Place) (storage.Store, error)
+	var unregistered string
+	operation := keyedMutations(t, "")[n].operation
+	w.fixture, unregistered = newCrashFixture(t, operation, func(c *catalog.Config) {
+		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
+		w.store = registrytest.Faulty(raw, w.plan.plan)
+		c.Store = w.store
+		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
+	})
+	w.mutation = keyedMutations(t, unregistered)[n]
+	if before {
+		if _, err := w.mutation.run(w.ctx, w.instance); err != nil {
+			t.Fatal(err)
+		}
+	}
+	catalog.SetSettleTimeout(w.Catalog, 20*time.Millisecond)
+	w.node = w.config
+	w.node.Store, w.node.OpenStorage = raw, rawStorage
+	w.count = w.fixture.count(w.operation)
+	w.plan.arm(k, action)
+	return w
+}
+
+// send sends the mutation with its key.
+func (w *keyedCrash) send(c *instance) (string, error) {
+	outcome, err := c.once(w.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) { return w.mutation.run(ctx, c) })
+	return answerText(outcome, err), err
+}
+
+func (w *keyedCrash) run() {
+	w.t.Helper()
+	given, err := w.send(w.instance)
+	w.plan.disarm()
+	at := fmt.Sprintf("call %d (%s): answered %.200s", w.plan.k, w.plan.hit, given)
+	answered := err == nil || !w.plan.dead && moorage.KindOf(err).Final()
+	if w.plan.hit == "" && !answered {
+		w.t.Fatalf("%s without a fault", at)
+	}
+	w.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second) // what a dead drop left is put back by who meets it
+	var node *instance
+	for _, moment := range []string{"at once", "after late writes", "once more"} {
+		if moment == "after late writes" {
+			w.store.Release(w.ctx)
+		}
+		if node, err = newInstance(w.node); err != nil {
+			w.t.Fatal(err)
+		}
+		again, err := w.send(node)
+		switch {
+		case err != nil && !moorage.KindOf(err).Final():
+			w.t.Fatalf("%s, and %s %v", at, moment, err)
+		case answered && again != given:
+			w.t.Fatalf("%s, and %s %.200s", at, moment, again)
+		}
+		given, answered = again, true
+		w.wantEffect(node, at+", and "+moment, err)
+	}
+	w.clock.Advance(commit.TransactionDeadline + time.Second)
+	recovered := &fixture{instance: node, t: w.t, ctx: w.ctx, clock: w.clock}
+	if err := node.recovery().RunOnce(w.ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	recovered.recover()
+	recovered.wantClean()
+	if w.t.Failed() {
+		w.t.Fatalf("%s: see above", at)
+	}
+}
+
+// wantEffect fails the test unless the mutation has happened as often as its answer says.
+func (w *keyedCrash) wantEffect(node *instance, at string, err error) {
+	w.t.Helper()
+	want := 1
+	if err != nil || w.operation == opNothing {
+		want = 0
+	}
+	if got := (&fixture{instance: node, t: w.t, ctx: w.ctx}).count(w.operation) - w.count; got != want {
+		w.t.Fatalf("%s: it happened %d times, want %d", at, got, want)
+	}
+	if err == nil && !w.happened(w.ctx, node) {
+		w.t.Fatalf("%s: it did not happen", at)
+	}
+}

@@ -1,0 +1,207 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// crashTransactionStride is how far apart the calls are that fail over PostgreSQL.
+const crashTransactionStride = 6
+
+// A transaction over five tables makes one of them and only requires another one to be as it is.
+// For k = 0, 1, 2 …: a fault meets its k-th port call. The call fails, or succeeds and its answer
+// is lost, or comes true only later, or the process dies before or after it.
+//
+// The rows of the crash table: a later reader sees all of the transaction or nothing. What was
+// answered is what happened. Once the deadline is over, two nodes that recover at once leave no
+// record and exactly the files that tables name. The tables can be changed again.
+func TestCrashTransaction(t *testing.T) {
+	t.Parallel()
+	actions := map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
+		"die": registrytest.Die, "die after": registrytest.DieAfter,
+	}
+	chance := newLockedRandom(newSeed(t)).generator()
+	for storeName, open := range anyStores() {
+		stride := 1
+		if storeName == "postgres" && !*longFlag {
+			stride = crashTransactionStride
+		}
+		wrap := func(files storage.Store) storage.Store { return files }
+		if storeName == "pebble" { // as a storage of objects has it
+			wrap = func(files storage.Store) storage.Store { return oneByOne{files} }
+		}
+		for actionName, action := range actions {
+			first := chance.IntN(stride)
+			t.Run(storeName+"/"+actionName, func(t *testing.T) {
+				t.Parallel()
+				for k := first; ; k += stride {
+					w := newCrashWorld(t, open, wrap, k, action)
+					w.run()
+					if w.plan.hit == "" {
+						if k < 15 {
+							t.Fatalf("only %d calls were seen", k)
+						}
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// crashWorld is one transaction whose k-th port call meets a fault. node is another node over the
+// same store and files, and meets none.
+type crashWorld struct {
+	*fixture
+	plan  *faults
+	store *registrytest.FaultyStore
+	files *fileCount
+	node  *fixture
+}
+
+// oneByOne is a storage that makes its files one by one.
+type oneByOne struct{ storage.Store }
+
+func newCrashWorld(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, wrap func(storage.Store) storage.Store, k int, action registrytest.Action) *crashWorld {
+	t.Helper()
+	w := &crashWorld{plan: &faults{}, files: &fileCount{there: map[string]bool{}}}
+	var raw registry.Store
+	var rawStorage func(storage.Place) (storage.Store, error)
+	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
+		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
+		w.store = registrytest.Faulty(raw, w.plan.plan)
+		c.Store = w.store
+		wrapStorage(c, func(inner storage.Store) storage.Store { return wrap(storagetest.Faulty(inner, w.plan.storagePlan)) })
+	})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.create(name)
+	}
+	catalog.SetSettleTimeout(w.Catalog, 20*time.Millisecond)
+	config := w.config
+	config.Store, config.OpenStorage = raw, rawStorage
+	w.node = &fixture{instance: w.newNode(config), t: t, ctx: w.ctx, clock: w.clock, config: config}
+	w.plan.arm(k, action)
+	return w
+}
+
+func (w *crashWorld) newNode(config catalog.Config) *instance {
+	w.t.Helper()
+	node, err := newInstance(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return node
+}
+
+func (w *crashWorld) run() {
+	t := w.t
+	t.Helper()
+	empty := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	err := w.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")), on("c", setProperty(t, "m", "1")), on("d", empty),
+		on("new", commitCreateRequest(t, "file:///wh/ns/new")), on("c", setProperty(t, "n", "1")))
+	w.plan.disarm()
+	at := fmt.Sprintf("call %d (%s): answered %v", w.plan.k, w.plan.hit, err)
+	if w.plan.hit == "" && err != nil {
+		t.Fatalf("%s without a fault", at)
+	}
+	definite := err == nil || !w.plan.dead && moorage.KindOf(err) != moorage.KindCommitUnknown
+	happened := w.happened(at)
+	if definite && happened != (err == nil) {
+		t.Fatalf("%s, but it happened is %t", at, happened)
+	}
+	w.store.Release(w.ctx)
+	if later := w.happened(at); definite && later != happened {
+		t.Fatalf("%s, and later it happened is %t", at, later)
+	}
+	happened = w.happened(at)
+
+	w.clock.Advance(commit.TransactionDeadline + time.Second)
+	w.recoverTwice()
+	if w.happened(at) != happened {
+		t.Fatalf("%s, and recovery changed whether it happened", at)
+	}
+	w.node.wantNoTransactions()
+	w.wantFilesNamed(at)
+	w.node.wantClean()
+	if err := w.node.transact(on("a", setProperty(t, "after", "1")), on("d", setProperty(t, "after", "1"))); err != nil {
+		t.Errorf("%s; the next transaction: %v", at, err)
+	}
+	if t.Failed() {
+		t.Fatalf("%s: see above", at)
+	}
+}
+
+// happened reports whether another node sees the transaction. Half of it is a failure.
+func (w *crashWorld) happened(at string) bool {
+	w.t.Helper()
+	seen := map[string]bool{"new": w.node.TableExists(w.ctx, ident("new")) == nil}
+	for _, name := range []string{"a", "b", "c"} {
+		table, err := w.node.LoadTable(w.ctx, ident(name))
+		if err != nil {
+			w.t.Fatalf("%s; load %s: %v", at, name, err)
+		}
+		_, seen[name] = table.Document.Property("n")
+	}
+	for _, s := range seen {
+		if s != seen["new"] {
+			w.t.Fatalf("%s; half of it is seen: %v", at, seen)
+		}
+	}
+	return seen["new"]
+}
+
+// recoverTwice has two nodes recover at the same time.
+func (w *crashWorld) recoverTwice() {
+	w.t.Helper()
+	var group sync.WaitGroup
+	for _, node := range []*instance{w.node.instance, w.newNode(w.node.config)} {
+		group.Go(func() {
+			if err := node.recovery().RunOnce(w.ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// wantFilesNamed fails the test unless the files that are there are those that tables name, as
+// their current version or an earlier one.
+func (w *crashWorld) wantFilesNamed(at string) {
+	w.t.Helper()
+	named := map[string]bool{}
+	for _, name := range []string{"a", "b", "c", "d", "new"} {
+		table, err := w.node.LoadTable(w.ctx, ident(name))
+		if moorage.KindOf(err) == moorage.KindNoSuchTable && name == "new" {
+			continue
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		named[table.MetadataLocation] = true
+		for _, entry := range table.Document.MetadataLog() {
+			named[entry.MetadataLocation] = true
+		}
+	}
+	var left []string
+	for location := range w.files.there {
+		if !named[location] {
+			left = append(left, location)
+		}
+	}
+	slices.Sort(left)
+	if len(left) > 0 || len(named) != len(w.files.there) {
+		w.t.Errorf("%s: %d files are named, %d are there; left over: %v", at, len(named), len(w.files.there), left)
+	}
+}

@@ -1,0 +1,239 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/internal/worker"
+	"moorage/storage"
+)
+
+const (
+	// hedgeDelayMin is how long a write may take before it is repeated, if writes are fast.
+	hedgeDelayMin = 150 * time.Millisecond
+	// hedgeMedians is how many times the median a write may take before it is repeated.
+	hedgeMedians = 3
+	// hedgeSamples is of how many writes the median is.
+	hedgeSamples = 64
+	// hedgesMax bounds the writes that are repeated at one moment: a storage that is slow because
+	// it has too much to do does not get much more.
+	hedgesMax = 16
+	// hedgedTimeout bounds a write, also one that nobody waits for any more.
+	hedgedTimeout = 30 * time.Second
+)
+
+// hedge writes files to storage behind a network, and repeats a write that takes unusually long,
+// under another name. The first file that is there is named; nobody ever learns the name of the
+// other. The other write goes on to its end, because one that is given up may still take effect.
+// Only then is its file deleted. A process that ends before leaves an orphan. It is safe for
+// concurrent use.
+type hedge struct {
+	documents *Documents
+	now       func() time.Time
+	slots     chan struct{} // holds an element for each write that is repeated
+	stopping  chan struct{} // closed by stop
+
+	// mu guards the fields below; leaf.
+	mu      sync.Mutex
+	stopped bool
+	tasks   sync.WaitGroup  // races; Add only while stopped is false
+	took    []time.Duration // by the latest writes that succeeded, at most hedgeSamples
+	next    int             // the oldest element of took, once it is full
+}
+
+// HedgeWrites lets WriteHedged repeat writes. now measures how long they take. It is called before
+// the first write, once.
+func (d *Documents) HedgeWrites(now func() time.Time) {
+	d.hedge = &hedge{documents: d, now: now, slots: make(chan struct{}, hedgesMax), stopping: make(chan struct{})}
+}
+
+// WriteHedged stores file, durably, and returns it under the name that it has. If it fails, the
+// error is that of writing the file that it returns; see MayRemain. It is File.Write unless
+// HedgeWrites was called, or if the file is not behind a network.
+func (d *Documents) WriteHedged(ctx context.Context, file File) (File, error) {
+	return d.hedge.write(ctx, file)
+}
+
+// Close gives up the writes that nobody waits for, and returns when their files are deleted, as far
+// as that succeeds. It is called before the ports are closed, and may be called again.
+func (d *Documents) Close() { d.hedge.stop() }
+
+// write is WriteHedged. A nil hedge writes once, as does one that was stopped.
+func (h *hedge) write(ctx context.Context, file File) (File, error) {
+	if _, remote := file.Storage.(storage.Remote); !remote || !h.enter() {
+		return file, file.Write(ctx)
+	}
+	bounded, cancel := moorage.Detached(ctx, hedgedTimeout)
+	r := &race{hedge: h, cancel: cancel, ended: make(chan written, 2)}
+	defer r.leave(bounded)
+	r.begin(bounded, file)
+	delay := time.NewTimer(h.delay())
+	defer delay.Stop()
+	for {
+		select {
+		case <-delay.C:
+			r.repeat(bounded, file)
+		case w := <-r.ended:
+			r.underWay--
+			if w.err == nil || r.underWay == 0 {
+				return w.file, w.err
+			}
+			r.others = append(r.others, w)
+		case <-ctx.Done():
+			return file, CreateError(file.Location, ctx.Err())
+		}
+	}
+}
+
+// stop is Close. A nil hedge has nothing to stop.
+func (h *hedge) stop() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	if !h.stopped {
+		h.stopped = true
+		close(h.stopping)
+	}
+	h.mu.Unlock()
+	h.tasks.Wait()
+}
+
+// enter begins a race, unless there are to be none.
+func (h *hedge) enter() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.stopped {
+		h.tasks.Add(1)
+	}
+	return !h.stopped
+}
+
+// note adds how long a write took to those that the median is of.
+func (h *hedge) note(took time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.took) < hedgeSamples {
+		h.took = append(h.took, took)
+		return
+	}
+	h.took[h.next] = took
+	h.next = (h.next + 1) % hedgeSamples
+}
+
+// delay returns how long a write may take before it is repeated.
+func (h *hedge) delay() time.Duration {
+	h.mu.Lock()
+	took := slices.Clone(h.took)
+	h.mu.Unlock()
+	if len(took) == 0 {
+		return hedgeDelayMin
+	}
+	slices.Sort(took)
+	return max(hedgeMedians*took[len(took)/2], hedgeDelayMin)
+}
+
+// written is a write that has ended.
+type written struct {
+	file File
+	err  error
+}
+
+// race is one or two writes of a document, under different names. Except for ended it belongs to
+// one goroutine.
+type race struct {
+	hedge    *hedge
+	cancel   context.CancelFunc
+	ended    chan written
+	underWay int
+	repeated bool
+	others   []written // that ended and are not what write returned
+}
+
+func (r *race) begin(ctx context.Context, file File) {
+	r.underWay++
+	go func() {
+		began := r.hedge.now()
+		err := worker.Safely(ctx, file.Write)
+		if panicked, isPanic := errors.AsType[*worker.PanicError](err); isPanic {
+			err = CreateError(file.Location, panicked)
+		}
+		if err == nil {
+			r.hedge.note(r.hedge.now().Sub(began))
+		}
+		r.ended <- written{file, err}
+	}()
+}
+
+// repeat begins a second write, unless too many are under way.
+func (r *race) repeat(ctx context.Context, file File) {
+	select {
+	case r.hedge.slots <- struct{}{}:
+	default:
+		return
+	}
+	r.repeated = true
+	second, err := r.hedge.documents.rename(file)
+	if err != nil { // without chance; the first write may still succeed
+		r.hedge.documents.log.WarnContext(ctx, "could not name a second metadata file", "error", err)
+		return
+	}
+	r.begin(ctx, second)
+}
+
+// leave ends the race, in the background if there is something left to wait for or to delete.
+func (r *race) leave(ctx context.Context) {
+	if r.underWay == 0 && len(r.others) == 0 {
+		r.end(ctx)
+		return
+	}
+	go r.end(ctx)
+}
+
+// end waits for the writes that are under way, and deletes all files except the one that write
+// returned. DeleteLost looks whether somebody who found a file has registered it.
+func (r *race) end(ctx context.Context) {
+	defer r.hedge.tasks.Done()
+	defer r.cancel()
+	stopping := r.hedge.stopping
+	for r.underWay > 0 {
+		select {
+		case w := <-r.ended:
+			r.underWay--
+			r.others = append(r.others, w)
+		case <-stopping:
+			r.cancel()
+			stopping = nil
+		}
+	}
+	for _, w := range r.others {
+		if w.err == nil || MayRemain(w.err) {
+			r.hedge.documents.DeleteLost(ctx, Lost{File: w.file})
+		}
+	}
+	if r.repeated {
+		<-r.hedge.slots
+	}
+}
+
+// rename returns file under another name for the same version, in the same folder.
+func (d *Documents) rename(file File) (File, error) {
+	unique, err := d.ledger.NewUUID()
+	if err != nil {
+		return File{}, err
+	}
+	folder, name := path.Split(file.Location)
+	version, _, _ := strings.Cut(name, "-")
+	file.Location = fmt.Sprintf("%s%s-%s%s", folder, version, unique, file.ending())
+	return file, nil
+}

@@ -1,0 +1,62 @@
+package documents
+
+import (
+	"context"
+
+	"moorage/catalog/directory"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// PlaceOf returns where the files of a warehouse are. It is one of check.Files.
+func (d *Documents) PlaceOf(warehouse registry.Warehouse) storage.Place {
+	return d.directory.PlaceOf(warehouse)
+}
+
+// UUIDIn returns the uuid in the present metadata file of pointer, which is in place. It borrows
+// the storage, so it makes no folder. It is one of check.Files.
+func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error) {
+	store, giveBack, err := d.directory.Borrow(ctx, place)
+	if err != nil {
+		return "", err
+	}
+	defer giveBack()
+	document, err := d.Read(ctx, directory.KindOf(pointer), pointer.Warehouse, store, pointer.MetadataLocation)
+	if err != nil {
+		return "", err
+	}
+	return document.UUID(), nil
+}
+
+// StorageOf borrows the storage that reaches the files of table, whose record has this state. The
+// caller gives it back by a call of the function. It is one of purge.Tables.
+func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State) (
+	storage.Store, func(), error) {
+	return d.directory.StorageOf(ctx, table, state)
+}
+
+// ReadMetadata reads the present metadata file of table from its storage: KindNotFound if it is not
+// there. It is one of purge.Tables.
+func (d *Documents) ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (
+	*metadata.Document, error) {
+	read, err := d.Read(ctx, directory.Table(), table.Warehouse, files, table.MetadataLocation)
+	if err != nil {
+		return nil, err
+	}
+	return read.(*metadata.Document), nil
+}
+
+// DeleteSurplus deletes files of a transaction, in place, that no pointer names, ever named or will
+// name.
+func (d *Documents) DeleteSurplus(ctx context.Context, place storage.Place, files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	store, giveBack, err := d.directory.Borrow(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	return DeleteUnpublished(ctx, store, files)
+}

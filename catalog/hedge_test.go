@@ -1,0 +1,365 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// write is what happens to the write of one file.
+type write struct {
+	after time.Duration // it reaches the storage
+	fails bool          // it is there, and the caller hears an error
+	away  bool          // it is not there, and the caller hears an error
+}
+
+// slowWrites is what happens to the next writes, in the order in which they begin. The others take
+// no time.
+type slowWrites struct {
+	mu    sync.Mutex // guards the fields; a leaf
+	next  []write
+	begun int
+}
+
+func (s *slowWrites) plan(next ...write) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.begun = next, 0
+}
+
+func (s *slowWrites) begin() (w write) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun < len(s.next) {
+		w = s.next[s.begun]
+	}
+	s.begun++
+	return w
+}
+
+func (s *slowWrites) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// farFiles is a storage behind a network.
+type farFiles struct {
+	storage.Store
+	slow *slowWrites
+}
+
+func (*farFiles) Probe(context.Context) error     { return nil }
+func (*farFiles) ClientConfig() map[string]string { return nil }
+
+func (f *farFiles) Create(ctx context.Context, location string, body []byte) error {
+	w := f.slow.begin()
+	select {
+	case <-time.After(w.after):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if w.away {
+		return errors.New("away")
+	}
+	if err := f.Store.Create(ctx, location, body); err != nil || !w.fails {
+		return err
+	}
+	return errors.New("no answer")
+}
+
+// inHedgedBubble runs body with a fixture that hedges its writes and has the table "t".
+func inHedgedBubble(t *testing.T, body func(f *fixture, slow *slowWrites, files *fileCount), change ...func(*catalog.Config)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow, files := &slowWrites{}, &fileCount{there: map[string]bool{}}
+		f := newFixture(t, append(change, func(config *catalog.Config) {
+			config.HedgeWrites = true
+			wrapStorage(config, func(inner storage.Store) storage.Store {
+				return &farFiles{&countedFiles{inner, files}, slow}
+			})
+		})...)
+		f.create("t")
+		body(f, slow, files)
+		f.Documents().Close()
+		f.wantClean()
+	})
+}
+
+// locations returns the files that there are, in byte order.
+func (c *fileCount) locations() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var there []string
+	for location := range c.there {
+		there = append(there, location)
+	}
+	slices.Sort(there)
+	return there
+}
+
+// namedFiles returns the metadata files that the table "t" names, in byte order.
+func (n *instance) namedFiles(ctx context.Context, t testing.TB) []string {
+	t.Helper()
+	table, err := n.LoadTable(ctx, ident("t"))
+	must(t, err)
+	named := []string{table.MetadataLocation}
+	for _, entry := range table.Document.MetadataLog() {
+		named = append(named, entry.MetadataLocation)
+	}
+	slices.Sort(named)
+	return named
+}
+
+// A write that takes unusually long is repeated under another name. The commit is answered as soon
+// as one of the two files is there, and names that one. The other is deleted after its write has
+// ended, also if that fails. In the end there are the files that the table names, and no other.
+func TestHedge(t *testing.T) {
+	const usual, long, longer = 10 * time.Millisecond, 400 * time.Millisecond, 2 * time.Second
+	const hedged = 150 * time.Millisecond // when the second write begins
+	for _, tt := range []struct {
+		name   string
+		writes []write
+		begun  int
+		took   time.Duration
+		fails  bool
+	}{
+		{"as usual", []write{{after: usual}}, 1, usual, false},
+		{"second is faster", []write{{after: longer}, {after: usual}}, 2, hedged + usual, false},
+		{"first is faster", []write{{after: long}, {after: longer}}, 2, long, false},
+		{"first fails at once", []write{{after: usual, away: true}}, 1, usual, true},
+		{"first fails late", []write{{after: long, away: true}, {after: long}}, 2, hedged + long, false},
+		{"first is lost late", []write{{after: long, fails: true}, {after: long}}, 2, hedged + long, false},
+		{"second fails", []write{{after: long}, {after: usual, away: true}}, 2, long, false},
+		{"second is lost", []write{{after: long}, {after: usual, fails: true}}, 2, long, false},
+		{"loser is lost", []write{{after: longer, fails: true}, {after: usual}}, 2, hedged + usual, false},
+		{"both fail", []write{{after: long, away: true}, {after: usual, away: true}}, 2, long, true},
+		{"both are lost", []write{{after: long, fails: true}, {after: usual, fails: true}}, 2, long, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
+				slow.plan(tt.writes...)
+				began := time.Now()
+				table, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes"))
+				if took := time.Since(began); (err != nil) != tt.fails || took != tt.took {
+					f.t.Errorf("answered %v after %v; want an error: %t, after %v", err, took, tt.fails, tt.took)
+				}
+				if got := slow.count(); got != tt.begun {
+					f.t.Errorf("%d writes, want %d", got, tt.begun)
+				}
+				if err == nil && table.MetadataLocation != f.load("t").MetadataLocation {
+					f.t.Error("the answer is not the version that the table has")
+				}
+				time.Sleep(longer)
+				synctest.Wait()
+				if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) {
+					f.t.Errorf("files %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Nothing is deleted before the write that was overtaken has ended.
+func TestHedgeDeletesLate(t *testing.T) {
+	var deletes hook
+	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+		slow.plan(write{after: time.Second}, write{after: time.Millisecond})
+		began := time.Now()
+		var deleted time.Duration
+		deletes.once(func() { deleted = time.Since(began) })
+		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes")); err != nil {
+			f.t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if deleted != time.Second {
+			f.t.Errorf("deleted after %v, want %v", deleted, time.Second)
+		}
+	}, deletes.onDelete)
+}
+
+// Two writes of a commit that loses the compare-and-set leave no file.
+func TestHedgeOfALostCommit(t *testing.T) {
+	var applies hook
+	inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
+		other, err := newInstance(f.config)
+		must(f.t, err)
+		slow.plan(write{after: time.Second}, write{after: time.Millisecond})
+		applies.once(func() {
+			if _, err := other.Commit(f.ctx, ident("t"), setProperty(f.t, "other", "yes")); err != nil {
+				f.t.Error(err)
+			}
+		})
+		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes")); err != nil {
+			f.t.Error(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) || len(got) != 3 {
+			f.t.Errorf("files %q, want %q", got, want)
+		}
+	}, func(config *catalog.Config) { config.Store = &hookedApplies{config.Store, &applies} })
+}
+
+// hookedApplies runs a hook before an Apply that follows one.
+type hookedApplies struct {
+	registry.Store
+	hook *hook
+}
+
+func (s *hookedApplies) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.hook.run()
+	return s.Store.Apply(ctx, batch)
+}
+
+// What is usual follows from the latest writes: three times their median is waited for.
+func TestHedgeLearnsWhatIsUsual(t *testing.T) {
+	const usual = 100 * time.Millisecond
+	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+		for i, after := range append(slices.Repeat([]time.Duration{usual}, 5), 3*usual-1, 3*usual+1) {
+			slow.plan(write{after: after})
+			if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", fmt.Sprint(i))); err != nil {
+				f.t.Fatal(err)
+			}
+			want := 1
+			if after > 3*usual {
+				want = 2
+			}
+			if got := slow.count(); got != want {
+				f.t.Errorf("commit %d: a write of %v was written %d times, want %d", i, after, got, want)
+			}
+		}
+	}, func(config *catalog.Config) { config.Now = time.Now })
+}
+
+// At most 16 writes are repeated at a time: a storage that has too much to do does not get twice of
+// it.
+func TestHedgesAreBounded(t *testing.T) {
+	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+		const tables = 20
+		for i := range tables {
+			f.create(fmt.Sprint("t", i))
+		}
+		slow.plan(slices.Repeat([]write{{after: time.Second}}, 2*tables)...)
+		var group sync.WaitGroup
+		for i := range tables {
+			group.Go(func() {
+				if _, err := f.Commit(f.ctx, ident(fmt.Sprint("t", i)), setProperty(f.t, "p", "yes")); err != nil {
+					f.t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if got := slow.count(); got != tables+16 {
+			f.t.Errorf("%d writes, want %d", got, tables+16)
+		}
+	})
+}
+
+// Close gives up a write that was overtaken. After it nothing is repeated.
+func TestHedgeStops(t *testing.T) {
+	inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
+		slow.plan(write{after: time.Hour}, write{})
+		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "1")); err != nil {
+			f.t.Fatal(err)
+		}
+		began := time.Now()
+		f.Documents().Close()
+		if took := time.Since(began); took != 0 {
+			f.t.Errorf("Close took %v", took)
+		}
+		slow.plan(write{after: time.Second})
+		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "2")); err != nil {
+			f.t.Fatal(err)
+		}
+		if got := slow.count(); got != 1 {
+			f.t.Errorf("%d writes after Close, want 1", got)
+		}
+		if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) {
+			f.t.Errorf("files %q, want %q", got, want)
+		}
+	})
+}
+
+// For k = 0, 1, 2 …: a fault meets the k-th port call of a commit whose write is repeated, and of
+// what goes on behind its answer. Each file that the table names is there after it. A file that it
+// does not name may be left by a fault, but never without one.
+func TestHedgeCrashEveryCall(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "die": registrytest.Die, "die after": registrytest.DieAfter,
+	} {
+		for _, first := range []time.Duration{time.Second, 200 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%s/first after %v", name, first), func(t *testing.T) {
+				t.Parallel()
+				for k := 0; !hedgedCrash(t, k, action, first); k++ {
+					if k > 100 {
+						t.Fatal("the run does not end")
+					}
+				}
+			})
+		}
+	}
+}
+
+// hedgedCrash does action to call k of a commit whose first write takes first, and its second 100
+// ms. It reports whether there was no such call.
+func hedgedCrash(t *testing.T, k int, action registrytest.Action, first time.Duration) (survived bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		plan, slow, files := &faults{}, &slowWrites{}, &fileCount{there: map[string]bool{}}
+		var rawStore registry.Store
+		var rawStorage func(storage.Place) (storage.Store, error)
+		f := newFixture(t, func(config *catalog.Config) {
+			rawStore = memoryregistry.NewWithClock(newLockedRandom(1), config.Now)
+			rawStorage = config.OpenStorage
+			config.Store, config.HedgeWrites = registrytest.Faulty(rawStore, plan.plan), true
+			wrapStorage(config, func(inner storage.Store) storage.Store {
+				return &farFiles{storagetest.Faulty(&countedFiles{inner, files}, plan.storagePlan), slow}
+			})
+		})
+		f.create("t")
+		catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
+		slow.plan(write{after: first}, write{after: 100 * time.Millisecond})
+		plan.arm(k, action)
+		_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "mine", "yes"))
+		time.Sleep(first)
+		f.Documents().Close()
+		plan.disarm()
+		survived = plan.hit == ""
+		config := f.config
+		config.Store, config.OpenStorage = rawStore, rawStorage
+		node, newErr := newInstance(config)
+		must(t, newErr)
+		at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)
+		there, named := files.locations(), node.namedFiles(t.Context(), t)
+		for _, location := range named {
+			if !slices.Contains(there, location) {
+				t.Errorf("%s: %s is named, and not there", at, location)
+			}
+		}
+		if survived && (err != nil || !slices.Equal(there, named)) {
+			t.Errorf("%s without a fault: files %q, want %q", at, there, named)
+		}
+		if definite := err == nil || !plan.dead && moorage.KindOf(err) != moorage.KindCommitUnknown; definite &&
+			(len(named) == 2) != (err == nil) {
+			t.Errorf("%s, and the table names %q", at, named)
+		}
+		(&fixture{instance: node, t: t, ctx: t.Context(), clock: f.clock, store: rawStore}).wantClean()
+	})
+	return survived || t.Failed()
+}

@@ -1,0 +1,161 @@
+package catalog_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/internal/historytest"
+	"moorage/registry"
+	"moorage/registry/pebble"
+)
+
+const (
+	// gateBehind is how many commits a gate wants to wait behind the one that it holds.
+	gateBehind = 12
+	// gateHold is how long a gate holds a commit at most.
+	gateHold = 20 * time.Millisecond
+	// groupHistoryGroups is how many groups of names the clients share: so few that commits meet.
+	groupHistoryGroups = 1
+)
+
+// gate counts the commits of one node that are under way at each table. It is safe for concurrent
+// use.
+type gate struct {
+	mu    sync.Mutex // guards the fields below; a leaf
+	under map[string]int
+	more  chan struct{} // closed when a commit begins
+}
+
+func newGate() *gate { return &gate{under: map[string]int{}, more: make(chan struct{})} }
+
+// enter counts a commit that begins; leave that it has ended.
+func (g *gate) enter(ident moorage.Identifier) (leave func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.under[ident.String()]++
+	close(g.more)
+	g.more = make(chan struct{})
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.under[ident.String()]--
+	}
+}
+
+// look returns how many commits are under way, and what is closed when one more begins.
+func (g *gate) look(ident moorage.Identifier) (under int, more <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.under[ident.String()], g.more
+}
+
+// hold waits until enough commits wait behind so many which are being carried out.
+func (g *gate) hold(ident moorage.Identifier, carried int) {
+	over := time.After(gateHold)
+	for {
+		under, more := g.look(ident)
+		if under >= carried+gateBehind {
+			return
+		}
+		select {
+		case <-more:
+		case <-over:
+			return
+		}
+	}
+}
+
+// gatedStore holds each Apply of commits at a gate.
+type gatedStore struct {
+	registry.Store
+	gate *gate
+}
+
+func (s gatedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if batch.Change != nil && batch.Change.Operation == string(verb.Commit) {
+		s.gate.hold(batch.Change.Ident, max(1, len(batch.Change.Group)))
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// gatedNode is a node whose commits are counted at a gate.
+type gatedNode struct {
+	catalog.Verbs
+	gate *gate
+}
+
+func (n gatedNode) Commit(ctx context.Context, ident moorage.Identifier, request catalog.CommitRequest) (*catalog.Table, error) {
+	defer n.gate.enter(ident)()
+	return n.Verbs.Commit(ctx, ident, request)
+}
+
+// forceGroups gives each node of system a gate, so that commits meet and share versions.
+func forceGroups(t testing.TB, system *historySystem) *historySystem {
+	t.Helper()
+	for i, node := range system.nodes {
+		gate, config := newGate(), node.config
+		config.Store = gatedStore{config.Store, gate}
+		gated, err := newInstance(config)
+		must(t, err)
+		system.nodes[i] = gated
+		system.gates = append(system.gates, gate)
+	}
+	return system
+}
+
+// As TestHistory, with commits that share versions. On nodes by themselves and on nodes that race
+// each other, with stores that lose answers: each member's effect is in the version that it was
+// answered, and nothing else is.
+func TestHistoryOfGroups(t *testing.T) {
+	t.Parallel()
+	size := historySize{writers: 24, commits: 40 / raceFactor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
+	if *longFlag {
+		size.commits, size.reads = 10*size.commits, 10*size.reads
+	}
+	for name, open := range map[string]func(t *testing.T, random *lockedRandom) *historySystem{
+		"memory":                             memorySystem(localLocks, 1),
+		"memory, two nodes":                  memorySystem(noLocks, 2),
+		"memory, lost and late answers":      faultySystem,
+		"memory, outcomes that stay unknown": unansweredSystem,
+		"pebble":                             diskSystem,
+		"pebble, two nodes, lost and late":   faultyPebbleSystem,
+		"postgres":                           postgresSystem(noLocks, 1),
+		"postgres, two nodes":                postgresSystem(noLocks, 2),
+		"postgres, two nodes, lost and late": faultyPostgresSystem,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := newSeed(t)
+			system := forceGroups(t, open(t, newLockedRandom(seed)))
+			history := runHistory(t.Context(), system, size, seed)
+			must(t, history.Failure)
+			t.Log(history.Summary())
+			checker, err := historytest.NewChecker(system.files.all(), system.faults)
+			must(t, err)
+			checker.Check(t, history.Events)
+			versions, shared := checker.Shared(history.Events)
+			t.Logf("%d of %d versions have several authors", shared, versions)
+			if shared < versions/groupShareMin {
+				t.Errorf("%d of %d versions have several authors: too few to show much", shared, versions)
+			}
+			wantClean(t, system.clean)
+		})
+	}
+}
+
+// groupShareMin is one in how many versions must have several authors.
+const groupShareMin = 4
+
+// faultyPebbleSystem is a system of two nodes in one process over a store that loses answers.
+func faultyPebbleSystem(t *testing.T, random *lockedRandom) *historySystem {
+	store, err := pebble.Open(filepath.Join(t.TempDir(), "store"), pebble.Options{Random: random})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return faultySystemOver(t, store, random)
+}

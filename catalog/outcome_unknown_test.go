@@ -1,0 +1,367 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// losingStore loses the answer of one Apply. The Apply happens, or is kept back. Then meanwhile
+// runs, and the caller gets ErrUnknown.
+type losingStore struct {
+	registry.Store
+
+	mu        sync.Mutex
+	operation string // of the change whose answer is lost; empty: none
+	keepBack  bool   // do not apply it, but keep it
+	kept      *registry.Batch
+	meanwhile func()
+}
+
+func (s *losingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	hit := batch.Change != nil && s.operation != "" && batch.Change.Operation == s.operation
+	keepBack, meanwhile := s.keepBack, s.meanwhile
+	if hit {
+		s.operation = ""
+		if keepBack {
+			s.kept = &batch
+		}
+	}
+	s.mu.Unlock()
+	if !hit {
+		return s.Store.Apply(ctx, batch)
+	}
+	if !keepBack {
+		if etags, err := s.Store.Apply(ctx, batch); err != nil {
+			return etags, err
+		}
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	return nil, registry.ErrUnknown
+}
+
+// lose arms the store for the next Apply of operation.
+func (s *losingStore) lose(operation verb.Verb, keepBack bool, meanwhile func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operation, s.keepBack, s.meanwhile = string(operation), keepBack, meanwhile
+}
+
+func newLosingFixture(t *testing.T) (*fixture, *losingStore) {
+	losing := new(losingStore)
+	f := newFixture(t, func(c *catalog.Config) {
+		losing.Store = c.Store
+		c.Store = losing
+	})
+	return f, losing
+}
+
+// other returns another catalog over the same stores, as another node has it.
+func (f *fixture) other(store registry.Store) *instance {
+	f.t.Helper()
+	config := f.config
+	config.Store = store
+	c, err := newInstance(config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// unlocked is other for a node that takes no locks.
+func (f *fixture) unlocked(store registry.Store) *instance {
+	f.t.Helper()
+	node := *f
+	node.config.Locks = noLocks()
+	return node.other(store)
+}
+
+// The answer of a commit is lost. Another node commits three times, with a metadata log that keeps
+// one entry. Then the first node looks. It must learn that its commit happened.
+func TestLostAnswerOfCommit(t *testing.T) {
+	t.Parallel()
+	f, losing := newLosingFixture(t)
+	f.create("t")
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "write.metadata.previous-versions-max", "1")); err != nil {
+		t.Fatal(err)
+	}
+	node := f.other(losing.Store)
+	losing.lose(verb.Commit, false, func() {
+		for i := range 3 {
+			if _, err := node.Commit(f.ctx, ident("t"), setProperty(t, "other", fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	mine, err := f.Commit(f.ctx, ident("t"), setProperty(t, "mine", "yes"))
+	if err != nil {
+		t.Fatalf("the commit happened, but was answered %v", err)
+	}
+	last, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"mine": "yes", "other": "2"} {
+		if got, _ := last.Document.Property(key); got != want {
+			t.Errorf("property %s is %q, want %q", key, got, want)
+		}
+	}
+	if mine.MetadataLocation == last.MetadataLocation {
+		t.Errorf("answered %s, which is another commit's", mine.MetadataLocation)
+	}
+	for _, entry := range last.Document.MetadataLog() {
+		if entry.MetadataLocation == mine.MetadataLocation {
+			t.Errorf("the metadata log names %s, so it could have shown the outcome", mine.MetadataLocation)
+		}
+	}
+	f.wantClean()
+}
+
+// The same for every operation, whether its Apply happened before the look or never will.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for n, m := range mutations(t, "") {
+		if m.operation == verb.EndWindow || m.operation == verb.Purge {
+			continue // workers: enumerated by TestCrashEveryCall
+		}
+		for _, keepBack := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/kept back %t", m.operation, keepBack), func(t *testing.T) {
+				t.Parallel()
+				losing := new(losingStore)
+				f, unregistered := newCrashFixture(t, m.operation, func(c *catalog.Config) {
+					losing.Store = c.Store
+					c.Store = losing
+				})
+				m := mutations(t, unregistered)[n]
+				losing.lose(m.operation, keepBack, nil)
+				if _, err := m.run(f.ctx, f.instance); err != nil {
+					t.Fatalf("answered %v", err)
+				}
+				if losing.operation != "" {
+					t.Fatalf("no Apply of %s was seen", m.operation)
+				}
+				if !m.happened(f.ctx, f.instance) {
+					t.Error("answered success, but it did not happen")
+				}
+				if losing.kept != nil { // the first try wakes up: it must be fenced
+					if _, err := losing.Store.Apply(f.ctx, *losing.kept); err == nil {
+						t.Error("the first try came true after its second one")
+					}
+				}
+				f.wantClean()
+			})
+		}
+	}
+}
+
+// overtakenStore answers the next Apply of operation with ErrUnknown, and lets it come true just
+// before its fence.
+type overtakenStore struct {
+	registry.Store
+
+	mu        sync.Mutex // guards the fields below; leaf
+	operation verb.Verb  // empty: none, or it was seen
+	kept      *registry.Batch
+	late      error // what it was answered then
+}
+
+func (s *overtakenStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if batch.Change != nil && s.operation != "" && batch.Change.Operation == string(s.operation) {
+		s.operation, s.kept = "", &batch
+		return nil, registry.ErrUnknown
+	}
+	if s.kept != nil && slices.ContainsFunc(batch.Writes, func(w registry.Write) bool { return w.State == registry.StateVoid }) {
+		_, s.late = s.Store.Apply(ctx, *s.kept)
+		s.kept = nil
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// What comes true between the look and the fence has happened, once, for every operation.
+func TestFenceComesTooLate(t *testing.T) {
+	t.Parallel()
+	for n, m := range mutations(t, "") {
+		if m.operation == verb.EndWindow || m.operation == verb.Purge {
+			continue // workers: enumerated by TestCrashEveryCall
+		}
+		t.Run(string(m.operation), func(t *testing.T) {
+			t.Parallel()
+			late := new(overtakenStore)
+			f, unregistered := newCrashFixture(t, m.operation, func(c *catalog.Config) {
+				late.Store = c.Store
+				c.Store = late
+			})
+			before := f.count(m.operation)
+			m := mutations(t, unregistered)[n]
+			late.operation = m.operation
+			if _, err := m.run(f.ctx, f.instance); err != nil {
+				t.Errorf("answered %v", err)
+			}
+			if late.operation != "" || late.kept != nil || late.late != nil {
+				t.Fatalf("no Apply of %s came before its fence: %v", m.operation, late.late)
+			}
+			if !m.happened(f.ctx, f.instance) {
+				t.Error("answered success, but it did not happen")
+			}
+			if got := f.count(m.operation) - before; got != 1 {
+				t.Errorf("it happened %d times", got)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// A store that refuses is answered as one that is unavailable. Nothing has happened.
+func TestRefusedApply(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	node := f.other(registrytest.Faulty(f.store, registrytest.NthApply(0, registrytest.Fail)))
+	_, err := node.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindUnavailable)
+	f.wantProperty("t", "a", "")
+	f.wantClean()
+}
+
+// A store stays silent. The answer is that the outcome is unknown, and the file stays.
+func TestUnknownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newFixture(t, func(c *catalog.Config) {
+		silent.Store = c.Store
+		c.Store = silent
+	})
+	f.create("t")
+	silent.arm(string(verb.Commit))
+	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindCommitUnknown)
+	silent.disarm()
+	table, err := f.LoadTable(f.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := table.Document.Property("a"); got != "b" {
+		t.Errorf("the commit happened, but the property is %q", got)
+	}
+	f.wantClean()
+}
+
+// silentStore applies one batch, loses its answer, and then refuses all calls with ErrFailed, as
+// an embedded store does whose disk is full.
+type silentStore struct {
+	registry.Store
+
+	mu        sync.Mutex
+	operation string
+	failed    bool
+}
+
+// unconfirmedStore shows what an Apply whose answer was lost has done. A call that waits for it to
+// be durable gets no answer.
+type unconfirmedStore struct {
+	registry.Store
+	stalled   atomic.Bool
+	operation string
+}
+
+func (s *unconfirmedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if s.stalled.Load() {
+		return nil, registry.ErrUnknown
+	}
+	etags, err := s.Store.Apply(ctx, batch)
+	if err == nil && batch.Change != nil && batch.Change.Operation == s.operation {
+		s.stalled.Store(true)
+		return nil, registry.ErrUnknown
+	}
+	return etags, err
+}
+
+// A database that does not wait for its standby shows a commit that it would lose with its disk.
+// The commit is not acknowledged, with or without a key, before the standby has it.
+func TestUnconfirmedIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, keyed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
+			t.Parallel()
+			store := &unconfirmedStore{operation: string(verb.Commit)}
+			f := newFixture(t, func(c *catalog.Config) {
+				store.Store = c.Store
+				c.Store = store
+			})
+			catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
+			f.create("t")
+			commit := func(ctx context.Context, c catalog.Verbs) (reply, error) {
+				table, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "1"))
+				return reply{Table: table}, err
+			}
+			try := func() (reply, error) {
+				if keyed {
+					return f.once(f.ctx, catalog.Key{ID: "k", Warehouse: testWarehouse}, commit)
+				}
+				return commit(f.ctx, f.instance)
+			}
+			_, err := try()
+			wantKind(t, err, moorage.KindCommitUnknown)
+			if keyed { // again
+				_, err := try()
+				wantKind(t, err, moorage.KindCommitUnknown)
+			}
+			store.stalled.Store(false)
+			store.operation = ""
+			if _, err := try(); err != nil {
+				t.Error(err)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+func (s *silentStore) arm(operation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operation = operation
+}
+
+func (s *silentStore) disarm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = false
+}
+
+func (s *silentStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed {
+		return nil, registry.ErrFailed
+	}
+	etags, err := s.Store.Apply(ctx, batch)
+	if err == nil && batch.Change != nil && batch.Change.Operation == s.operation {
+		s.failed = true
+		return nil, registry.ErrUnknown
+	}
+	return etags, err
+}
+
+func (s *silentStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed {
+		return nil, registry.ErrFailed
+	}
+	return s.Store.Get(ctx, keys...)
+}

@@ -1,0 +1,38 @@
+package catalog
+
+import (
+	"io"
+	"time"
+
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// planner makes the intents of verbs, and reads what they depend on. It changes nothing.
+type planner struct {
+	ledger    *ledger.Ledger
+	directory *directory.Directory
+	claims    *claims.Claims
+	documents *documents.Documents
+	now       func() time.Time
+	random    io.Reader
+}
+
+// parent is the namespace or warehouse in which something is made, as of one read.
+type parent struct {
+	record    registry.Record
+	id        registry.ID
+	warehouse registry.Warehouse
+	storage   storage.Store // of the warehouse
+}
+
+func parentAt(path *directory.Path) parent {
+	return parent{path.Record(), path.ID(), path.Warehouse, path.Storage}
+}
+
+// unchanged requires that p is as it was read, and with it that it is live.
+func (p parent) unchanged() registry.Condition { return ledger.Unchanged(p.record) }

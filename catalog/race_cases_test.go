@@ -1,0 +1,395 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+func createTable(name moorage.Identifier) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		return err
+	}
+}
+
+func createTableAt(name moorage.Identifier, location string) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
+		return err
+	}
+}
+
+func stageTableAt(name moorage.Identifier, location string) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location, Stage: true})
+		return err
+	}
+}
+
+func dropTable(name moorage.Identifier, options catalog.DropOptions) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error { return c.DropTable(ctx, name, options) }
+}
+
+func renameTable(from, to moorage.Identifier) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error { return c.RenameTable(ctx, from, to) }
+}
+
+// registerTable registers the file at what location points to when it is called.
+func registerTable(name moorage.Identifier, location *string) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.RegisterTable(ctx, name, catalog.RegisterRequest{MetadataLocation: *location})
+		return err
+	}
+}
+
+func commitTable(name moorage.Identifier, request catalog.CommitRequest) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.Commit(ctx, name, request)
+		return err
+	}
+}
+
+func commitTables(changes ...catalog.TableChange) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		return c.CommitTransaction(ctx, testWarehouse, changes)
+	}
+}
+
+func createNamespace(ns ...string) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.CreateNamespace(ctx, testWarehouse, ns, nil)
+		return err
+	}
+}
+
+func dropNamespace(ns ...string) raceClient {
+	return func(ctx context.Context, c catalog.Verbs) error { return c.DropNamespace(ctx, testWarehouse, ns) }
+}
+
+// purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be
+// a second call of the client.
+func purgeDropped(ctx context.Context, c catalog.Verbs) error {
+	config := purgeConfig(c.(*instance))
+	config.Interval, config.Stall, config.Claim = 24*time.Hour, 24*time.Hour, 24*time.Hour
+	return purgeOnce(ctx, config)
+}
+
+// inNamespace returns the identifier of a table in another namespace than ident does.
+func inNamespace(ns, name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{ns}, Name: name}
+}
+
+// The races. Each call makes new ones, which must not run at the same time as themselves.
+func races(t testing.TB) []race {
+	races := append(namespaceRaces(), nameRaces()...)
+	races = append(races, commitRaces(t)...)
+	races = append(races, viewRaces(t)...)
+	return append(races, registerRaces()...)
+}
+
+// namespaceRaces are those about a namespace that goes.
+func namespaceRaces() []race {
+	moving := func(f *fixture) {
+		f.create("t")
+		if err := createNamespace("x")(f.ctx, f.instance); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return []race{
+		{
+			name: "drop a namespace, create a table in it",
+			a:    dropNamespace("ns"), b: createTable(ident("t")),
+			ends: []string{"done, no such namespace:", "namespace not empty, done: ns ns:t"},
+		},
+		{
+			name: "drop a namespace, create one below it",
+			a:    dropNamespace("ns"), b: createNamespace("ns", "inner"),
+			ends: []string{"done, done: ns ns/inner", "namespace not empty, done: ns ns/inner"},
+		},
+		{
+			name:    "drop a namespace, rename a table into it",
+			prepare: moving,
+			a:       dropNamespace("x"), b: renameTable(ident("t"), inNamespace("x", "t")),
+			ends: []string{"done, no such namespace: ns ns:t", "namespace not empty, done: ns x x:t"},
+		},
+		{
+			name:    "drop a namespace, move its last table out",
+			prepare: moving,
+			a:       dropNamespace("ns"), b: renameTable(ident("t"), inNamespace("x", "t")),
+			ends: []string{"done, done: x x:t", "namespace not empty, done: ns x x:t"},
+		},
+		{
+			name: "drop a namespace twice",
+			a:    dropNamespace("ns"), b: dropNamespace("ns"),
+			ends: []string{"done, no such namespace:", "no such namespace, done:"},
+		},
+		{
+			name: "drop a namespace, create it",
+			a:    dropNamespace("ns"), b: createNamespace("ns"),
+			ends: []string{"done, already exists:", "done, done: ns"},
+		},
+		{
+			name: "drop a namespace and make it again, create a table in it",
+			a: func(ctx context.Context, c catalog.Verbs) error {
+				if err := dropNamespace("ns")(ctx, c); err != nil {
+					return err
+				}
+				return createNamespace("ns")(ctx, c)
+			},
+			b: createTable(ident("t")),
+			ends: []string{
+				"done, done: ns ns:t", "done, no such namespace: ns", "namespace not empty, done: ns ns:t",
+				"?unavailable, no such namespace:", "?unavailable, unavailable:", // it came as far as the drop
+			},
+		},
+		{
+			name: "create two namespaces below one that is not there",
+			a:    createNamespace("x", "a"), b: createNamespace("x", "b"),
+			ends: []string{"done, done: ns x x/a x/b"},
+		},
+		{
+			name: "create one namespace twice",
+			a:    createNamespace("x", "a"), b: createNamespace("x", "a"),
+			ends: []string{"done, already exists: ns x x/a", "already exists, done: ns x x/a"},
+		},
+	}
+}
+
+// nameRaces are those about the name of a table.
+func nameRaces() []race {
+	one := func(f *fixture) { f.create("t") }
+	two := func(f *fixture) { f.create("t"); f.create("u") }
+	const times = 3
+	return []race{
+		{
+			name: "create two tables of one name",
+			a:    createTable(ident("t")), b: createTable(ident("t")),
+			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:t"},
+		},
+		{
+			name: "create two tables of one name at one location",
+			a:    createTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("t"), "file:///wh/ns/t"),
+			ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:t"},
+		},
+		{
+			name: "create two tables of which one would live in the other",
+			a:    createTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("u"), "file:///wh/ns/t/u"),
+			ends: []string{"done, bad request: ns ns:t", "bad request, done: ns ns:u"},
+		},
+		{
+			name:    "rename a table to and fro",
+			prepare: one,
+			a:       repeat(times, renameTable(ident("t"), ident("u"))), b: repeat(times, renameTable(ident("u"), ident("t"))),
+			ends: renamedToAndFro(times),
+		},
+		{
+			name:    "rename two tables to each other's name",
+			prepare: two,
+			a:       renameTable(ident("t"), ident("u")), b: renameTable(ident("u"), ident("t")),
+			ends: []string{"already exists, already exists: ns ns:t ns:u"},
+		},
+		{
+			name:    "rename two tables to one name",
+			prepare: two,
+			a:       renameTable(ident("t"), ident("v")), b: renameTable(ident("u"), ident("v")),
+			ends: []string{"done, already exists: ns ns:u ns:v", "already exists, done: ns ns:t ns:v"},
+		},
+		{
+			name:    "rename a table to two names",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: renameTable(ident("t"), ident("v")),
+			ends: []string{"done, no such table: ns ns:u", "no such table, done: ns ns:v"},
+		},
+		{
+			name:    "rename a table, drop it",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: dropTable(ident("t"), catalog.DropOptions{}),
+			ends: []string{"done, no such table: ns ns:u", "no such table, done: ns"},
+		},
+		{
+			name:    "rename a table to a name, create one of that name",
+			prepare: one,
+			a:       renameTable(ident("t"), ident("u")), b: createTable(ident("u")),
+			ends: []string{"done, already exists: ns ns:u", "already exists, done: ns ns:t ns:u"},
+		},
+		{
+			name:    "drop a table twice",
+			prepare: one,
+			a:       dropTable(ident("t"), catalog.DropOptions{}), b: dropTable(ident("t"), catalog.DropOptions{Purge: true}),
+			ends: []string{"done, no such table: ns", "no such table, done: ns"},
+		},
+		{
+			name:    "drop a table, create one of its name",
+			prepare: one,
+			a:       dropTable(ident("t"), catalog.DropOptions{}), b: createTable(ident("t")),
+			ends: []string{"done, already exists: ns", "done, done: ns ns:t"},
+		},
+	}
+}
+
+// renamedToAndFro returns the ends of a race in which two clients rename a table to and fro. Their
+// renames alternate.
+func renamedToAndFro(times int) []string {
+	ends := []string{"1 times, 0 times: ns ns:u", "1 times, 1 times: ns ns:t", "2 times, 1 times: ns ns:u"}
+	for n := range times + 1 {
+		ends = append(ends, fmt.Sprintf("?%d times, %d times: ns ns:t", n, n), fmt.Sprintf("?%d times, %d times: ns ns:u", n+1, n))
+	}
+	return ends
+}
+
+// commitRaces are those about a table that is committed to, or made by a commit.
+func commitRaces(t testing.TB) []race {
+	one := func(f *fixture) { f.create("t") }
+	set, create := setProperty(t, "a", "b"), commitCreateRequest(t, "file:///wh/made")
+	// Each makes tables of its own: what they have in common is names and locations.
+	creating := func(n int, name string) catalog.TableChange {
+		return on(name, createWithUUID(t, "file:///wh/ns/"+name, n))
+	}
+	return []race{
+		{
+			name: "create a table by commits",
+			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(2, "t").CommitRequest),
+			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
+		},
+		{
+			name: "create a table of one uuid by commits",
+			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(1, "t").CommitRequest),
+			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
+		},
+		{
+			name: "stage a table, create it",
+			a:    stageTableAt(ident("t"), "file:///wh/ns/t"), b: createTableAt(ident("t"), "file:///wh/ns/t"),
+			ends: []string{"done, done: ns ns:t", "already exists, done: ns ns:t"},
+		},
+		{
+			name: "create tables by transactions",
+			a:    commitTables(creating(1, "t"), creating(2, "u")), b: commitTables(creating(3, "t"), creating(4, "u")),
+			ends: []string{"done, commit failed: ns ns:t ns:u", "commit failed, done: ns ns:t ns:u"},
+		},
+		{
+			name:    "commit to a table, drop it",
+			prepare: one,
+			a:       commitTable(ident("t"), set), b: dropTable(ident("t"), catalog.DropOptions{}),
+			ends: []string{"done, done: ns", "no such table, done: ns"},
+		},
+		{
+			name:    "commit to a table, rename it",
+			prepare: one,
+			a:       commitTable(ident("t"), set), b: renameTable(ident("t"), ident("u")),
+			ends: []string{"done, done: ns ns:u", "no such table, done: ns ns:u"},
+		},
+		{
+			name:    "commit to a table, rename another to its name when it is dropped",
+			prepare: func(f *fixture) { f.create("t"); f.create("u") },
+			a:       commitTable(ident("t"), set),
+			b: func(ctx context.Context, c catalog.Verbs) error {
+				if err := dropTable(ident("t"), catalog.DropOptions{})(ctx, c); err != nil {
+					return err
+				}
+				return renameTable(ident("u"), ident("t"))(ctx, c)
+			},
+			ends: []string{
+				"done, done: ns ns:t", "no such table, done: ns ns:t",
+				"?unavailable, unavailable: ns ns:u", "?done, unavailable: ns ns:u", "?no such table, unavailable: ns ns:u",
+			},
+		},
+		{
+			name: "make a table by a commit, create it",
+			a:    commitTable(ident("t"), create), b: createTable(ident("t")),
+			// With locks a has the shard's before b has looked whether the name is free.
+			ends: []string{"done, already exists: ns ns:t", "?commit failed, done: ns ns:t"},
+		},
+		{
+			name: "make two tables of one table-uuid and location",
+			a:    commitTable(ident("t"), create), b: commitTable(ident("u"), create),
+			ends: []string{
+				"done, already exists: ns ns:t", "already exists, done: ns ns:u",
+				"?done, bad request: ns ns:t", "?bad request, done: ns ns:u", // who lost had found the table-uuid free
+			},
+		},
+	}
+}
+
+// registerRaces are those about a table that is registered.
+func registerRaces() []race {
+	return []race{
+		ofFile(liveTable, func(location *string) race {
+			return race{
+				name: "register a table under another name, drop it",
+				a:    registerTable(ident("u"), location), b: dropTable(ident("t"), catalog.DropOptions{}),
+				ends: []string{"already exists, done: ns", "done, done: ns ns:u"},
+			}
+		}),
+		ofFile(liveTable, func(location *string) race {
+			return race{
+				name: "register a table under its name, drop it",
+				a:    registerTable(ident("t"), location), b: dropTable(ident("t"), catalog.DropOptions{Purge: true}),
+				ends: []string{"already exists, done: ns", "done, done: ns ns:t"},
+			}
+		}),
+		ofFile(droppedTable(catalog.DropOptions{}), func(location *string) race {
+			return race{
+				name: "register a dropped table under two names",
+				a:    registerTable(ident("t"), location), b: registerTable(ident("u"), location),
+				ends: []string{"done, already exists: ns ns:t", "already exists, done: ns ns:u"},
+			}
+		}),
+		ofFile(droppedTable(catalog.DropOptions{Purge: true}), func(location *string) race {
+			return race{
+				name: "register a dropped table, purge it",
+				a:    registerTable(ident("t"), location), b: purgeDropped,
+				ends: []string{"done, done: ns ns:t", "already exists, done: ns", "not found, done: ns", "?already exists, unavailable: ns"},
+			}
+		}),
+		ofFile(droppedTable(catalog.DropOptions{}), func(location *string) race {
+			return race{
+				name: "register a dropped table, drop its namespace",
+				a:    registerTable(ident("t"), location), b: dropNamespace("ns"),
+				ends: []string{"done, namespace not empty: ns ns:t", "no such namespace, done:"},
+			}
+		}),
+		ofFile(liveTable, func(location *string) race {
+			overwrite := func(ctx context.Context, c catalog.Verbs) error {
+				_, err := c.RegisterTable(ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: *location, Overwrite: true})
+				return err
+			}
+			return race{
+				name: "register a table over itself, drop it",
+				a:    overwrite, b: dropTable(ident("t"), catalog.DropOptions{Purge: true}),
+				ends: []string{"done, done: ns", "done, done: ns ns:t"},
+			}
+		}),
+		ofFile(droppedTable(catalog.DropOptions{}), func(location *string) race {
+			return race{
+				name: "register a dropped table, create one at its location",
+				a:    registerTable(ident("t"), location), b: createTableAt(ident("u"), "file:///wh/ns/t"),
+				ends: []string{"done, bad request: ns ns:t", "already exists, done: ns ns:u"},
+			}
+		}),
+	}
+}
+
+// ofFile returns a race about the metadata file that prepare makes.
+func ofFile(prepare func(f *fixture) (location string), about func(location *string) race) race {
+	location := new(string)
+	r := about(location)
+	r.prepare = func(f *fixture) { *location = prepare(f) }
+	return r
+}
+
+func liveTable(f *fixture) string { return f.create("t").MetadataLocation }
+
+func droppedTable(options catalog.DropOptions) func(f *fixture) string {
+	return func(f *fixture) string {
+		location := liveTable(f)
+		if err := f.DropTable(f.ctx, ident("t"), options); err != nil {
+			f.t.Fatal(err)
+		}
+		return location
+	}
+}

@@ -1,0 +1,220 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/recovery"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// newerStore is a store that a later version writes to as well: every record that is new gets a
+// member of it. It fails the test when a write of this version takes such a member away.
+type newerStore struct {
+	registry.Store
+	t *testing.T
+
+	mu      sync.Mutex // makes a look and the write behind it one; leaf
+	rewrote map[registry.Table]int
+}
+
+const laterMember = `"later":`
+
+// laterOf returns the member that a record of key gets.
+func laterOf(key registry.Key) string { return laterMember + fmt.Sprintf("%q", key.String()) }
+
+func (s *newerStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	later := batch
+	later.Writes = nil
+	rewritten := map[registry.Table]int{}
+	for _, write := range batch.Writes {
+		if !write.Delete {
+			there, err := s.Get(ctx, write.Key)
+			if err != nil {
+				return nil, err
+			}
+			if there[0].Exists() {
+				rewritten[write.Key.Table]++
+			}
+			write.Value = s.withLater(write, there[0])
+		}
+		later.Writes = append(later.Writes, write)
+	}
+	etags, err := s.Store.Apply(ctx, later)
+	if err == nil {
+		for table, count := range rewritten {
+			s.rewrote[table] += count
+		}
+	}
+	return etags, err
+}
+
+// undeleting is a store that deletes no records.
+type undeleting struct{ registry.Store }
+
+func (s undeleting) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if len(batch.Writes) > 0 && batch.Writes[0].Delete {
+		return nil, registry.ErrFailed
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// withLater returns what a later version would have written, and has it that this version keeps
+// what is there.
+func (s *newerStore) withLater(write registry.Write, there registry.Record) []byte {
+	switch _, member, found := bytes.Cut(there.Value, []byte(laterMember)); {
+	case there.Exists() && found:
+		if want := append([]byte(laterMember), member[:bytes.IndexByte(member[1:], '"')+2]...); !bytes.Contains(write.Value, want) {
+			s.t.Errorf("%s was written without %s:\n%s\nwas\n%s", write.Key, want, write.Value, there.Value)
+		}
+		return write.Value
+	case bytes.Contains(write.Value, []byte(laterMember)): // carried on from another record
+		return write.Value
+	}
+	members := strings.TrimSuffix(strings.TrimPrefix(string(write.Value), "{"), "}")
+	if members != "" {
+		members += ","
+	}
+	return []byte("{" + members + laterOf(write.Key) + "}")
+}
+
+func newLaterFixture(t *testing.T) (*fixture, *newerStore) {
+	t.Helper()
+	store := &newerStore{t: t, rewrote: map[registry.Table]int{}}
+	f := newFixture(t, func(c *catalog.Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	return f, store
+}
+
+// succeed fails the test at the first operation that fails.
+func succeed(t *testing.T, errs ...error) {
+	t.Helper()
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("operation %d: %v", i, err)
+		}
+	}
+}
+
+// TestLaterMembersSurviveOperations carries out every operation that writes a record in the place
+// of one.
+func TestLaterMembersSurviveOperations(t *testing.T) {
+	t.Parallel()
+	f, store := newLaterFixture(t)
+	commit := func(name, updates string) {
+		t.Helper()
+		_, err := f.Commit(f.ctx, ident(name), commitRequest(t, `[]`, updates))
+		succeed(t, err)
+	}
+	f.create("a")
+	f.create("b")
+	f.create("c")
+	commit("a", `[{"action":"set-properties","updates":{"x":"1"}}]`)
+	commit("a", `[{"action":"set-location","location":"file:///wh/ns/elsewhere"}]`)
+	succeed(t, f.transact(
+		catalog.TableChange{Ident: ident("b"), CommitRequest: setProperty(t, "x", "1")}, catalog.TableChange{Ident: ident("c"), CommitRequest: setProperty(t, "x", "1")},
+	))
+	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: map[string]string{"x": "1"}})
+	succeed(t, err)
+
+	// A name that is given to another table, and one that comes back.
+	succeed(t, f.RenameTable(f.ctx, ident("c"), ident("d")))
+	entries, err := f.store.List(f.ctx, registry.TableEntry, "", "", 100)
+	succeed(t, err)
+	for _, entry := range entries {
+		if name := entry.Key.ID[strings.LastIndexByte(entry.Key.ID, '/')+1:]; name == "d" && !bytes.Contains(entry.Value, []byte(`/c"`)) {
+			t.Errorf("the entry of a renamed table lost a member: %s", entry.Value)
+		}
+	}
+	table, err := f.LoadTable(f.ctx, ident("b"))
+	succeed(t, err, f.DropTable(f.ctx, ident("b"), catalog.DropOptions{}))
+	_, err = f.RegisterTable(f.ctx, ident("d"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+	succeed(t, err)
+
+	// A location that passes on to another table.
+	succeed(t, f.DropTable(f.ctx, ident("d"), catalog.DropOptions{}))
+	f.createAt("e", table.Document.Location())
+	succeed(t, f.DropTable(f.ctx, ident("e"), catalog.DropOptions{}))
+	f.createAt("g", table.Document.Location())
+
+	// Containers that are not empty are marked, and put back.
+	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+	wantKind(t, f.DropWarehouse(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
+
+	// Folders.
+	f.createAt("h", "file:///wh/folder/h")
+	_, err = f.UnregisterTable(f.ctx, ident("h"))
+	succeed(t, err)
+	if f.other(undeleting{f.store}).sweepFolders(f.ctx) == nil {
+		t.Error("the folder is gone, and not marked only")
+	}
+	f.createAt("i", "file:///wh/folder/i")
+
+	for _, table := range []registry.Table{
+		registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer, registry.TableUUID, registry.TableLocation,
+	} {
+		if store.rewrote[table] == 0 {
+			t.Errorf("no record of %s was written twice", table)
+		}
+	}
+	f.wantClean()
+}
+
+// TestLaterMembersSurviveWorkers has the workers, and an operator, write tasks, transactions and
+// pointers that are there.
+func TestLaterMembersSurviveWorkers(t *testing.T) {
+	t.Parallel()
+	f, store := newLaterFixture(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.create(name)
+	}
+	succeed(t, f.DropTable(f.ctx, ident("a"), catalog.DropOptions{Purge: true}))
+	tasks, err := f.store.List(f.ctx, registry.TableTask, "", "", 100)
+	succeed(t, err)
+	task, err := registry.DecodeTask(tasks[0])
+	succeed(t, err)
+	records, err := f.store.Get(f.ctx, registry.PointerKey(task.Pointer))
+	succeed(t, err)
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
+	succeed(t, err, f.files.Delete(f.ctx, pointer.MetadataLocation), f.files.Create(f.ctx, pointer.MetadataLocation, []byte("{")),
+		f.purgeAll(f.ctx)) // notes a failure
+
+	entry := f.abandon("b")
+	entry, err = f.transactions.Extend(f.ctx, f.entryOf(entry.ID), entry.Participants, []string{"file:///wh/ns/b/metadata/later.metadata.json"})
+	succeed(t, err)
+	_, err = f.transactions.Abort(f.ctx, entry)
+	succeed(t, err)
+
+	succeed(t, f.DropTable(f.ctx, ident("c"), catalog.DropOptions{Purge: true}))
+	_, err = recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
+	succeed(t, err)
+	succeed(t, f.DropTable(f.ctx, ident("d"), catalog.DropOptions{Purge: true}), f.purgeAll(f.ctx))
+
+	for _, table := range []registry.Table{registry.TablePointer, registry.TableTask, registry.TableTransaction} {
+		if store.rewrote[table] == 0 {
+			t.Errorf("no record of %s was written twice", table)
+		}
+	}
+}
+
+// entryOf reads a transaction.
+func (f *fixture) entryOf(id registry.ID) txlog.Entry {
+	f.t.Helper()
+	entry, found, err := f.transactions.Get(f.ctx, id)
+	if err != nil || !found {
+		f.t.Fatalf("transaction %s: found %v, %v", id, found, err)
+	}
+	return entry
+}

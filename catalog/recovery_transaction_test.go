@@ -1,0 +1,507 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/directory"
+	"moorage/locks"
+	"moorage/locks/leasestest"
+	"moorage/recovery"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+	"moorage/txlog"
+)
+
+// transactionOver returns a transaction over tables that began two minutes ago and had one minute.
+// It has two files for each table.
+func (f *fixture) transactionOver(names ...string) txlog.Transaction {
+	f.t.Helper()
+	id, err := f.ledger.NewID()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	transaction := txlog.Transaction{
+		ID: id, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
+		Began: f.clock.Now().Add(-2 * time.Minute), Deadline: f.clock.Now().Add(-time.Minute),
+	}
+	for _, name := range names {
+		found, err := f.directory.Find(f.ctx, directory.Table(), ident(name))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		transaction.Participants = append(transaction.Participants, txlog.Participant{Ident: ident(name), Pointer: found.Pointer.ID, ETag: registry.ETag{1}, Writes: true})
+		for try := range 2 {
+			transaction.Files = append(transaction.Files, fmt.Sprintf("file:///wh/ns/%s/metadata/%s-%d.metadata.json", name, id, try))
+		}
+	}
+	return transaction
+}
+
+// abandon leaves a transaction over a table, and one of its two files. Its coordinator, long gone,
+// did not end it.
+func (f *fixture) abandon(name string) txlog.Entry {
+	f.t.Helper()
+	entry, err := f.transactions.Begin(f.ctx, f.transactionOver(name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.write(entry.Files[0])
+	return entry
+}
+
+// abandonCommitted leaves a committed transaction over a table. It published the second of its
+// files; both are there.
+func (f *fixture) abandonCommitted(name string) txlog.Entry {
+	f.t.Helper()
+	entry, err := f.transactions.Begin(f.ctx, f.transactionOver(name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.write(entry.Files...)
+	condition, write, err := entry.Commit(entry.Files[1:])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}}); err != nil {
+		f.t.Fatal(err)
+	}
+	committed, found, err := f.transactions.Get(f.ctx, entry.ID)
+	if err != nil || !found {
+		f.t.Fatal(err)
+	}
+	return committed
+}
+
+// write makes files that nothing reads.
+func (f *fixture) write(locations ...string) {
+	f.t.Helper()
+	for _, location := range locations {
+		if err := f.files.Create(f.ctx, location, []byte("{}")); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// wantFiles fails the test unless exactly those of a transaction's files are there that want names.
+func (f *fixture) wantFiles(entry txlog.Entry, want ...string) {
+	f.t.Helper()
+	for _, file := range entry.Files {
+		_, err := f.files.Stat(f.ctx, file)
+		if there := err == nil; there != slices.Contains(want, file) || !there && !errors.Is(err, storage.ErrNotFound) {
+			f.t.Errorf("%s: there is %t (%v), want %t", file, there, err, !there)
+		}
+	}
+}
+
+// wantEnded fails the test unless nothing is left of transactions in the store.
+func (f *fixture) wantEnded() {
+	f.t.Helper()
+	for _, table := range []registry.Table{registry.TableTransaction, registry.TableTask} {
+		if records, err := f.store.List(f.ctx, table, "", "", 100); err != nil || len(records) != 0 {
+			f.t.Errorf("%d records are left in %s (%v)", len(records), table, err)
+		}
+	}
+}
+
+// TestRecoverDeletesTheSurplus ends a transaction that did not become true and one that did.
+// Nothing is left of the first. What the second published is left.
+func TestRecoverDeletesTheSurplus(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	f.create("u")
+	undone, done := f.abandon("t"), f.abandonCommitted("u")
+	f.clock.Advance(time.Hour)
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(undone)
+	f.wantFiles(done, done.Published...)
+	f.wantEnded()
+	f.wantClean()
+}
+
+// Recovery asks the record, never a pointer: a published file that no pointer names any more stays.
+func TestRecoverNeverAsksPointers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	done := f.abandonCommitted("t")
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.finishTransaction(f.ctx, done); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(done, done.Published...)
+	f.wantEnded()
+}
+
+// The locks of all tables are taken at once, without waiting, and nothing else is locked.
+func TestRecoverTakesLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	entry := f.abandon("t")
+	f.locks.Reset()
+	must(t, f.finishTransaction(f.ctx, entry))
+	calls := f.locks.Calls()
+	if len(calls) != 1 || calls[0].Nested || !calls[0].Options.NonBlocking || calls[0].Options.InProcess {
+		t.Fatalf("took %+v, want one call that does not wait", calls)
+	}
+	if want := "W /w/@" + entry.Participants[0].Pointer.String(); !slices.Equal(calls[0].Named(), []string{want}) {
+		t.Errorf("took %q, want %q", calls[0].Named(), want)
+	}
+}
+
+// What belongs to a coordinator is left alone, and one whose time is over cannot go on.
+func TestRecoverFencesTheCoordinator(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	transaction := f.transactionOver("t")
+	transaction.Began, transaction.Deadline = f.clock.Now(), f.clock.Now().Add(time.Minute)
+	entry, err := f.transactions.Begin(f.ctx, transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(entry.Files[0])
+	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) {
+		t.Errorf("within its deadline: %v, want ErrBusy", err)
+	}
+	f.wantFiles(entry, entry.Files[0])
+	f.clock.Advance(time.Minute + 1)
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+	condition, write, err := entry.Commit(entry.Files[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
+	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
+		t.Errorf("the coordinator woke up and was answered %v", err)
+	}
+}
+
+// An embedded store has one process. Recovery aborts at once what an earlier process left, and
+// leaves alone what this one began.
+func TestRecoverAtStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *catalog.Config) { c.AbortPending = true })
+	f.create("t")
+	f.create("u")
+	earlier, mine := f.transactionOver("t"), f.transactionOver("u")
+	for _, transaction := range []*txlog.Transaction{&earlier, &mine} {
+		transaction.Deadline = f.clock.Now().Add(time.Minute)
+	}
+	mine.Began = f.clock.Now()
+	var entries []txlog.Entry
+	for _, transaction := range []txlog.Transaction{earlier, mine} {
+		entry, err := f.transactions.Begin(f.ctx, transaction)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.write(entry.Files...)
+		entries = append(entries, entry)
+	}
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entries[0])
+	f.wantFiles(entries[1], entries[1].Files...)
+	hold, err := f.config.Locks.Acquire(f.ctx, pointerLocks(entries[1].Participants[0].Pointer), locks.Options{})
+	must(t, err)
+	defer hold.Release()
+	both := []catalog.TableChange{on("t", setProperty(t, "n", "1")), on("u", setProperty(t, "n", "1"))}
+	wantKind(t, f.other(f.store).CommitTransaction(f.ctx, testWarehouse, both), moorage.KindCommitFailed)
+	if state := f.entryOf(entries[1].ID).State; state != registry.StatePending {
+		t.Errorf("a transaction that began in the moment in which a catalog was made is %s there", state)
+	}
+}
+
+// The warehouse may be gone, or there again in another place, when the files of a transaction are
+// deleted.
+func TestRecoverWithoutItsWarehouse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	entry := f.abandon("t")
+	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropWarehouse(f.ctx, testWarehouse); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.recovery().RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+}
+
+// TestRecoverHeldLocks leaves a transaction alone while the lock of one of its tables is held. It
+// does not do so for ever.
+func TestRecoverHeldLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("t")
+	hold := func(entry txlog.Entry) locks.Hold {
+		held, err := f.config.Locks.Acquire(f.ctx, pointerLocks(entry.Participants[0].Pointer), locks.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	entry := f.abandon("t")
+	held := hold(entry)
+	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) || !errors.Is(err, locks.ErrConflict) {
+		t.Errorf("while the lock is held: %v, want ErrBusy", err)
+	}
+	f.wantFiles(entry, entry.Files[0])
+	held.Release()
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
+		t.Fatal(err)
+	}
+	f.wantFiles(entry)
+
+	entry = f.abandon("t")
+	defer hold(entry).Release()
+	f.clock.Advance(txlog.LockPatience)
+	if err := f.finishTransaction(f.ctx, entry); err != nil {
+		t.Errorf("after %s of waiting for a lock: %v", txlog.LockPatience, err)
+	}
+	f.wantFiles(entry)
+	f.wantEnded()
+}
+
+// TestRecoverPastADeadNode ends a transaction whose coordinator died with its locks. Once its node
+// was silent for a while, the locks block nobody.
+func TestRecoverPastADeadNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leases := leasestest.NewMemory(time.Now)
+		node := func(n uint64, leases locks.Leases) locks.Manager {
+			manager := locks.NewDistributed(locks.DistributedConfig{Leases: leases, Jitter: mathrand.New(mathrand.NewPCG(1, n))})
+			t.Cleanup(manager.Close)
+			return manager
+		}
+		dying := leasestest.NewAround(leases)
+		f := newFixture(t, func(c *catalog.Config) { c.Locks = node(1, leases) })
+		f.create("t")
+		entry := f.abandon("t")
+		request := pointerLocks(entry.Participants[0].Pointer)
+		if _, err := node(2, dying).Acquire(f.ctx, request, locks.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		dying.SetHook(func(context.Context, string, func()) error { return errors.New("dead") })
+		if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, locks.ErrConflict) {
+			t.Errorf("at once: %v, want ErrConflict", err)
+		}
+		began := time.Now()
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("ended after %s", took)
+		}
+		f.wantFiles(entry)
+		f.wantEnded()
+	})
+}
+
+// TestRecoverBlocked gives up where the storage is broken, and says so. It ends the transaction
+// once the storage is mended and an operator says so.
+func TestRecoverBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var broken storagetest.Plan = func(_ int, method string) storagetest.Action {
+			if method == storagetest.MethodDelete {
+				return storagetest.Fail
+			}
+			return storagetest.Pass
+		}
+		f := newFixture(t, func(c *catalog.Config) {
+			open := c.OpenStorage
+			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+				inner, err := open(place)
+				if err != nil {
+					return nil, err
+				}
+				return storagetest.Faulty(inner, func(k int, method string) storagetest.Action { return broken(k, method) }), nil
+			}
+		})
+		f.create("t")
+		entry := f.abandon("t")
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		records, err := f.ledger.Get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records[0].State != registry.StateAborted || records[1].State != registry.StateBlocked {
+			t.Fatalf("the transaction is %s and its blocker %s", records[0].State, records[1].State)
+		}
+		f.wantFiles(entry, entry.Files[0])
+		broken = func(int, string) storagetest.Action { return storagetest.Pass }
+		if err := f.recovery().RunOnce(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.wantFiles(entry, entry.Files[0])
+		if err := f.finishTransaction(f.ctx, entry); err != nil {
+			t.Fatal(err)
+		}
+		f.wantFiles(entry)
+		f.wantEnded()
+	})
+}
+
+// TestRecoverTwice lets two nodes end the same transactions at once, over every store.
+func TestRecoverTwice(t *testing.T) {
+	t.Parallel()
+	for name, open := range anyStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *catalog.Config) { c.Store = clockedStore{open(t, newLockedRandom(7)), c.Now} })
+			f.create("t")
+			var undone, done []txlog.Entry
+			for range 10 {
+				undone, done = append(undone, f.abandon("t")), append(done, f.abandonCommitted("t"))
+			}
+			f.config.Locks = locks.GrantAll{} // the second node does not see the first one's locks
+			nodes := []*instance{f.instance, f.other(f.store)}
+			var wg sync.WaitGroup
+			for _, node := range nodes {
+				wg.Go(func() {
+					if err := node.recovery().RunOnce(f.ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			for i := range undone {
+				f.wantFiles(undone[i])
+				f.wantFiles(done[i], done[i].Published...)
+			}
+			for _, node := range nodes {
+				if stats := node.recovery().Stats(); stats.Failures > 0 {
+					t.Errorf("a node failed: %+v", stats)
+				}
+			}
+			f.wantEnded()
+			f.wantClean()
+		})
+	}
+}
+
+// TestRecoverCrash does each action to the k-th port call of a recovery, for k = 0, 1, 2 …. One
+// recovery is of a transaction that is undone, and one of a transaction that is done. After a
+// second recovery only what was published is left, whatever the first came to.
+func TestRecoverCrash(t *testing.T) {
+	t.Parallel()
+	for _, committed := range []bool{false, true} {
+		for name, action := range map[string]registrytest.Action{
+			"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay, "die": registrytest.Die, "die after": registrytest.DieAfter,
+		} {
+			t.Run(fmt.Sprintf("committed %t/%s", committed, name), func(t *testing.T) {
+				t.Parallel()
+				for k := 0; recoverCrashOnce(t, committed, k, action); k++ {
+				}
+			})
+		}
+	}
+}
+
+// recoverCrashOnce reports whether there was a call k.
+func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.Action) bool {
+	t.Helper()
+	plan := &faults{}
+	var raw registry.Store
+	var store *registrytest.FaultyStore
+	var rawStorage func(storage.Place) (storage.Store, error)
+	f := newFixture(t, func(c *catalog.Config) {
+		raw, rawStorage = c.Store, c.OpenStorage
+		store = registrytest.Faulty(raw, plan.plan)
+		c.Store = store
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			inner, err := rawStorage(place)
+			if err != nil {
+				return nil, err
+			}
+			return storagetest.Faulty(inner, plan.storagePlan), nil
+		}
+	})
+	f.create("t")
+	var entry txlog.Entry
+	if committed {
+		entry = f.abandonCommitted("t")
+	} else {
+		entry = f.abandon("t")
+	}
+	plan.arm(k, action)
+	err := f.finishTransaction(f.ctx, entry)
+	plan.disarm()
+	if (err != nil) != (plan.hit != "" && action != registrytest.Pass) {
+		t.Errorf("call %d (%s): answered %v", k, plan.hit, err)
+	}
+	store.Release(f.ctx)
+	f.config.Store, f.config.OpenStorage, f.config.Locks = raw, rawStorage, locks.NewLocal(locks.LocalConfig{})
+	node := *f
+	node.instance, node.store = f.other(raw), raw
+	if err := node.recovery().RunOnce(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	node.wantFiles(entry, entry.Published...)
+	node.wantEnded()
+	node.wantClean()
+	if t.Failed() {
+		t.Fatalf("call %d (%s): see above", k, plan.hit)
+	}
+	return plan.hit != ""
+}
+
+// A file that a transaction has published may be registered again while its surplus is still there.
+// A file of the surplus may not.
+func TestPublishedIsNotSurplus(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	written := f.create("gone").Document.Raw()
+	_, err := f.UnregisterTable(f.ctx, ident("gone"))
+	must(t, err)
+	f.create("t")
+	done := f.abandonCommitted("t")
+	register := func(location string) error {
+		f.rewrite(location, written)
+		_, err := f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
+		return err
+	}
+	err = register(done.Surplus()[0])
+	if wantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), "a transaction under way") {
+		t.Errorf("a file of the surplus: %v", err)
+	}
+	if err := register(done.Published[0]); err != nil {
+		t.Errorf("a published file: %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package catalog_test
+
+import (
+	"cmp"
+	"context"
+	"testing"
+	"time"
+
+	"moorage/catalog"
+	"moorage/maintenance/retention"
+)
+
+// Defaults and bounds of package retention.
+const (
+	undropWindow    = 7 * 24 * time.Hour
+	changeRetention = 7 * 24 * time.Hour
+	keptMin         = 20 * time.Minute
+)
+
+// newRetention returns what a node with this configuration runs.
+func newRetention(t testing.TB, config catalog.Config) *retention.Retention {
+	t.Helper()
+	life := catalog.ChangeRetentionMin(cmp.Or(config.IdempotencyLifetime, 30*time.Minute))
+	made, err := retention.New(retention.Config{
+		Store: config.Store, KeyLife: life, Alone: config.AbortPending, Now: config.Now, Random: newLockedRandom(2),
+	})
+	must(t, err)
+	return made
+}
+
+// runRetention runs a round of jobs of n, as a process does that has just begun.
+func (n *instance) runRetention(ctx context.Context, jobs ...retention.Job) error {
+	made, err := retention.New(retention.Config{
+		Store: n.config.Store, KeyLife: n.keyLife(), Now: n.config.Now, Random: newLockedRandom(2),
+	})
+	if err != nil {
+		return err
+	}
+	return made.RunOnce(ctx, jobs...)
+}
+
+func (n *instance) endWindows(ctx context.Context) error {
+	return n.runRetention(ctx, retention.Windows)
+}
+
+func (n *instance) sweepFolders(ctx context.Context) error {
+	return n.runRetention(ctx, retention.Folders)
+}
+
+// sweepAll runs a round of each job of the fixture's node.
+func (f *fixture) sweepAll(ctx context.Context) error { return f.retention.RunOnce(ctx) }

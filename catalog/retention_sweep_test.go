@@ -1,0 +1,181 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Changes and fences live for the retention and until they were seen for a while. Dropped tables
+// live for the window. None live longer.
+func TestSweepEndsWhatIsOld(t *testing.T) {
+	t.Parallel()
+	f, losing := newLosingFixture(t)
+	f.create("t")
+	losing.lose(verb.Commit, true, nil)
+	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(table registry.Table) int {
+		records, err := f.store.List(f.ctx, table, "", "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(records)
+	}
+	before := count(registry.TableChange)
+	for _, step := range []struct {
+		advance           time.Duration
+		pointers, changes int
+	}{
+		{0, 1, before},
+		{7*24*time.Hour - time.Second, 1, before},
+		{2 * time.Second, 0, 2}, // the fence, and the change of the pointer's end
+		{keptMin, 0, 1},
+		{7 * 24 * time.Hour, 0, 0},
+	} {
+		f.clock.Advance(step.advance)
+		if err := f.sweepAll(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p, c := count(registry.TablePointer), count(registry.TableChange); p != step.pointers || c != step.changes {
+			t.Errorf("%d pointers and %d changes are left, want %d and %d", p, c, step.pointers, step.changes)
+		}
+	}
+	if _, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantClean()
+}
+
+// Each round reports a record that cannot be read. Such a record keeps no round from what comes
+// behind it. It may be a pointer, the claim of a pointer, or the outcome of a change.
+func TestSweepGoesOnBehindUnreadable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.create(name)
+		if err := f.DropTable(f.ctx, ident(name), catalog.DropOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.create("t")
+	for _, id := range []string{"1", "2", "3"} {
+		if _, err := f.keyedCommit(f.instance, id, setProperty(t, "a", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first of each, as lists have them.
+	list := func(table registry.Table, states ...registry.State) (found []registry.Record) {
+		records, err := f.store.List(f.ctx, table, "", "", registry.ListLimitMax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(records, func(r registry.Record) bool { return !slices.Contains(states, r.State) })
+	}
+	dropped := list(registry.TablePointer, registry.StateDropped)
+	second, err := ledger.Decode[registry.Pointer](dropped[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := f.ledger.Get(f.ctx, registry.LocationKey(second.Claims[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := []registry.Record{dropped[0], claims[0], list(registry.TableIdempotency, registry.StateNone)[0]}
+	for _, record := range damaged {
+		tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
+	}
+	f.clock.Advance(undropWindow + f.keyLife() + time.Second)
+	for range 2 {
+		err := f.sweepAll(f.ctx)
+		for _, record := range []registry.Record{damaged[0], damaged[2]} {
+			if err == nil || !strings.Contains(err.Error(), record.Key.String()) {
+				t.Errorf("the sweep says nothing of %s: %v", record.Key, err)
+			}
+		}
+	}
+	left := func() (keys []registry.Key) {
+		for _, record := range append(list(registry.TablePointer, registry.StateDropped), list(registry.TableIdempotency, registry.StateNone)...) {
+			keys = append(keys, record.Key)
+		}
+		return keys
+	}
+	if got, want := left(), []registry.Key{dropped[0].Key, dropped[1].Key, damaged[2].Key}; !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
+	}
+	for _, record := range damaged {
+		tampering{f}.write(registry.Put(record.Key, record.State, record.Value))
+	}
+	if err := f.sweepAll(f.ctx); err != nil {
+		t.Error(err)
+	}
+	if got := left(); len(got) > 0 {
+		t.Errorf("left with the records mended: %v", got)
+	}
+	f.wantClean()
+}
+
+// listingStore calls listed, once, when pointers were listed.
+type listingStore struct {
+	registry.Store
+	listed func()
+}
+
+func (s *listingStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	records, err := s.Store.List(ctx, table, prefix, after, limit)
+	if listed := s.listed; listed != nil && table == registry.TablePointer {
+		s.listed = nil
+		listed()
+	}
+	return records, err
+}
+
+// A table comes back in the moment in which its window ends, and is dropped once more. It has
+// another window, or is purged.
+func TestWindowBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for _, purge := range []bool{false, true} {
+		t.Run(fmt.Sprintf("purge %t", purge), func(t *testing.T) {
+			t.Parallel()
+			listing := new(listingStore)
+			f := newFixture(t, func(c *catalog.Config) {
+				listing.Store = c.Store
+				c.Store = listing
+			})
+			table := f.create("t")
+			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.clock.Advance(undropWindow + time.Second)
+			again := catalog.RegisterRequest{MetadataLocation: table.MetadataLocation}
+			listing.listed = func() {
+				if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
+					t.Error(err)
+				}
+				if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: purge}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := f.endWindows(f.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if back, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil || back.PointerID() != table.PointerID() {
+				t.Errorf("the table does not come back: %v", err)
+			}
+			f.wantClean()
+		})
+	}
+}

@@ -1,0 +1,471 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/verb"
+	"moorage/locks"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+	"moorage/txlog"
+)
+
+// takenFiles has a file of somebody else's under the first name at which one is to be made.
+type takenFiles struct {
+	storage.Store
+	taken *takenName
+}
+
+type takenName struct {
+	once     sync.Once
+	location string
+}
+
+func (f *takenFiles) Create(ctx context.Context, location string, body []byte) error {
+	var err error
+	f.taken.once.Do(func() {
+		f.taken.location = location
+		err = f.Store.Create(ctx, location, []byte("somebody else's"))
+	})
+	if err != nil {
+		return err
+	}
+	return f.Store.Create(ctx, location, body)
+}
+
+// batched makes the files of a fixture's storage one that can be made together.
+func batched(inner storage.Store) storage.Store {
+	return storagetest.Faulty(inner, func(int, string) storagetest.Action { return storagetest.Pass })
+}
+
+// A file that has the name which a transaction has drawn belongs to somebody else. The transaction
+// changes nothing and leaves that file alone.
+func TestTransactionMeetsForeignFile(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(storage.Store) storage.Store{
+		"one by one": func(inner storage.Store) storage.Store { return inner },
+		"together":   batched,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, taken := &fileCount{there: map[string]bool{}}, &takenName{}
+			f := newFixture(t)
+			f.create("a")
+			f.create("b")
+			config := f.config
+			countFiles(files)(&config)
+			wrapStorage(&config, func(inner storage.Store) storage.Store { return wrap(&takenFiles{inner, taken}) })
+			node, err := newInstance(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
+			wantKind(t, err, moorage.KindUnavailable)
+			if len(files.there) != 1 || !files.there[taken.location] {
+				t.Errorf("left are %v, want %s", files.there, taken.location)
+			}
+			for _, name := range []string{"a", "b"} {
+				f.wantProperty(name, "n", "")
+			}
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
+
+// Files that are made together are compressed as those that are made alone.
+func TestTransactionCompressesTogether(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *catalog.Config) { wrapStorage(c, batched) })
+	var changes []catalog.TableChange
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		f.create(name)
+		key, value := "n", fmt.Sprint(i)
+		if i%2 == 0 {
+			key, value = documents.PropMetadataCodec, "gzip"
+		}
+		changes = append(changes, on(name, setProperty(t, key, value)))
+	}
+	if err := f.transact(changes...); err != nil {
+		t.Fatal(err)
+	}
+	node, err := newInstance(f.config) // which has kept no documents
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		table, err := node.LoadTable(f.ctx, ident(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+		if zipped := strings.HasPrefix(string(content), "\x1f\x8b"); err != nil || zipped != (i%2 == 0) {
+			t.Errorf("%s: zipped is %t (%v)", table.MetadataLocation, zipped, err)
+		}
+	}
+	f.wantClean()
+}
+
+// While others always commit first a transaction is built again, a bounded number of times.
+func TestTransactionGivesUp(t *testing.T) {
+	t.Parallel()
+	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files))
+	f.create("a")
+	f.create("b")
+	config := f.config
+	hook.onCreate(&config)
+	node, err := newInstance(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := 0
+	var overtake func()
+	overtake = func() {
+		commits++
+		if _, err := f.Commit(f.ctx, ident("a"), setProperty(t, "other", string(rune('a'+commits)))); err != nil {
+			t.Error(err)
+		}
+		if commits < 2*commit.TransactionTriesMax {
+			hook.once(overtake)
+		}
+	}
+	before := len(files.there)
+	hook.once(overtake)
+	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	// Of the two files of each try the first that is written has another commit come in between.
+	err = node.CommitTransaction(f.ctx, testWarehouse, changes)
+	wantKind(t, err, moorage.KindCommitFailed)
+	if commits < commit.TransactionTriesMax || commits > 2*commit.TransactionTriesMax {
+		t.Errorf("%d other commits, want one or two for each of %d tries", commits, commit.TransactionTriesMax)
+	}
+	if got := len(files.there) - before; got != commits {
+		t.Errorf("%d files more, want the %d of the other commits", got, commits)
+	}
+	f.wantProperty("b", "n", "")
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// A client sends an append to two nodes at the same time, without a key. The append that loses
+// finds that it has happened.
+func TestTransactionTwinWithoutKey(t *testing.T) {
+	t.Parallel()
+	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
+	f := newFixture(t, countFiles(files), func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+	a, b := f.create("a"), f.create("b")
+	config := f.config
+	hook.onCreate(&config)
+	node, err := newInstance(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1))}
+	before := len(files.there)
+	hook.once(func() {
+		if err := f.transact(changes...); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := node.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+		t.Errorf("the twin that lost: %v", err)
+	}
+	if got := len(files.there) - before; got != 2 || f.count(verb.Transaction) != 1 {
+		t.Errorf("it happened %d times and has %d files, want once and 2", f.count(verb.Transaction), got)
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}
+
+// A transaction is refused as a bad request if its tables take more records than one Apply may
+// have. That happens before anything is written.
+func TestTransactionOfTooManyRecords(t *testing.T) {
+	t.Parallel()
+	folder := func(i int) string {
+		return fmt.Sprintf("file:///wh/%d%s", i, strings.Repeat("/x", registry.BatchItemsMax/catalog.TransactionChangesMax))
+	}
+	for name, prepare := range map[string]func(f *fixture){
+		"new folders": func(*fixture) {},
+		"folders that are there": func(f *fixture) {
+			for i := range catalog.TransactionChangesMax {
+				request := createWithUUID(t, folder(i)+"/other", catalog.TransactionChangesMax+i+1)
+				if _, err := f.Commit(f.ctx, ident(fmt.Sprintf("other%d", i)), request); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := &fileCount{there: map[string]bool{}}
+			f := newFixture(t, countFiles(files))
+			prepare(f)
+			before := len(files.there)
+			var changes []catalog.TableChange
+			for i := range catalog.TransactionChangesMax {
+				changes = append(changes, on(fmt.Sprintf("t%d", i), createWithUUID(t, folder(i)+"/t", i+1)))
+			}
+			err := f.transact(changes...)
+			wantKind(t, err, moorage.KindBadRequest)
+			var needed, possible int
+			if _, err := fmt.Sscanf(moorage.MessageOf(err), "Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, at most %d are possible", &needed, &possible); err != nil ||
+				needed <= possible || possible != registry.BatchItemsMax {
+				t.Errorf("it says that %d are needed and %d possible: %v", needed, possible, err)
+			}
+			if len(files.there) > before {
+				t.Errorf("%d files were made", len(files.there)-before)
+			}
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
+
+// slowFiles makes no file before its context ends, except files of tables called "b".
+type slowFiles struct{ storage.Store }
+
+func (f slowFiles) Create(ctx context.Context, location string, body []byte) error {
+	if strings.Contains(location, "/b/") {
+		return f.Store.Create(ctx, location, body)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A transaction whose files take too long gives up before anybody else may abort it. It still
+// cleans up.
+func TestTransactionOutOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		files := &fileCount{there: map[string]bool{}}
+		f := newFixture(t, countFiles(files), func(c *catalog.Config) { c.Now = time.Now })
+		f.create("a")
+		f.create("b")
+		config := f.config
+		wrapStorage(&config, func(inner storage.Store) storage.Store { return slowFiles{inner} })
+		node, err := newInstance(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, began := len(files.there), time.Now()
+		err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
+		wantKind(t, err, moorage.KindUnavailable)
+		if took := time.Since(began) + commit.SettleTimeout; took >= commit.TransactionDeadline {
+			t.Errorf("it took %s with what may follow, and others may abort it after %s", took, commit.TransactionDeadline)
+		}
+		if got := len(files.there); got != before {
+			t.Errorf("%d files before, %d after", before, got)
+		}
+		f.wantProperty("b", "n", "")
+		f.wantNoTransactions()
+		f.wantClean()
+	})
+}
+
+// What fails against the present versions is refused without a lock.
+func TestTransactionRefusedBeforeLocks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	f.locks.Reset()
+	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", fails)), moorage.KindCommitFailed)
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("missing", fails)), moorage.KindNoSuchTable)
+	if calls := f.locks.Calls(); len(calls) > 0 {
+		t.Errorf("took %v", calls)
+	}
+}
+
+// A transaction that only requires something is refused if that is not so.
+func TestTransactionOfRequirements(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("a")
+	f.create("b")
+	holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	if err := f.transact(on("a", holds), on("b", holds)); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, f.transact(on("a", holds), on("b", fails)), moorage.KindCommitFailed)
+}
+
+// A transaction that only requires something may have read its tables at different moments. It
+// reads them again until all that it read was so at one moment.
+func TestTransactionOfRequirementsThatMove(t *testing.T) {
+	t.Parallel()
+	for _, breaks := range []bool{false, true} {
+		t.Run(fmt.Sprintf("breaks %t", breaks), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t)
+			a := f.create("a")
+			f.create("b")
+			config := f.config
+			hook.onOpen(&config)
+			node, err := newInstance(config) // which has to read the documents, behind the pointers
+			if err != nil {
+				t.Fatal(err)
+			}
+			meanwhile := setProperty(t, "n", "1")
+			if breaks {
+				meanwhile = appendSnapshot(t, a, 7, 0, 1)
+			}
+			met := false
+			hook.once(func() {
+				met = true
+				if _, err := f.Commit(f.ctx, ident("a"), meanwhile); err != nil {
+					t.Error(err)
+				}
+			})
+			holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+			err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", holds), on("b", holds)})
+			if !met {
+				t.Error("nothing came between")
+			}
+			if breaks {
+				wantKind(t, err, moorage.KindCommitFailed)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A table that is dropped while a transaction works on it no longer exists, even for a transaction
+// that follows it by its table-uuid. Nothing is changed.
+func TestTransactionMeetsDrop(t *testing.T) {
+	t.Parallel()
+	transactDuring(t, func(f *fixture) error { return f.DropTable(f.ctx, ident("a"), catalog.DropOptions{}) }, func(f *fixture, _ bool, err error) {
+		wantKind(f.t, err, moorage.KindNoSuchTable)
+		f.wantProperty("b", "n", "")
+	})
+}
+
+// A transaction follows a table that is renamed meanwhile if the requirements name its table-uuid.
+// Otherwise there is no such table any more, and nothing is changed.
+func TestTransactionMeetsRename(t *testing.T) {
+	t.Parallel()
+	transactDuring(t, func(f *fixture) error { return f.RenameTable(f.ctx, ident("a"), ident("z")) }, func(f *fixture, pinned bool, err error) {
+		want := "1"
+		if !pinned {
+			wantKind(f.t, err, moorage.KindNoSuchTable)
+			want = ""
+		} else if err != nil {
+			f.t.Error(err)
+		}
+		f.wantProperty("z", "n", want)
+		f.wantProperty("b", "n", want)
+	})
+}
+
+// transactDuring sets a property of the tables a and b in one transaction and calls meanwhile in
+// the middle of it. judge looks at what became of the transaction. This happens once with a
+// requirement that pins the table-uuid of a, and once without.
+func transactDuring(t *testing.T, meanwhile func(f *fixture) error, judge func(f *fixture, pinned bool, err error)) {
+	t.Helper()
+	for _, pinned := range []bool{true, false} {
+		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
+			t.Parallel()
+			hook := &hook{}
+			f := newFixture(t, hook.onCreate, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+			a := f.create("a")
+			f.create("b")
+			hook.once(func() {
+				if err := meanwhile(f); err != nil {
+					t.Error(err)
+				}
+			})
+			request := setProperty(t, "n", "1")
+			if pinned {
+				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
+			}
+			judge(f, pinned, f.transact(on("a", request), on("b", setProperty(t, "n", "1"))))
+			f.wantNoTransactions()
+			f.wantClean()
+		})
+	}
+}
+
+// While a transaction writes its files, its record says all that recovery needs. That is whose it
+// is, its deadline, which versions of its tables it expects, and what it writes where.
+func TestTransactionIsRecorded(t *testing.T) {
+	t.Parallel()
+	hook := &hook{}
+	f := newFixture(t, hook.onCreate)
+	f.create("a")
+	f.create("b")
+	tables, err := f.directory.FindAll(f.ctx, directory.Table(), []moorage.Identifier{ident("a"), ident("b")})
+	must(t, err)
+	var noted []txlog.Entry
+	hook.once(func() {
+		if noted, err = f.transactions.Unfinished(f.ctx, registry.ID{}, 10); err != nil {
+			t.Error(err)
+		}
+	})
+	required := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	f.instance = f.instance.as("ann")
+	if err := f.transact(on("new", commitCreateRequest(t, "file:///wh/ns/new")), on("a", setProperty(t, "n", "1")), on("b", required)); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := f.store.Changes(f.ctx, 0, 100)
+	if err != nil || len(noted) != 1 {
+		t.Fatalf("%d records, %v", len(noted), err)
+	}
+	want := txlog.Transaction{
+		ID: changes[len(changes)-1].Change.ID, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
+		Participants: []txlog.Participant{
+			{Ident: ident("new"), Writes: true},
+			{Ident: ident("a"), Pointer: tables[0].Pointer.ID, ETag: tables[0].Record.ETag, Writes: true},
+			{Ident: ident("b"), Pointer: tables[1].Pointer.ID, ETag: tables[1].Record.ETag},
+		},
+		Began: f.clock.Now(), Deadline: f.clock.Now().Add(time.Minute), Principal: "ann",
+	}
+	for _, name := range []string{"new", "a"} {
+		table, err := f.LoadTable(f.ctx, ident(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Files = append(want.Files, table.MetadataLocation)
+	}
+	if got := noted[0].Transaction; noted[0].State != registry.StatePending || !reflect.DeepEqual(got, want) {
+		t.Errorf("recorded as %s\n%+v, want\n%+v", noted[0].State, got, want)
+	}
+}
+
+// The answer of the one Apply is lost, and the store answers nothing more. Nobody can say whether
+// the transaction happened, so the files stay. It has happened.
+func TestTransactionUnknownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	silent := &silentStore{}
+	f := newFixture(t, func(c *catalog.Config) { silent.Store, c.Store = c.Store, silent })
+	f.create("a")
+	f.create("b")
+	silent.arm(string(verb.Transaction))
+	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitUnknown)
+	silent.disarm()
+	for _, c := range []*instance{f.instance, f.other(f.store)} {
+		node := *f
+		node.instance = c
+		for _, name := range []string{"a", "b"} {
+			node.wantProperty(name, "n", "1")
+		}
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}

@@ -1,0 +1,94 @@
+package catalog_test
+
+import (
+	"context"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/recovery"
+	"moorage/registry"
+	"moorage/txlog"
+)
+
+// An operator had a transaction forgotten and was left with its files. The coordinator that wakes
+// up afterwards deletes none of them: the operator has registered one of them since.
+func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
+	t.Parallel()
+	f, store, node, _ := newHeldFixture(t, isOf(verb.Transaction))
+	f.create("a")
+	f.create("b")
+	answered := make(chan error, 1)
+	go func() { answered <- f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))) }()
+	select {
+	case <-store.held:
+	case err := <-answered:
+		t.Fatalf("answered %v without being held", err)
+	}
+	var entry txlog.Entry
+	for found, err := range node.transactions.All(f.ctx) {
+		must(t, err)
+		entry = found
+	}
+	f.giveUp(entry)
+	aborted, err := node.recovery().Abort(f.ctx, entry.ID.String())
+	if err != nil || !aborted.Forgotten {
+		t.Fatalf("got %+v (%v)", aborted, err)
+	}
+	_, err = node.RegisterTable(f.ctx, ident("a"), catalog.RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
+	must(t, err)
+	close(store.release)
+	wantKind(t, <-answered, moorage.KindUnavailable)
+	f.wantFiles(entry, entry.Files...)
+	f.wantProperty("a", "n", "1")
+	f.wantClean()
+}
+
+// laterStore calls later, once, between an Apply that commits a transaction and its answer.
+type laterStore struct {
+	registry.Store
+	later func()
+}
+
+func (s *laterStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	etags, err := s.Store.Apply(ctx, batch)
+	if later := s.later; later != nil && err == nil && isOf(verb.Transaction)(batch) {
+		s.later = nil
+		later()
+	}
+	return etags, err
+}
+
+// A coordinator wakes up after its transaction came true. It does not delete the files of an
+// earlier try with which an operator was left.
+func TestForgottenSurplusStays(t *testing.T) {
+	t.Parallel()
+	store, files := new(laterStore), &hook{}
+	f := newFixture(t, files.onCreate, func(c *catalog.Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	f.create("a")
+	f.create("b")
+	node := f.other(store.Store)
+	files.once(func() { // so that the first try is in vain
+		_, err := node.Commit(f.ctx, ident("a"), setProperty(t, "other", "1"))
+		must(t, err)
+	})
+	var left recovery.Aborted
+	store.later = func() {
+		for entry, err := range node.transactions.All(f.ctx) {
+			must(t, err)
+			f.giveUp(entry)
+			left, err = node.recovery().Abort(f.ctx, entry.ID.String())
+			must(t, err)
+		}
+	}
+	must(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))))
+	if got := f.present(left.Left); left.Was != registry.StateCommitted || len(got) != 2 {
+		t.Errorf("of %+v there are %q", left, got)
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}

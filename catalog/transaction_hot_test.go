@@ -1,0 +1,61 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage/catalog"
+)
+
+// Transactions over tables that others commit to all the time are not refused: from its second try
+// on a transaction goes in front of the commits that wait. The long form is that of the goal.
+func TestTransactionsOnHotTables(t *testing.T) {
+	t.Parallel()
+	tables, perTable, transactions, duration := 4, 8, 4, 2*time.Second
+	if *longFlag {
+		tables, perTable, transactions, duration = 10, 32, 8, time.Minute
+	}
+	f, _ := newDiskCatalog(t, func(config *catalog.Config) { config.TransactionLockWait = catalog.TransactionLockWaitMax })
+	f.createTables(tables)
+	ctx, stop := context.WithTimeout(f.ctx, duration)
+	defer stop()
+	var group sync.WaitGroup
+	var commits, done, refused atomic.Int64
+	for client := range tables * perTable {
+		request := setProperty(t, fmt.Sprintf("p%d", client), "yes")
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := f.Commit(ctx, ident(fmt.Sprintf("t%d", client%tables)), request)
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				commits.Add(1)
+			}
+		})
+	}
+	for client := range transactions {
+		var changes []catalog.TableChange
+		for table := range tables {
+			changes = append(changes, on(fmt.Sprintf("t%d", table), setProperty(t, fmt.Sprintf("txn%d", client), "yes")))
+		}
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if err := f.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+					refused.Add(1)
+					t.Errorf("a transaction was refused: %v", err)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d transactions of %d tables, %d refused; %d commits beside them", done.Load(), tables, refused.Load(), commits.Load())
+	if done.Load() == 0 || commits.Load() == 0 {
+		t.Error("nothing was done")
+	}
+}

@@ -1,0 +1,52 @@
+package catalog_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+)
+
+// Transactions of eight clients, each over ten of forty tables, succeed with the wait that
+// --transaction-wait has by default: at least 95 of 100, without a retry by the client. Any two of
+// them most likely overlap.
+func TestOverlappingTransactionsSucceed(t *testing.T) {
+	t.Parallel()
+	const tables, each, clients, perClient, presetWait = 40, 10, 8, 25, 2 * time.Second
+	seed := newSeed(t)
+	f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionLockWait = time.Now, presetWait })
+	f.createTables(tables)
+	var done atomic.Int64
+	var running sync.WaitGroup
+	began := time.Now()
+	for client := range clients {
+		random := rand.New(rand.NewPCG(seed, uint64(client)))
+		running.Go(func() {
+			for n := range perClient {
+				var changes []catalog.TableChange
+				for _, table := range random.Perm(tables)[:each] {
+					changes = append(changes, on(fmt.Sprintf("t%d", table), setProperty(t, fmt.Sprint("client", client), fmt.Sprint(n))))
+				}
+				switch err := f.transact(changes...); {
+				case err == nil:
+					done.Add(1)
+				case moorage.KindOf(err) != moorage.KindCommitFailed:
+					t.Errorf("client %d: %v", client, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	const all = clients * perClient
+	t.Logf("%d of %d transactions succeeded in %s", done.Load(), all, time.Since(began).Round(time.Millisecond))
+	if done.Load()*100 < all*95 {
+		t.Errorf("%d of %d transactions succeeded, want 95 of 100", done.Load(), all)
+	}
+	f.wantNoTransactions()
+	f.wantClean()
+}

@@ -1,0 +1,60 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/worker"
+	"moorage/storage"
+)
+
+// panickingWrites is a storage in which a file that holds fatal cannot be made without a panic.
+type panickingWrites struct{ storage.Store }
+
+const fatal = "fatal"
+
+func (f *panickingWrites) Create(ctx context.Context, location string, body []byte) error {
+	if bytes.Contains(body, []byte(fatal)) {
+		panic(fatal)
+	}
+	return f.Store.Create(ctx, location, body)
+}
+
+// panickingBatches is panickingWrites that makes files together, as storages do whose goroutines'
+// panics end nothing.
+type panickingBatches struct{ panickingWrites }
+
+func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) []error {
+	failures := make([]error, len(files))
+	for i, file := range files {
+		failures[i] = worker.Safely(ctx, func(ctx context.Context) error { return f.Create(ctx, file.Location, file.Body) })
+	}
+	return failures
+}
+
+// A write of a file panics in a goroutine of its own. Then the file was not written and the
+// transaction has not happened. The transaction is answered and the process goes on.
+func TestTransactionPanicsAtWrite(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(storage.Store) storage.Store{
+		"each alone": func(inner storage.Store) storage.Store { return &panickingWrites{inner} },
+		"together":   func(inner storage.Store) storage.Store { return &panickingBatches{panickingWrites{inner}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(c *catalog.Config) { wrapStorage(c, wrap) })
+			f.create("a")
+			f.create("b")
+			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", fatal))), moorage.KindInternal)
+			for _, name := range []string{"a", "b"} {
+				f.wantProperty(name, "n", "")
+			}
+			f.wantNoTransactions()
+			must(t, f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))))
+			f.wantClean()
+		})
+	}
+}

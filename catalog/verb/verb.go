@@ -1,0 +1,215 @@
+// Package verb holds the table of everything that a caller can ask of the catalog: one row a verb.
+// A row says what the verb is about, what it locks and whether it takes an idempotency key. It also
+// says which operations of the HTTP faces are the verb. Every verb of a caller passes the Gate,
+// which decides whether the caller may (gate.go). Jobs of the server do not pass it yet.
+//
+// # What it must not know
+//
+// It knows no store, and no HTTP but the names of operations.
+package verb
+
+import (
+	"slices"
+
+	"moorage/locks"
+)
+
+// Verb is the name of a verb, as change records, logs and the lock table spell it.
+type Verb string
+
+// The verbs that change something.
+const (
+	CreateWarehouse  Verb = "create-warehouse"
+	DropWarehouse    Verb = "drop-warehouse"
+	CreateNamespace  Verb = "create-namespace"
+	DropNamespace    Verb = "drop-namespace"
+	UpdateProperties Verb = "update-namespace-properties"
+	CreateTable      Verb = "create-table"
+	StageTable       Verb = "stage-table"
+	CommitCreate     Verb = "commit-create"
+	Register         Verb = "register-table"
+	RegisterOver     Verb = "register-table-overwrite"
+	DropTable        Verb = "drop-table"
+	Unregister       Verb = "unregister-table"
+	Rename           Verb = "rename-table"
+	Commit           Verb = "commit-table"
+	Transaction      Verb = "commit-transaction"
+	CreateView       Verb = "create-view"
+	RegisterView     Verb = "register-view"
+	DropView         Verb = "drop-view"
+	RenameView       Verb = "rename-view"
+	Replace          Verb = "replace-view"
+)
+
+// The verbs that read.
+const (
+	ListWarehouses Verb = "list-warehouses"
+	LoadWarehouse  Verb = "load-warehouse"
+	ListNamespaces Verb = "list-namespaces"
+	LoadNamespace  Verb = "load-namespace"
+	ListTables     Verb = "list-tables"
+	LoadTable      Verb = "load-table"
+	TableExists    Verb = "table-exists"
+	ReportMetrics  Verb = "report-metrics"
+	ListViews      Verb = "list-views"
+	LoadView       Verb = "load-view"
+	ViewExists     Verb = "view-exists"
+)
+
+// The verbs of those who operate a server.
+const (
+	Describe         Verb = "describe-management"
+	Check            Verb = "check"
+	Backup           Verb = "backup"
+	ListTransactions Verb = "list-transactions"
+	RetryTransaction Verb = "retry-transaction"
+	AbortTransaction Verb = "abort-transaction"
+	ListTasks        Verb = "list-tasks"
+	RetryTask        Verb = "retry-task"
+	AbortTask        Verb = "abort-task"
+)
+
+// The verbs of the server's own jobs.
+const (
+	Purge     Verb = "purge"
+	EndWindow Verb = "end-undrop-window"
+)
+
+// Object is what a verb is about.
+type Object uint8
+
+// The objects.
+const (
+	OnServer Object = iota
+	OnWarehouse
+	OnNamespace
+	OnTable
+	OnView
+)
+
+// Row is all that is fixed about one verb.
+type Row struct {
+	Verb Verb
+	On   Object
+	// Reads says that the verb changes nothing.
+	Reads bool
+	// Locks are the subtrees that the verb locks for writing: all that it works on, at these
+	// levels, in one sorted call. A verb without any relies on its conditions alone.
+	Locks []locks.Level
+	// InProcess says that the verb takes its locks among the operations of this node only. A
+	// create rarely meets another node's create of the same shard, and hardly ever a drop of its
+	// namespace. A lock that all nodes share would cost every create more than such a meeting can
+	// (docs/reference/behaviour.md). The conditions of a create hold in any case.
+	InProcess bool
+	// Contended are the subtrees that a verb without Locks locks after it lost several races.
+	Contended []locks.Level
+	// Patient says that the verb waits for its locks as long as others may need to fill what it
+	// removes.
+	Patient bool
+	// Keyed says that the verb takes an idempotency key.
+	Keyed bool
+	// Iceberg are the operations of the Iceberg REST specification that are this verb.
+	Iceberg []string
+	// Management are the operations of the management API that are this verb.
+	Management []string
+}
+
+// Table returns the row of every verb.
+func Table() []Row {
+	shard := []locks.Level{locks.LevelShard}
+	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
+	pointer := []locks.Level{locks.LevelPointer}
+	return []Row{
+		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
+		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
+		// The highest namespace that must be created, as the first look found it.
+		{Verb: CreateNamespace, On: OnNamespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
+			Iceberg: []string{"createNamespace"}},
+		{Verb: DropNamespace, On: OnNamespace, Keyed: true, Patient: true, Locks: []locks.Level{locks.LevelNamespace},
+			Iceberg: []string{"dropNamespace"}},
+		{Verb: UpdateProperties, On: OnNamespace, Keyed: true, Iceberg: []string{"updateProperties"}},
+		{Verb: CreateTable, On: OnTable, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createTable"}},
+		{Verb: StageTable, On: OnTable, Keyed: true, Iceberg: []string{"createTable"}}, // stores nothing
+		// At once and non-blocking; with a key its attempt too.
+		{Verb: Transaction, On: OnTable, Keyed: true, Locks: pointer, Iceberg: []string{"commitTransaction"}},
+		// A transaction of one table is a commit.
+		{Verb: Commit, On: OnTable, Keyed: true, Contended: pointer,
+			Iceberg: []string{"updateTable", "commitTransaction"}},
+		{Verb: CommitCreate, On: OnTable, Keyed: true, Locks: shard, InProcess: true,
+			Iceberg: []string{"updateTable", "commitTransaction"}},
+		{Verb: Register, On: OnTable, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"registerTable"}},
+		{Verb: RegisterOver, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"registerTable"}},
+		{Verb: DropTable, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"dropTable"}},
+		{Verb: Unregister, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"unregisterTable"}},
+		// The shards of both names.
+		{Verb: Rename, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"renameTable"}},
+		{Verb: CreateView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createView"}},
+		{Verb: RegisterView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"registerView"}},
+		{Verb: DropView, On: OnView, Keyed: true, Locks: named, Iceberg: []string{"dropView"}},
+		{Verb: RenameView, On: OnView, Keyed: true, Locks: named, Iceberg: []string{"renameView"}},
+		{Verb: Replace, On: OnView, Keyed: true, Contended: pointer, Iceberg: []string{"replaceView"}},
+
+		{Verb: ListWarehouses, On: OnServer, Reads: true},
+		{Verb: LoadWarehouse, On: OnWarehouse, Reads: true, Iceberg: []string{"getConfig"}},
+		{Verb: ListNamespaces, On: OnNamespace, Reads: true, Iceberg: []string{"listNamespaces"}},
+		{Verb: LoadNamespace, On: OnNamespace, Reads: true,
+			Iceberg: []string{"loadNamespaceMetadata", "namespaceExists"}},
+		{Verb: ListTables, On: OnNamespace, Reads: true, Iceberg: []string{"listTables"}},
+		{Verb: LoadTable, On: OnTable, Reads: true, Iceberg: []string{"loadTable"}},
+		{Verb: TableExists, On: OnTable, Reads: true, Iceberg: []string{"tableExists"}},
+		{Verb: ReportMetrics, On: OnTable, Reads: true, Iceberg: []string{"reportMetrics"}},
+		{Verb: ListViews, On: OnNamespace, Reads: true, Iceberg: []string{"listViews"}},
+		{Verb: LoadView, On: OnView, Reads: true, Iceberg: []string{"loadView"}},
+		{Verb: ViewExists, On: OnView, Reads: true, Iceberg: []string{"viewExists"}},
+
+		{Verb: Describe, On: OnServer, Reads: true, Management: []string{"openapi"}},
+		{Verb: Check, On: OnServer, Reads: true, Management: []string{"check", "checkByPost"}},
+		{Verb: Backup, On: OnServer, Keyed: true, Management: []string{"backup"}},
+		{Verb: ListTransactions, On: OnServer, Reads: true, Management: []string{"listTransactions"}},
+		{Verb: RetryTransaction, On: OnServer, Keyed: true,
+			Management: []string{"retryTransaction", "retryUnfinished"}},
+		{Verb: AbortTransaction, On: OnServer, Keyed: true,
+			Management: []string{"abortTransaction", "abortUnfinished"}},
+		{Verb: ListTasks, On: OnServer, Reads: true, Management: []string{"listTasks", "listBlockedPurges"}},
+		{Verb: RetryTask, On: OnServer, Keyed: true, Management: []string{"retryTask"}},
+		{Verb: AbortTask, On: OnServer, Keyed: true, Management: []string{"abortTask"}},
+
+		{Verb: Purge, On: OnTable},
+		{Verb: EndWindow, On: OnTable},
+	}
+}
+
+// rows is the table by verb, made once. It is never written to.
+var rows = func() map[Verb]Row {
+	byVerb := make(map[Verb]Row)
+	for _, row := range Table() {
+		byVerb[row.Verb] = row
+	}
+	return byVerb
+}()
+
+// Row returns the row of v; ok reports whether there is one.
+func (v Verb) Row() (row Row, ok bool) {
+	row, ok = rows[v]
+	return row, ok
+}
+
+// OfIceberg returns the verbs that an operation of the Iceberg REST specification may be. The first
+// is the one that a request counts as which cannot be read.
+func OfIceberg(operation string) []Verb {
+	return verbsWith(func(row Row) []string { return row.Iceberg }, operation)
+}
+
+// OfManagement returns the verbs that an operation of the management API may be.
+func OfManagement(operation string) []Verb {
+	return verbsWith(func(row Row) []string { return row.Management }, operation)
+}
+
+func verbsWith(operations func(Row) []string, operation string) (found []Verb) {
+	for _, row := range Table() {
+		if slices.Contains(operations(row), operation) {
+			found = append(found, row.Verb)
+		}
+	}
+	return found
+}

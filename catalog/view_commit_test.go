@@ -1,0 +1,85 @@
+package catalog_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/registry"
+)
+
+// A replace that names the view-uuid follows the view to another name. A replace that does not
+// follows the name. Neither finds a view that was dropped.
+func TestReplaceFollows(t *testing.T) {
+	t.Parallel()
+	for _, pinned := range []bool{true, false} {
+		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			requirements := `[]`
+			if view := f.createView("v"); pinned {
+				requirements = fmt.Sprintf(`[{"type":"assert-view-uuid","uuid":%q}]`, view.Document.UUID())
+			}
+			replaceDuring := func(sql string, meanwhile func() error) error {
+				store := &betweenStore{Store: f.store, between: func() { must(t, meanwhile()) }}
+				_, err := f.other(store).ReplaceView(f.ctx, ident("v"), newQuery(t, requirements, sql))
+				if store.between != nil {
+					t.Error("nothing happened meanwhile")
+				}
+				return err
+			}
+			err := replaceDuring("select 2", func() error { return f.RenameView(f.ctx, ident("v"), ident("w")) })
+			if pinned {
+				must(t, err)
+			} else if wantKind(t, err, moorage.KindNoSuchView); moorage.MessageOf(err) != "View does not exist: ns.v" {
+				t.Error(err)
+			}
+			view, err := f.LoadView(f.ctx, ident("w"))
+			must(t, err)
+			if got, want := view.Document.CurrentVersionID(), map[bool]int{true: 2, false: 1}[pinned]; got != want {
+				t.Errorf("the current version is %d, want %d", got, want)
+			}
+			changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
+			must(t, err)
+			if last := changes[len(changes)-1].Change; pinned && (last.Operation != string(verb.Replace) || !last.Ident.Equal(ident("w"))) {
+				t.Errorf("the change is %s of %s", last.Operation, last.Ident)
+			}
+			must(t, f.RenameView(f.ctx, ident("w"), ident("v")))
+			err = replaceDuring("select 3", func() error { return f.DropView(f.ctx, ident("v")) })
+			wantKind(t, err, moorage.KindNoSuchView)
+			f.wantClean()
+		})
+	}
+}
+
+// Every answer about a view says how its files are reached.
+func TestClientConfigOfViews(t *testing.T) {
+	t.Parallel()
+	f, _ := newRemoteFixture(t)
+	var location string
+	for _, step := range []struct {
+		name string
+		make func() (*catalog.View, error)
+	}{
+		{"create", func() (*catalog.View, error) { return f.CreateView(f.ctx, lakeIdent(), viewRequest("")) }},
+		{"load", func() (*catalog.View, error) { return f.LoadView(f.ctx, lakeIdent()) }},
+		{"replace", func() (*catalog.View, error) { return f.ReplaceView(f.ctx, lakeIdent(), newQuery(t, `[]`, "select 2")) }},
+		{"replace that changes nothing", func() (*catalog.View, error) { return f.ReplaceView(f.ctx, lakeIdent(), replaceRequest(t, `[]`, `[]`)) }},
+		{"register", func() (*catalog.View, error) {
+			must(t, f.DropView(f.ctx, lakeIdent()))
+			return f.RegisterView(f.ctx, lakeIdent(), location)
+		}},
+	} {
+		view, err := step.make()
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if !maps.Equal(view.Config, map[string]string{"endpoint": "one"}) {
+			t.Errorf("%s: config %v", step.name, view.Config)
+		}
+		location = view.MetadataLocation
+	}
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	loadConnections = 8
+	loadTime        = time.Second // that one server is asked in each round
+)
+
+// BenchmarkServerLoad compares loads from a server with a net/http handler that has one answer
+// ready. Each runs in a process of its own: the server as users start it, the handler with Go's
+// defaults. They are asked in turns, one turn of each an iteration. It reports medians: requests a
+// second, processor time a request, and the share, which is Moorage's rate divided by the
+// handler's.
+//
+// The clients are in this process and share the processors with the servers. They cost the same for
+// both, which brings the share closer to 1. The ratio of the processor times does not have that
+// flaw.
+func BenchmarkServerLoad(b *testing.B) {
+	for _, tables := range []int{1, 300} {
+		b.Run(fmt.Sprintf("tables=%d", tables), func(b *testing.B) { benchmarkLoads(b, tables) })
+	}
+}
+
+func benchmarkLoads(b *testing.B, tables int) {
+	moorage, process := startProcess(b, "--data", b.TempDir())
+	loads := prepareLoads(b, moorage, tables)
+	handler, handlerProcess := startStatic(b, loads[0].answer)
+	of := map[string]*loaded{
+		"moorage": {address: moorage.address(), pid: process.Process.Pid},
+		"handler": {address: handler.address(), pid: handlerProcess.Process.Pid},
+	}
+	var clients, shares []float64
+	for b.Loop() {
+		client := cpuOf(b, os.Getpid())
+		requests := of["handler"].ask(b, loads) + of["moorage"].ask(b, loads)
+		clients = append(clients, float64((cpuOf(b, os.Getpid())-client).Microseconds())/requests)
+		shares = append(shares, last(of["moorage"].rates)/last(of["handler"].rates))
+	}
+	for name, server := range of {
+		b.ReportMetric(median(server.rates), name+"-req/s")
+		b.ReportMetric(median(server.costs), name+"-cpu-µs/req")
+	}
+	b.ReportMetric(median(clients), "client-cpu-µs/req")
+	b.ReportMetric(median(shares), "share")
+	b.ReportMetric(0, "ns/op")
+}
+
+// preparedLoad is a request that loads a table, and the answer to it.
+type preparedLoad struct {
+	request []byte
+	answer  []byte // as it was sent
+	bytes   int    // of the body
+}
+
+// prepareLoads makes so many tables and returns a load of each.
+func prepareLoads(b *testing.B, server *served, tables int) (loads []preparedLoad) {
+	b.Helper()
+	server.request(b, "POST", "/v1/namespaces", createNamespace)
+	for i := range tables {
+		name := fmt.Sprintf("ships%03d", i)
+		body := strings.Replace(createTable, `"ships"`, strconv.Quote(name), 1)
+		if code, answer := server.request(b, "POST", "/v1/namespaces/harbour/tables", body); code != http.StatusOK {
+			b.Fatalf("create table: %d %s", code, answer)
+		}
+		request := []byte("GET /v1/namespaces/harbour/tables/" + name + " HTTP/1.1\r\nHost: localhost\r\n" +
+			"X-Iceberg-Access-Delegation: vended-credentials\r\nUser-Agent: benchmark\r\n\r\n")
+		loads = append(loads, firstLoad(b, server, request))
+	}
+	return loads
+}
+
+// firstLoad sends a request once and notes what comes back.
+func firstLoad(b *testing.B, server *served, request []byte) preparedLoad {
+	b.Helper()
+	connection, err := net.Dial("tcp", server.address())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := connection.Write(request); err != nil {
+		b.Fatal(err)
+	}
+	var sent bytes.Buffer
+	answer, err := http.ReadResponse(bufio.NewReader(io.TeeReader(connection, &sent)), nil)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.Fatalf("load: %v, %v", answer, err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return preparedLoad{request, sent.Bytes(), len(body)}
+}
+
+// loaded is a server that is asked, and what the rounds so far have found.
+type loaded struct {
+	address string
+	pid     int
+	rates   []float64 // requests a second
+	costs   []float64 // microseconds of processor time a request
+}
+
+// ask sends loads for loadTime over all connections, each its next request after the answer to the
+// one before. It returns the number of requests.
+func (l *loaded) ask(b *testing.B, loads []preparedLoad) float64 {
+	b.Helper()
+	var connections []net.Conn
+	for range loadConnections {
+		connection, err := net.Dial("tcp", l.address)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer connection.Close()
+		connections = append(connections, connection)
+	}
+	before, began := cpuOf(b, l.pid), time.Now()
+	var requests atomic.Int64
+	var stop atomic.Bool
+	timer := time.AfterFunc(loadTime, func() { stop.Store(true) })
+	defer timer.Stop()
+	var clients sync.WaitGroup
+	for i, connection := range connections {
+		clients.Go(func() {
+			buffer := make([]byte, 64<<10)
+			for n := 0; ; n++ {
+				if stop.Load() {
+					requests.Add(int64(n))
+					return
+				}
+				if err := loads[(n+i)%len(loads)].send(connection, buffer); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	elapsed, cost, total := time.Since(began), cpuOf(b, l.pid)-before, float64(requests.Load())
+	l.rates = append(l.rates, total/elapsed.Seconds())
+	l.costs = append(l.costs, float64(cost.Microseconds())/total)
+	return total
+}
+
+// send sends the request and reads the answer. It looks at no more than its status and length.
+func (p *preparedLoad) send(connection net.Conn, buffer []byte) error {
+	if _, err := connection.Write(p.request); err != nil {
+		return err
+	}
+	for have, want := 0, -1; have != want; {
+		n, err := connection.Read(buffer[have:])
+		if err != nil {
+			return err
+		}
+		have += n
+		if head := bytes.Index(buffer[:have], []byte("\r\n\r\n")); want < 0 && head >= 0 {
+			want = head + len("\r\n\r\n") + p.bytes
+		}
+		if !bytes.HasPrefix(buffer[:have], []byte("HTTP/1.1 200 ")) || want >= 0 && have > want {
+			return fmt.Errorf("the answer is %.200q", buffer[:have])
+		}
+	}
+	return nil
+}
+
+// startStatic runs serveStatic in a process of its own.
+func startStatic(b *testing.B, answer []byte) (*served, *exec.Cmd) {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "answer")
+	if err := os.WriteFile(file, answer, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	process := exec.CommandContext(b.Context(), os.Args[0], file)
+	process.Env = append(os.Environ(), asCommand+"="+asStatic)
+	return startReady(b, process), process
+}
+
+// address is where the server listens.
+func (s *served) address() string { return strings.TrimPrefix(s.uri, "http://") }
+
+// ticksPerSecond is the unit of processor times in /proc, on every architecture that Go runs on.
+const ticksPerSecond = 100
+
+// cpuOf returns the processor time that a process has had.
+func cpuOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	if pid == os.Getpid() {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Behind the name of the command, which may hold spaces, the times are fields 12 and 13.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	user, userErr := strconv.Atoi(fields[11])
+	system, systemErr := strconv.Atoi(fields[12])
+	if userErr != nil || systemErr != nil {
+		b.Fatalf("processor times in %s: %v, %v", text, userErr, systemErr)
+	}
+	return time.Duration(user+system) * time.Second / ticksPerSecond
+}
+
+func last(values []float64) float64 { return values[len(values)-1] }
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}

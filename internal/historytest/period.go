@@ -1,0 +1,71 @@
+package historytest
+
+import "math"
+
+// period is what a history shows of the time in which a version was current. It became current
+// between from and to, and was current no longer than until.
+type period struct{ from, to, until int64 }
+
+// periods are those of the versions that certainly were current once, by location. The search for
+// an order is short if each call may stand at few places only, and commits that wait for others are
+// under way for long.
+type periods map[string]period
+
+// periods returns the periods of the versions that were seen.
+func (k *Checker) periods(events []Event, seen map[string]int64) periods {
+	calls := map[string]Event{}
+	last := map[string]int64{} // when the last call began that was answered a version
+	for _, event := range events {
+		calls[event.Call.ID] = event
+		if event.Answer.Err == nil {
+			last[event.Answer.Location] = max(last[event.Answer.Location], event.From)
+		}
+	}
+	all := periods{}
+	var from func(location string) int64
+	from = func(location string) int64 {
+		if known, ok := all[location]; ok {
+			return known.from
+		}
+		v, earliest := k.files[location], int64(0)
+		for _, author := range v.authors {
+			earliest = max(earliest, calls[author].From)
+		}
+		if v.base != "" {
+			earliest = max(earliest, from(v.base), last[v.base])
+		}
+		all[location] = period{from: earliest, to: math.MaxInt64, until: math.MaxInt64}
+		return earliest
+	}
+	for location := range seen {
+		from(location)
+	}
+	for location, to := range seen {
+		made := all[location]
+		made.to = to
+		all[location] = made
+		if base, ok := all[k.files[location].base]; ok {
+			base.until = min(base.until, to)
+			all[k.files[location].base] = base
+		}
+	}
+	return all
+}
+
+// narrow returns event with the part of its time in which it can have happened, as far as the
+// version that it was answered shows that. If that leaves no time, no order explains the answers,
+// and narrow leaves it to the search to find that.
+func (p periods) narrow(event Event) Event {
+	answered, ok := p[event.Answer.Location]
+	if !ok {
+		return event
+	}
+	last := answered.until
+	if event.Call.Action.Writes() {
+		last = answered.to
+	}
+	if from, to := max(event.From, answered.from), min(event.To, last); from <= to {
+		event.From, event.To = from, to
+	}
+	return event
+}

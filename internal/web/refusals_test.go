@@ -1,0 +1,101 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+)
+
+// Refusals of one operation, status and path have a line at once, and then one for each minute in
+// which there are any, with the number of those between.
+func TestRefusalsAreSummed(t *testing.T) {
+	t.Parallel()
+	var f refusals
+	load, commit := &operation{name: "load"}, &operation{name: "commit"}
+	began := time.Unix(1_000_000, 0)
+	for n, row := range []struct {
+		of      refusal
+		after   time.Duration
+		skipped int
+		due     bool
+	}{
+		{refusal{load, 404, "/a"}, 0, 0, true},
+		{refusal{load, 404, "/a"}, time.Second, 0, false},
+		{refusal{load, 404, "/b"}, time.Second, 0, true},
+		{refusal{load, 409, "/a"}, time.Second, 0, true},
+		{refusal{commit, 404, "/a"}, time.Second, 0, true},
+		{refusal{load, 404, "/a"}, refusalsPause - 1, 0, false},
+		{refusal{load, 404, "/a"}, refusalsPause, 2, true},
+		{refusal{load, 404, "/a"}, refusalsPause + 1, 0, false},
+		{refusal{load, 404, "/b"}, 5 * refusalsPause, 0, true},
+		{refusal{load, 404, "/a"}, 5 * refusalsPause, 1, true},
+	} {
+		if skipped, due := f.next(row.of, began.Add(row.after)); skipped != row.skipped || due != row.due {
+			t.Errorf("row %d: line %t with %d skipped, want %t with %d", n, due, skipped, row.due, row.skipped)
+		}
+	}
+}
+
+// However many paths are asked for, few are remembered, and those beyond share a line.
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	var f refusals
+	load := &operation{name: "load"}
+	now := time.Unix(1_000_000, 0)
+	lines := 0
+	const paths = 5 * refusalsMax
+	for n := range paths {
+		if _, due := f.next(refusal{load, 404, fmt.Sprint("/", n)}, now); due {
+			lines++
+		}
+	}
+	if lines != refusalsMax+1 || len(f.lines) != refusalsMax+1 {
+		t.Errorf("%d lines, and %d paths are remembered, want %d", lines, len(f.lines), refusalsMax+1)
+	}
+	now = now.Add(refusalsPause)
+	skipped, due := f.next(refusal{load, 404, strings.Repeat("x", refusalPathBytesMax+1)}, now)
+	if want := paths - refusalsMax - 1; skipped != want || !due {
+		t.Errorf("a long path has a line: %t, with %d skipped, want %d", due, skipped, want)
+	}
+	if _, due := f.next(refusal{load, 404, "/new"}, now); !due || len(f.lines) > 2 {
+		t.Errorf("after a minute a new path has a line: %t, and %d are remembered", due, len(f.lines))
+	}
+}
+
+// Only 404 and 409 of the operations that were named are summed. At debug level each request has a
+// line.
+func TestRefusalsInTheLog(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		operation string
+		kind      moorage.Kind
+		level     slog.Level
+		lines     int // of 10 requests
+	}{
+		{"load", moorage.KindNoSuchTable, slog.LevelInfo, 1},
+		{"load", moorage.KindCommitFailed, slog.LevelInfo, 1},
+		{"load", moorage.KindBadRequest, slog.LevelInfo, 10},
+		{"load", moorage.KindNoSuchTable, slog.LevelDebug, 10},
+		{"drop", moorage.KindNoSuchTable, slog.LevelInfo, 10},
+	} {
+		var log bytes.Buffer
+		s := New(Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: row.level}))})
+		s.SumRefusals("load")
+		s.Handle(row.operation, http.MethodGet, "/x", func(http.ResponseWriter, *http.Request) error {
+			return moorage.Errorf(row.kind, "No")
+		})
+		for range 10 {
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
+		}
+		if got := strings.Count(log.String(), "msg=request"); got != row.lines {
+			t.Errorf("%s, %s, from level %s on: %d lines, want %d:\n%s", row.operation, row.kind, row.level, got, row.lines, &log)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package locks
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// acquisition is one Acquire at a node of a cluster, and the hold that it becomes.
+type acquisition struct {
+	node *Distributed
+	plan []Grant
+	hold Hold
+	lose func() // ends the context of hold
+
+	wants  bool     // its ticket stands in the store's queue; only the goroutine of the Acquire uses this
+	leases []*lease // guarded by session.mu: the leases that it uses
+	leads  []*share // guarded by session.mu: shares that it tries to take for all
+
+	mu        sync.Mutex // guards the fields below; leaf
+	session   *session   // nil before the first; changed by the goroutine of the Acquire only
+	missed    bool       // it lost a lease before it had them all
+	granted   bool
+	grantedAt time.Time
+	over      bool
+}
+
+// newAcquisition returns an acquisition that holds its locks in the process, and no lease.
+func newAcquisition(ctx context.Context, node *Distributed, plan []Grant) *acquisition {
+	op := &acquisition{node: node, plan: plan}
+	op.hold, op.lose = NewHold(ctx, op.giveBack)
+	return op
+}
+
+// enter makes s the session of an operation that uses no lease.
+func (op *acquisition) enter(s *session) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.session, op.missed, op.wants = s, false, false
+}
+
+// complete makes a hold of the operation. It says false if a lease was lost since it was taken.
+func (op *acquisition) complete() bool {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.missed {
+		op.missed = false
+		return false
+	}
+	op.granted, op.grantedAt = true, op.node.now()
+	return true
+}
+
+// lost ends the hold of an operation that lost a lease of session s.
+func (op *acquisition) lost(s *session) {
+	op.mu.Lock()
+	losing := op.session == s && op.granted && !op.over
+	if op.session == s && !op.granted {
+		op.missed = true
+	}
+	op.mu.Unlock()
+	if !losing {
+		return
+	}
+	op.lose()
+	for _, grant := range op.plan {
+		if grant.Mode.coversSubtree() {
+			op.node.observer.LockLost(grant.Path.Level())
+		}
+	}
+	op.hold.Release()
+}
+
+// giveBack gives back the leases, and then the locks in the process. It is the release of the hold.
+// An operation that was granted nothing does not wait for the store.
+func (op *acquisition) giveBack() {
+	op.mu.Lock()
+	op.over = true
+	s, granted, grantedAt := op.session, op.granted, op.grantedAt
+	op.mu.Unlock()
+
+	if s != nil {
+		s.detach(op, op.node.now(), Grant{})
+		if granted {
+			op.node.releaseUnneeded(s)
+		} else {
+			op.node.releaseInBackground(s)
+		}
+	}
+	op.node.local.release(op.plan)
+	if granted {
+		reportHeld(op.node.observer, op.plan, op.node.now().Sub(grantedAt))
+	}
+}

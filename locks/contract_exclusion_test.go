@@ -1,0 +1,94 @@
+package locks_test
+
+import (
+	"errors"
+	"testing"
+
+	"moorage/locks"
+)
+
+// compatible is the matrix of the package comment of locks, written down a second time.
+var compatible = map[locks.Mode]map[locks.Mode]bool{
+	locks.RA: {locks.RA: true, locks.R: true, locks.WA: true, locks.W: false},
+	locks.R:  {locks.RA: true, locks.R: true, locks.WA: false, locks.W: false},
+	locks.WA: {locks.RA: true, locks.R: false, locks.WA: true, locks.W: false},
+	locks.W:  {locks.RA: false, locks.R: false, locks.WA: false, locks.W: false},
+}
+
+// requestFor returns a request that puts mode on path. child names what the ancestor modes are
+// taken for.
+func requestFor(mode locks.Mode, path locks.Path, child string) locks.Request {
+	switch mode {
+	case locks.RA:
+		return read(path.Namespace(child))
+	case locks.R:
+		return read(path)
+	case locks.WA:
+		return write(path.Namespace(child))
+	}
+	return write(path)
+}
+
+// Each pair of modes on one path is granted or refused as the matrix has it.
+func testMatrix(t *testing.T, manager locks.Manager) {
+	for _, held := range locks.Modes() {
+		for _, wanted := range locks.Modes() {
+			holder := acquire(t, manager, requestFor(held, namespace("a"), "of the holder"))
+			taker, err := manager.Acquire(t.Context(), requestFor(wanted, namespace("a"), "of the taker"),
+				locks.Options{NonBlocking: true})
+			switch want := compatible[held][wanted]; {
+			case want && err != nil:
+				t.Errorf("held %s, wanted %s: got %v, want a grant", held, wanted, err)
+			case !want && !errors.Is(err, locks.ErrConflict):
+				t.Errorf("held %s, wanted %s: got %v, want ErrConflict", held, wanted, err)
+			}
+			if err == nil {
+				taker.Release()
+			}
+			holder.Release()
+		}
+	}
+}
+
+// A taker that may wait is granted at once, or as soon as the holder releases.
+func testMatrixWaits(t *testing.T, manager locks.Manager) {
+	for _, held := range locks.Modes() {
+		for _, wanted := range locks.Modes() {
+			holder := acquire(t, manager, requestFor(held, namespace("a"), "of the holder"))
+			taker := try(t.Context(), manager, requestFor(wanted, namespace("a"), "of the taker"), locks.Options{})
+			if what := wanted.String() + " while held " + held.String(); compatible[held][wanted] {
+				taker.mustHold(t, what)
+			} else {
+				taker.mustWait(t, what)
+			}
+			holder.Release()
+			taker.mustHold(t, wanted.String()+" after release of "+held.String()).Release()
+		}
+	}
+}
+
+// Two wishes exclude one another exactly when their lineages say so.
+func testLineage(t *testing.T, manager locks.Manager) {
+	all := wishes()
+	for _, first := range all {
+		holder := acquire(t, manager, first.request())
+		for _, second := range all {
+			taker, err := manager.Acquire(t.Context(), second.request(), locks.Options{NonBlocking: true})
+			switch {
+			case err == nil:
+				taker.Release()
+				if first.mustExclude(second) {
+					t.Fatalf("held %s: %s was granted, and must be excluded", first, second)
+				}
+				if first.mayExclude(second) {
+					t.Fatalf("held %s: %s was granted, unlike in four modes", first, second)
+				}
+			case !errors.Is(err, locks.ErrConflict):
+				t.Fatalf("held %s: %s: got %v, want a grant or ErrConflict", first, second, err)
+			case !first.mayExclude(second):
+				t.Fatalf("held %s: %s was excluded for nothing: %v", first, second, err)
+			}
+		}
+		holder.Release()
+	}
+}

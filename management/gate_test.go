@@ -1,0 +1,44 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/catalog/verb"
+)
+
+// closedGate is a gate that refuses everybody. It notes who asked for what.
+type closedGate struct{ asked, audited []verb.Request }
+
+func (g *closedGate) Authorize(_ context.Context, request verb.Request) error {
+	g.asked = append(g.asked, request)
+	return moorage.Errorf(moorage.KindForbidden, "The gate is closed")
+}
+
+func (g *closedGate) Audit(_ context.Context, request verb.Request, _ error) {
+	g.audited = append(g.audited, request)
+}
+
+// Every route reaches the gate, as the verb that the table has for its operation, and does nothing
+// if the gate refuses that.
+func TestEveryRouteReachesTheGate(t *testing.T) {
+	t.Parallel()
+	for _, op := range (&server{}).operations() {
+		gate, f := &closedGate{}, &fake{}
+		h := newServer(t, Config{Operator: operatorOf(f), Check: f.Check, Gate: gate})
+		answer := send(h, op.method, base+strings.ReplaceAll(op.path, "{id}", "a1"), `{"name":"b"}`)
+		if answer.Code != http.StatusForbidden {
+			t.Errorf("%s answers %d, not 403", op.id, answer.Code)
+		}
+		if len(gate.asked) != 1 || len(gate.audited) != 1 || !slices.Contains(verb.OfManagement(op.id), gate.asked[0].Verb) {
+			t.Errorf("%s: the gate was asked %v, and heard of %v", op.id, gate.asked, gate.audited)
+		}
+		if len(f.calls) > 0 {
+			t.Errorf("%s did %v", op.id, f.calls)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// FileBytesMax bounds what one file may unpack to. Engines begin another manifest at 8 MiB, and a
+// list of that size has some 500,000 manifests.
+const FileBytesMax = 64 << 20
+
+var (
+	// ErrDamaged says that the bytes are not a file of the kind that was asked for.
+	ErrDamaged = errors.New("damaged")
+	// ErrTooLarge says that a file takes more memory than the caller or FileBytesMax allow.
+	ErrTooLarge = errors.New("too large")
+	// ErrForeign says that a file is valid, but uses what this package or another list cannot
+	// carry: a codec that is not known, or a value whose field the other schema lacks.
+	ErrForeign = errors.New("cannot be carried over")
+)
+
+const (
+	magic       = "Obj\x01"
+	markerBytes = 16
+	// pairsMax bounds the header. Known writers have up to ten pairs.
+	pairsMax = 64
+	// blockBytes is where a block ends that this package writes, before it is packed. It is the
+	// default of Java's writer.
+	blockBytes = 64000
+
+	schemaKey = "avro.schema"
+	codecKey  = "avro.codec"
+)
+
+func damaged(format string, arguments ...any) error {
+	return fmt.Errorf(format+": %w", append(arguments, ErrDamaged)...)
+}
+
+// pair is an item of the header.
+type pair struct{ key, value string }
+
+// container is an Avro file, not unpacked yet.
+type container struct {
+	header []pair // in the order of the file
+	marker string
+	codec  codec
+	schema *schema
+	blocks string // what follows the header
+}
+
+// open reads the header of a file. The container shares no memory with raw.
+func open(raw []byte) (*container, error) {
+	c := cursor{text: string(raw)}
+	if start, err := c.take(int64(len(magic))); err != nil || start != magic {
+		return nil, damaged("file does not begin as Avro files do")
+	}
+	file := &container{}
+	for count, err := range c.runs() {
+		if err != nil {
+			return nil, fmt.Errorf("header: %w", err)
+		}
+		if count > int64(pairsMax-len(file.header)) {
+			return nil, damaged("header has over %d items", pairsMax)
+		}
+		for range count {
+			key, err := c.sized()
+			if err != nil {
+				return nil, fmt.Errorf("header: %w", err)
+			}
+			value, err := c.sized()
+			if err != nil {
+				return nil, fmt.Errorf("header: %w", err)
+			}
+			if slices.ContainsFunc(file.header, func(p pair) bool { return p.key == key }) {
+				return nil, damaged("header has %.20q twice", key)
+			}
+			file.header = append(file.header, pair{strings.Clone(key), strings.Clone(value)})
+		}
+	}
+	marker, err := c.take(markerBytes)
+	if err != nil {
+		return nil, fmt.Errorf("marker: %w", err)
+	}
+	file.marker, file.blocks = strings.Clone(marker), c.text[c.at:]
+	if file.codec, err = codecNamed(file.value(codecKey)); err != nil {
+		return nil, err
+	}
+	file.schema, err = parseSchema(file.value(schemaKey))
+	return file, err
+}
+
+// value returns what the header has under key, and "" if it has nothing.
+func (f *container) value(key string) string {
+	for _, p := range f.header {
+		if p.key == key {
+			return p.value
+		}
+	}
+	return ""
+}
+
+// block is a block after unpacking.
+type block struct {
+	records int64 // as the writer says; at least 0
+	text    string
+}
+
+// unpacked yields the blocks in their order, and at most one error, as the last. It takes their
+// bytes from left; there are no more than that, and no more than FileBytesMax.
+func (f *container) unpacked(left *int) iter.Seq2[block, error] {
+	return func(yield func(block, error) bool) {
+		c := cursor{text: f.blocks}
+		ofFile := FileBytesMax
+		for i := 0; c.at < len(c.text); i++ {
+			b, err := f.next(&c, min(*left, ofFile))
+			if err != nil {
+				yield(block{}, fmt.Errorf("block %d: %w", i, err))
+				return
+			}
+			*left, ofFile = *left-len(b.text), ofFile-len(b.text)
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *container) next(c *cursor, left int) (block, error) {
+	records, err := c.long()
+	if err != nil {
+		return block{}, err
+	}
+	if records < 0 {
+		return block{}, damaged("%d records", records)
+	}
+	payload, err := c.sized()
+	if err != nil {
+		return block{}, err
+	}
+	if marker, err := c.take(markerBytes); err != nil || marker != f.marker {
+		return block{}, damaged("marker is missing")
+	}
+	text, err := f.codec.unpack(payload, left)
+	return block{records, text}, err
+}
+
+// records yields a cursor for each record of the file, in order. The loop reads all of the record
+// with it. There is at most one error, as the last. For left see unpacked.
+func (f *container) records(left *int) iter.Seq2[*cursor, error] {
+	return func(yield func(*cursor, error) bool) {
+		for b, err := range f.unpacked(left) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			c := &cursor{text: b.text}
+			more := b.records
+			for ; more > 0 && c.at < len(c.text); more-- { // each has fields, so it takes a byte
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if more > 0 || c.at < len(c.text) {
+				yield(nil, damaged("block has other records than it says"))
+				return
+			}
+		}
+	}
+}
+
+// encode returns the file with these records.
+func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
+	out := append([]byte(nil), magic...)
+	out = appendLong(out, int64(len(f.header)))
+	for _, p := range f.header {
+		out = appendSized(appendSized(out, p.key), p.value)
+	}
+	out = append(appendLong(out, 0), f.marker...)
+	var pending []byte
+	count := int64(0)
+	flush := func() error {
+		if count == 0 {
+			return nil
+		}
+		payload, err := f.codec.pack(pending)
+		if err != nil {
+			return err
+		}
+		out = append(appendSized(appendLong(out, count), string(payload)), f.marker...)
+		pending, count = pending[:0], 0
+		return nil
+	}
+	for record := range records {
+		pending = append(pending, record...)
+		count++
+		if len(pending) >= blockBytes {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := flush()
+	return out, err
+}
+
+// with returns the header with value under key: in the place of the old one, or else at the end.
+func with(header []pair, key, value string) []pair {
+	if at := slices.IndexFunc(header, func(p pair) bool { return p.key == key }); at >= 0 {
+		header[at].value = value
+		return header
+	}
+	return append(header, pair{key, value})
+}
+
+// without returns the header without key.
+func without(header []pair, key string) []pair {
+	return slices.DeleteFunc(header, func(p pair) bool { return p.key == key })
+}
+
+func appendLong(out []byte, n int64) []byte {
+	z := uint64(n)<<1 ^ uint64(n>>63)
+	for ; z >= 0x80; z >>= 7 {
+		out = append(out, byte(z)|0x80)
+	}
+	return append(out, byte(z))
+}
+
+func appendSized(out []byte, text string) []byte {
+	return append(appendLong(out, int64(len(text))), text...)
+}

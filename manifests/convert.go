@@ -1,0 +1,176 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+)
+
+// same reports whether values of both types have the same bytes and the same meaning. Names and
+// comments do not matter where there are ids.
+func same(a, b *schema) bool {
+	if a == b {
+		return true
+	}
+	return a.kind == b.kind && a.size == b.size && slices.Equal(a.symbols, b.symbols) &&
+		sameID(a.keyID, b.keyID) && sameID(a.itemID, b.itemID) &&
+		slices.EqualFunc(a.inner, b.inner, same) &&
+		slices.EqualFunc(a.fields, b.fields, func(f, g field) bool { return f.matches(g) && same(f.schema, g.schema) })
+}
+
+// sameID compares the ids of items, which some writers leave out.
+func sameID(a, b int) bool { return a == b || a == noID || b == noID }
+
+// matches reports whether both are the same field: by id, or else by name.
+func (f field) matches(g field) bool { return f.id == g.id && (f.id != noID || f.name == g.name) }
+
+// like returns which field of record s is the same as f.
+func (s *schema) like(f field) (at int, ok bool) {
+	at = slices.IndexFunc(s.fields, f.matches)
+	return at, at >= 0
+}
+
+// covers reports whether each id in from is in to as well.
+func covers(to, from *schema) bool {
+	known, wanted := make(map[int]bool), make(map[int]bool)
+	to.ids(known)
+	from.ids(wanted)
+	for id := range wanted {
+		if !known[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// ids adds the ids of all fields in s.
+func (s *schema) ids(all map[int]bool) {
+	for _, f := range s.fields {
+		all[f.id] = true
+		f.schema.ids(all)
+	}
+	for _, inner := range s.inner {
+		inner.ids(all)
+	}
+}
+
+// convert reads a value of type from at c, and appends it to out as one of type to. The error is
+// ErrForeign where to has no place for it.
+func convert(out []byte, to, from *schema, c *cursor) ([]byte, error) {
+	switch {
+	case same(to, from), from.kind == kindInt && to.kind == kindLong:
+		start := c.at
+		_, err := c.read(from)
+		return append(out, c.text[start:c.at]...), err
+	case from.kind == kindUnion:
+		branch, err := c.branch(from)
+		if err != nil {
+			return nil, err
+		}
+		return convert(out, to, branch, c)
+	case to.kind == kindUnion:
+		at := slices.IndexFunc(to.inner, func(s *schema) bool {
+			return s.kind == from.kind || from.kind == kindInt && s.kind == kindLong
+		})
+		if at < 0 {
+			break
+		}
+		return convert(appendLong(out, int64(at)), to.inner[at], from, c)
+	case to.kind == kindRecord && from.kind == kindRecord:
+		return convertRecord(out, to, from, c, func(int) Number { return Number{} })
+	case to.kind == from.kind && (to.kind == kindArray || to.kind == kindMap) &&
+		sameID(to.itemID, from.itemID) && sameID(to.keyID, from.keyID):
+		return convertItems(out, to, from, c)
+	}
+	return nil, fmt.Errorf("type of a value differs: %w", ErrForeign)
+}
+
+// convertItems converts an array or a map.
+func convertItems(out []byte, to, from *schema, c *cursor) ([]byte, error) {
+	for count, err := range c.runs() {
+		if err != nil {
+			return nil, err
+		}
+		if from.inner[0].empty {
+			return nil, fmt.Errorf("items without bytes: %w", ErrForeign)
+		}
+		out = appendLong(out, count)
+		for range count {
+			if to.kind == kindMap {
+				key, err := c.sized()
+				if err != nil {
+					return nil, err
+				}
+				out = appendSized(out, key)
+			}
+			if out, err = convert(out, to.inner[0], from.inner[0], c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return appendLong(out, 0), nil
+}
+
+// convertRecord converts a record. Where patch has a number for the id of a field, that stands
+// there in place of the field's value.
+func convertRecord(out []byte, to, from *schema, c *cursor, patch func(id int) Number) ([]byte, error) {
+	starts := make([]int, len(from.fields))
+	for i, f := range from.fields {
+		starts[i] = c.at
+		v, err := c.read(f.schema)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := to.like(f); !ok && v.kind != kindNull {
+			return nil, fmt.Errorf("value of field %d %.40q has no place: %w", f.id, f.name, ErrForeign)
+		}
+	}
+	for _, id := range []int{idSequenceNumber, idMinSequenceNumber, idFirstRowID} {
+		if _, ok := to.field(id); !ok && patch(id).Valid {
+			return nil, fmt.Errorf("number of field %d has no place: %w", id, ErrForeign)
+		}
+	}
+	for _, f := range to.fields {
+		var err error
+		if n := patch(f.id); n.Valid {
+			out, err = appendNumber(out, f.schema, n.Value)
+		} else if at, ok := from.like(f); ok {
+			out, err = convert(out, f.schema, from.fields[at].schema, &cursor{text: c.text, at: starts[at]})
+		} else {
+			out, err = appendAbsent(out, f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %d: %w", f.id, err)
+		}
+	}
+	return out, nil
+}
+
+// appendNumber appends n as a value of type s.
+func appendNumber(out []byte, s *schema, n int64) ([]byte, error) {
+	fits := func(s *schema) bool { return s.kind == kindLong || s.kind == kindInt && n == int64(int32(n)) }
+	if s.kind == kindUnion {
+		at := slices.IndexFunc(s.inner, fits)
+		if at < 0 {
+			return nil, fmt.Errorf("%d has no place: %w", n, ErrForeign)
+		}
+		return appendLong(appendLong(out, int64(at)), n), nil
+	}
+	if !fits(s) {
+		return nil, fmt.Errorf("%d has no place: %w", n, ErrForeign)
+	}
+	return appendLong(out, n), nil
+}
+
+// appendAbsent appends what stands for a value that the other list has no field for: null, or the
+// number that the specification gives to lists of format version 1.
+func appendAbsent(out []byte, f field) ([]byte, error) {
+	if f.schema.kind == kindUnion {
+		if at := slices.IndexFunc(f.schema.inner, func(s *schema) bool { return s.kind == kindNull }); at >= 0 {
+			return appendLong(out, int64(at)), nil
+		}
+	}
+	if f.id == idContent || f.id == idSequenceNumber || f.id == idMinSequenceNumber {
+		return appendNumber(out, f.schema, 0)
+	}
+	return nil, fmt.Errorf("there is no value: %w", ErrForeign)
+}

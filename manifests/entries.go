@@ -1,0 +1,122 @@
+package manifests
+
+import (
+	"fmt"
+	"iter"
+	"math"
+)
+
+// Field ids of manifests. Source: table specification, manifests.
+const (
+	idStatus            = 0
+	idEntrySnapshot     = 1
+	idDataFile          = 2
+	idEntrySequence     = 3
+	idEntryFileSequence = 4
+	idFilePath          = 100
+	idRecordCount       = 103
+	idFileContent       = 134
+	idFileFirstRowID    = 142
+)
+
+// Status says what a manifest did to a file.
+type Status int64
+
+// The states. A reader of the manifest reads Existing and Added files.
+const (
+	Existing Status = iota
+	Added
+	Deleted
+)
+
+// File is an entry of a manifest, with its numbers as they stand there: a null is one that a reader
+// takes from the manifest list.
+type File struct {
+	Status                             Status
+	SnapshotID                         Number
+	SequenceNumber, FileSequenceNumber Number
+	Content                            Content // Data in manifests of format version 1
+	Path                               string
+	FirstRowID                         Number // format version 3
+	Rows                               int64
+}
+
+// Files yields the files that the manifest in raw names, in its order. It yields at most one error,
+// as the last. It takes the bytes that raw unpacks to from left, so that a caller can bound several
+// manifests together. In memory is one block at a time, and a copy of raw. A path keeps its block.
+//
+// Errors: ErrDamaged, also if raw has not the length that the list has for it; ErrTooLarge if it
+// unpacks to more than left or FileBytesMax; ErrForeign for an unknown codec.
+func (e *Entry) Files(raw []byte, left *int) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		if int64(len(raw)) != e.Length {
+			yield(File{}, damaged("manifest has %d bytes, and %d in its list", len(raw), e.Length))
+			return
+		}
+		file, err := open(raw)
+		if err != nil {
+			yield(File{}, fmt.Errorf("manifest: %w", err))
+			return
+		}
+		for c, err := range file.records(left) {
+			var f File
+			if err == nil {
+				f, err = readFile(c, file.schema)
+			}
+			if err != nil {
+				yield(File{}, fmt.Errorf("manifest: %w", err))
+				return
+			}
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// readFile reads one record of a manifest.
+func readFile(c *cursor, s *schema) (f File, err error) {
+	f.Status, f.Rows = -1, -1
+	if err = c.fields(s, f.setEntry, f.setData); err == nil && (f.Status < 0 || f.Path == "" || f.Rows < 0) {
+		err = damaged("status, path or rows are missing")
+	}
+	return f, err
+}
+
+// setEntry takes the value of the field with id.
+func (f *File) setEntry(id int, v value) (err error) {
+	switch id {
+	case idStatus:
+		err = v.atMost(int64(Deleted), (*int64)(&f.Status))
+	case idEntrySnapshot:
+		if f.SnapshotID.Valid = v.kind != kindNull; f.SnapshotID.Valid {
+			f.SnapshotID.Value, err = v.whole()
+		}
+	case idEntrySequence:
+		f.SequenceNumber, err = v.optional()
+	case idEntryFileSequence:
+		f.FileSequenceNumber, err = v.optional()
+	}
+	if err != nil {
+		return fmt.Errorf("field %d: %w", id, err)
+	}
+	return nil
+}
+
+// setData takes the value of the field with id in the record of the file.
+func (f *File) setData(id int, v value) (err error) {
+	switch id {
+	case idFilePath:
+		f.Path, err = v.path()
+	case idFileContent:
+		err = v.atMost(int64(EqualityDeletes), (*int64)(&f.Content))
+	case idRecordCount:
+		err = v.atMost(math.MaxInt64, &f.Rows)
+	case idFileFirstRowID:
+		f.FirstRowID, err = v.optional()
+	}
+	if err != nil {
+		return fmt.Errorf("field %d: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package manifests
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	// schemaBytesMax bounds the text of a schema. That of a manifest has some 6 KiB, and 100 bytes
+	// for each field of the partition.
+	schemaBytesMax = 256 << 10
+	// schemaNodesMax bounds a schema in which each reference to a named type stands for a copy of
+	// that type. Few lines of JSON can stand for more nodes than there is memory.
+	schemaNodesMax = 4096
+	// schemaDepthMax bounds the steps that one byte of a record can cost. Manifests have 6 levels.
+	schemaDepthMax = 16
+	// noID is the id of a field that has none. 0 is the id of a field of manifests.
+	noID = -1
+)
+
+type kind uint8
+
+const (
+	kindNull kind = iota
+	kindBoolean
+	kindInt
+	kindLong
+	kindFloat
+	kindDouble
+	kindBytes
+	kindString
+	kindFixed
+	kindEnum
+	kindRecord
+	kindArray
+	kindMap
+	kindUnion
+)
+
+// kindOf returns the kind that a schema names, other than a union.
+func kindOf(name string) (kind, bool) {
+	names := [...]string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum",
+		"record", "array", "map"}
+	at := slices.Index(names[:], name)
+	return kind(max(at, 0)), at >= 0
+}
+
+// schema is a type, with the types inside it as a tree: there are no references and no cycles. It
+// is immutable.
+type schema struct {
+	kind    kind
+	size    int64     // of a fixed: bytes
+	symbols []string  // of an enum
+	fields  []field   // of a record: those whose values take bytes
+	inner   []*schema // of a union: its branches; of an array or a map: the one of its items
+	// keyID and itemID are ids of what is inside: key-id and value-id of a map, element-id of an
+	// array.
+	keyID, itemID int
+	nodes, depth  int // of this tree
+	// empty is set where each value takes no bytes, such as a record without fields. A file can
+	// claim any number of such items.
+	empty bool
+}
+
+type field struct {
+	name   string
+	id     int
+	schema *schema
+}
+
+// parseSchema returns the type of the records of a file, which has at least one field that takes
+// bytes. The error is ErrDamaged.
+func parseSchema(text string) (*schema, error) {
+	if len(text) > schemaBytesMax {
+		return nil, damaged("schema has %d bytes", len(text))
+	}
+	var tree any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		return nil, damaged("schema: %v", err)
+	}
+	p := schemaParser{make(map[string]*schema)}
+	s, err := p.parse(tree, "")
+	if err != nil {
+		return nil, err
+	}
+	if s.kind != kindRecord || s.empty {
+		return nil, damaged("schema is not that of a record with fields")
+	}
+	return s, nil
+}
+
+// schemaParser has the named types that were read so far, by full name. A type that is being read
+// is not there, so one that contains itself is an error: no file of Iceberg has such.
+type schemaParser struct{ named map[string]*schema }
+
+// parse returns the type that tree, a JSON value, describes in namespace.
+func (p *schemaParser) parse(tree any, namespace string) (s *schema, err error) {
+	switch t := tree.(type) {
+	case string:
+		return p.reference(t, namespace)
+	case []any:
+		s = &schema{kind: kindUnion, nodes: 1}
+		for _, branch := range t {
+			if err := p.add(s, branch, namespace); err != nil {
+				return nil, err
+			}
+		}
+		return s, nil
+	case map[string]any:
+		name, ok := t["type"].(string)
+		if !ok {
+			return p.parse(t["type"], namespace)
+		}
+		if kind, ok := kindOf(name); ok {
+			return p.complex(kind, t, namespace)
+		}
+		return p.reference(name, namespace)
+	}
+	return nil, damaged("schema has %T where a type should be", tree)
+}
+
+// reference returns the primitive or the named type that name stands for.
+func (p *schemaParser) reference(name, namespace string) (*schema, error) {
+	if kind, ok := kindOf(name); ok && kind < kindFixed {
+		return &schema{kind: kind, empty: kind == kindNull, nodes: 1}, nil
+	}
+	for _, full := range []string{fullName(name, namespace), name} {
+		if s, ok := p.named[full]; ok {
+			return s, nil
+		}
+	}
+	return nil, damaged("schema refers to %.40q, which it does not define before", name)
+}
+
+// complex returns a type that an object describes.
+func (p *schemaParser) complex(kind kind, object map[string]any, namespace string) (*schema, error) {
+	s := &schema{kind: kind, nodes: 1, keyID: idOf(object, "key-id"), itemID: idOf(object, "element-id")}
+	name, _ := object["name"].(string)
+	if space, ok := object["namespace"].(string); ok {
+		namespace = space
+	}
+	full := fullName(name, namespace)
+	switch kind {
+	case kindFixed:
+		size, ok := object["size"].(float64)
+		if !ok || size < 0 || size > FileBytesMax || size != math.Trunc(size) {
+			return nil, damaged("schema has no size of %.40q", name)
+		}
+		s.size, s.empty = int64(size), size == 0
+	case kindEnum:
+		symbols, _ := object["symbols"].([]any)
+		for _, symbol := range symbols {
+			text, ok := symbol.(string)
+			if !ok {
+				return nil, damaged("schema has a symbol that is no string")
+			}
+			s.symbols = append(s.symbols, text)
+		}
+	case kindArray:
+		return s, p.add(s, object["items"], namespace)
+	case kindMap:
+		s.itemID = idOf(object, "value-id")
+		return s, p.add(s, object["values"], namespace)
+	case kindRecord:
+		if dot := strings.LastIndexByte(full, '.'); dot >= 0 {
+			namespace = full[:dot]
+		}
+		if err := p.fields(s, object["fields"], namespace); err != nil {
+			return nil, err
+		}
+	default:
+		s.empty = kind == kindNull
+		return s, nil
+	}
+	if _, known := p.named[full]; known || name == "" {
+		return nil, damaged("schema has %.40q twice or without a name", name)
+	}
+	p.named[full] = s
+	return s, nil
+}
+
+// fields reads the fields of the record s.
+func (p *schemaParser) fields(s *schema, list any, namespace string) error {
+	fields, ok := list.([]any)
+	if !ok {
+		return damaged("schema has a record without fields")
+	}
+	for _, item := range fields {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return damaged("schema has %T where a field should be", item)
+		}
+		f := field{id: idOf(object, "field-id")}
+		f.name, _ = object["name"].(string)
+		if _, twice := s.like(f); twice {
+			return damaged("schema has field %d %.40q twice", f.id, f.name)
+		}
+		if err := p.add(s, object["type"], namespace); err != nil {
+			return err
+		}
+		if f.schema = s.inner[len(s.inner)-1]; !f.schema.empty {
+			s.fields = append(s.fields, f)
+		}
+	}
+	s.inner, s.empty = nil, len(s.fields) == 0
+	return nil
+}
+
+// add reads a type inside s.
+func (p *schemaParser) add(s *schema, tree any, namespace string) error {
+	inner, err := p.parse(tree, namespace)
+	if err != nil {
+		return err
+	}
+	s.inner = append(s.inner, inner)
+	s.nodes, s.depth = s.nodes+inner.nodes, max(s.depth, inner.depth+1)
+	if s.nodes > schemaNodesMax || s.depth > schemaDepthMax {
+		return damaged("schema has %d nodes and %d levels", s.nodes, s.depth)
+	}
+	return nil
+}
+
+func fullName(name, namespace string) string {
+	if namespace == "" || strings.Contains(name, ".") {
+		return name
+	}
+	return namespace + "." + name
+}
+
+// idOf returns the id that object has under key, or noID.
+func idOf(object map[string]any, key string) int {
+	n, ok := object[key].(float64)
+	if !ok || n < 0 || n > math.MaxInt32 || n != math.Trunc(n) {
+		return noID
+	}
+	return int(n)
+}
+
+// field returns the field of record s that has id.
+func (s *schema) field(id int) (field, bool) {
+	for _, f := range s.fields {
+		if f.id == id {
+			return f, true
+		}
+	}
+	return field{}, false
+}

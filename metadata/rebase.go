@@ -1,0 +1,299 @@
+package metadata
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage/internal/jsontext"
+)
+
+// Append is a request that only adds data to a branch. On top of another head than its client saw,
+// it means the same: a client whose append is refused sends it again for whatever head it finds.
+// An Append does not know what its manifests say. It is immutable, and safe for concurrent use.
+type Append struct {
+	Branch string
+	// Snapshot is the new snapshot as it was sent. Its parent is the head that the client saw. It
+	// has none if the client saw no such branch.
+	Snapshot Snapshot
+	SchemaID int64
+	// HasRows reports whether the client gave the rows ids, FirstRowID and on, AddedRows of them.
+	// It has to from format version 3 on.
+	HasRows               bool
+	FirstRowID, AddedRows int64
+
+	step     Step
+	asserted int // which requirement of step is about the branch
+}
+
+// guardedPrefixes and guardedKeys are what writers say in a summary that rely on being refused.
+// They compare such a value of the head with what they are about to commit, or they publish a
+// snapshot that was made before. Source: Kafka Connect's Coordinator, Flink's DynamicCommitter,
+// Spark's StreamingWrite, Trino's materialized views, Java SnapshotSummary.
+var (
+	guardedPrefixes = []string{"kafka.connect.", "flink.", "spark.sql.streaming.", "dependsOn"}
+	guardedKeys     = []string{"wap.id", "published-wap-id", "source-snapshot-id"}
+)
+
+// Append returns the append that the step is; false if it is anything else, or if somebody may rely
+// on its refusal. The step adds one snapshot and sets one branch to it, which it requires to be at
+// the parent of the snapshot. What else it requires does not matter here.
+func (s Step) Append() (Append, bool) {
+	if len(s.Updates) != 2 {
+		return Append{}, false
+	}
+	added, isSnapshot := s.Updates[0].op.(*addSnapshot)
+	set, isRef := s.Updates[1].op.(setRef)
+	if !isSnapshot || added.rebased || !isRef || set.ref.tag || set.ref.snapshotID != added.snapshot.id {
+		return Append{}, false
+	}
+	asserted, ok := s.asserts(set.ref.name)
+	sent := &added.snapshot
+	if !ok || s.Requirements[asserted].head.snapshot != sent.parent || !sent.isPlainAppend() {
+		return Append{}, false
+	}
+	return Append{
+		Branch: set.ref.name, Snapshot: sent.export(), SchemaID: sent.schemaID.value,
+		HasRows: sent.firstRowID.given, FirstRowID: sent.firstRowID.value, AddedRows: sent.addedRows.value,
+		step: s, asserted: asserted,
+	}, true
+}
+
+// asserts returns which requirement says where a ref is; false if there is none, or several, or if
+// the step asks for a new table.
+func (s Step) asserts(ref string) (at int, ok bool) {
+	for i, r := range s.Requirements {
+		switch {
+		case r.kind == assertCreate, r.kind == assertRef && r.head.ref == ref && ok:
+			return 0, false
+		case r.kind == assertRef && r.head.ref == ref:
+			at, ok = i, true
+		}
+	}
+	return at, ok
+}
+
+// isPlainAppend reports whether a snapshot says that it appends, names its schema and a manifest
+// list in plain text, and has nothing in its summary that writers compare.
+func (s *snapshot) isPlainAppend() bool {
+	if !s.hasPlainList() || s.manifests != nil || !s.schemaID.given || s.summaryValue("operation") != "append" {
+		return false
+	}
+	guarded := false
+	reread(s.summary).eachString("summary", func(key, _ string) { //nolint:errcheck // it was read before
+		guarded = guarded || slices.Contains(guardedKeys, key) ||
+			slices.ContainsFunc(guardedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	})
+	return !guarded
+}
+
+// hasPlainList reports whether the snapshot has a manifest list that is not encrypted.
+func (s *snapshot) hasPlainList() bool { return s.manifestList != nil && !s.encrypted }
+
+// Misfit says why an append cannot be put on top of the head of its branch. Its texts are for logs
+// and metrics.
+type Misfit string
+
+// The reasons. Fits is that there is none.
+const (
+	Fits              Misfit = ""
+	MisfitFormat      Misfit = "format"      // version 1, or rows without ids from version 3 on
+	MisfitRepeated    Misfit = "repeated"    // the table has a snapshot with its id
+	MisfitBranch      Misfit = "branch"      // there is none of that name, or it is a tag
+	MisfitRetention   Misfit = "retention"   // it would change how long the branch keeps snapshots
+	MisfitSchema      Misfit = "schema"      // it was written with another schema than the current one
+	MisfitRequirement Misfit = "requirement" // something else that it requires does not hold
+	MisfitParent      Misfit = "parent"      // the head does not descend from what the client saw
+	MisfitDistance    Misfit = "distance"    // more than 256 snapshots came since
+	MisfitList        Misfit = "list"        // of a snapshot that has none, or an encrypted one
+	MisfitTime        Misfit = "time"        // ahead of the server's clock, or behind the log of main
+	MisfitRows        Misfit = "rows"        // the ids of its rows would exceed 64 bits
+)
+
+// betweenMax is how many snapshots may have come since the one that a client saw. Somebody has to
+// look into the manifests of each.
+const betweenMax = 256
+
+// Onto is the head of a branch, as what an append is put on top of. It is immutable.
+type Onto struct {
+	FormatVersion int
+	Head          Snapshot
+	// Seen is the snapshot that the client saw at the head; zero if it saw none.
+	Seen Snapshot
+	// Between are the snapshots that came since: the head, its parent, and so on, without Seen. All
+	// have manifest lists. It is empty if the head is Seen.
+	Between []Snapshot
+	// SequenceNumber is that of the new snapshot, and FirstRowID the id of its first row, from
+	// format version 3 on.
+	SequenceNumber, FirstRowID int64
+
+	base *Document
+	head *snapshot
+}
+
+// HasSpec reports whether the table has a partition spec with that id.
+func (o Onto) HasSpec(id int64) bool {
+	for _, e := range o.base.arrays[partitionSpecs].all(0) {
+		if e.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Onto returns what a is put on top of: the head of its branch, after all requests that joined the
+// chain. If a does not fit there, the reason says why, and a is to be treated as any other request.
+// A repeated request does not fit: look at IsReplay first. To ask about a document, begin a chain.
+func (c *Chain) Onto(a Append) (Onto, Misfit) {
+	b := c.b
+	branch, misfit := a.branchIn(b)
+	if misfit != Fits {
+		return Onto{}, misfit
+	}
+	head := b.snapshot(branch.snapshotID) // it is there: refs point to snapshots of the table
+	if misfit := a.fitsRows(b); misfit != Fits {
+		return Onto{}, misfit
+	}
+	if misfit := a.fitsTime(b, head); misfit != Fits {
+		return Onto{}, misfit
+	}
+	o := Onto{
+		FormatVersion: b.formatVersion, Head: head.export(), base: b.base, head: head,
+		SequenceNumber: b.lastSequenceNumber + 1, FirstRowID: b.nextRowID,
+	}
+	misfit = o.walk(b, a)
+	return o, misfit
+}
+
+// branchIn returns the branch that a moves, in the table as b makes it.
+func (a Append) branchIn(b *builder) (*ref, Misfit) {
+	branch := b.ref(a.Branch)
+	if branch == nil || branch.tag {
+		return nil, MisfitBranch
+	}
+	want := a.step.Updates[1].op.(setRef).ref
+	want.snapshotID = branch.snapshotID
+	others := slices.Delete(slices.Clone(a.step.Requirements), a.asserted, a.asserted+1)
+	switch {
+	case b.hasSnapshot(a.Snapshot.ID):
+		return nil, MisfitRepeated
+	case !branch.sameAs(&want):
+		return nil, MisfitRetention
+	case a.SchemaID != int64(b.currentSchemaID):
+		return nil, MisfitSchema
+	case Check(b.next, others) != nil:
+		return nil, MisfitRequirement
+	}
+	return branch, Fits
+}
+
+func (a Append) fitsRows(b *builder) Misfit {
+	switch {
+	case b.formatVersion < 2, b.formatVersion >= 3 && !a.HasRows:
+		return MisfitFormat
+	case b.formatVersion >= 3 && a.AddedRows > math.MaxInt64-b.nextRowID:
+		return MisfitRows
+	}
+	return Fits
+}
+
+// fitsTime reports whether the snapshot may have its new time, which is not before that of head. A
+// chain would refuse it as illegal, and its client would not try again.
+func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
+	at := max(a.Snapshot.TimestampMS, head.timestampMS)
+	if before(b.nowMS, at) {
+		return MisfitTime
+	}
+	if a.Branch != mainBranch {
+		return Fits
+	}
+	// After a rollback the log is ahead of the head.
+	times := b.appendSnapshotLogTimes(nil)
+	for _, entry := range b.logged {
+		times = append(times, entry.timestampMS)
+	}
+	if n := len(times); n > 0 && before(at, times[n-1]) {
+		return MisfitTime
+	}
+	return Fits
+}
+
+// walk goes from the head to the snapshot that a's client saw, or to the first of all if it saw
+// none. All have to be in the table.
+func (o *Onto) walk(b *builder, a Append) Misfit {
+	for at := o.head; ; {
+		seen := a.Snapshot.HasParent && at.id == a.Snapshot.ParentID
+		switch {
+		case !at.hasPlainList():
+			return MisfitList
+		case seen:
+			o.Seen = at.export()
+			return Fits
+		case len(o.Between) == betweenMax:
+			return MisfitDistance
+		}
+		o.Between = append(o.Between, at.export())
+		if !at.parent.given {
+			if a.Snapshot.HasParent {
+				return MisfitParent
+			}
+			return Fits
+		}
+		if at = b.snapshot(at.parent.value); at == nil {
+			return MisfitParent
+		}
+	}
+}
+
+// snapshot returns a snapshot that the table has so far, nil if there is none with that id.
+func (b *builder) snapshot(id int64) *snapshot {
+	if s, added := b.addedSnapshots[id]; added {
+		return s
+	}
+	all := b.base.arrays[snapshots]
+	i, ok := b.base.snapshotAt.find(all, id)
+	if !ok || b.edits[snapshots].isDropped(i) {
+		return nil
+	}
+	s := b.base.snapshot(all.at(i))
+	return &s
+}
+
+// On returns the step of a on top of o, with a manifest list at list. manifestsKept is how many
+// manifests of the head are in that list. The step requires that o.Head is still the head. It is
+// never an append of its own.
+//
+// The snapshot gets the parent, sequence number, list and first row id, and a time that is not
+// before the head's. Its summary gets the totals on top of the head's, the manifests kept if it
+// says them, and moorage.rebased. All other bytes are as they were sent.
+func (a Append) On(o Onto, list string, manifestsKept int) Step {
+	sent := a.step.Updates[0].op.(*addSnapshot)
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	r := jsontext.Reread(sent.raw)
+	fields, _ := r.Fields("snapshot") // it was read before
+	patches := []jsontext.Patch{
+		fields.Set("parent-snapshot-id", number(o.Head.ID)),
+		fields.Set("sequence-number", number(o.SequenceNumber)),
+		fields.Set("timestamp-ms", number(max(a.Snapshot.TimestampMS, o.Head.TimestampMS))),
+		fields.Set("manifest-list", jsontext.Quote(list)),
+	}
+	if o.FormatVersion >= 3 {
+		patches = append(patches, fields.Set("first-row-id", number(o.FirstRowID)))
+	}
+	at, _ := fields.Find("summary") // Step.Append has looked into it
+	summary, _ := fields.Object(at, "summary")
+	as := sentAs(sent.snapshot.parent, a.Snapshot.ManifestList)
+	patches = append(patches, summary.Set(rebasedKey, jsontext.Quote(as)))
+	if _, says := summary.Find("manifests-kept"); says {
+		patches = append(patches, summary.Set("manifests-kept", jsontext.Quote(strconv.Itoa(manifestsKept))))
+	}
+	patches = append(patches, totalPatches(summary, o.head)...)
+
+	made := &addSnapshot{raw: jsontext.ApplyPatches(sent.raw, patches), rebased: true}
+	made.snapshot, _ = readSnapshot(reread(made.raw)) // the values are of the same types
+	step := Step{Requirements: slices.Clone(a.step.Requirements), Updates: slices.Clone(a.step.Updates)}
+	step.Requirements[a.asserted] = requireRef(refHead{a.Branch, optional{o.Head.ID, true}})
+	step.Updates[0].op = made
+	return step
+}

@@ -1,0 +1,54 @@
+package registry
+
+import "moorage"
+
+// The kinds of the objects that a change may be about.
+const (
+	ItemWarehouse = "warehouse"
+	ItemNamespace = "namespace"
+	ItemTable     = "table"
+	ItemView      = "view"
+)
+
+// Item is one object that a change made, changed or ended.
+type Item struct {
+	Kind  string             `json:"kind"`
+	ID    ID                 `json:"id"`
+	Ident moorage.Identifier `json:"identifier"` // after the change; of an object that ended, before it
+	// Previous is what a rename found it called; nil if the name stayed.
+	Previous *moorage.Identifier `json:"previous-identifier,omitempty"`
+	UUID     string              `json:"uuid,omitempty"` // of a table or view
+	// MetadataLocation is the current one after the change, and PreviousMetadataLocation that
+	// before. Each is empty if there was none then, and for what has no metadata.
+	MetadataLocation         string `json:"metadata-location,omitempty"`
+	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
+}
+
+// ContainerItem returns the item of a warehouse, or of a namespace in it. The identifier has no
+// name.
+func ContainerItem(ident moorage.Identifier, id ID) Item {
+	if len(ident.Namespace) == 0 {
+		return Item{Kind: ItemWarehouse, ID: id, Ident: ident}
+	}
+	return Item{Kind: ItemNamespace, ID: id, Ident: ident}
+}
+
+// PointerItem returns the item of a table or view. before is zero for one that is made, after for
+// one that ends.
+func PointerItem(before, after Pointer) Item {
+	present := after
+	if after.ID.IsZero() {
+		present = before
+	}
+	item := Item{
+		Kind: ItemTable, ID: present.ID, Ident: present.Identifier(), UUID: present.TableUUID,
+		MetadataLocation: after.MetadataLocation, PreviousMetadataLocation: before.MetadataLocation,
+	}
+	if present.View {
+		item.Kind = ItemView
+	}
+	if was := before.Identifier(); !before.ID.IsZero() && was.String() != item.Ident.String() {
+		item.Previous = &was
+	}
+	return item
+}

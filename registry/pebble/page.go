@@ -1,0 +1,85 @@
+package pebble
+
+import "moorage/registry"
+
+const (
+	// valuesChunkBytes is how long values are that share an allocation. A caller that keeps one of
+	// them keeps all, so that is not a whole page.
+	valuesChunkBytes = 32 << 10
+	// pageKeptBytes bounds what a page that is used again keeps. Most are shorter.
+	pageKeptBytes = 1 << 20
+)
+
+// page collects what a list reads. The records are made when it is complete, because an allocation
+// for each ID and each value would be half the work of a list.
+type page struct {
+	ids, values []byte // of all items, one behind the other
+	items       []pageItem
+}
+
+// pageItem is one record of a page. It has no pointers, so the collector passes over it.
+type pageItem struct {
+	header
+	idEnd, valueEnd int // in ids and values; an item begins where the one before it ends
+}
+
+// add appends the record of table that is stored under id, without its value. It returns the value,
+// which is a part of stored.
+func (p *page) add(table registry.Table, id, stored []byte) (value []byte, err error) {
+	h, value, err := splitRecord(registry.Key{Table: table}, stored)
+	if err != nil {
+		_, _, err = splitRecord(registry.Key{Table: table, ID: string(id)}, stored) // says which one it is
+		return nil, err
+	}
+	p.ids = append(p.ids, id...)
+	p.items = append(p.items, pageItem{h, len(p.ids), len(p.values)})
+	return value, nil
+}
+
+// addValue appends the value of the last record.
+func (p *page) addValue(value []byte) {
+	p.values = append(p.values, value...)
+	p.items[len(p.items)-1].valueEnd = len(p.values)
+}
+
+// records returns the records, which share nothing with p. Those of a list of keys have no values.
+func (p *page) records(table registry.Table, withValues bool) []registry.Record {
+	if len(p.items) == 0 {
+		return nil
+	}
+	ids, records := string(p.ids), make([]registry.Record, len(p.items))
+	var last pageItem
+	var chunk []byte
+	for i, item := range p.items {
+		record := &records[i]
+		*record = item.record(registry.Key{Table: table, ID: ids[last.idEnd:item.idEnd]})
+		if withValues {
+			size := item.valueEnd - last.valueEnd
+			if chunk == nil || cap(chunk)-len(chunk) < size {
+				chunk = make([]byte, 0, max(size, min(valuesChunkBytes, len(p.values)-last.valueEnd)))
+			}
+			start := len(chunk)
+			chunk = append(chunk, p.values[last.valueEnd:item.valueEnd]...)
+			record.Value = chunk[start:len(chunk):len(chunk)]
+		}
+		last = item
+	}
+	return records
+}
+
+// page returns an empty page, which goes back with putPage.
+func (s *Store) page() *page {
+	if p, ok := s.pages.Get().(*page); ok {
+		return p
+	}
+	return new(page)
+}
+
+// putPage takes back what page returned.
+func (s *Store) putPage(p *page) {
+	if cap(p.ids)+cap(p.values) > pageKeptBytes {
+		return
+	}
+	p.ids, p.values, p.items = p.ids[:0], p.values[:0], p.items[:0]
+	s.pages.Put(p)
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/locks"
+	"moorage/locks/leasestest"
+)
+
+// A session that fails while it holds leases does not keep those waiting who want them.
+func TestFirstErrorEndsLeaseContention(t *testing.T) {
+	t.Parallel()
+	refusal := errors.New("refused")
+	var refuse sync.Once
+	leases := leasestest.NewAround(leasestest.NewMemory(time.Now))
+	leases.SetHook(func(_ context.Context, method string, call func()) (err error) {
+		if method == "Release" {
+			refuse.Do(func() { err = refusal })
+		}
+		if err == nil {
+			call()
+		}
+		return err
+	})
+	var nodes []*node
+	for i := range contenders {
+		nodes = append(nodes, leaseStore{Leases: leases}.begin(t, fmt.Sprint("node ", i)))
+	}
+	held := witness{held: make(map[string][]locks.Mode)}
+	if err := together(t.Context(), nodes, held.getThrough); !errors.Is(err, refusal) {
+		t.Errorf("got %v, want the error of the Release that failed", err)
+	}
+	if tries := leases.Calls("Try"); tries >= takerAttemptsMax {
+		t.Errorf("%d tries for what nobody gives back", tries)
+	}
+}

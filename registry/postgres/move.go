@@ -1,0 +1,374 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"moorage/registry"
+)
+
+// move is an Apply in which each write is a put with one condition: that the record has a version,
+// or that there is none. It has a change. A commit is a move. It takes fewer statements than other
+// Applies, because each condition is on a row that the move writes:
+//
+//	lock    the rows of a table, in the order of keys, if the move updates several of them
+//	update  the rows that still have the versions asked for; the server returns their keys
+//	insert  the rows that must be absent
+//	change  the change record
+//
+// A commit of one table without an idempotency key is the second and the last.
+//
+// # Why two writers cannot both win
+//
+// An update holds its row until its transaction ends. Another one that asks for the same version
+// waits for it. Then it looks at the row again (READ COMMITTED), or the server undoes it
+// (SERIALIZABLE, REPEATABLE READ). It does not find the version, because no ETag is drawn twice,
+// and leaves the row alone. Two inserts of one key meet in the primary key. The second waits for
+// the first, and fails unless the first was undone.
+//
+// All of a move happens or nothing does. If it updates one row, the inserts behind it write only
+// where that row has the move's own new ETag, and nobody else can have written that. So a move that
+// lost its row writes nothing, and its transaction has nothing to undo. If it updates several rows,
+// the insert of the change divides by zero unless all of them have their new ETags. An insert that
+// meets a row fails. Both undo the transaction.
+//
+// The inserts come behind the updates, as in the long form. So an Apply in the long form and a move
+// that meet in several rows take them in one order, and neither waits for the other for ever.
+//
+// # Why a lost answer can be settled
+//
+// The change record is inserted by the transaction that updates the rows, under an id that only
+// this move has. So it is there if and only if the move happened. If a fence is there instead, the
+// insert meets it, and the transaction is undone whenever it comes. A fence that comes while the
+// transaction is under way waits for its end, because both insert one key. Thus the record or the
+// fence is there in the end, and never both. A move that was refused inserts no record. The rows
+// that its update returned say so, whatever the server then says of the commit.
+//
+// # Why changes keep their order
+//
+// The change is the last statement. It draws its sequence number when the move holds all of its
+// rows, as that of every Apply does (package comment).
+//
+// # Moves that are joined
+//
+// Several moves can go as one transaction (joiner) if each updates one pointer, and no two the same
+// one. The lock comes first, so that two such transactions cannot wait for each other. Each member
+// is judged by its own row, and has a change record of its own, by which it is settled. So the
+// argument above holds for each. An error undoes the transaction for all members, though it may be
+// due to one. Then each is sent alone.
+type move struct {
+	batch   registry.Batch // sealed: the change is its last write, and Absent of it its last condition
+	etags   []registry.ETag
+	swaps   []swap // in the order of keys
+	inserts []int  // indexes of batch.Writes, in the order of keys
+	bytes   int    // of all values
+}
+
+// swap is a put of a record that must have a version.
+type swap struct {
+	write int           // index of batch.Writes
+	old   registry.ETag // the version
+}
+
+// newMove returns a sealed batch as a move, and reports whether it is one.
+func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
+	change := len(sealed.Writes) - 1
+	if sealed.Change == nil || len(sealed.Conditions) != len(sealed.Writes) {
+		return nil, false
+	}
+	asked := make(map[registry.Key]registry.Condition, len(sealed.Conditions))
+	for _, c := range sealed.Conditions {
+		asked[c.Key] = c
+	}
+	m = &move{batch: sealed, etags: etags}
+	for i, w := range sealed.Writes {
+		m.bytes += len(w.Value)
+		if i == change {
+			break
+		}
+		switch c := asked[w.Key]; {
+		case w.Delete || w.Key.Table == registry.TableChange:
+			return nil, false
+		case c.Kind == registry.CondETagIs:
+			m.swaps = append(m.swaps, swap{i, c.ETag})
+		case c.Kind == registry.CondAbsent:
+			m.inserts = append(m.inserts, i)
+		default: // there is none, or a state is asked for
+			return nil, false
+		}
+	}
+	key := func(i int) registry.Key { return sealed.Writes[i].Key }
+	slices.SortFunc(m.swaps, func(a, b swap) int { return compareKeys(key(a.write), key(b.write)) })
+	slices.SortFunc(m.inserts, func(a, b int) int { return compareKeys(key(a), key(b)) })
+	return m, true
+}
+
+// follows reports whether what m inserts is written only if it moved its one row.
+func (m *move) follows() bool { return len(m.swaps) == 1 }
+
+// moved is the row that a move which follows it updates.
+func (m *move) moved() registry.Write { return m.batch.Writes[m.swaps[0].write] }
+
+// refusal returns the first condition of m that does not hold as a *registry.FailedError, or nil if
+// all held on rows that were updated. It returns errUnnamed if that is not known.
+func (m *move) refusal(updated map[registry.Key]bool) error {
+	if !slices.ContainsFunc(m.swaps, func(u swap) bool { return !updated[m.batch.Writes[u.write].Key] }) {
+		return nil
+	}
+	for i, c := range m.batch.Conditions {
+		switch {
+		case c.Kind == registry.CondETagIs && !updated[c.Key]:
+			return &registry.FailedError{Index: i, Condition: c}
+		case c.Kind == registry.CondAbsent && m.follows(): // it was not inserted, so nobody looked
+			return errUnnamed
+		}
+	}
+	return errUnnamed
+}
+
+// undone returns why the server undid m, which met a guard or a row with the same key. The rows
+// that were updated had the versions asked for.
+func (m *move) undone(answered *pgconn.PgError, updated map[registry.Key]bool) error {
+	if answered.Code == stateDivisionByZero {
+		return m.refusal(updated)
+	}
+	// Nothing is inserted if a row was not updated, or it is undone by the guard, which comes last.
+	if m.refusal(updated) != nil {
+		return errUnnamed
+	}
+	change := len(m.batch.Conditions) - 1
+	for i, c := range m.batch.Conditions {
+		// All others were inserted before the change. One other was inserted alone.
+		if c.Kind == registry.CondAbsent && tableName(c.Key.Table) == answered.TableName &&
+			(i == change || len(m.inserts) == 1) {
+			return &registry.FailedError{Index: i, Condition: c}
+		}
+	}
+	return errUnnamed
+}
+
+// sendMove carries m out in a pipeline of its own. Errors are those of sendSealed.
+func (s *Store) sendMove(ctx context.Context, m *move) error {
+	sent := newSent([]*move{m})
+	sent.undone = func(answered *pgconn.PgError) error { return m.undone(answered, sent.updated) }
+	if err := s.write(ctx, s.pipeline(ctx, sent.pipelined)); err != nil {
+		return err
+	}
+	return m.refusal(sent.updated)
+}
+
+// sent are moves of one pipeline, and what the server answered. They are one move of any kind, or
+// several that can be joined.
+type sent struct {
+	pipelined
+	moves   []*move
+	updated map[registry.Key]bool
+}
+
+func newSent(moves []*move) *sent {
+	s := &sent{moves: moves, updated: make(map[registry.Key]bool, len(moves))}
+	s.statements = s.queue()
+	s.refused = func() bool {
+		return !slices.ContainsFunc(moves, func(m *move) bool { return m.refusal(s.updated) == nil })
+	}
+	return s
+}
+
+// queue returns the pipeline.
+func (s *sent) queue() *pgx.Batch {
+	batch := &pgx.Batch{}
+	updates, inserts := make(map[registry.Table]*movedRows), make(map[registry.Table]*movedRows)
+	for _, m := range s.moves {
+		for _, u := range m.swaps {
+			rowsIn(updates, m.batch.Writes[u.write].Key.Table).add(m, u.write, u.old)
+		}
+		for _, i := range m.inserts {
+			rowsIn(inserts, m.batch.Writes[i].Key.Table).add(m, i, registry.ETag{})
+		}
+	}
+	for _, table := range registry.Tables() {
+		if rows := updates[table]; rows != nil {
+			s.updateRows(batch, table, rows)
+		}
+	}
+	for _, table := range registry.Tables() {
+		if rows := inserts[table]; rows != nil {
+			s.insertRows(batch, table, rows)
+		}
+	}
+	s.insertChanges(batch)
+	return batch
+}
+
+// movedRows are rows of one table, column by column.
+type movedRows struct {
+	columns
+	olds []pgtype.UUID // the version that the row must have, or that the moved row had
+	// The row that the move updates, and its new ETag. They are empty if the move updates none, or
+	// several.
+	of   [][]byte
+	made []pgtype.UUID
+}
+
+func rowsIn(byTable map[registry.Table]*movedRows, table registry.Table) *movedRows {
+	rows := byTable[table]
+	if rows == nil {
+		rows = &movedRows{}
+		byTable[table] = rows
+	}
+	return rows
+}
+
+// add adds a write of m.
+func (r *movedRows) add(m *move, write int, old registry.ETag) {
+	r.columns.add(m.batch.Writes[write], m.etags[write], false)
+	r.olds = append(r.olds, uuid(old))
+	if m.follows() {
+		r.of = append(r.of, []byte(m.moved().Key.ID))
+		r.made = append(r.made, uuid(m.etags[m.swaps[0].write]))
+	}
+}
+
+// column returns the values of a column, the first of them, and their type in SQL.
+func (r *movedRows) column(name string) (values, first any, kind string) {
+	switch name {
+	case "key":
+		return r.keys, r.keys[0], "bytea"
+	case "etag":
+		return r.etags, r.etags[0], "uuid"
+	case "state":
+		return r.states, r.states[0], "smallint"
+	case "value":
+		return r.values, r.values[0], "bytea"
+	case "expires":
+		return r.expires, r.expires[0], "timestamptz"
+	case "old":
+		return r.olds, r.olds[0], "uuid"
+	case "of":
+		return r.of, r.of[0], "bytea"
+	default:
+		return r.made, r.made[0], "uuid"
+	}
+}
+
+// source returns r as an item of FROM, called new, with its columns of these names. The server
+// would plan a statement over arrays each time, which takes longer than to carry it out.
+func (r *movedRows) source(names ...string) (sql string, args []any) {
+	parts := make([]string, len(names))
+	for i, name := range names {
+		values, first, kind := r.column(name)
+		if len(r.keys) == 1 {
+			args = append(args, first)
+			parts[i] = fmt.Sprintf("$%d::%s AS %s", i+1, kind, name)
+			continue
+		}
+		args = append(args, values)
+		parts[i] = fmt.Sprintf("$%d::%s[]", i+1, kind)
+	}
+	if len(r.keys) == 1 {
+		return "(SELECT " + strings.Join(parts, ", ") + ") AS new", args
+	}
+	return "unnest(" + strings.Join(parts, ", ") + ") AS new (" + strings.Join(names, ", ") + ")", args
+}
+
+// updateRows queues the statement that updates rows, behind one that locks them in order if there
+// are several.
+func (s *sent) updateRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
+	name, expires, several := tableName(table), "", ""
+	if len(rows.keys) > 1 {
+		batch.Queue("SELECT key FROM "+name+" WHERE key = ANY($1::bytea[]) ORDER BY key FOR UPDATE", rows.keys)
+		several = " AND t.key = ANY($1::bytea[])"
+	}
+	if table == registry.TableIdempotency { // as in update
+		expires = ", expires = NULL"
+	}
+	source, args := rows.source("key", "etag", "state", "value", "old")
+	batch.Queue("UPDATE "+name+" AS t SET etag = new.etag, state = new.state, value = new.value"+expires+" FROM "+
+		source+" WHERE t.key = new.key"+several+" AND t.etag = new.old RETURNING t.key", args...).
+		Query(func(found pgx.Rows) error {
+			var id []byte
+			_, err := pgx.ForEachRow(found, []any{&id}, func() error {
+				s.updated[registry.Key{Table: table, ID: string(id)}] = true
+				return nil
+			})
+			return err
+		})
+}
+
+// ifMoved is the condition that the row of a move which follows it has the move's ETag. It is not
+// written as a join, so that the server looks for that row by its key whatever it believes of the
+// table.
+func (s *sent) ifMoved() string {
+	return " WHERE new.made = (SELECT t.etag FROM " + tableName(s.moves[0].moved().Key.Table) +
+		" AS t WHERE t.key = new.of)"
+}
+
+// insertRows queues the statement that inserts rows, which must be absent.
+func (s *sent) insertRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
+	names, where := []string{"key", "etag", "state", "value"}, ""
+	if table == registry.TableIdempotency {
+		names = append(names, "expires")
+	}
+	into, selected := strings.Join(names, ", "), "new."+strings.Join(names, ", new.")
+	if s.moves[0].follows() {
+		names, where = append(names, "of", "made"), s.ifMoved()
+	}
+	source, args := rows.source(names...)
+	batch.Queue("INSERT INTO "+tableName(table)+" ("+into+") SELECT "+selected+" FROM "+source+where+
+		" ORDER BY new.key", args...)
+}
+
+const intoChange = "INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) SELECT "
+
+// insertChanges queues the statement that inserts the change records.
+func (s *sent) insertChanges(batch *pgx.Batch) {
+	if !s.moves[0].follows() {
+		s.moves[0].insertChange(batch)
+		return
+	}
+	var rows movedRows
+	for _, m := range s.moves {
+		rows.add(m, len(m.batch.Writes)-1, m.swaps[0].old)
+	}
+	source, args := rows.source("key", "etag", "state", "value", "old", "of", "made")
+	batch.Queue(intoChange+"new.key, new.etag, new.state, new.value, ARRAY[new.made, new.etag], true, "+
+		"ARRAY[new.old], clock_timestamp() FROM "+source+s.ifMoved(), args...)
+}
+
+// insertChange queues the insert of the change of m, which does not follow one row. It divides by
+// zero unless all rows have been updated.
+func (m *move) insertChange(batch *pgx.Batch) {
+	last := len(m.batch.Writes) - 1
+	w := m.batch.Writes[last]
+	olds := make([]pgtype.UUID, len(m.swaps))
+	for i, u := range m.swaps {
+		olds[i] = uuid(u.old)
+	}
+	args := []any{[]byte(w.Key.ID), uuid(m.etags[last]), int16(w.State), w.Value, wroteETags(m.etags), olds}
+	sql := intoChange + "$1::bytea, $2::uuid, $3::smallint, $4::bytea, $5::uuid[], true, $6::uuid[], clock_timestamp()"
+	var counts []string
+	byTable := make(map[registry.Table]*movedRows)
+	for _, u := range m.swaps {
+		rowsIn(byTable, m.batch.Writes[u.write].Key.Table).add(m, u.write, u.old)
+	}
+	for _, table := range registry.Tables() {
+		if rows := byTable[table]; rows != nil {
+			args = append(args, rows.keys, rows.etags)
+			counts = append(counts, fmt.Sprintf("(SELECT count(*) FROM unnest($%[2]d::bytea[], $%[3]d::uuid[]) "+
+				"AS made (key, etag) JOIN %[1]s AS t ON t.key = made.key AND t.etag = made.etag "+
+				"WHERE t.key = ANY($%[2]d::bytea[]))", tableName(table), len(args)-1, len(args)))
+		}
+	}
+	if len(counts) > 0 {
+		args = append(args, len(m.swaps))
+		sql += fmt.Sprintf(" WHERE 1 / (CASE WHEN %s = $%d::bigint THEN 1 ELSE 0 END) = 1",
+			strings.Join(counts, " + "), len(args))
+	}
+	keepPrepared(batch, batch.Queue(sql, args...))
+}

@@ -1,0 +1,95 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"moorage/registry"
+	"moorage/registry/pebble"
+	"moorage/rest"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+var million = flag.Bool("million", false, "also list in a namespace of a million tables, which takes a minute to make")
+
+// BenchmarkListPage lists the first 1,000 tables of a namespace in an embedded store. That costs
+// the same however many there are.
+func BenchmarkListPage(b *testing.B) {
+	rows := []struct {
+		name   string
+		tables int
+	}{{"1k", 1000}, {"100k", 100_000}}
+	if *million {
+		rows = append(rows, rows[0])
+		rows[2].name, rows[2].tables = "1M", 1_000_000
+	}
+	for _, row := range rows {
+		b.Run("tables="+row.name, func(b *testing.B) {
+			w := crowdedWorld(b, row.tables)
+			request := httptest.NewRequest("GET", pathTables+"?pageToken=&pageSize=1000", nil)
+			b.ReportAllocs()
+			var answer *httptest.ResponseRecorder
+			for b.Loop() {
+				answer = httptest.NewRecorder()
+				w.ServeHTTP(answer, request)
+			}
+			var page struct{ Identifiers []any }
+			if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil || answer.Code != http.StatusOK ||
+				len(page.Identifiers) != 1000 {
+				b.Fatalf("answered %d with %d names, %v", answer.Code, len(page.Identifiers), err)
+			}
+		})
+	}
+}
+
+// crowdedWorld returns a world over an embedded store, with that many names in the namespace ns.
+// All are of one table. The store was closed and opened again, so that all of it is in files.
+func crowdedWorld(b *testing.B, names int) *world {
+	b.Helper()
+	folder, files := b.TempDir(), memorystorage.New()
+	open := func() *pebble.Store {
+		store, err := pebble.Open(folder, pebble.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return store
+	}
+	w := &world{t: b, warehouse: "/warehouse", store: open()}
+	w.start(func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }, nil)
+	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
+	w.must("POST", pathTables, `{"name":"t","schema":`+schemaJSON+`}`)
+	entries, err := w.store.List(b.Context(), registry.TableEntry, "", "", 1)
+	if err != nil || len(entries) != 1 {
+		b.Fatalf("%d entries, %v", len(entries), err)
+	}
+	prefix := strings.TrimSuffix(entries[0].Key.ID, "t")
+	var batch registry.Batch
+	for n := 1; n < names; n++ {
+		key := registry.Key{Table: registry.TableEntry, ID: fmt.Sprintf("%stable_%07d", prefix, n)}
+		batch.Writes = append(batch.Writes, registry.Put(key, registry.StateTable, entries[0].Value))
+		if len(batch.Writes) == registry.BatchItemsMax || n == names-1 {
+			if _, err := w.store.Apply(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Writes = nil
+		}
+	}
+	if err := w.store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	w.store = open()
+	b.Cleanup(func() {
+		if err := w.store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	w.config.Store = w.store
+	w.Handler = rest.NewServer(rest.TestConfig{Catalog: w.restarted()})
+	return w
+}

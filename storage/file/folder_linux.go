@@ -1,0 +1,95 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// heldFolder is a folder that is held open. What is done in it costs one system call each: os.Root
+// opens a file for each, and asks whether one can wait for it.
+type heldFolder struct{ *os.File }
+
+// folderIn opens the folder called name that is in folder or below it; openat2(2) with
+// RESOLVE_BENEATH follows no link that leads out, as os.Root does, and takes one system call where
+// os.Root takes three for each part of the name. It is not ok if that fails for any reason.
+//
+// The folder is opened again for each file. One that was kept open would have to be compared with
+// what has its name now, at the same price, and would keep its mount from being unmounted.
+func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
+	conn, err := folder.SyscallConn()
+	if err != nil {
+		return nil, false
+	}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH}
+	opened := -1
+	failed := conn.Control(func(descriptor uintptr) { // as in seenIn
+		err = again(func() (err error) {
+			opened, err = unix.Openat2(int(descriptor), name, &how)
+			return err
+		})
+	})
+	if failed != nil || err != nil {
+		return nil, false
+	}
+	return heldFolder{os.NewFile(uintptr(opened), name)}, true
+}
+
+// again calls call until no signal interrupts it.
+func again(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// OpenFile implements folderFS. It follows no link.
+func (f heldFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
+	opened, err := f.open(name, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+func (f heldFolder) open(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	var opened int
+	err := again(func() (err error) {
+		opened, err = unix.Openat(int(f.Fd()), name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(opened), name), nil
+}
+
+// Link implements folderFS.
+func (f heldFolder) Link(from, to string) error {
+	err := again(func() error { return unix.Linkat(int(f.Fd()), from, int(f.Fd()), to, 0) })
+	if err != nil {
+		return &os.LinkError{Op: "linkat", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+// Remove implements folderFS, for files.
+func (f heldFolder) Remove(name string) error {
+	if err := again(func() error { return unix.Unlinkat(int(f.Fd()), name, 0) }); err != nil {
+		return &fs.PathError{Op: "unlinkat", Path: name, Err: err}
+	}
+	return nil
+}
+
+// Lstat implements folderFS. That there is nothing costs one system call.
+func (f heldFolder) Lstat(name string) (fs.FileInfo, error) {
+	opened, err := f.open(name, unix.O_PATH, 0)
+	if err != nil {
+		return nil, err
+	}
+	found, err := opened.Stat()
+	return found, errors.Join(err, opened.Close())
+}
