@@ -7,7 +7,10 @@ import (
 
 type contextKey uint8
 
-const requestIDKey contextKey = 0
+const (
+	requestIDKey contextKey = iota
+	arrivalKey
+)
 
 // WithRequestID returns a context that carries the id of the request it serves.
 func WithRequestID(ctx context.Context, id string) context.Context {
@@ -18,6 +21,26 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
+}
+
+// Arrival is what another node says about a request that it forwarded to this one.
+type Arrival struct {
+	From   string // the address of that node
+	Caller Caller // who sent the request to it
+	// Key is the internal idempotency key of a request that has none of the client's, else empty.
+	Key string
+}
+
+// WithArrival returns a context of a request that another node forwarded.
+func WithArrival(ctx context.Context, arrival Arrival) context.Context {
+	return context.WithValue(ctx, arrivalKey, arrival)
+}
+
+// ArrivalOf returns what another node said about the request that ctx serves. found is false if
+// none forwarded it.
+func ArrivalOf(ctx context.Context) (arrival Arrival, found bool) {
+	arrival, found = ctx.Value(arrivalKey).(Arrival)
+	return arrival, found
 }
 
 // Detached returns a context for the part of an operation that must not end because its client went

@@ -65,6 +65,10 @@ type Config struct {
 	// CommitsCarried is called with the number of commits that a new version carried out. It must
 	// not block. Default: does nothing.
 	CommitsCarried func(commits int)
+	// RaceLost is called with the pointer of a table or view when a commit lost the compare-and-set
+	// on it and is planned again, nearly always to another node. It must not block. Default: does
+	// nothing.
+	RaceLost func(pointer registry.ID)
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
 	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
@@ -133,6 +137,7 @@ func New(config Config) (*Catalog, error) {
 		LockWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
 		KickPurge: config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
 		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
+		RaceLost: config.RaceLost,
 	})
 	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
 }

@@ -38,6 +38,14 @@ func (d *Distributed) Withdraw(ctx context.Context) error {
 	return d.sweep.RunOnce(ctx)
 }
 
+// Session returns the name of this node's session, "" if it has none that has not ended.
+func (d *Distributed) Session() string {
+	if s := d.presentSession(); s != nil && !s.isEnded() {
+		return s.name
+	}
+	return ""
+}
+
 // announcement returns what was announced, or zero if nothing was.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()

@@ -40,7 +40,10 @@ func (s *server) answeringTable(form answerForm,
 // mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key it
 // happens once, and a request that is sent again is answered as it was before. So is the refusal of
 // one that cannot be read.
-func (s *server) mutate(id string, read mutation) web.Handler {
+//
+// commits is the parameter of the path that names what a commit changes, which another node may
+// answer. It is empty for all other mutations.
+func (s *server) mutate(id, commits string, read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		keyID, err := web.IdempotencyKey(r)
 		if err != nil {
@@ -50,11 +53,14 @@ func (s *server) mutate(id string, read mutation) web.Handler {
 		if err != nil {
 			return err
 		}
-		var key *catalog.Key
-		if keyID != "" {
-			key = bindKey(r, keyID, body)
-		}
+		key := requestKey(r, keyID, body)
 		apply, unread := read(r, body)
+		if unread == nil {
+			var answered bool
+			if key, answered = s.forwarded(w, r, commits, body, key); answered {
+				return nil
+			}
+		}
 		asked := s.config.Catalog.For(callerOf(r), key)
 		if unread != nil {
 			warehouse, _ := pathWarehouse(r)

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/cluster"
 	"moorage/internal/web"
 )
 
@@ -35,6 +36,13 @@ type Config struct {
 	// CompressedBytesMax bounds the memory of compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
+	// Router sends commits of tables and views to other nodes. Default: none is sent.
+	Router Router
+}
+
+// Router may have another node answer a commit; *cluster.Router does.
+type Router interface {
+	Forward(w http.ResponseWriter, r *http.Request, c cluster.Commit) (key string, answered bool)
 }
 
 // server holds what handlers share. It is safe for concurrent use.
@@ -78,8 +86,12 @@ func mount(on *web.Server, config Config) *server {
 // as returns the catalog as the caller of r has it.
 func (s *server) as(r *http.Request) catalog.Verbs { return s.config.Catalog.For(callerOf(r), nil) }
 
-// callerOf returns who sent r. Requests are not authenticated: each is anonymous.
+// callerOf returns who sent r. Requests are not authenticated: each is anonymous. Another node that
+// forwarded r says who sent it.
 func callerOf(r *http.Request) moorage.Caller {
+	if arrival, forwarded := moorage.ArrivalOf(r.Context()); forwarded {
+		return arrival.Caller
+	}
 	caller := moorage.Anonymous()
 	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
 	return caller

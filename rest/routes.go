@@ -17,6 +17,9 @@ type operation struct {
 	often  bool   // nearly all requests are for it
 	handle web.Handler
 	mutate mutation
+	// commits is the parameter of path that names the table or view that the operation commits to;
+	// empty: it is no commit of one.
+	commits string
 }
 
 // operations returns the operations of the specification that are served. Each has a route as it
@@ -46,7 +49,8 @@ func (s *server) operations() []operation {
 		{id: "loadTable", method: http.MethodGet, path: table, handle: s.loadTable, often: true},
 		{id: "tableExists", method: http.MethodHead, path: table,
 			handle: s.exists(paramTable, catalog.Verbs.TableExists)},
-		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable, often: true},
+		{id: "updateTable", method: http.MethodPost, path: table, mutate: s.commitTable, often: true,
+			commits: paramTable},
 		{id: "dropTable", method: http.MethodDelete, path: table, mutate: s.dropTable},
 		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
@@ -60,7 +64,7 @@ func (s *server) operations() []operation {
 		{id: "createView", method: http.MethodPost, path: views, mutate: s.createView},
 		{id: "loadView", method: http.MethodGet, path: view, handle: s.loadView},
 		{id: "viewExists", method: http.MethodHead, path: view, handle: s.exists(paramView, catalog.Verbs.ViewExists)},
-		{id: "replaceView", method: http.MethodPost, path: view, mutate: s.replaceView},
+		{id: "replaceView", method: http.MethodPost, path: view, mutate: s.replaceView, commits: paramView},
 		{id: "dropView", method: http.MethodDelete, path: view, mutate: s.dropView},
 		{id: "registerView", method: http.MethodPost, path: namespace + "/register-view", mutate: s.registerView},
 		{id: "renameView", method: http.MethodPost, path: prefix + "/views/rename",
@@ -75,7 +79,7 @@ func (s *server) routes() {
 	for _, op := range s.operations() {
 		handle := op.handle
 		if op.mutate != nil {
-			handle = s.mutate(op.id, op.mutate)
+			handle = s.mutate(op.id, op.commits, op.mutate)
 		}
 		add := s.Handle
 		if op.often {

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 
 	"moorage"
 	"moorage/catalog/claims"
@@ -191,7 +192,11 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 		g.lost = mine
 	}
 	if err != nil {
-		return g.failed(ctx, planned, ledger.RetryOnConflict(err))
+		err = ledger.RetryOnConflict(err)
+		if errors.Is(err, ledger.ErrRetry) {
+			p.config.RaceLost(found.Pointer.ID)
+		}
+		return g.failed(ctx, planned, err)
 	}
 	if len(etags) > 0 {
 		p.config.Directory.RememberMove(to, plan.Writes[0], etags[0])

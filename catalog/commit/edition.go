@@ -30,10 +30,10 @@ type edition struct {
 // end notes how e ended.
 func (e *edition) end(answer *Version, err error) { e.ended, e.answer, e.err = true, answer, err }
 
-// replays reports whether base shows that e happened before. A request with a key is recognised by
-// the outcome of the key.
+// replays reports whether base shows that e happened before. A request with a key of its client is
+// recognised by the outcome of the key.
 func (e *edition) replays(base documents.Document) bool {
-	return e.key == nil && e.Edit.Asks() && e.Edit.Replays(base)
+	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
 // newEdition returns the edit of w.

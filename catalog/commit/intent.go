@@ -46,6 +46,10 @@ type Key struct {
 	Method    string
 	Path      string   // with the query
 	Body      [32]byte // SHA-256
+	// Internal says that a node drew the key, for one sending of a request without one. Then the
+	// client may send the request again without that key, and an earlier success is recognised by
+	// what it left, as without a key.
+	Internal bool
 }
 
 // Planner reads the records that a verb depends on, and returns what is to become of them.

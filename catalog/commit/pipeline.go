@@ -50,6 +50,9 @@ type Config struct {
 	// Carried is called with the number of commits that one version carried out. Default: does
 	// nothing.
 	Carried func(commits int)
+	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
+	// block. Default: does nothing.
+	RaceLost func(pointer registry.ID)
 
 	// TransactionBytes bounds the metadata that one transaction works on. Default: as much as two
 	// tables have at most.
@@ -80,6 +83,9 @@ func New(config Config) *Pipeline {
 	}
 	if config.Carried == nil {
 		config.Carried = func(int) {}
+	}
+	if config.RaceLost == nil {
+		config.RaceLost = func(registry.ID) {}
 	}
 	return &Pipeline{
 		config:       config,
@@ -127,7 +133,7 @@ func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error
 		return Outcome{}, p.runTransaction(ctx, w)
 	case w.Edits[0].Create != nil:
 		outcome, err := p.runLocked(ctx, w)
-		if moorage.KindOf(err) == moorage.KindCommitFailed && w.key == nil {
+		if moorage.KindOf(err) == moorage.KindCommitFailed && !w.hasClientKey() {
 			if made := p.madeBefore(ctx, w.Edits[0]); made != nil {
 				return Outcome{Version: made}, nil
 			}

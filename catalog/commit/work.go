@@ -41,3 +41,6 @@ func (w *work) keyExpires() time.Time {
 func (w *work) until(kept time.Time) time.Time {
 	return later(kept, w.keyExpires())
 }
+
+// hasClientKey reports whether the client of w drew a key, which it will send again with a retry.
+func (w *work) hasClientKey() bool { return w.Key != nil && !w.Key.Internal }

@@ -21,6 +21,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/check"
+	"moorage/cluster"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -47,6 +48,7 @@ type node struct {
 	recovery  *recovery.Recovery
 	operator  management.Operator // for the API, and for commands on a stopped store
 	outgrown  *outgrown
+	peers     *peers
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
 }
@@ -76,6 +78,12 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
+	peers, err := openPeers(ctx, c, locks, metrics, logger)
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
+	closeLocks := locks.close
+	locks.close = func() error { return errors.Join(peers.abandon(), closeLocks()) }
 	s3Options := c.S3Options()
 	s3Options.Logger = logger
 	files := newStorages(s3Options)
@@ -108,6 +116,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		TransactionLockWait: c.TransactionWait,
 		CommitGroupMax:      c.CommitGroup,
 		CommitsCarried:      meterGroups(metrics),
+		RaceLost:            peers.raceLost(metrics),
 		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
 	})
@@ -146,13 +155,17 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
-	rest.Mount(handler, rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime})
+	rest.Mount(handler, rest.Config{
+		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(),
+	})
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened),
 	})
+	peers.attach(made, handler)
 	return &node{
-		store: store, locks: locks, storages: files, catalog: made.As(moorage.Anonymous()), checker: checker,
-		purges: dropped, retention: kept, recovery: dead, operator: operator,
+		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.Anonymous()),
+		checker: checker,
+		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		outgrown: watch, handler: handler, metrics: metrics,
 	}, nil
 }
@@ -239,6 +252,10 @@ type nodeLocks struct {
 	// leaves this one its locks.
 	withdraw func()
 	close    func() error
+	// members and session are what a node knows of the sessions of all nodes, and its own. Both are
+	// nil for a store that has one process.
+	members cluster.Sessions
+	session func() string
 }
 
 // openLocks returns locks in the process for a store that has one process, and for a database locks
@@ -248,7 +265,9 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 	observer := newLockMetrics(metrics)
 	if !c.InDatabase() {
 		local := locks.NewLocal(locks.LocalConfig{Observer: observer})
-		return nodeLocks{local, func(net.Addr) {}, func() {}, func() error { return nil }}, nil
+		return nodeLocks{
+			Manager: local, announce: func(net.Addr) {}, withdraw: func() {}, close: func() error { return nil },
+		}, nil
 	}
 	leases, err := postgres.OpenLeases(ctx, c.Store)
 	if err != nil {
@@ -263,6 +282,8 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
 		withdraw: func() { withdraw(manager, logger) },
 		close:    func() error { return closeShared(manager.Close, leases.Close) },
+		members:  leases,
+		session:  manager.Session,
 	}, nil
 }
 

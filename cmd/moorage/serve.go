@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
+	"moorage/cluster"
 	"moorage/internal/cli"
 )
 
@@ -39,9 +41,10 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	}
 	bounded := boundListener(listener, c.ConnectionsMax)
 	meterConnections(node.metrics, bounded)
-	server := newServer(node.handler)
+	server := newServer(cluster.DropHeaders(node.handler))
 	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	node.locks.announce(listener.Addr())
+	node.peers.start()
 	node.start()
 	defer node.stop()
 	node.outgrown.worker.Start()
@@ -71,8 +74,14 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
+	node.peers.leave()
 	node.locks.withdraw()
-	if err := shutdown(server, c.ShutdownTimeout); err != nil {
+	var answering sync.WaitGroup
+	var peersErr error
+	answering.Go(func() { peersErr = node.peers.close(c.ShutdownTimeout) })
+	err = shutdown(server, c.ShutdownTimeout)
+	answering.Wait()
+	if err = errors.Join(err, peersErr); err != nil {
 		return errors.Join(node.outgrown.cause(), err)
 	}
 	<-served

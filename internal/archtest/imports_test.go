@@ -20,6 +20,7 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
+		"internal/certtest":     {}, // tests only
 		"internal/historytest":  {"metadata"},
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
@@ -48,6 +49,7 @@ func importTable() map[string][]string {
 		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
 		"txlog":                 {"ledger", "registry"},
+		"cluster":               {},
 		"catalog/verb":          {"locks"},
 		"catalog/directory":     {"catalog/verb", "ledger", "registry", "storage"},
 		"catalog/claims":        {"ledger", "registry", "storage"},
@@ -59,7 +61,7 @@ func importTable() map[string][]string {
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"recovery":              {"ledger", "txlog", "registry", "locks"},
 		"internal/web":          {"internal/jsontext"},
-		"rest":                  {"catalog", "catalog/verb", "metadata", "internal/jsontext", "internal/web"},
+		"rest":                  {"catalog", "catalog/verb", "cluster", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
 		"management":            {"catalog/verb", "check", "maintenance/purge", "recovery", "internal/web", "management/client"},
 		"management/client":     {},
@@ -136,7 +138,7 @@ func drivers() []driver {
 		{"cloud.google.com/", nil},
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
-			"internal/web", "rest", "management", "management/client", "cmd/moorage", "storage/s3",
+			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
 			"internal/nodetest", "internal/transfertest", "internal/viewtest",
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},

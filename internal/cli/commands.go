@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"regexp"
 
 	"moorage/catalog"
@@ -200,6 +201,30 @@ func validateServe(c Config, faults *usageError) {
 	}
 	if c.Migrate && !c.InDatabase() && !isURI(c.Store) {
 		faults.addf("--migrate: --store does not name a PostgreSQL database")
+	}
+	validatePeer(c, faults)
+}
+
+// validatePeer finds a part of the settings of a peer listener.
+func validatePeer(c Config, faults *usageError) {
+	if c.PeerListen == "" {
+		if c.PeerAddress != "" || c.PeerCert != "" || c.PeerKey != "" || c.PeerCA != "" {
+			faults.addf("--peer-address, --peer-cert, --peer-key and --peer-ca go with --peer-listen")
+		}
+		return
+	}
+	if c.PeerCert == "" || c.PeerKey == "" || c.PeerCA == "" {
+		faults.addf("--peer-listen: --peer-cert, --peer-key and --peer-ca are needed too")
+	}
+	if !c.InDatabase() && !isURI(c.Store) {
+		faults.addf("--peer-listen: --store does not name a PostgreSQL database, so there are no other nodes")
+	}
+	called := c.PeerListen
+	if c.PeerAddress != "" {
+		called = c.PeerAddress
+	}
+	if host, _, err := net.SplitHostPort(called); err == nil && isEveryAddress(host) {
+		faults.addf("--peer-listen: other nodes cannot call %s; say with --peer-address what they call", called)
 	}
 }
 

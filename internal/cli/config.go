@@ -22,6 +22,11 @@ type Config struct {
 	Listen          string        // host:port; port 0 takes a free one
 	Hosts           []string      // names by which clients may ask a server on loopback
 	Insecure        bool          // may listen beyond loopback without authentication
+	PeerListen      string        // host:port at which other nodes reach this one; empty: they do not
+	PeerAddress     string        // host:port that they call; empty: that of PeerListen
+	PeerCert        string        // PEM file: the certificate of this node
+	PeerKey         string        // PEM file: the key of PeerCert
+	PeerCA          string        // PEM file: what signed the certificates of all nodes
 	AllowLocations  []string      // URIs below which tables may live besides their warehouse's own
 	LogLevel        slog.Level    // the lowest level that is written
 	LogFormat       string        // "text" or "json"

@@ -37,7 +37,35 @@ func (s setting) variable() string {
 
 // serverSettings returns the settings that the YAML file may hold: those of serve.
 func serverSettings() []setting {
-	return slices.Concat(nodeSettings(), accessSettings(), limitSettings())
+	return slices.Concat(nodeSettings(), accessSettings(), peerSettings(), limitSettings())
+}
+
+// peerSettings returns the settings of serve that let nodes send commits to one another.
+func peerSettings() []setting {
+	return []setting{
+		{name: "peer-listen", value: "HOST:PORT",
+			usage: "Address at which the other nodes of a cluster reach this one. Commits of a table that race " +
+				"between nodes then go to one of them. Needs a PostgreSQL store and the three files below. " +
+				"Default: nodes do not call each other.",
+			set: func(c *Config, v []string) (err error) {
+				c.PeerListen, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "peer-address", value: "HOST:PORT",
+			usage: "Address that the other nodes call, if it is not that of --peer-listen. Its host is in the " +
+				"certificate. Port 0 means the port of --peer-listen.",
+			set: func(c *Config, v []string) (err error) {
+				c.PeerAddress, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "peer-cert", value: "FILE", set: folder(func(c *Config) *string { return &c.PeerCert }),
+			usage: "PEM file with the certificate of this node, for servers and clients."},
+		{name: "peer-key", value: "FILE", set: folder(func(c *Config) *string { return &c.PeerKey }),
+			usage: "PEM file with the key of --peer-cert."},
+		{name: "peer-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.PeerCA }),
+			usage: "PEM file with the authority that signed the certificates of all nodes. It must sign for nobody " +
+				"else: a node believes what another says about a caller."},
+	}
 }
 
 // accessSettings returns the settings of serve that say who may reach it, where files go, and what

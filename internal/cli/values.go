@@ -176,3 +176,10 @@ func CheckLocation(uri string) error {
 	return fmt.Errorf("%q: only locations on local disks and in S3 are supported, "+
 		"such as file:///srv/lake and s3://bucket/lake", uri)
 }
+
+// isEveryAddress reports whether host stands for all addresses of a machine: an address to listen
+// on, and none to call.
+func isEveryAddress(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// HeatLasts is how long a pointer is hot after a lost race.
+	HeatLasts = 30 * time.Second
+	// heatMax bounds how many pointers are remembered. More of them in 30 s share no owner that
+	// would help: the oldest are forgotten.
+	heatMax = 4096
+)
+
+// Heat knows on which pointers this node has lost a race in the last 30 s. It is safe for
+// concurrent use.
+type Heat struct {
+	now   func() time.Time
+	count atomic.Int64 // len(lost), so that nodes without races take no lock
+
+	mu   sync.RWMutex // guards the field below; leaf
+	lost map[Pointer]time.Time
+}
+
+// NewHeat returns a Heat on which nothing is hot. now is time.Now, except in tests.
+func NewHeat(now func() time.Time) *Heat {
+	return &Heat{now: now, lost: make(map[Pointer]time.Time)}
+}
+
+// Lost notes that this node lost a race on pointer.
+func (h *Heat) Lost(pointer Pointer) {
+	now := h.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.lost[pointer]; !known && len(h.lost) >= heatMax {
+		h.makeRoomLocked(now)
+	}
+	h.lost[pointer] = now
+	h.count.Store(int64(len(h.lost)))
+}
+
+// makeRoomLocked forgets the pointers that have cooled down, or the one that lost longest ago. mu
+// must be held.
+func (h *Heat) makeRoomLocked(now time.Time) {
+	var oldest Pointer
+	var since time.Time
+	for pointer, at := range h.lost {
+		if now.Sub(at) >= HeatLasts {
+			delete(h.lost, pointer)
+			continue
+		}
+		if since.IsZero() || at.Before(since) {
+			oldest, since = pointer, at
+		}
+	}
+	if len(h.lost) >= heatMax {
+		delete(h.lost, oldest)
+	}
+}
+
+// IsHot reports whether this node lost a race on pointer in the last 30 s.
+func (h *Heat) IsHot(pointer Pointer) bool {
+	if h.count.Load() == 0 {
+		return false
+	}
+	h.mu.RLock()
+	at, found := h.lost[pointer]
+	h.mu.RUnlock()
+	switch {
+	case !found:
+		return false
+	case h.now().Sub(at) < HeatLasts:
+		return true
+	}
+	h.cool(pointer)
+	return false
+}
+
+// cool forgets pointer if no race was lost on it meanwhile.
+func (h *Heat) cool(pointer Pointer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at, found := h.lost[pointer]; found && h.now().Sub(at) >= HeatLasts {
+		delete(h.lost, pointer)
+		h.count.Store(int64(len(h.lost)))
+	}
+}
+
+// Len returns how many pointers are remembered.
+func (h *Heat) Len() int { return int(h.count.Load()) }

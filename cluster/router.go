@@ -1,0 +1,289 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"moorage"
+)
+
+// Bounds of forwarding.
+const (
+	// PassedOver is how long an owner that did not answer gets no requests.
+	PassedOver = 6 * time.Second
+	// connectMax bounds how long a node waits for a connection to a peer, and for the handshake.
+	connectMax = time.Second
+	// silenceMax is how long a peer may send nothing before it is asked for a sign, and how long
+	// that may take. A peer that stands still accepts connections, but gives no sign.
+	silenceMax = time.Second
+	// answerMax bounds a forwarded request. The owner gives up a commit sooner.
+	answerMax = 45 * time.Second
+	// forwardsMax bounds the requests that are being forwarded. Further ones are carried out here.
+	forwardsMax = 256
+	// answerBytesKept is how much of an answer is read before the client gets any of it. Up to then
+	// a connection that is lost costs nothing: the commit is carried out here.
+	answerBytesKept = 1 << 20
+	// idlePeerTimeout is how long a connection to a peer is kept without requests.
+	idlePeerTimeout = 90 * time.Second
+)
+
+// Result is what became of a request that a node meant to forward.
+type Result string
+
+// The results. After all but Answered the node carries the request out itself.
+const (
+	Answered    Result = "answered"    // the owner did
+	Refused     Result = "refused"     // the owner did nothing, and said so
+	Unreachable Result = "unreachable" // there was no connection
+	Lost        Result = "lost"        // the connection ended before the answer; the outcome is not known
+	Skipped     Result = "skipped"     // the owner was passed over, is of another version, or too many were under way
+)
+
+// Results returns all results.
+func Results() []Result { return []Result{Answered, Refused, Unreachable, Lost, Skipped} }
+
+// RouterConfig is what a Router is made from. Fields without a default are required.
+type RouterConfig struct {
+	View    func() View // the present view
+	Address string      // of this node
+	Version string      // that this node runs: only nodes of the same version mean the same by a caller
+	TLS     *tls.Config // how this node calls others
+	Heat    *Heat
+	// PointerOf returns the pointer that a name of a table or view led to last. It reads nothing.
+	PointerOf func(moorage.Identifier) (Pointer, bool)
+	// Observe is called with each result. It must not block. Default: does nothing.
+	Observe func(Result)
+	Now     func() time.Time // default time.Now
+	Logger  *slog.Logger     // default: discards
+}
+
+// Router forwards commits to the owners of their tables and views. It is safe for concurrent use.
+type Router struct {
+	config    RouterConfig
+	transport *http.Transport
+	underWay  atomic.Int64
+
+	mu         sync.Mutex           // guards the field below; leaf
+	passedOver map[string]time.Time // by address: until when; entries of nodes that are gone are deleted
+}
+
+// NewRouter returns a Router. It must be closed.
+func NewRouter(config RouterConfig) *Router {
+	if config.Observe == nil {
+		config.Observe = func(Result) {}
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	dialer := &net.Dialer{Timeout: connectMax}
+	return &Router{
+		config:     config,
+		passedOver: make(map[string]time.Time),
+		transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: config.TLS, TLSHandshakeTimeout: connectMax,
+			Protocols: Protocols(), HTTP2: &http.HTTP2Config{SendPingTimeout: silenceMax, PingTimeout: silenceMax},
+			DisableCompression: true, IdleConnTimeout: idlePeerTimeout,
+		},
+	}
+}
+
+// Close closes the connections to other nodes that are idle.
+func (r *Router) Close() { r.transport.CloseIdleConnections() }
+
+// Commit is a request for one table or view, whose body has been read.
+type Commit struct {
+	Ident  moorage.Identifier
+	Caller moorage.Caller
+	Body   []byte
+	HasKey bool // the request has an Idempotency-Key of the client's
+}
+
+// Forward has the owner of a commit answer request, if there is one that this node forwards to.
+//
+// If it returns false, nothing was answered, and this node carries the commit out. Then key is the
+// internal key under which the owner may have done so already, or may do yet. It is empty if the
+// owner did and will do nothing, or if the request has a key of its own. Forward panics with
+// http.ErrAbortHandler if the answer broke off after the client got a part of it.
+func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit) (key string, answered bool) {
+	if _, arrived := moorage.ArrivalOf(request.Context()); arrived {
+		return "", false // one hop
+	}
+	pointer, known := r.config.PointerOf(c.Ident)
+	if !known || !r.config.Heat.IsHot(pointer) {
+		return "", false
+	}
+	owner, found := r.config.View().Owner(pointer)
+	if !found || owner.Address == r.config.Address {
+		return "", false
+	}
+	defer r.underWay.Add(-1)
+	if r.underWay.Add(1) > forwardsMax || !r.mayAsk(owner) {
+		r.config.Observe(Skipped)
+		return "", false
+	}
+	if !c.HasKey {
+		key = rand.Text()
+	}
+	result := r.ask(w, request, c, owner.Address, key)
+	r.config.Observe(result)
+	if result == Unreachable || result == Lost {
+		r.passOver(request.Context(), owner.Address, result)
+	}
+	if result != Lost {
+		key = "" // nothing happened, and nothing will
+	}
+	return key, result == Answered
+}
+
+// mayAsk reports whether owner gets requests now.
+func (r *Router) mayAsk(owner Member) bool {
+	if owner.Version != r.config.Version {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, passed := r.passedOver[owner.Address]
+	if !passed {
+		return true
+	}
+	if r.config.Now().Before(until) {
+		return false
+	}
+	delete(r.passedOver, owner.Address)
+	return true
+}
+
+// passOver keeps requests from the node at address for a while, unless it is the client that left.
+func (r *Router) passOver(ctx context.Context, address string, result Result) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := r.config.Now()
+	r.mu.Lock()
+	for other, until := range r.passedOver {
+		if !now.Before(until) {
+			delete(r.passedOver, other)
+		}
+	}
+	_, known := r.passedOver[address]
+	r.passedOver[address] = now.Add(PassedOver)
+	r.mu.Unlock()
+	if !known {
+		r.config.Logger.WarnContext(ctx, "a node did not answer, so its commits are carried out here for a while",
+			"peer", address, "result", string(result), "for", PassedOver)
+	}
+}
+
+// ask sends the request to the node at address, and passes its answer on.
+func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) Result {
+	ctx, cancel := context.WithTimeout(request.Context(), answerMax)
+	defer cancel()
+	sent := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	forwarded, err := r.forwardOf(ctx, request, c, address, key)
+	if err != nil {
+		r.config.Logger.ErrorContext(ctx, "could not forward a commit", "error", err)
+		return Skipped
+	}
+	answer, err := r.transport.RoundTrip(forwarded)
+	if err != nil {
+		if sent {
+			return Lost
+		}
+		return Unreachable
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusMisdirectedRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return Refused
+	}
+	var kept bytes.Buffer
+	_, err = io.CopyN(&kept, answer.Body, answerBytesKept)
+	whole := errors.Is(err, io.EOF)
+	if err != nil && !whole {
+		return Lost
+	}
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.StatusCode)
+	if _, err := w.Write(kept.Bytes()); err != nil || whole {
+		return Answered // or the client is gone
+	}
+	if _, err := io.Copy(w, answer.Body); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return Answered
+}
+
+// forwardOf returns the request that is sent to the node at address.
+func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit, address, key string) (
+	*http.Request, error) {
+	caller, err := encodeCaller(c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	header := endToEnd(request.Header)
+	header.Set(headerForwarded, r.config.Address)
+	header.Set(headerCaller, caller)
+	header.Set(headerRequestID, moorage.RequestID(ctx))
+	if key != "" {
+		header.Set(headerKey, key)
+	}
+	if len(header.Values("User-Agent")) == 0 {
+		header["User-Agent"] = []string{""} // else there would be one of this library
+	}
+	path := request.URL.RawPath
+	if path == "" {
+		path = request.URL.EscapedPath()
+	}
+	forwarded := &http.Request{
+		Method: request.Method,
+		// Opaque is sent as it is. A path would be spelled in another way.
+		URL:    &url.URL{Scheme: "https", Host: address, Opaque: path, RawQuery: request.URL.RawQuery},
+		Header: header, ContentLength: int64(len(c.Body)),
+	}
+	forwarded.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
+	if forwarded.Body, err = forwarded.GetBody(); err != nil {
+		return nil, err
+	}
+	return forwarded.WithContext(ctx), nil
+}
+
+// endToEnd returns a copy of header without what belongs to one connection, or only to nodes.
+func endToEnd(header http.Header) http.Header {
+	copied := header.Clone()
+	if copied == nil {
+		copied = http.Header{}
+	}
+	for _, list := range header.Values("Connection") {
+		for name := range strings.SplitSeq(list, ",") {
+			copied.Del(textproto.TrimString(name))
+		}
+	}
+	for _, name := range []string{
+		"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
+		"Content-Length",
+	} {
+		copied.Del(name)
+	}
+	dropHeaders(copied)
+	return copied
+}
