@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/rebase"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/locks"
@@ -69,6 +70,12 @@ type Config struct {
 	// on it and is planned again, nearly always to another node. It must not block. Default: does
 	// nothing.
 	RaceLost func(pointer registry.ID)
+	// AppendRebase is what becomes of an append whose branch has moved, where neither the table nor
+	// its warehouse nor the request says it. Default: it is refused.
+	AppendRebase RebaseChoice
+	// AppendsMoved is called with the number of appends that a new version put on top of another
+	// snapshot than they were sent for. It must not block. Default: does nothing.
+	AppendsMoved func(appends int)
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
 	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
@@ -127,6 +134,7 @@ func New(config Config) (*Catalog, error) {
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random,
 	}
+	p.rebaser = rebase.New(names, p.documents, config.AppendRebase)
 	if config.HedgeWrites {
 		p.documents.HedgeWrites(config.Now)
 	}
@@ -137,7 +145,7 @@ func New(config Config) (*Catalog, error) {
 		LockWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
 		KickPurge: config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
 		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
-		RaceLost: config.RaceLost,
+		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
 	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
 }

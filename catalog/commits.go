@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"slices"
 
 	"moorage"
 	"moorage/catalog/commit"
@@ -37,15 +36,15 @@ const TransactionChangesMax = 256
 // KindUnavailable (nothing was applied); KindCommitUnknown (it may have been). Durable when it
 // returns. Source: REST specification, updateTable.
 func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
-	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()}, false)
+	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()}, request.Rebase, false)
 	return tableOf(committed), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
 // commitTable is Commit of several changes of one table. They make one version, in order. A silent
 // one answers nothing.
-func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step, silent bool) (
-	*commit.Version, error) {
-	target, err := c.planner.targetOf(ident, steps)
+func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
+	rebase RebaseChoice, silent bool) (*commit.Version, error) {
+	target, err := c.planner.targetOf(ident, steps, rebase)
 	intent := commit.Intent{
 		Verb: verb.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
 	}
@@ -64,62 +63,16 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 }
 
 // targetOf returns what steps, which are not empty, ask of the table called ident.
-func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step) (commit.Target, error) {
+// rebase is what the request says about an append that comes too late for its snapshot.
+func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step, rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
-	target := commit.Target{Kind: directory.Table(), Ident: ident, Edit: &tableEdit{steps}}
+	target := commit.Target{Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase)}
 	if create {
 		target.Create = p.creationOf(ident, steps)
 		target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
 	}
 	return target, err
 }
-
-// tableEdit is the edit of a table.
-type tableEdit struct{ steps []metadata.Step } // not empty
-
-func (e *tableEdit) Check(base document) error {
-	return metadata.Check(base.(*metadata.Document), e.steps[0].Requirements)
-}
-
-func (e *tableEdit) Next(base document, env metadata.Env) (document, error) {
-	return metadata.ApplySteps(base.(*metadata.Document), e.steps, env)
-}
-
-func (e *tableEdit) Asks() bool {
-	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
-}
-
-// Replays reports whether base shows all updates, snapshots among them: see
-// metadata.Document.IsReplay. Then the answer to an earlier attempt was lost. The requirements held
-// before that attempt, and need not hold now.
-func (e *tableEdit) Replays(base document) bool {
-	return !slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
-		return !base.(*metadata.Document).IsReplay(step.Updates)
-	})
-}
-
-func (e *tableEdit) Pins() bool {
-	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
-		return metadata.AssertsUUID(step.Requirements)
-	})
-}
-
-func (e *tableEdit) Shares() (bytes int, ok bool) { return metadata.Shares(e.steps) }
-
-func (e *tableEdit) Begin(base document, env metadata.Env) commit.Chain {
-	return tableChain{base.(*metadata.Document).Chain(env)}
-}
-
-func (e *tableEdit) Snapshot() int64 { return metadata.AddedSnapshot(e.steps) }
-
-// tableChain makes one version of the edits of a table.
-type tableChain struct{ chain *metadata.Chain }
-
-func (c tableChain) Add(edit commit.Edit) (metadata.Joining, error) {
-	return c.chain.Add(edit.(*tableEdit).steps[0]) // those that share have one
-}
-
-func (c tableChain) Finish() (document, error) { return c.chain.Finish() }
 
 // CommitTransaction changes several tables of a warehouse, or makes some (assert-create), all or
 // nothing. A reader that sees one of the changes sees all of them.
@@ -144,12 +97,12 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 		return moorage.Annotate(op, warehouse, err)
 	}
 	if len(edits) == 1 {
-		_, err := c.commitTable(ctx, edits[0].ident, edits[0].steps, true)
+		_, err := c.commitTable(ctx, edits[0].ident, edits[0].steps, edits[0].rebase, true)
 		return moorage.Annotate(op, warehouse, err)
 	}
 	intent := commit.Intent{Verb: verb.Transaction, Silent: true}
 	for _, edit := range edits {
-		target, err := c.planner.targetOf(edit.ident, edit.steps)
+		target, err := c.planner.targetOf(edit.ident, edit.steps, RebaseUnsaid)
 		if err != nil {
 			err = c.Refuse(ctx, verb.Transaction, edit.ident, commit.OfTable(edit.ident, err))
 			return moorage.Annotate(op, warehouse, err)
@@ -162,8 +115,9 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 
 // stepsOf are the changes of one table of a transaction.
 type stepsOf struct {
-	ident moorage.Identifier
-	steps []metadata.Step
+	ident  moorage.Identifier
+	steps  []metadata.Step
+	rebase RebaseChoice
 }
 
 // groupChanges returns the changes of each table that changes name, in the order in which they come
@@ -189,7 +143,7 @@ func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
 		key := directory.NameKey(change.Ident)
 		table, again := at[key]
 		if !again {
-			table = &stepsOf{ident: change.Ident}
+			table = &stepsOf{ident: change.Ident, rebase: change.Rebase}
 			at[key], grouped = table, append(grouped, table)
 		}
 		table.steps = append(table.steps, change.step())

@@ -7,6 +7,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/rebase"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -18,6 +19,7 @@ type planner struct {
 	directory *directory.Directory
 	claims    *claims.Claims
 	documents *documents.Documents
+	rebaser   *rebase.Rebaser
 	now       func() time.Time
 	random    io.Reader
 }

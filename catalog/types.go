@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"moorage"
+	"moorage/catalog/rebase"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -72,6 +73,25 @@ type CreateTableRequest struct {
 type CommitRequest struct {
 	Requirements []metadata.Requirement
 	Updates      []metadata.Update
+	// Rebase is what the request says about an append whose branch has moved.
+	Rebase RebaseChoice
+}
+
+// RebaseChoice is what somebody says about an append whose branch has moved since its client
+// looked: RebaseOn puts it on top of what is there, RebaseOff refuses it. Off wins, whoever says it.
+type RebaseChoice = rebase.Choice
+
+// The choices.
+const (
+	RebaseUnsaid = rebase.Unsaid
+	RebaseOn     = rebase.On
+	RebaseOff    = rebase.Off
+)
+
+// ParseRebaseChoice reads the value of name: "on" or "off"; an empty one says nothing. Anything else
+// is KindBadRequest.
+func ParseRebaseChoice(name, text string) (RebaseChoice, error) {
+	return rebase.ParseChoice(name, text)
 }
 
 func (r CommitRequest) step() metadata.Step {

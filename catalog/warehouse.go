@@ -8,8 +8,10 @@ import (
 
 	"moorage"
 	"moorage/catalog/commit"
+	"moorage/catalog/rebase"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -71,13 +73,17 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 // No warehouse may have them.
 func OwnProperties() []string { return []string{"prefix", "namespace-separator"} }
 
-// checkOwn returns KindBadRequest if properties have one of OwnProperties.
+// checkOwn returns KindBadRequest if properties have one of OwnProperties, or a wrong value of one
+// that the catalog acts on.
 func checkOwn(properties map[string]string) error {
 	for _, name := range OwnProperties() {
 		if _, ok := properties[name]; ok {
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The property %s of a warehouse is the server's own: leave it out", name)
 		}
+	}
+	if said, set := properties[metadata.PropAppendRebase]; set {
+		return rebase.CheckProperty(said)
 	}
 	return nil
 }

@@ -35,11 +35,17 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	if e.replays(base) {
 		return Outcome{Version: VersionOf(found, e.Ident, base)}, nil
 	}
-	if err := e.Edit.Check(base); err != nil {
-		return Outcome{}, err
+	ground := Ground{Found: found, Base: base, Env: envOf(p.config.Now(), found)}
+	refusal := e.Edit.Check(base)
+	if refusal != nil && !e.moves(ctx, ground) {
+		return Outcome{}, refusal
 	}
 	size := len(base.Raw())
 	if mine == nil {
+		if !e.prepare(ctx, ground) && refusal != nil {
+			return Outcome{}, refusal
+		}
+		ground = Ground{}
 		base = nil                                                // frees its memory
 		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // it ends for a client that left, too
 		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
@@ -146,7 +152,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 // only the pointer's version changed meanwhile.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
 	g.gather()
-	planned, err := g.plan(found, base)
+	planned, err := g.plan(ctx, found, base)
 	if err != nil {
 		return err
 	}
@@ -171,8 +177,8 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	}
 	writing, stop := g.writing(ctx)
 	defer stop()
-	written, err := p.config.Documents.WriteHedged(writing, file)
-	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation}
+	written, err := p.config.Documents.WriteWith(writing, file, planned.lists)
+	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation, Lists: planned.lists}
 	if err != nil {
 		if documents.MayRemain(err) {
 			g.lost = mine
@@ -203,6 +209,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	}
 	g.settle(planned, version)
 	p.config.Carried(len(planned.carried))
+	p.config.Moved(len(planned.lists))
 	trimmed := documents.TrimmedBy(directory.Latest(found, to), base, file)
 	p.config.Documents.DeleteTrimmed(ctx, []documents.Trimmed{trimmed})
 	return nil

@@ -36,6 +36,24 @@ func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
+// moves reports whether e may be moved on top of ground. An edit that fits there as it is need not be.
+func (e *edition) moves(ctx context.Context, ground Ground) bool {
+	movable, ok := e.Edit.(Movable)
+	return ok && !e.ended && e.Edit.Check(ground.Base) != nil && movable.Moves(ctx, ground)
+}
+
+// prepare reads what moving e may take, while others are in front. It reports false if e can neither
+// be moved on top of ground nor fits there.
+func (e *edition) prepare(ctx context.Context, ground Ground) bool {
+	movable, ok := e.Edit.(Movable)
+	if !ok {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, turnMax)
+	defer stop()
+	return movable.Prepare(ctx, ground)
+}
+
 // newEdition returns the edit of w.
 func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 	target := w.Edits[0]
@@ -52,5 +70,10 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 
 // next makes the next version of base, which found names: base itself if edit changes nothing.
 func next(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
-	return edit.Next(base, metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation})
+	return edit.Next(base, envOf(now, found))
+}
+
+// envOf returns what a version depends on besides the one before it, which found names.
+func envOf(now time.Time, found *directory.Found) metadata.Env {
+	return metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation}
 }

@@ -12,6 +12,7 @@ import (
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 const (
@@ -26,18 +27,38 @@ type Shared interface {
 	Edit
 	// Shares reports whether this edit can, and how many bytes it adds at most.
 	Shares() (bytes int, ok bool)
-	// Begin begins a version on top of base.
-	Begin(base documents.Document, env metadata.Env) Chain
+	// Begin begins a version on top of ground.
+	Begin(ctx context.Context, ground Ground) Chain
 	// Snapshot returns the id of the snapshot that the edit adds; zero if it adds none.
 	Snapshot() int64
 }
 
+// Movable is an edit that may be carried out on top of another version than it was sent for.
+type Movable interface {
+	Shared
+	// Moves reports whether it may be on top of ground, if it does not fit as it is.
+	Moves(ctx context.Context, ground Ground) bool
+	// Prepare reads what moving takes, so that its turn is short. It reports whether the edit, moved
+	// or not, fits on top of ground as far as that can be told.
+	Prepare(ctx context.Context, ground Ground) bool
+}
+
+// Ground is what a version is made on.
+type Ground struct {
+	Found *directory.Found
+	Base  documents.Document // that Found names
+	Env   metadata.Env
+	Room  *documents.Share // for what is read on the way; nil for Movable
+}
+
 // Chain makes one version of several edits, each on top of those before it.
 type Chain interface {
-	// Add adds an edit that shares. If it does not join, the chain is as it was.
+	// Add adds an edit that shares. If it does not join, the chain is as it was. One that may be
+	// moved is moved.
 	Add(edit Edit) (metadata.Joining, error)
-	// Finish returns the version; the base itself if nothing changed.
-	Finish() (documents.Document, error)
+	// Finish returns the version; the base itself if nothing changed. The version names lists,
+	// which are to be written first.
+	Finish() (version documents.Document, lists []storage.File, err error)
 }
 
 // group is an edit in its turn, and others behind it which it carries out: one file and one Apply
@@ -107,13 +128,17 @@ type groupPlan struct {
 	next    documents.Document // the base itself if nothing changes
 	carried []*edition         // that make next of the base
 	refused []*edition         // that fail on top of those before them; err says why
+	lists   []storage.File     // manifest lists that next names, one for each edit that was moved
 }
 
 // plan plans the members of g one on top of the other, from base on, which found names. An error is
 // that of the leading edit.
-func (g *group) plan(found *directory.Found, base documents.Document) (*groupPlan, error) {
-	if len(g.others) > 0 {
-		planned, err := g.planTogether(found, base)
+func (g *group) plan(ctx context.Context, found *directory.Found, base documents.Document) (*groupPlan, error) {
+	ctx, stop := g.writing(ctx)
+	defer stop()
+	ground := Ground{found, base, envOf(g.now(), found), g.held}
+	if len(g.others) > 0 || g.lead.moves(ctx, ground) {
+		planned, err := g.planTogether(ctx, ground)
 		if err == nil {
 			return planned, nil
 		}
@@ -137,14 +162,14 @@ func (g *group) plan(found *directory.Found, base documents.Document) (*groupPla
 }
 
 // planTogether is plan of several members. An error means that they make no document together.
-func (g *group) planTogether(found *directory.Found, base documents.Document) (planned *groupPlan, err error) {
+func (g *group) planTogether(ctx context.Context, ground Ground) (planned *groupPlan, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil { // it is found again by the one that does it alone
 			planned, err = nil, errPanicked
 		}
 	}()
-	env := metadata.Env{Now: g.now(), BaseLocation: found.Pointer.MetadataLocation}
-	chain := g.lead.Edit.(Shared).Begin(base, env)
+	found, base := ground.Found, ground.Base
+	chain := g.lead.Edit.(Shared).Begin(ctx, ground)
 	planned = &groupPlan{}
 	name := directory.NameKey(found.Pointer.Identifier())
 	join := func(e *edition) (stays bool) {
@@ -181,7 +206,7 @@ func (g *group) planTogether(found *directory.Found, base documents.Document) (p
 			apart = append(apart, other)
 		}
 	}
-	if planned.next, err = chain.Finish(); err != nil {
+	if planned.next, planned.lists, err = chain.Finish(); err != nil {
 		return nil, err
 	}
 	g.others = stay
@@ -235,8 +260,8 @@ func (g *group) settle(planned *groupPlan, version func(*edition) *Version) {
 	g.answer()
 }
 
-// writing returns the context in which a group writes its file: for others only as long as a turn
-// lasts.
+// writing returns the context in which a group reads what it needs, and writes its file: for others
+// only as long as a turn lasts.
 func (g *group) writing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if len(g.others) == 0 {
 		return ctx, func() {}

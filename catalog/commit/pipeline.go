@@ -53,6 +53,9 @@ type Config struct {
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
+	// Moved is called with the number of those that it put on top of another version than they were
+	// sent for. Default: does nothing.
+	Moved func(commits int)
 
 	// TransactionBytes bounds the metadata that one transaction works on. Default: as much as two
 	// tables have at most.
@@ -86,6 +89,9 @@ func New(config Config) *Pipeline {
 	}
 	if config.RaceLost == nil {
 		config.RaceLost = func(registry.ID) {}
+	}
+	if config.Moved == nil {
+		config.Moved = func(int) {}
 	}
 	return &Pipeline{
 		config:       config,

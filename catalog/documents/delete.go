@@ -63,6 +63,9 @@ func DeletePurged(ctx context.Context, store storage.Store, files []string) erro
 type Lost struct {
 	File
 	Base string // the metadata file that the version would have followed; empty for the first
+	// Lists are manifest lists that were written for it. Nothing but the metadata file names them,
+	// so they go with it or stay with it.
+	Lists []storage.File
 }
 
 // DeleteLostBehind deletes the file of an earlier attempt of work, by what this one has read since
@@ -74,7 +77,7 @@ func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *direct
 		return
 	}
 	if now.Pointer.MetadataLocation == file.Base || !namesFile(now.Pointer.MetadataLocation, present, file.Location) {
-		d.delete(ctx, file.File)
+		d.delete(ctx, file)
 	}
 }
 
@@ -92,15 +95,19 @@ func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	case err != nil:
 		d.log.WarnContext(ctx, NoteUnlooked, "location", file.Location, "error", err)
 	case !named:
-		d.delete(ctx, file.File)
+		d.delete(ctx, file)
 	}
 }
 
-// delete deletes a file that nothing names. Failing to do so leaves an orphan and no more.
-func (d *Documents) delete(ctx context.Context, file File) {
+// delete deletes a file that nothing names, with its lists. Failing to do so leaves an orphan and no more.
+func (d *Documents) delete(ctx context.Context, file Lost) {
 	ctx, cancel := moorage.Detached(ctx, deleteTimeout)
 	defer cancel()
-	if err := deleteFiles(ctx, file.Storage, []string{file.Location}); err != nil {
+	files := make([]string, 0, 1+len(file.Lists))
+	for _, list := range file.Lists {
+		files = append(files, list.Location)
+	}
+	if err := deleteFiles(ctx, file.Storage, append(files, file.Location)); err != nil {
 		d.log.WarnContext(ctx, "could not delete the metadata file of a commit that did not happen",
 			"location", file.Location, "error", err)
 	}

@@ -122,17 +122,26 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 	}
 	version := strconv.Itoa(VersionNumber(base.Location) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
-	location := ""
+	location := inMetadataFolder(document, name)
+	return File{pointer, location, document, store}, checkLength(location) // before a transaction records it
+}
+
+// inMetadataFolder returns the location of a file called name in the folder of the metadata files of
+// document.
+func inMetadataFolder(document Document, name string) string {
 	if folder, ok := document.Property(PropMetadataPath); ok && folder != "" {
-		location = storage.Join(folder, name)
-	} else {
-		location = storage.Join(document.Location(), "metadata", name)
+		return storage.Join(folder, name)
 	}
-	if len(location) > storage.LocationBytesMax { // before a transaction records it
-		return File{}, moorage.Errorf(moorage.KindBadRequest,
+	return storage.Join(document.Location(), "metadata", name)
+}
+
+// checkLength refuses a location that is too long.
+func checkLength(location string) error {
+	if len(location) > storage.LocationBytesMax {
+		return moorage.Errorf(moorage.KindBadRequest,
 			"Location of a metadata file has %d bytes, at most %d are allowed", len(location), storage.LocationBytesMax)
 	}
-	return File{pointer, location, document, store}, nil
+	return nil
 }
 
 // VersionNumber returns the number that the name of a metadata file begins with, -1 if there is

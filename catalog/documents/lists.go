@@ -1,0 +1,111 @@
+package documents
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/internal/worker"
+	"moorage/storage"
+)
+
+// listsAtOnce is how many manifest lists one commit writes at a time.
+const listsAtOnce = 32
+
+// NameList draws a name for a manifest list of a snapshot of document. It is in the folder of the
+// metadata files: snap-<snapshot>-0-<uuid>.avro.
+func (d *Documents) NameList(document Document, snapshot int64) (string, error) {
+	unique, err := d.ledger.NewUUID()
+	if err != nil {
+		return "", err
+	}
+	location := inMetadataFolder(document, "snap-"+strconv.FormatInt(snapshot, 10)+"-0-"+unique+".avro")
+	return location, checkLength(location)
+}
+
+// ReadRaw returns all bytes of the manifest list or manifest at location, at most bytesMax. take
+// takes room for them. A file that yields fewer bytes than it has is an error: a list that was cut
+// may be a list.
+func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location string, bytesMax int64,
+	take func(ctx context.Context, bytes int64) error) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	body, info, err := store.Open(ctx, location)
+	if err != nil {
+		return nil, FileError(location, err)
+	}
+	defer body.Close()
+	if info.Bytes > bytesMax {
+		return nil, moorage.Errorf(moorage.KindTooLarge,
+			"Cannot read %s: it has %d bytes, at most %d are read", location, info.Bytes, bytesMax)
+	}
+	if err := take(ctx, info.Bytes); err != nil {
+		return nil, err
+	}
+	source := &sourceReader{Reader: body, cancel: cancel, hasRoom: true}
+	raw := make([]byte, info.Bytes)
+	if _, err := io.ReadFull(source, raw); err != nil {
+		return nil, FileError(location, err)
+	}
+	if n, err := io.ReadFull(source, make([]byte, 1)); n > 0 || err != io.EOF {
+		return nil, FileError(location, fmt.Errorf("documents: it has more than %d bytes, or does not end: %w", len(raw), err))
+	}
+	return raw, nil
+}
+
+// WriteWith is WriteHedged of file, and stores lists beside it. A nil error says that all are
+// durable. If any was not stored, the rest may remain, and the caller deletes all of them: see
+// MayRemain and Lost.
+func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
+	if len(lists) == 0 {
+		return d.WriteHedged(ctx, file)
+	}
+	if batcher, ok := file.Storage.(storage.Batcher); ok {
+		return file, writeBatch(ctx, batcher, file, lists)
+	}
+	group, writing := errgroup.WithContext(ctx)
+	group.SetLimit(listsAtOnce)
+	written := file
+	group.Go(func() error {
+		return worker.Safely(writing, func(ctx context.Context) (err error) {
+			written, err = d.WriteHedged(ctx, file)
+			return err
+		})
+	})
+	for _, list := range lists {
+		group.Go(func() error {
+			return worker.Safely(writing, func(ctx context.Context) error {
+				return file.Storage.Create(ctx, list.Location, list.Body)
+			})
+		})
+	}
+	return written, unstored(file.Location, group.Wait())
+}
+
+// writeBatch stores file and lists by one call.
+func writeBatch(ctx context.Context, batcher storage.Batcher, file File, lists []storage.File) error {
+	body, err := file.Content()
+	if err != nil {
+		return err
+	}
+	all := append([]storage.File{{Location: file.Location, Body: body}}, lists...)
+	for _, err := range batcher.CreateAll(ctx, all) {
+		if err != nil {
+			return unstored(file.Location, err)
+		}
+	}
+	return nil
+}
+
+// unstored gives err, of which it is not known whether it is of a metadata file, a kind by which
+// MayRemain says that files may remain. All of them have new names. nil stays nil.
+func unstored(location string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return moorage.E("documents.WriteWith", location, moorage.KindUnavailable, err)
+}

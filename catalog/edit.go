@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/rebase"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// tableEdit is the edit of a table.
+type tableEdit struct {
+	steps []metadata.Step // not empty
+	// rebaser moves the edit if it is an append, and if that is wanted; nil: it is none.
+	rebaser *rebase.Rebaser
+	append  metadata.Append
+	choice  RebaseChoice // of the request
+}
+
+func newTableEdit(rebaser *rebase.Rebaser, steps []metadata.Step, choice RebaseChoice) *tableEdit {
+	e := &tableEdit{steps: steps, choice: choice}
+	if len(steps) == 1 {
+		if plain, ok := steps[0].Append(); ok {
+			e.rebaser, e.append = rebaser, plain
+		}
+	}
+	return e
+}
+
+func (e *tableEdit) Check(base document) error {
+	return metadata.Check(base.(*metadata.Document), e.steps[0].Requirements)
+}
+
+func (e *tableEdit) Next(base document, env metadata.Env) (document, error) {
+	return metadata.ApplySteps(base.(*metadata.Document), e.steps, env)
+}
+
+func (e *tableEdit) Asks() bool {
+	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
+}
+
+// Replays reports whether base shows all updates, snapshots among them: see
+// metadata.Document.IsReplay. Then the answer to an earlier attempt was lost. The requirements held
+// before that attempt, and need not hold now.
+func (e *tableEdit) Replays(base document) bool {
+	return !slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
+		return !base.(*metadata.Document).IsReplay(step.Updates)
+	})
+}
+
+func (e *tableEdit) Pins() bool {
+	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
+		return metadata.AssertsUUID(step.Requirements)
+	})
+}
+
+func (e *tableEdit) Shares() (bytes int, ok bool) { return metadata.Shares(e.steps) }
+
+func (e *tableEdit) Snapshot() int64 { return metadata.AddedSnapshot(e.steps) }
+
+// Moves reports whether the edit is an append that is to be put on top of whatever snapshot it
+// meets.
+func (e *tableEdit) Moves(ctx context.Context, ground commit.Ground) bool {
+	return e.rebaser != nil && e.rebaser.IsWanted(ctx, rebaseTable(ground), e.choice)
+}
+
+func (e *tableEdit) Prepare(ctx context.Context, ground commit.Ground) bool {
+	return e.Moves(ctx, ground) && e.rebaser.Prepare(ctx, rebaseTable(ground), ground.Env, e.append)
+}
+
+func rebaseTable(ground commit.Ground) rebase.Table {
+	return rebase.Table{Found: ground.Found, Document: ground.Base.(*metadata.Document)}
+}
+
+func (e *tableEdit) Begin(ctx context.Context, ground commit.Ground) commit.Chain {
+	return &tableChain{ctx: ctx, ground: ground, chain: ground.Base.(*metadata.Document).Chain(ground.Env)}
+}
+
+// tableChain makes one version of the edits of a table.
+type tableChain struct {
+	ctx    context.Context
+	ground commit.Ground
+	chain  *metadata.Chain
+	moves  *rebase.Moves // nil as long as no append was to be moved
+}
+
+// Add implements commit.Chain. Those that share have one step.
+func (c *tableChain) Add(edit commit.Edit) (metadata.Joining, error) {
+	e := edit.(*tableEdit)
+	joining, err := c.chain.Add(e.steps[0])
+	if joining != metadata.Refused || moorage.KindOf(err) != moorage.KindCommitFailed || !e.Moves(c.ctx, c.ground) {
+		return joining, err
+	}
+	if c.moves == nil {
+		c.moves = e.rebaser.Begin(rebaseTable(c.ground), c.chain, c.ground.Room)
+	}
+	if c.moves.Add(c.ctx, e.append) != metadata.Fits {
+		return joining, err
+	}
+	return metadata.Joined, nil
+}
+
+func (c *tableChain) Finish() (document, []storage.File, error) {
+	next, err := c.chain.Finish()
+	if err != nil || c.moves == nil {
+		return next, nil, err
+	}
+	return next, c.moves.Lists(), nil
+}

@@ -1,0 +1,146 @@
+package rebase
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/manifests"
+	"moorage/registry"
+)
+
+const (
+	// keptBytes bounds the lists and manifests that are kept in memory.
+	keptBytes = 32 << 20
+	// unpackedTimes is how many times as long a file is taken for once it is unpacked.
+	unpackedTimes = 16
+	// unpackedMin is what a file is taken for at least.
+	unpackedMin = 16 << 10
+)
+
+// place is where a file is. Another table may have a file of the same name in another storage.
+type place struct {
+	pointer  registry.ID
+	location string
+}
+
+// kept is what was read of one file, or is about to be written there. One member is set. Engines
+// write a file once, under a name never used before.
+type kept struct {
+	list     *manifests.List
+	contents *contents
+}
+
+// cache keeps what was read. It is safe for concurrent use.
+type cache = otter.Cache[place, kept]
+
+func newCache() *cache {
+	return otter.Must(&otter.Options[place, kept]{
+		MaximumWeight: keptBytes,
+		Weigher: func(at place, k kept) uint32 {
+			size := len(at.location) + 128
+			if k.list != nil {
+				size += k.list.Size()
+			}
+			if k.contents != nil {
+				size += k.contents.size()
+			}
+			return uint32(min(size, math.MaxUint32))
+		},
+	})
+}
+
+var (
+	errOutside = errors.New("rebase: not within the locations that the table has claimed")
+	errNoRoom  = errors.New("rebase: no room for metadata")
+	errOther   = errors.New("rebase: another list says something else of the manifest")
+)
+
+// files reads lists and manifests of one table.
+type files struct {
+	cache *cache
+	found *directory.Found
+	room  *documents.Share
+	waits bool // for room
+	docs  *documents.Documents
+}
+
+// list returns the manifest list at location.
+func (f *files) list(ctx context.Context, location string) (list *manifests.List, err error) {
+	at := place{f.found.Pointer.ID, location}
+	if known, ok := f.cache.GetIfPresent(at); ok && known.list != nil {
+		return known.list, nil
+	}
+	err = f.read(ctx, location, func(raw []byte, bytesMax int) (err error) {
+		list, err = manifests.ReadList(raw, bytesMax)
+		return err
+	})
+	if err == nil {
+		f.keep(location, list)
+	}
+	return list, err
+}
+
+// keep keeps a list that is at location.
+func (f *files) keep(location string, list *manifests.List) {
+	f.cache.Set(place{f.found.Pointer.ID, location}, kept{list: list})
+}
+
+// manifest returns what the manifest of e says.
+func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, error) {
+	at := place{f.found.Pointer.ID, e.Path}
+	if known, ok := f.cache.GetIfPresent(at); ok && known.contents != nil {
+		if known.contents.length != e.Length || known.contents.snapshot != e.SnapshotID {
+			return nil, errOther
+		}
+		return known.contents, nil
+	}
+	var c *contents
+	err := f.read(ctx, e.Path, func(raw []byte, bytesMax int) (err error) {
+		c, err = readContents(e, raw, &bytesMax)
+		return err
+	})
+	if err == nil {
+		f.cache.Set(place{at.pointer, e.Path}, kept{contents: c})
+	}
+	return c, err
+}
+
+// read reads the file at location, and parses it within room for what it is taken for. If that is
+// not enough it parses once more within as much as a file may ever take.
+func (f *files) read(ctx context.Context, location string, parse func(raw []byte, bytesMax int) error) error {
+	if !documents.WithinClaims(f.found.Pointer.Claims, location) {
+		return errOutside
+	}
+	raw, err := f.docs.ReadRaw(ctx, f.found.Storage, location, manifests.FileBytesMax, f.take)
+	if err != nil {
+		return err
+	}
+	bytesMax := min(max(unpackedTimes*len(raw), unpackedMin), manifests.FileBytesMax)
+	if err := f.take(ctx, int64(bytesMax)); err != nil {
+		return err
+	}
+	err = parse(raw, bytesMax)
+	if !errors.Is(err, manifests.ErrTooLarge) || bytesMax == manifests.FileBytesMax {
+		return err
+	}
+	if err := f.take(ctx, int64(manifests.FileBytesMax-bytesMax)); err != nil {
+		return err
+	}
+	return parse(raw, manifests.FileBytesMax)
+}
+
+// take takes room.
+func (f *files) take(ctx context.Context, bytes int64) error {
+	switch {
+	case f.waits:
+		return f.room.Take(ctx, bytes)
+	case !f.room.TryTake(bytes):
+		return errNoRoom
+	}
+	return nil
+}

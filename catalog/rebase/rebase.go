@@ -1,0 +1,199 @@
+package rebase
+
+import (
+	"context"
+
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/manifests"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// Rebaser moves appends. It is safe for concurrent use.
+type Rebaser struct {
+	directory *directory.Directory
+	documents *documents.Documents
+	preset    Choice
+	cache     *cache
+}
+
+// New returns a Rebaser. preset is what counts for tables of which nobody says anything.
+func New(names *directory.Directory, docs *documents.Documents, preset Choice) *Rebaser {
+	return &Rebaser{directory: names, documents: docs, preset: preset, cache: newCache()}
+}
+
+// Table is a table as of one read.
+type Table struct {
+	Found    *directory.Found
+	Document *metadata.Document
+}
+
+// IsWanted reports whether an append to t may be moved: what t, its warehouse, the request and the
+// server say of that. One that cannot be asked says no.
+func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
+	table := choiceOf(t.Document.Property(metadata.PropAppendRebase))
+	if table == Off || request == Off {
+		return false
+	}
+	path, err := r.directory.Path(ctx, t.Found.Pointer.Warehouse, nil)
+	if err != nil {
+		return false
+	}
+	said, set := path.Warehouse.Properties[metadata.PropAppendRebase]
+	return decide(r.preset, table, choiceOf(said, set), request)
+}
+
+// Prepare reads what moving a takes, so that it is kept in memory when the turn of the commit
+// comes. It reports whether a could be put on top of the head of its branch in t.
+func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append) bool {
+	o, misfit := t.Document.Chain(env).Onto(a)
+	if misfit != metadata.Fits {
+		return false
+	}
+	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
+	defer room.GiveBack() // what is kept has a bound of its own
+	reader := &files{cache: r.cache, found: t.Found, room: room, waits: true, docs: r.documents}
+	_, _, misfit = look(ctx, reader, a, o)
+	return misfit == metadata.Fits
+}
+
+// Moves are the appends of one version of a table that are moved. They belong to one goroutine.
+type Moves struct {
+	rebaser *Rebaser
+	table   Table
+	chain   *metadata.Chain
+	files   *files
+	// made are the lists, by location: those that follow need them.
+	lists []storage.File
+	bytes int
+}
+
+// Begin begins the moves of one version of t, which chain makes. What is read takes room.
+func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *Moves {
+	return &Moves{
+		rebaser: r, table: t, chain: chain,
+		files: &files{cache: r.cache, found: t.Found, room: room, docs: r.documents},
+	}
+}
+
+// Lists are the manifest lists of the appends that were moved. They must be written before the
+// version is named.
+func (m *Moves) Lists() []storage.File { return m.lists }
+
+// listsBytesMax bounds the lists of one version.
+const listsBytesMax = 64 << 20
+
+// Add puts a on top of the head of its branch, as the chain has it. If it does not fit there, Add
+// says why, and the chain is as it was.
+func (m *Moves) Add(ctx context.Context, a metadata.Append) metadata.Misfit {
+	o, misfit := m.chain.Onto(a)
+	if misfit != metadata.Fits {
+		return misfit
+	}
+	sent, merged, misfit := look(ctx, m.files, a, o)
+	if misfit != metadata.Fits {
+		return misfit
+	}
+	list, raw, err := newList(sent, merged, a, o)
+	switch {
+	case err != nil:
+		return misfitDifferent
+	case m.bytes+list.Size()+len(raw) > listsBytesMax, m.files.take(ctx, int64(list.Size()+len(raw))) != nil:
+		return misfitMany
+	}
+	location, err := m.rebaser.documents.NameList(m.table.Document, a.Snapshot.ID)
+	if err != nil {
+		return misfitUnread
+	}
+	if joined, _ := m.chain.Add(a.On(o, location, len(merged.kept))); joined != metadata.Joined {
+		return misfitDifferent
+	}
+	m.bytes += list.Size() + len(raw)
+	m.lists = append(m.lists, storage.File{Location: location, Body: raw})
+	m.files.keep(location, list)
+	return metadata.Fits
+}
+
+// look reads the lists and manifests of a and o, and reports whether a fits on top of o.
+func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
+	sent *manifests.List, m merge, misfit metadata.Misfit) {
+	sent, err := f.list(ctx, a.Snapshot.ManifestList)
+	if err != nil {
+		return nil, m, misfitUnread
+	}
+	head, err := f.list(ctx, o.Head.ManifestList)
+	if err != nil {
+		return nil, m, misfitUnread
+	}
+	var seen *manifests.List
+	if a.Snapshot.HasParent {
+		if seen, err = f.list(ctx, o.Seen.ManifestList); err != nil {
+			return nil, m, misfitUnread
+		}
+	}
+	if m, misfit = mergeOf(a, o, sent, seen, head); misfit != metadata.Fits {
+		return nil, m, misfit
+	}
+	return sent, m, lookInside(ctx, f, m, o)
+}
+
+// lookInside reads the manifests that the append brings, and those that its client did not see. No
+// file may be in both: a client that was taken for dead may have added it before.
+func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadata.Misfit {
+	own := make([]*contents, len(m.own))
+	for i, e := range m.own {
+		c, err := f.manifest(ctx, e)
+		if err != nil {
+			return misfitUnread
+		}
+		if misfit := c.fits(e, o.FormatVersion); misfit != metadata.Fits {
+			return misfit
+		}
+		own[i] = c
+	}
+	for _, e := range m.foreign {
+		c, err := f.manifest(ctx, e)
+		if err != nil {
+			return misfitUnread
+		}
+		for _, mine := range own {
+			if mine.meets(c) {
+				return misfitTwice
+			}
+		}
+	}
+	return metadata.Fits
+}
+
+// newList returns the manifest list of a on top of o, and its file.
+func newList(sent *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
+	number := func(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
+	header := manifests.Header{
+		FormatVersion: int64(o.FormatVersion), SnapshotID: a.Snapshot.ID, ParentID: o.Head.ID,
+		SequenceNumber: o.SequenceNumber,
+	}
+	if o.FormatVersion >= 3 {
+		header.FirstRowID = number(o.FirstRowID)
+	}
+	records := make([]manifests.Record, 0, len(m.own)+len(m.kept))
+	for _, e := range m.own {
+		r := manifests.Record{Entry: e, SequenceNumber: number(o.SequenceNumber)}
+		if e.MinSequenceNumber == a.Snapshot.SequenceNumber {
+			r.MinSequenceNumber = number(o.SequenceNumber)
+		}
+		if o.FormatVersion >= 3 {
+			r.FirstRowID = number(e.FirstRowID.Value - a.FirstRowID + o.FirstRowID)
+		}
+		records = append(records, r)
+	}
+	for _, e := range m.kept {
+		records = append(records, manifests.Record{Entry: e})
+	}
+	list, err := manifests.NewList(sent, header, records)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := list.Encode()
+	return list, raw, err
+}

@@ -1,0 +1,189 @@
+package rebase
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"moorage/manifests"
+	"moorage/metadata"
+)
+
+// Reasons of this package why an append is not moved; package metadata has others. They are values
+// of a metric.
+const (
+	misfitOff       metadata.Misfit = "off"       // nobody asked for it, or somebody asked not to
+	misfitUnread    metadata.Misfit = "unread"    // a file is missing, damaged, too long, or not within the claims
+	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that it merged is gone from the head
+	misfitLost      metadata.Misfit = "lost"      // the manifests that it merged had other files
+	misfitManifest  metadata.Misfit = "manifest"  // one of its manifests does more than add files
+	misfitNumbers   metadata.Misfit = "numbers"   // files of it have numbers that they may not have
+	misfitTwice     metadata.Misfit = "twice"     // the head has one of its files, or manifests
+	misfitRowIDs    metadata.Misfit = "row-ids"   // rows without ids, or ids beyond those that it asked for
+	misfitDifferent metadata.Misfit = "different" // the lists have fields that cannot be carried over
+	misfitMany      metadata.Misfit = "many"      // too many manifests, or bytes
+)
+
+// manifestsMax is how many manifests an append may bring.
+const manifestsMax = 64
+
+// merge is what becomes of the lists of an append, of the snapshot that its client saw, and of the
+// head.
+type merge struct {
+	own     []*manifests.Entry // that the append brings
+	kept    []*manifests.Entry // of the head
+	foreign []*manifests.Entry // data manifests of the head that the client did not see
+}
+
+// mergeOf compares the lists. seen is nil if the client saw no snapshot.
+func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.List) (m merge, misfit metadata.Misfit) {
+	var others, before []*manifests.Entry
+	for _, e := range sent.Entries() {
+		if e.SnapshotID == a.Snapshot.ID {
+			m.own = append(m.own, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	if seen != nil {
+		before = seen.Entries()
+	}
+	now := head.Entries()
+	replaced := manifests.Without(before, others)
+	switch {
+	case len(manifests.Without(others, before)) > 0, len(manifests.Without(replaced, now)) > 0:
+		return m, misfitReplaced
+	case len(m.own) > manifestsMax:
+		return m, misfitMany
+	}
+	m.kept, m.foreign = manifests.Without(now, replaced), manifests.Without(now, before)
+	m.foreign = slices.DeleteFunc(m.foreign, func(e *manifests.Entry) bool { return e.Content != manifests.Data })
+	if misfit := m.sums(replaced); misfit != metadata.Fits {
+		return m, misfit
+	}
+	if misfit := m.ownFit(a, o, head); misfit != metadata.Fits {
+		return m, misfit
+	}
+	return m, m.rowsFit(a, o, head)
+}
+
+// sums reports whether the manifests that the append brings have all files of those that it
+// replaces.
+func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
+	own, known := manifests.Sum(m.own)
+	gone, knownGone := manifests.Sum(replaced)
+	if !known || !knownGone || own.ExistingFiles != gone.LiveFiles() || own.ExistingRows != gone.LiveRows() {
+		return misfitLost
+	}
+	return metadata.Fits
+}
+
+// ownFit checks what the list says of the manifests that the append brings.
+func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
+	for _, e := range m.own {
+		_, there := head.Entry(e.Path)
+		switch {
+		case there:
+			return misfitTwice
+		case e.Content != manifests.Data, e.DeletedFiles != 0, e.DeletedRows != 0, !o.HasSpec(e.SpecID):
+			return misfitManifest
+		case e.SequenceNumber != a.Snapshot.SequenceNumber, e.MinSequenceNumber > e.SequenceNumber:
+			return misfitNumbers
+		}
+	}
+	return metadata.Fits
+}
+
+// rowsFit checks the ids of rows, which there are from format version 3 on.
+func (m merge) rowsFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
+	if o.FormatVersion < 3 {
+		return metadata.Fits
+	}
+	for _, e := range head.Entries() {
+		if e.Content == manifests.Data && !e.FirstRowID.Valid {
+			return misfitRowIDs
+		}
+	}
+	left := a.AddedRows
+	for _, e := range m.own {
+		at := e.FirstRowID.Value - a.FirstRowID // which row of the append is the manifest's first
+		rows := e.LiveRows()
+		if !e.FirstRowID.Valid || e.FirstRowID.Value < a.FirstRowID || rows > left || at > a.AddedRows-rows {
+			return misfitRowIDs
+		}
+		left -= rows
+	}
+	return metadata.Fits
+}
+
+// contents is what a manifest says of its files.
+type contents struct {
+	length, snapshot    int64 // of the manifest, as its list has them
+	counts              manifests.Counts
+	paths               []uint64 // hashes, of files of every status, in order
+	others              bool     // it has files that are no data, or that it deletes
+	numbered            bool     // an added file has numbers of its own, or another snapshot
+	unnumbered, noRowID bool     // an existing file has none
+}
+
+// pathSeed is that of all hashes of paths.
+var pathSeed = maphash.MakeSeed()
+
+// pathBytes is what contents take for each path.
+const pathBytes = 8
+
+func (c *contents) size() int { return pathBytes*cap(c.paths) + 128 }
+
+// readContents reads the manifest of e from raw, and takes what it unpacks to from left.
+func readContents(e *manifests.Entry, raw []byte, left *int) (*contents, error) {
+	c := &contents{length: e.Length, snapshot: e.SnapshotID}
+	for f, err := range e.Files(raw, left) {
+		if err != nil {
+			return nil, err
+		}
+		c.add(e, f)
+	}
+	slices.Sort(c.paths)
+	c.paths = slices.Clip(c.paths)
+	return c, nil
+}
+
+func (c *contents) add(e *manifests.Entry, f manifests.File) {
+	c.paths = append(c.paths, maphash.String(pathSeed, f.Path))
+	c.others = c.others || f.Content != manifests.Data || f.Status == manifests.Deleted
+	switch f.Status {
+	case manifests.Added:
+		c.counts.AddedFiles++
+		c.counts.AddedRows += f.Rows
+		c.numbered = c.numbered || f.SequenceNumber.Valid || f.FileSequenceNumber.Valid || f.FirstRowID.Valid ||
+			f.SnapshotID.Valid && f.SnapshotID.Value != e.SnapshotID
+	case manifests.Existing:
+		c.counts.ExistingFiles++
+		c.counts.ExistingRows += f.Rows
+		c.unnumbered = c.unnumbered || !f.SnapshotID.Valid || !f.SequenceNumber.Valid || !f.FileSequenceNumber.Valid
+		c.noRowID = c.noRowID || !f.FirstRowID.Valid
+	}
+}
+
+// fits checks the files of a manifest that an append brings.
+func (c *contents) fits(e *manifests.Entry, formatVersion int) metadata.Misfit {
+	switch {
+	case c.others, c.counts != e.Counts:
+		return misfitManifest
+	case c.numbered, c.unnumbered, formatVersion >= 3 && c.noRowID:
+		return misfitNumbers
+	}
+	return metadata.Fits
+}
+
+// meets reports whether both manifests name a file of the same path. Paths whose hashes are the
+// same count as the same: then an append is refused that need not be.
+func (c *contents) meets(other *contents) bool {
+	few, many := c.paths, other.paths
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	return slices.ContainsFunc(few, func(path uint64) bool {
+		_, found := slices.BinarySearch(many, path)
+		return found
+	})
+}
