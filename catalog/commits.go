@@ -64,7 +64,8 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 
 // targetOf returns what steps, which are not empty, ask of the table called ident.
 // rebase is what the request says about an append that comes too late for its snapshot.
-func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step, rebase RebaseChoice) (commit.Target, error) {
+func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step, rebase RebaseChoice) (
+	commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
 	target := commit.Target{Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase)}
 	if create {

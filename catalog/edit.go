@@ -75,29 +75,28 @@ func rebaseTable(ground commit.Ground) rebase.Table {
 	return rebase.Table{Found: ground.Found, Document: ground.Base.(*metadata.Document)}
 }
 
-func (e *tableEdit) Begin(ctx context.Context, ground commit.Ground) commit.Chain {
-	return &tableChain{ctx: ctx, ground: ground, chain: ground.Base.(*metadata.Document).Chain(ground.Env)}
+func (e *tableEdit) Begin(ground commit.Ground) commit.Chain {
+	return &tableChain{ground: ground, chain: ground.Base.(*metadata.Document).Chain(ground.Env)}
 }
 
 // tableChain makes one version of the edits of a table.
 type tableChain struct {
-	ctx    context.Context
 	ground commit.Ground
 	chain  *metadata.Chain
 	moves  *rebase.Moves // nil as long as no append was to be moved
 }
 
 // Add implements commit.Chain. Those that share have one step.
-func (c *tableChain) Add(edit commit.Edit) (metadata.Joining, error) {
+func (c *tableChain) Add(ctx context.Context, edit commit.Edit) (metadata.Joining, error) {
 	e := edit.(*tableEdit)
 	joining, err := c.chain.Add(e.steps[0])
-	if joining != metadata.Refused || moorage.KindOf(err) != moorage.KindCommitFailed || !e.Moves(c.ctx, c.ground) {
+	if joining != metadata.Refused || moorage.KindOf(err) != moorage.KindCommitFailed || !e.Moves(ctx, c.ground) {
 		return joining, err
 	}
 	if c.moves == nil {
 		c.moves = e.rebaser.Begin(rebaseTable(c.ground), c.chain, c.ground.Room)
 	}
-	if c.moves.Add(c.ctx, e.append) != metadata.Fits {
+	if c.moves.Add(ctx, e.append) != metadata.Fits {
 		return joining, err
 	}
 	return metadata.Joined, nil

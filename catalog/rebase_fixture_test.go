@@ -208,7 +208,7 @@ func memberOf(tb testing.TB, document *metadata.Document, name string) (value in
 	return value
 }
 
-// rowsOf returns how many rows the live data files of the head of main have, and fails the test if a
+// rowsOf returns how many rows the live data files of the head of main have. It fails the test if a
 // file is there twice.
 func (e *engine) rowsOf(document *metadata.Document) (rows int64) {
 	e.tb.Helper()

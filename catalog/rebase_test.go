@@ -70,4 +70,3 @@ func (f *fixture) createWith(name string, properties map[string]string) *catalog
 	f.t.Helper()
 	return must1(f.CreateTable(f.ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: properties}))(f.t)
 }
-

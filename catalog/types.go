@@ -78,7 +78,8 @@ type CommitRequest struct {
 }
 
 // RebaseChoice is what somebody says about an append whose branch has moved since its client
-// looked: RebaseOn puts it on top of what is there, RebaseOff refuses it. Off wins, whoever says it.
+// looked. RebaseOn puts it on top of what is there, RebaseOff refuses it. A table, its warehouse
+// and a request may say it, and off wins.
 type RebaseChoice = rebase.Choice
 
 // The choices.
@@ -88,8 +89,8 @@ const (
 	RebaseOff    = rebase.Off
 )
 
-// ParseRebaseChoice reads the value of name: "on" or "off"; an empty one says nothing. Anything else
-// is KindBadRequest.
+// ParseRebaseChoice reads the value of name: "on" or "off"; an empty one says nothing. Anything
+// else is KindBadRequest.
 func ParseRebaseChoice(name, text string) (RebaseChoice, error) {
 	return rebase.ParseChoice(name, text)
 }

@@ -25,14 +25,6 @@ type CreateTable struct {
 // Source: Java TableProperties.RESERVED_PROPERTIES.
 const propFormatVersion = "format-version"
 
-// PropAppendRebase says whether appends to a table that come too late for their snapshot are put on
-// top of the present one, and its values. A warehouse may say it for its tables.
-const (
-	PropAppendRebase = ownPrefix + "append-rebase"
-	AppendRebaseOn   = "on"
-	AppendRebaseOff  = "off"
-)
-
 func isReserved(property string) bool {
 	switch property {
 	case propFormatVersion, "uuid", "snapshot-count", "current-snapshot-id", "current-snapshot-summary",

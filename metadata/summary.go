@@ -10,10 +10,6 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// ownPrefix begins the names of properties, and of keys in the summaries of snapshots, that the
-// catalog gives a meaning to.
-const ownPrefix = "moorage."
-
 // checkSummaryKeys refuses a summary that says what the catalog itself says there of a snapshot.
 func (s *snapshot) checkSummaryKeys() error {
 	if s.summary == nil {

@@ -110,9 +110,27 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 		return nil, err
 	}
 	request, err := decodeCommit(f)
+	if err == nil {
+		request.Rebase, err = rebaseChoice(r)
+	}
 	return s.answeringTable(commitAnswer, func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error) {
 		return c.Commit(ctx, ident, request)
 	}), err
+}
+
+// rebaseHeader says, for one request, what moorage.append-rebase says for a table.
+const rebaseHeader = "X-Moorage-Append-Rebase"
+
+// rebaseChoice reads the header. One that is empty, or is there twice, is wrong.
+func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
+	values := r.Header.Values(rebaseHeader)
+	switch {
+	case len(values) == 0:
+		return catalog.RebaseUnsaid, nil
+	case len(values) > 1 || values[0] == "":
+		return catalog.RebaseOff, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: not on or off", rebaseHeader)
+	}
+	return catalog.ParseRebaseChoice(rebaseHeader, values[0])
 }
 
 // decodeCommit reads a commit of a table. Both lists must be there, though they may be empty or

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -20,9 +21,13 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 		return nil, err
 	}
 	changes, err := decodeChanges(f, warehouse)
+	choice, wrong := rebaseChoice(r)
+	for i := range changes {
+		changes[i].Rebase = choice
+	}
 	return silently(func(ctx context.Context, c catalog.Verbs) error {
 		return c.CommitTransaction(ctx, warehouse, changes)
-	}), err
+	}), cmp.Or(err, wrong)
 }
 
 // changesUsual is how many changes transactions seldom exceed.

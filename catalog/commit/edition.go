@@ -36,14 +36,15 @@ func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
-// moves reports whether e may be moved on top of ground. An edit that fits there as it is need not be.
+// moves reports whether e may be moved on top of ground. An edit that fits there as it is need not
+// be.
 func (e *edition) moves(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	return ok && !e.ended && e.Edit.Check(ground.Base) != nil && movable.Moves(ctx, ground)
 }
 
-// prepare reads what moving e may take, while others are in front. It reports false if e can neither
-// be moved on top of ground nor fits there.
+// prepare reads what moving e may take, while others are in front. It reports whether e can be
+// moved to the top of ground, as far as that can be told.
 func (e *edition) prepare(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	if !ok {

@@ -28,18 +28,19 @@ type Shared interface {
 	// Shares reports whether this edit can, and how many bytes it adds at most.
 	Shares() (bytes int, ok bool)
 	// Begin begins a version on top of ground.
-	Begin(ctx context.Context, ground Ground) Chain
+	Begin(ground Ground) Chain
 	// Snapshot returns the id of the snapshot that the edit adds; zero if it adds none.
 	Snapshot() int64
 }
 
-// Movable is an edit that may be carried out on top of another version than it was sent for.
+// Movable is an edit that may be carried out on top of another version than the one that it was
+// sent for.
 type Movable interface {
 	Shared
 	// Moves reports whether it may be on top of ground, if it does not fit as it is.
 	Moves(ctx context.Context, ground Ground) bool
-	// Prepare reads what moving takes, so that its turn is short. It reports whether the edit, moved
-	// or not, fits on top of ground as far as that can be told.
+	// Prepare reads what moving takes, so that the turn is short. It reports whether the edit can
+	// be moved to the top of ground, as far as that can be told.
 	Prepare(ctx context.Context, ground Ground) bool
 }
 
@@ -53,9 +54,9 @@ type Ground struct {
 
 // Chain makes one version of several edits, each on top of those before it.
 type Chain interface {
-	// Add adds an edit that shares. If it does not join, the chain is as it was. One that may be
-	// moved is moved.
-	Add(edit Edit) (metadata.Joining, error)
+	// Add adds an edit that shares, and moves it if it may be moved. If it does not join, the chain
+	// is as it was.
+	Add(ctx context.Context, edit Edit) (metadata.Joining, error)
 	// Finish returns the version; the base itself if nothing changed. The version names lists,
 	// which are to be written first.
 	Finish() (version documents.Document, lists []storage.File, err error)
@@ -169,7 +170,7 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 		}
 	}()
 	found, base := ground.Found, ground.Base
-	chain := g.lead.Edit.(Shared).Begin(ctx, ground)
+	chain := g.lead.Edit.(Shared).Begin(ground)
 	planned = &groupPlan{}
 	name := directory.NameKey(found.Pointer.Identifier())
 	join := func(e *edition) (stays bool) {
@@ -181,7 +182,7 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 			e.end(VersionOf(found, e.Ident, base), nil)
 			return true
 		}
-		joining, err := chain.Add(e.Edit)
+		joining, err := chain.Add(ctx, e.Edit)
 		switch {
 		case joining == metadata.Joined:
 			planned.carried = append(planned.carried, e)

@@ -99,7 +99,8 @@ func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	}
 }
 
-// delete deletes a file that nothing names, with its lists. Failing to do so leaves an orphan and no more.
+// delete deletes a file that nothing names, with its lists. Failing to do so leaves orphans and no
+// more.
 func (d *Documents) delete(ctx context.Context, file Lost) {
 	ctx, cancel := moorage.Detached(ctx, deleteTimeout)
 	defer cancel()

@@ -126,8 +126,8 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 	return File{pointer, location, document, store}, checkLength(location) // before a transaction records it
 }
 
-// inMetadataFolder returns the location of a file called name in the folder of the metadata files of
-// document.
+// inMetadataFolder returns the location of a file called name in the folder of the metadata files
+// of document.
 func inMetadataFolder(document Document, name string) string {
 	if folder, ok := document.Property(PropMetadataPath); ok && folder != "" {
 		return storage.Join(folder, name)

@@ -52,7 +52,7 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 		return nil, FileError(location, err)
 	}
 	if n, err := io.ReadFull(source, make([]byte, 1)); n > 0 || err != io.EOF {
-		return nil, FileError(location, fmt.Errorf("documents: it has more than %d bytes, or does not end: %w", len(raw), err))
+		return nil, FileError(location, fmt.Errorf("documents: more than its %d bytes, or no end: %w", len(raw), err))
 	}
 	return raw, nil
 }
@@ -61,6 +61,7 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 // durable. If any was not stored, the rest may remain, and the caller deletes all of them: see
 // MayRemain and Lost.
 func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
+	const op = "documents.WriteWith"
 	if len(lists) == 0 {
 		return d.WriteHedged(ctx, file)
 	}
@@ -83,7 +84,7 @@ func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.Fi
 			})
 		})
 	}
-	return written, unstored(file.Location, group.Wait())
+	return written, unstored(op, file.Location, group.Wait())
 }
 
 // writeBatch stores file and lists by one call.
@@ -95,17 +96,17 @@ func writeBatch(ctx context.Context, batcher storage.Batcher, file File, lists [
 	all := append([]storage.File{{Location: file.Location, Body: body}}, lists...)
 	for _, err := range batcher.CreateAll(ctx, all) {
 		if err != nil {
-			return unstored(file.Location, err)
+			return unstored("documents.writeBatch", file.Location, err)
 		}
 	}
 	return nil
 }
 
-// unstored gives err, of which it is not known whether it is of a metadata file, a kind by which
-// MayRemain says that files may remain. All of them have new names. nil stays nil.
-func unstored(location string, err error) error {
+// unstored gives err a kind by which MayRemain says that files may remain. It may be that of any
+// file of several, all with new names. nil stays nil.
+func unstored(op, location string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return moorage.E("documents.WriteWith", location, moorage.KindUnavailable, err)
+	return moorage.E(op, location, moorage.KindUnavailable, err)
 }

@@ -26,7 +26,8 @@ func ParseChoice(name, text string) (Choice, error) {
 	case metadata.AppendRebaseOff:
 		return Off, nil
 	}
-	return Off, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is neither on nor off", name, moorage.Cut(text, textMax))
+	return Off, moorage.Errorf(moorage.KindBadRequest,
+		"Invalid %s: %s is neither on nor off", name, moorage.Cut(text, textMax))
 }
 
 // textMax is how many bytes of a wrong choice its refusal repeats.

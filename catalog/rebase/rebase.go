@@ -18,7 +18,7 @@ type Rebaser struct {
 	cache     *cache
 }
 
-// New returns a Rebaser. preset is what counts for tables of which nobody says anything.
+// New returns a Rebaser. preset is what counts where nobody says anything.
 func New(names *directory.Directory, docs *documents.Documents, preset Choice) *Rebaser {
 	return &Rebaser{directory: names, documents: docs, preset: preset, cache: newCache()}
 }

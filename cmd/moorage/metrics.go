@@ -171,6 +171,17 @@ func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	return func(commits int) { members.Observe(float64(commits)) }
 }
 
+// meterRebased returns what is called with the number of appends that a new version put on top of
+// another snapshot than they were sent for.
+func meterRebased(metrics prometheus.Registerer) func(appends int) {
+	rebased := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "moorage_commit_rebased_total",
+		Help: "Appends that were put on top of another snapshot than they were sent for.",
+	})
+	metrics.MustRegister(rebased)
+	return func(appends int) { rebased.Add(float64(appends)) }
+}
+
 // outcomeConflict is the outcome of a call that somebody else was in the way of.
 const outcomeConflict = "conflict"
 

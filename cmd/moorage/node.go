@@ -117,6 +117,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		CommitGroupMax:      c.CommitGroup,
 		CommitsCarried:      meterGroups(metrics),
 		RaceLost:            peers.raceLost(metrics),
+		AppendRebase:        c.AppendRebase,
+		AppendsMoved:        meterRebased(metrics),
 		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"moorage/catalog"
 	"moorage/storage/s3"
 )
 
@@ -41,6 +42,9 @@ type Config struct {
 	CommitGroup     int           // how many commits of one table share a version at most
 	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
+
+	// AppendRebase is of appends whose branch has moved, where nobody else says it.
+	AppendRebase catalog.RebaseChoice
 
 	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
 	S3Endpoint        string // URL of the S3 server; empty: what the environment says

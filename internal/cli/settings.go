@@ -128,6 +128,10 @@ func limitSettings() []setting {
 				"own.",
 			set: one(within(strconv.Atoi, 1, 1024), "a number from 1 to 1024",
 				func(c *Config) *int { return &c.CommitGroup })},
+		{name: "append-rebase", value: "on|off", preset: "off",
+			usage: "What becomes of an append that comes too late for its snapshot, where the table, its warehouse " +
+				"and the request do not say it. on: the server puts it on top of the present snapshot. off: 409.",
+			set: one(parseRebase, "on or off", func(c *Config) *catalog.RebaseChoice { return &c.AppendRebase })},
 		{name: "hedge-writes",
 			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),
 			usage: "Write a metadata file in S3 again, under another name, if the first write takes over 150 ms " +

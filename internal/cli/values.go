@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"moorage/catalog"
 	"moorage/storage"
 )
 
@@ -78,6 +79,14 @@ func parseLevel(v string) (level slog.Level, err error) {
 		err = level.UnmarshalText([]byte(v))
 	}
 	return level, err
+}
+
+func parseRebase(v string) (choice catalog.RebaseChoice, err error) {
+	_, err = oneOf("on", "off")(v)
+	if err == nil {
+		choice, err = catalog.ParseRebaseChoice("--append-rebase", v)
+	}
+	return choice, err
 }
 
 // within is parse that refuses what is less than least or more than most.

@@ -1,0 +1,13 @@
+package metadata
+
+// ownPrefix begins the names of properties, and of keys in the summaries of snapshots, that the
+// catalog gives a meaning to.
+const ownPrefix = "moorage."
+
+// PropAppendRebase says whether appends to a table that come too late for their snapshot are put on
+// top of the present one. A warehouse may say it for its tables. The values follow.
+const (
+	PropAppendRebase = ownPrefix + "append-rebase"
+	AppendRebaseOn   = "on"
+	AppendRebaseOff  = "off"
+)
