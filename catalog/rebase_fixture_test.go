@@ -23,24 +23,22 @@ type engine struct {
 
 // draft is an append that is about to be written. A test may change it first.
 type draft struct {
-	table            *catalog.Table // as its client saw it
-	id               int64
-	parent           int64 // 0: none
-	sequence         int64
-	manifests        []draftManifest
-	kept             []iceberg.ManifestFile // of the list of parent
-	summary          map[string]string
-	requirements     string // further ones, each with a comma in front
-	snapshot         string // further members, likewise
-	refMembers       string // of set-snapshot-ref, likewise
-	branch           string
-	list             string // where the list goes
-	firstRow, rows   int64
-	schema           int
-	codec            string
-	omitFirstRow     bool
-	otherUpdates     string // likewise
-	sequenceInHeader int64
+	table          *catalog.Table // as its client saw it
+	id             int64
+	parent         int64 // 0: none
+	sequence       int64
+	manifests      []draftManifest
+	kept           []iceberg.ManifestFile // of the list of parent
+	summary        map[string]string
+	requirements   string // further ones, each with a comma in front
+	snapshot       string // further members, likewise
+	refMembers     string // of set-snapshot-ref, likewise
+	branch         string
+	list           string // where the list goes
+	firstRow, rows int64
+	schema         int
+	omitFirstRow   bool
+	otherUpdates   string // likewise
 }
 
 // draftManifest is a manifest that an append brings.
