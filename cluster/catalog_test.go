@@ -1,0 +1,321 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/cluster"
+	"moorage/internal/certtest"
+	"moorage/internal/web"
+	"moorage/locks"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/rest"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// world is what the nodes of a test share.
+type world struct {
+	store     registry.Store
+	files     *memorystorage.Store
+	locks     locks.Manager
+	authority *certtest.Authority
+	owner     string // the only member
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{
+		store: memoryregistry.New(rand.Reader), files: memorystorage.New(), locks: locks.NewLocal(locks.LocalConfig{}),
+		authority: certtest.New(t),
+	}
+}
+
+// realNode is a catalog with its REST face and its router.
+type realNode struct {
+	catalog *catalog.Catalog
+	heat    *cluster.Heat
+	handler http.Handler // of the public port
+	results chan cluster.Result
+}
+
+// start starts a node. Its peer listener answers with what around makes of its handler.
+func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *realNode {
+	t.Helper()
+	certificate, key := w.authority.Sign(t)
+	answering, calling, err := cluster.NewTLS(certificate, key, w.authority.PEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &realNode{heat: cluster.NewHeat(time.Now), results: make(chan cluster.Result, 1000)}
+	n.catalog, err = catalog.New(catalog.Config{
+		Store: w.store, Locks: w.locks,
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return w.files.Within(place.Roots) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := cluster.NewRouter(cluster.RouterConfig{
+		View:    func() cluster.View { return cluster.NewView(1, []cluster.Member{{Session: "s", Address: w.owner}}) },
+		Address: listener.Addr().String(), TLS: calling, Heat: n.heat,
+		PointerOf: func(ident moorage.Identifier) (cluster.Pointer, bool) {
+			id, known := catalog.PointersOf(n.catalog).Named(ident)
+			return cluster.Pointer(id), known
+		},
+		Observe: func(result cluster.Result) {
+			select {
+			case n.results <- result:
+			default:
+			}
+		},
+	})
+	server := web.New(web.Config{})
+	rest.Mount(server, rest.Config{Catalog: n.catalog, IdempotencyLifetime: 30 * time.Minute, Router: router})
+	n.handler = cluster.DropHeaders(server)
+	peers := &http.Server{Handler: cluster.Arrive(around(server)), TLSConfig: answering, Protocols: cluster.Protocols()}
+	go peers.ServeTLS(listener, "", "") // ends with the server
+	t.Cleanup(func() {
+		router.Close()
+		peers.Close()
+	})
+	w.owner = listener.Addr().String() // the last node that starts owns everything
+	return n
+}
+
+const (
+	namespacesPath = "/v1/namespaces"
+	tablesPath     = namespacesPath + "/harbour/tables"
+	tablePath      = tablesPath + "/ships"
+)
+
+func (n *realNode) post(t testing.TB, path, body string, headers ...string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	n.handler.ServeHTTP(recorder, r)
+	return recorder.Code, recorder.Body.String()
+}
+
+// makeTable makes a warehouse with a table, and makes it hot for n.
+func (n *realNode) makeTable(t testing.TB) {
+	t.Helper()
+	c := n.catalog.As(moorage.Anonymous())
+	spec := catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: "file:///warehouse"}
+	if _, err := c.CreateWarehouse(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range [][2]string{
+		{namespacesPath, `{"namespace":["harbour"]}`},
+		{tablesPath, `{"name":"ships","schema":{"type":"struct","fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`},
+	} {
+		if code, body := n.post(t, step[0], step[1]); code != http.StatusOK {
+			t.Fatal(code, body)
+		}
+	}
+	n.warm(t, "ships")
+}
+
+// warm makes the node know a name, and makes its pointer hot.
+func (n *realNode) warm(t testing.TB, name string) {
+	t.Helper()
+	c := n.catalog.As(moorage.Anonymous())
+	ident := moorage.Identifier{Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name}
+	if err := c.TableExists(t.Context(), ident); err != nil {
+		t.Fatal(err)
+	}
+	id, known := catalog.PointersOf(n.catalog).Named(ident)
+	if !known {
+		t.Fatal("the node does not know the name")
+	}
+	n.heat.Lost(cluster.Pointer(id))
+}
+
+// changes returns how many changes the store has seen.
+func (w *world) changes(t testing.TB) int {
+	t.Helper()
+	changes, err := w.store.Changes(t.Context(), 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(changes)
+}
+
+// losing carries requests out and loses the answers.
+func losing(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
+		panic(http.ErrAbortHandler)
+	})
+}
+
+func straight(handler http.Handler) http.Handler { return handler }
+
+const setOwner = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"owner":"ann"}}]}`
+
+// append1 adds one snapshot to a table without any.
+const append1 = `{"requirements":[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}],"updates":[
+	{"action":"add-snapshot","snapshot":{"snapshot-id":1,"sequence-number":1,"timestamp-ms":%d,
+	"manifest-list":"file:///warehouse/l","summary":{"operation":"append"},"schema-id":0}},
+	{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":1}]}`
+
+// An owner that is gone after it has carried a commit out, and before it answers: the node carries
+// the commit out too, with the same key. It happens once, and the client gets its success.
+func TestOwnerGoneAfterCommit(t *testing.T) {
+	t.Parallel()
+	appended := fmt.Sprintf(append1, time.Now().UnixMilli())
+	for name, row := range map[string]struct {
+		body string
+		key  []string
+	}{
+		"property":                 {setOwner, nil},
+		"property, key of client":  {setOwner, []string{"Idempotency-Key", "0198c6a2-9d6c-7c3e-8f7a-3f2f6b1a9d01"}},
+		"append":                   {appended, nil},
+		"append, key of client":    {appended, []string{"Idempotency-Key", "0198c6a2-9d6c-7c3e-8f7a-3f2f6b1a9d02"}},
+		"refused":                  {strings.Replace(appended, "null", "7", 1), nil},
+		"refused, key of client":   {strings.Replace(appended, "null", "7", 1), []string{"Idempotency-Key", "0198c6a2-9d6c-7c3e-8f7a-3f2f6b1a9d03"}},
+		"sets the same once more":  {`{"requirements":[],"updates":[]}`, nil},
+		"cannot be read by anyone": {`{"requirements":[]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alone := newWorld(t)
+			single := alone.start(t, straight)
+			single.makeTable(t)
+			before := alone.changes(t)
+			wantCode, _ := single.post(t, tablePath, row.body, row.key...)
+			want := alone.changes(t) - before
+
+			w := newWorld(t)
+			node := w.start(t, straight)
+			w.start(t, losing)
+			node.makeTable(t)
+			before = w.changes(t)
+			code, body := node.post(t, tablePath, row.body, row.key...)
+			if got := w.changes(t) - before; code != wantCode || got != want {
+				t.Errorf("%d and %d changes, want %d and %d as alone: %s", code, got, wantCode, want, body)
+			}
+			if wantCode != http.StatusBadRequest {
+				if result := <-node.results; result != cluster.Lost {
+					t.Errorf("the commit was %s", result)
+				}
+			}
+		})
+	}
+}
+
+// A client without a key whose answer was lost with its node sends its commit again. The internal
+// key of the first sending must not hide that it succeeded.
+func TestReplayAfterInternalKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.start(t, straight)
+	w.start(t, straight)
+	node.makeTable(t)
+	before := w.changes(t)
+	body := fmt.Sprintf(append1, time.Now().UnixMilli())
+	for range 2 {
+		if code, answer := node.post(t, tablePath, body); code != http.StatusOK {
+			t.Errorf("%d %s", code, answer)
+		}
+		if result := <-node.results; result != cluster.Answered {
+			t.Errorf("the commit was %s", result)
+		}
+	}
+	if got := w.changes(t) - before; got != 1 {
+		t.Errorf("%d changes, want 1", got)
+	}
+}
+
+// A rename keeps the owner, because the owner is that of the pointer.
+func TestRenameKeepsOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.start(t, straight)
+	node.makeTable(t)
+	named := func(name string) cluster.Pointer {
+		t.Helper()
+		node.warm(t, name)
+		id, _ := catalog.PointersOf(node.catalog).Named(moorage.Identifier{
+			Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name,
+		})
+		return cluster.Pointer(id)
+	}
+	before := named("ships")
+	const rename = `{"source":{"namespace":["harbour"],"name":"ships"},"destination":{"namespace":["harbour"],"name":"boats"}}`
+	if code, body := node.post(t, "/v1/tables/rename", rename); code != http.StatusNoContent {
+		t.Fatal(code, body)
+	}
+	if after := named("boats"); after != before {
+		t.Errorf("pointer %x became %x", before, after)
+	}
+}
+
+// What is forwarded of all that changes something: commits of tables, and nothing else.
+func TestForwardsOnlyCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.start(t, straight)
+	w.start(t, straight)
+	node.makeTable(t)
+	for _, row := range []struct {
+		path, body string
+		want       int
+	}{
+		{tablePath, setOwner, 1},
+		{tablesPath, `{"name":"ships","schema":{"type":"struct","fields":[]}}`, 0},
+		{"/v1/transactions/commit", `{"table-changes":[{"identifier":{"namespace":["harbour"],"name":"ships"},` + setOwner[1:] + `]}`, 0},
+		{tablePath + "/metrics", `{}`, 0},
+		{"/v1/tables/rename", `{"source":{"namespace":["harbour"],"name":"ships"},"destination":{"namespace":["harbour"],"name":"x"}}`, 0},
+	} {
+		code, body := node.post(t, row.path, row.body)
+		if got := len(node.results); got != row.want {
+			t.Errorf("%s: %d %s, forwarded %d, want %d", row.path, code, body, got, row.want)
+		}
+		for len(node.results) > 0 {
+			<-node.results
+		}
+	}
+}
+
+// BenchmarkForward is a commit of a property that this node carries out, and one that it forwards
+// to another node over loopback, with the same catalog in memory behind both.
+func BenchmarkForward(b *testing.B) {
+	for _, forwarded := range []bool{false, true} {
+		b.Run(map[bool]string{false: "local", true: "forwarded"}[forwarded], func(b *testing.B) {
+			w := newWorld(b)
+			node := w.start(b, straight)
+			if forwarded {
+				w.start(b, straight)
+			}
+			node.makeTable(b)
+			warmed := time.Now()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if time.Since(warmed) > cluster.HeatLasts/2 {
+					node.warm(b, "ships")
+					warmed = time.Now()
+				}
+				body := strings.Replace(setOwner, "ann", fmt.Sprint(i), 1)
+				if code, answer := node.post(b, tablePath, body); code != http.StatusOK {
+					b.Fatal(code, answer)
+				}
+			}
+		})
+	}
+}

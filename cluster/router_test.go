@@ -1,0 +1,552 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/internal/certtest"
+)
+
+// testNode is a node of a test: a public port, a peer listener and a router.
+type testNode struct {
+	address string
+	public  *httptest.Server
+	router  *Router
+	heat    *Heat
+	view    atomic.Pointer[View]
+	results sync.Map // of Result: *atomic.Int64
+
+	// execute carries a request out. Default: 200 with what the request was.
+	execute  http.HandlerFunc
+	executed atomic.Int64
+
+	mu       sync.Mutex // guards the field below; leaf
+	arrivals []executed
+}
+
+// executed is a request that a node carried out.
+type executed struct {
+	method, uri, body string
+	header            http.Header
+	arrival           moorage.Arrival
+	forwarded         bool
+	requestID         string
+	key               string // internal, that Forward returned
+}
+
+const testVersion = "v1"
+
+// caller is what every request of these tests is from.
+var caller = moorage.Caller{Name: "ann", Client: "spark \"3.5\" ü\n"}
+
+// hotPointer is what every name leads to.
+var hotPointer = pointer(42)
+
+// newNode starts a node. Its certificate is of authority.
+func newNode(t testing.TB, authority *certtest.Authority, now func() time.Time) *testNode {
+	t.Helper()
+	answering, calling, err := NewTLS(must2(t, authority))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &testNode{address: listener.Addr().String(), heat: NewHeat(now)}
+	n.view.Store(&View{})
+	n.execute = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "done by "+n.address) }
+	n.router = NewRouter(RouterConfig{
+		View: func() View { return *n.view.Load() }, Address: n.address, Version: testVersion, TLS: calling, Heat: n.heat,
+		PointerOf: func(ident moorage.Identifier) (Pointer, bool) { return hotPointer, ident.Name == "ships" },
+		Observe:   func(result Result) { n.count(result).Add(1) }, Now: now,
+	})
+	handler := http.HandlerFunc(n.serve)
+	server := &http.Server{Handler: Arrive(handler), TLSConfig: answering, Protocols: Protocols()}
+	go server.ServeTLS(listener, "", "") // ends with the server
+	n.public = httptest.NewServer(DropHeaders(handler))
+	t.Cleanup(func() {
+		n.public.Close()
+		n.router.Close()
+		server.Close()
+	})
+	return n
+}
+
+func must2(t testing.TB, authority *certtest.Authority) (certificate, key, ca []byte) {
+	certificate, key = authority.Sign(t)
+	return certificate, key, authority.PEM
+}
+
+// serve is what package rest does with a commit.
+func (n *testNode) serve(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(moorage.WithRequestID(r.Context(), r.Header.Get("X-Request-Id")))
+	body, _ := io.ReadAll(r.Body)
+	ident := moorage.Identifier{Name: r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]}
+	key, answered := n.router.Forward(w, r, Commit{
+		Ident: ident, Caller: caller, Body: body, HasKey: r.Header.Get("Idempotency-Key") != "",
+	})
+	if answered {
+		return
+	}
+	arrival, forwarded := moorage.ArrivalOf(r.Context())
+	n.mu.Lock()
+	n.arrivals = append(n.arrivals, executed{
+		r.Method, r.RequestURI, string(body), r.Header.Clone(), arrival, forwarded, moorage.RequestID(r.Context()), key,
+	})
+	n.mu.Unlock()
+	n.executed.Add(1)
+	n.execute(w, r)
+}
+
+func (n *testNode) count(result Result) *atomic.Int64 {
+	counter, _ := n.results.LoadOrStore(result, new(atomic.Int64))
+	return counter.(*atomic.Int64)
+}
+
+// sees makes nodes the view of n.
+func (n *testNode) sees(number int64, nodes ...*testNode) {
+	var members []Member
+	for _, other := range nodes {
+		members = append(members, Member{Session: other.address, Address: other.address, Version: testVersion})
+	}
+	view := NewView(number, members)
+	n.view.Store(&view)
+}
+
+// last returns what n carried out last.
+func (n *testNode) last(t testing.TB) executed {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.arrivals) == 0 {
+		t.Fatal("the node carried out nothing")
+	}
+	return n.arrivals[len(n.arrivals)-1]
+}
+
+// post sends a request to the public port of n.
+func (n *testNode) post(t testing.TB, path, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.public.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.URL.Opaque = path
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+const ships = "/v1/namespaces/harbour/tables/ships"
+
+// pair returns a node for which hotPointer is hot, and its owner.
+func pair(t testing.TB) (one, owner *testNode) {
+	t.Helper()
+	authority := certtest.New(t)
+	one, owner = newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+	one.sees(1, owner)
+	owner.sees(1, owner)
+	one.heat.Lost(hotPointer)
+	return one, owner
+}
+
+// A forwarded request arrives as it was sent, with the caller, the request's id and a key. The
+// client gets the owner's answer as it is.
+func TestForwardWholeRequest(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	owner.execute = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-Many"] = []string{"1", "2"}
+		w.Header().Set("ETag", `"7"`)
+		w.WriteHeader(http.StatusConflict)
+		io.WriteString(w, `{"error":{}}`)
+	}
+	const path = "/v1/w/namespaces/a%1Fb%2Fc/tables/%73hips/../ships"
+	answer, text := one.post(t, path+"?x=%20+&y", "the body", "X-Request-Id", "r-1", "X-Moorage-Mine", "kept",
+		"Accept-Encoding", "gzip", "Connection", "X-Hop", "X-Hop", "1", "Moorage-Caller", "forged")
+	if answer.StatusCode != http.StatusConflict || text != `{"error":{}}` || answer.Header.Get("ETag") != `"7"` ||
+		!reflect.DeepEqual(answer.Header["X-Many"], []string{"1", "2"}) {
+		t.Errorf("the client got %d %v %q", answer.StatusCode, answer.Header, text)
+	}
+	got := owner.last(t)
+	if one.executed.Load() != 0 || got.method != "POST" || got.uri != path+"?x=%20+&y" || got.body != "the body" {
+		t.Errorf("the owner got %+v", got)
+	}
+	if got.arrival.Caller != caller || got.arrival.From != one.address || got.arrival.Key == "" || got.requestID != "r-1" {
+		t.Errorf("the owner was told %+v and request %q", got.arrival, got.requestID)
+	}
+	for name, want := range map[string]string{
+		"X-Moorage-Mine": "kept", "Accept-Encoding": "gzip", "X-Hop": "", "Connection": "", "Moorage-Caller": "",
+	} {
+		if given := got.header.Get(name); given != want {
+			t.Errorf("header %s: got %q, want %q", name, given, want)
+		}
+	}
+	if one.count(Answered).Load() != 1 {
+		t.Error("not counted as answered")
+	}
+}
+
+// A request with a key of the client's travels with that key alone.
+func TestForwardKeepsClientKey(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	one.post(t, ships, "", "Idempotency-Key", "k")
+	if got := owner.last(t); got.header.Get("Idempotency-Key") != "k" || got.arrival.Key != "" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Every field of a caller travels, also one that is added later.
+func TestCallerTravelsWhole(t *testing.T) {
+	t.Parallel()
+	var full moorage.Caller
+	fields := reflect.ValueOf(&full).Elem()
+	for i := range fields.NumField() {
+		switch field := fields.Field(i); field.Kind() {
+		case reflect.String:
+			field.SetString(fmt.Sprintf("field %d \x00\n\"ü\"", i))
+		case reflect.Bool:
+			field.SetBool(true)
+		case reflect.Slice:
+			field.Set(reflect.MakeSlice(field.Type(), 2, 2))
+		default:
+			t.Fatalf("Caller.%s: say here how it travels", fields.Type().Field(i).Name)
+		}
+	}
+	header, err := encodeCaller(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decodeCaller(header); err != nil || !reflect.DeepEqual(got, full) {
+		t.Errorf("got %+v, error %v, want %+v", got, err, full)
+	}
+	for _, bad := range []string{"", "%", "e30=", "eyJOYW1lIjoiYSIsIkxpbWl0ZWQiOnRydWV9"} { // {}, and a member Limited
+		if got, err := decodeCaller(bad); err == nil {
+			t.Errorf("%q was read as %+v", bad, got)
+		}
+	}
+	if _, err := encodeCaller(moorage.Caller{Name: strings.Repeat("a", callerBytesMax)}); err == nil {
+		t.Error("a caller of more than the bound was encoded")
+	}
+}
+
+// Only a node that lost a race forwards, and only what has an owner elsewhere.
+func TestForwardsOnlyHeat(t *testing.T) {
+	t.Parallel()
+	authority := certtest.New(t)
+	for name, row := range map[string]struct {
+		path    string
+		prepare func(one, other *testNode)
+		want    int64 // forwarded
+	}{
+		"hot":             {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer) }, 1},
+		"cold":            {ships, func(*testNode, *testNode) {}, 0},
+		"another is hot":  {ships, func(one, _ *testNode) { one.heat.Lost(pointer(1)) }, 0},
+		"unknown name":    {"/v1/tables/boats", func(one, _ *testNode) { one.heat.Lost(hotPointer) }, 0},
+		"no view":         {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer); one.view.Store(&View{}) }, 0},
+		"owner":           {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer); one.sees(2, one) }, 0},
+		"another version": {ships, func(one, other *testNode) { one.heat.Lost(hotPointer); one.seesVersion(other, "v2") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, other := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+			one.sees(1, other)
+			row.prepare(one, other)
+			one.post(t, row.path, "")
+			if other.executed.Load() != row.want || one.executed.Load() != 1-row.want {
+				t.Errorf("carried out here %d, there %d, want %d there", one.executed.Load(), other.executed.Load(), row.want)
+			}
+		})
+	}
+}
+
+func (n *testNode) seesVersion(other *testNode, version string) {
+	view := NewView(2, []Member{{Session: "s", Address: other.address, Version: version}})
+	n.view.Store(&view)
+}
+
+// Two nodes of which each takes the other for the owner, or itself: one hop at most, and one of
+// them carries the request out, once.
+func TestOppositeViews(t *testing.T) {
+	t.Parallel()
+	authority := certtest.New(t)
+	one, two := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+	for _, node := range []*testNode{one, two} {
+		node.heat.Lost(hotPointer)
+	}
+	for name, row := range map[string]struct {
+		one, two *testNode // the owner that each sees
+		hops     int64
+	}{"each the other": {two, one, 1}, "each itself": {one, two, 0}} {
+		one.sees(1, row.one)
+		two.sees(1, row.two)
+		for _, at := range []*testNode{one, two} {
+			before := one.executed.Load() + two.executed.Load()
+			hops := one.count(Answered).Load() + two.count(Answered).Load()
+			answer, _ := at.post(t, ships, "")
+			if answer.StatusCode != http.StatusOK || one.executed.Load()+two.executed.Load() != before+1 {
+				t.Errorf("%s: %d, carried out %d times", name, answer.StatusCode, one.executed.Load()+two.executed.Load()-before)
+			}
+			if got := one.count(Answered).Load() + two.count(Answered).Load() - hops; got != row.hops {
+				t.Errorf("%s: %d hops, want %d", name, got, row.hops)
+			}
+		}
+	}
+}
+
+// Any node answers, also one that is never the owner.
+func TestAnyNodeAnswers(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	for _, node := range []*testNode{one, owner} {
+		if answer, text := node.post(t, ships, ""); answer.StatusCode != http.StatusOK || text != "done by "+owner.address {
+			t.Errorf("%s: %d %s", node.address, answer.StatusCode, text)
+		}
+	}
+}
+
+// An owner that is not there costs nothing: the request is carried out here, without a key. The
+// owner is passed over for 6 s.
+func TestOwnerIsAway(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	one := newNode(t, certtest.New(t), clock.read)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close() // nobody listens there now
+	away := &testNode{address: listener.Addr().String()}
+	one.sees(1, away)
+	one.heat.Lost(hotPointer)
+	for _, want := range []struct {
+		pass                 time.Duration
+		unreachable, skipped int64
+	}{{0, 1, 0}, {0, 1, 1}, {PassedOver - 1, 1, 2}, {1, 2, 2}} {
+		clock.pass(want.pass)
+		answer, _ := one.post(t, ships, "")
+		if got := one.last(t); answer.StatusCode != http.StatusOK || got.key != "" {
+			t.Errorf("%d, key %q, want it carried out without one", answer.StatusCode, got.key)
+		}
+		if one.count(Unreachable).Load() != want.unreachable || one.count(Skipped).Load() != want.skipped {
+			t.Errorf("unreachable %d, skipped %d, want %+v", one.count(Unreachable).Load(), one.count(Skipped).Load(), want)
+		}
+	}
+}
+
+// An owner that says that it did nothing is not passed over. The request is carried out here.
+func TestOwnerRefuses(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusMisdirectedRequest} {
+		one, owner := pair(t)
+		owner.execute = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+		for range 2 {
+			if answer, _ := one.post(t, ships, ""); answer.StatusCode != http.StatusOK || one.last(t).key != "" {
+				t.Errorf("%d after %d of the owner", answer.StatusCode, status)
+			}
+		}
+		if owner.executed.Load() != 2 || one.count(Refused).Load() != 2 {
+			t.Errorf("%d: asked %d times, refused %d", status, owner.executed.Load(), one.count(Refused).Load())
+		}
+	}
+}
+
+// A connection that is lost after the owner has carried the request out: the outcome is unknown.
+// The request is carried out here under the key that the owner had. The owner is passed over.
+func TestAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]http.HandlerFunc{
+		"before the answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"within the answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "a part")
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		one, owner := pair(t)
+		owner.execute = lose
+		if answer, text := one.post(t, ships, ""); answer.StatusCode != http.StatusOK || text != "done by "+one.address {
+			t.Errorf("%s: %d %s", name, answer.StatusCode, text)
+		}
+		if here, there := one.last(t), owner.last(t); here.key == "" || here.key != there.arrival.Key {
+			t.Errorf("%s: key %q here, %q there", name, here.key, there.arrival.Key)
+		}
+		one.post(t, ships, "")
+		if owner.executed.Load() != 1 || one.count(Lost).Load() != 1 || one.count(Skipped).Load() != 1 {
+			t.Errorf("%s: the owner was asked %d times", name, owner.executed.Load())
+		}
+	}
+}
+
+// An answer that is longer than what is kept of it comes whole, and a part of one never looks
+// whole.
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	long := bytes.Repeat([]byte("0123456789abcdef"), answerBytesKept/8)
+	owner.execute = func(w http.ResponseWriter, _ *http.Request) { w.Write(long) }
+	if _, text := one.post(t, ships, ""); text != string(long) {
+		t.Errorf("got %d bytes, want %d", len(text), len(long))
+	}
+	owner.execute = func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(long)
+		panic(http.ErrAbortHandler)
+	}
+	answer, err := http.Post(one.public.URL+ships, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
+		t.Errorf("an answer that broke off looks whole, with %d bytes", n)
+	}
+}
+
+// A client that leaves takes its request along, and does not make the owner look dead.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	owner.execute = func(_ http.ResponseWriter, r *http.Request) {
+		leave()
+		<-r.Context().Done()
+		close(gone)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, one.public.URL+ships, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.DefaultClient.Do(r); err == nil {
+		t.Error("the client got an answer")
+	}
+	<-gone
+	owner.execute = func(http.ResponseWriter, *http.Request) {}
+	for owner.executed.Load() < 2 {
+		one.post(t, ships, "")
+		if one.count(Skipped).Load() > 0 {
+			t.Fatal("the owner is passed over")
+		}
+	}
+}
+
+// The peer listener lets nobody in without a certificate of the authority, and no node calls
+// somebody without one.
+func TestPeersNeedCertificates(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	stranger := newNode(t, certtest.New(t), time.Now)
+	stranger.sees(1, owner)
+	stranger.heat.Lost(hotPointer)
+	one.sees(1, stranger)
+	for _, node := range []*testNode{one, stranger} {
+		node.post(t, ships, "")
+		if node.executed.Load() != 1 || node.count(Answered).Load() != 0 {
+			t.Errorf("%s was answered across authorities", node.address)
+		}
+	}
+	if owner.executed.Load() != 0 {
+		t.Error("the owner believed a stranger")
+	}
+	for name, config := range map[string]*tls.Config{
+		"no certificate": {InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+		"old TLS":        {InsecureSkipVerify: true, NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12},
+	} {
+		connection, err := tls.Dial("tcp", owner.address, config)
+		if err == nil { // TLS 1.3 refuses a client after the client is done
+			_, err = connection.Read(make([]byte, 1))
+			connection.Close()
+		}
+		if err == nil || err == io.EOF {
+			t.Errorf("%s: let in, %v", name, err)
+		}
+	}
+	plain, err := http.Get("http://" + owner.address + ships)
+	if err == nil {
+		plain.Body.Close()
+		if plain.StatusCode != http.StatusBadRequest {
+			t.Errorf("plain HTTP: %d", plain.StatusCode)
+		}
+	}
+}
+
+// A client that says on the public port what only nodes say is not believed.
+func TestPublicPortDropsHeaders(t *testing.T) {
+	t.Parallel()
+	one, owner := pair(t)
+	forged, err := encodeCaller(moorage.Caller{Name: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{"Moorage-", "moorage-", "MOORAGE-"} {
+		one.post(t, ships, "", prefix+"Forwarded", "x", prefix+"Caller", forged, prefix+"Key", "k", prefix+"Later", "y")
+		got := owner.last(t) // it was forwarded: the header does not stop that
+		if got.arrival.Caller != caller || got.arrival.From != one.address || got.arrival.Key == "k" {
+			t.Errorf("%s: the owner was told %+v", prefix, got.arrival)
+		}
+		for name := range got.header {
+			if strings.HasPrefix(name, "Moorage-") {
+				t.Errorf("%s: the owner got %s", prefix, name)
+			}
+		}
+		owner.post(t, ships, "", prefix+"Forwarded", "x", prefix+"Caller", forged, prefix+"Key", "k")
+		if got := owner.last(t); got.forwarded {
+			t.Errorf("%s: a client passes for a node: %+v", prefix, got.arrival)
+		}
+	}
+}
+
+// What is not a forwarded request is refused on the peer listener, also of a peer.
+func TestPeerListenerTakesForwardedOnly(t *testing.T) {
+	t.Parallel()
+	good, err := encodeCaller(caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := Arrive(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for name, row := range map[string]struct {
+		method, from, caller string
+		want                 int
+	}{
+		"good":      {"POST", "a:1", good, http.StatusOK},
+		"a read":    {"GET", "a:1", good, http.StatusMisdirectedRequest},
+		"no node":   {"POST", "", good, http.StatusMisdirectedRequest},
+		"no caller": {"POST", "a:1", "", http.StatusMisdirectedRequest},
+		"nobody":    {"POST", "a:1", "e30=", http.StatusMisdirectedRequest},
+	} {
+		r := httptest.NewRequest(row.method, ships, nil)
+		r.Header.Set(headerForwarded, row.from)
+		r.Header.Set(headerCaller, row.caller)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != row.want {
+			t.Errorf("%s: %d, want %d", name, w.Code, row.want)
+		}
+	}
+}
