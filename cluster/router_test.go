@@ -290,8 +290,8 @@ func (n *testNode) seesVersion(other *testNode, version string) {
 	n.view.Store(&view)
 }
 
-// Two nodes of which each takes the other for the owner, or itself: one hop at most, and one of
-// them carries the request out, once.
+// Each of two nodes takes the other for the owner, or itself: one hop at most, and one of them
+// carries the request out, once.
 func TestOppositeViews(t *testing.T) {
 	t.Parallel()
 	authority := certtest.New(t)

@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,13 +47,21 @@ func awaitMembers(t testing.TB, servers []*served) {
 	}
 }
 
-// startNodes starts n servers over one new database, with the extra flags of each.
-func startNodes(t *testing.T, n int, flags func() []string) []*served {
+// startNodes starts n servers over one new database with start, with the extra flags of each. All
+// know the table.
+func startNodes(t *testing.T, n int, flags func() []string, start func(args ...string) *served) []*served {
 	t.Helper()
 	store, data := startPostgres(t).DSN(), t.TempDir()
 	var servers []*served
 	for range n {
-		servers = append(servers, startServe(t, append([]string{"--store", store, "--data", data, "--migrate"}, flags()...)...))
+		servers = append(servers, start(append([]string{"--store", store, "--data", data, "--migrate"}, flags()...)...))
+	}
+	if len(flags()) > 0 {
+		awaitMembers(t, servers)
+	}
+	servers[0].makeTable(t)
+	for _, s := range servers {
+		s.request(t, "GET", tablePath, "")
 	}
 	return servers
 }
@@ -60,69 +71,141 @@ func setProperties(key, value string) string {
 	return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{%q:%q}}]}`, key, value)
 }
 
-// hammer commits to one table over all servers, with so many clients each, and returns how many
-// commits were refused.
-func hammer(t *testing.T, servers []*served, clients, commits int) (refused int) {
+// hammer commits to one table over all servers, with so many clients each. No commit may fail, and
+// none may be lost or come late.
+func hammer(t *testing.T, servers []*served, clients, commits int) {
 	t.Helper()
-	var mu sync.Mutex // guards refused; leaf
 	var all sync.WaitGroup
+	key := func(n, client int) string { return fmt.Sprintf("n%d.c%d", n, client) }
 	for n, s := range servers {
 		for client := range clients {
 			all.Go(func() {
 				for i := range commits {
-					key := fmt.Sprintf("n%d.c%d", n, client)
-					if code, body := s.request(t, "POST", tablePath, setProperties(key, strconv.Itoa(i))); code != http.StatusOK {
-						t.Errorf("commit %s=%d: %d %s", key, i, code, body)
-						mu.Lock()
-						refused++
-						mu.Unlock()
+					code, body := s.request(t, "POST", tablePath, setProperties(key(n, client), strconv.Itoa(i)))
+					if code != http.StatusOK {
+						t.Errorf("commit %s=%d: %d %s", key(n, client), i, code, body)
 					}
 				}
 			})
 		}
 	}
 	all.Wait()
-	return refused
+	_, loaded := servers[0].request(t, "GET", tablePath, "")
+	for n := range servers {
+		for client := range clients {
+			if want := fmt.Sprintf("%q:\"%d\"", key(n, client), commits-1); !strings.Contains(loaded, want) {
+				t.Errorf("the table does not have %s", want)
+			}
+		}
+	}
+}
+
+// answered returns how many commits of a server its peers answered.
+func (s *served) answered(t testing.TB) float64 {
+	t.Helper()
+	return s.metric(t, "moorage_forwarded_total", `result="answered"`)
 }
 
 // Three nodes commit to one table. With routing they lose far fewer races, and no commit is lost.
+// The rates are printed, beside that of one node with as many clients.
 func TestRoutingSavesRaces(t *testing.T) {
-	t.Parallel()
-	const clients, commits = 4, 25
+	// Not parallel: it measures.
+	const clients, commits = 4, 50
 	lost := map[string]float64{}
 	authority := certtest.New(t)
-	for name, flags := range map[string]func() []string{
-		"alone":  func() []string { return nil },
-		"routed": func() []string { return authority.Flags(t) },
-	} {
-		servers := startNodes(t, 3, flags)
-		if name == "routed" {
-			awaitMembers(t, servers)
+	none := func() []string { return nil }
+	for _, row := range []struct {
+		name  string
+		nodes int
+		flags func() []string
+	}{{"one node", 1, none}, {"alone", 3, none}, {"routed", 3, func() []string { return authority.Flags(t) }}} {
+		servers := startNodes(t, row.nodes, row.flags, func(args ...string) *served { return startServe(t, args...) })
+		if row.name == "routed" {
+			findOwner(t, servers)
 		}
-		servers[0].makeTable(t)
-		for _, s := range servers { // so that each knows the name
-			s.request(t, "GET", tablePath, "")
+		sum := func(name, labels string) (all float64) {
+			for _, s := range servers {
+				all += s.metric(t, name, labels)
+			}
+			return all
 		}
-		hammer(t, servers, clients, commits)
-		_, loaded := servers[0].request(t, "GET", tablePath, "")
-		forwarded := 0.0
-		for n, s := range servers {
-			lost[name] += s.metric(t, "moorage_commit_races_lost_total", "")
-			forwarded += s.metric(t, "moorage_forwarded_total", `result="answered"`)
-			for client := range clients {
-				if want := fmt.Sprintf(`"n%d.c%d":"%d"`, n, client, commits-1); !strings.Contains(loaded, want) {
-					t.Errorf("%s: the table does not have %s", name, want)
-				}
+		const races, forwards = "moorage_commit_races_lost_total", "moorage_forwarded_total"
+		lostBefore, answeredBefore, began := sum(races, ""), sum(forwards, `"answered"`), time.Now()
+		hammer(t, servers, clients*3/row.nodes, commits)
+		took := time.Since(began)
+		lost[row.name] = sum(races, "") - lostBefore
+		t.Logf("%s: %.0f commits a second, %.0f races lost, %.0f of %d commits forwarded", row.name,
+			3*clients*commits/took.Seconds(), lost[row.name], sum(forwards, `"answered"`)-answeredBefore, 3*clients*commits)
+		for _, s := range servers {
+			s.stop()
+		}
+	}
+	if lost["alone"] == 0 || lost["routed"] > lost["alone"]/4 {
+		t.Errorf("races lost: %.0f with routing, %.0f without, want at most a quarter", lost["routed"], lost["alone"])
+	}
+}
+
+// The owner stands still while commits are forwarded to it, and later goes on. No commit fails on
+// the other nodes, and none happens twice: what the owner does late has happened already.
+func TestOwnerStandsStill(t *testing.T) {
+	t.Parallel()
+	authority := certtest.New(t)
+	processes := map[*served]*os.Process{}
+	servers := startNodes(t, 3, func() []string { return authority.Flags(t) }, func(args ...string) *served {
+		s, process := startProcess(t, args...)
+		processes[s] = process.Process
+		return s
+	})
+	owner := findOwner(t, servers)
+	others := slices.DeleteFunc(slices.Clone(servers), func(s *served) bool { return s == owner })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		hammer(t, others, 4, 60)
+	}()
+	before := others[0].answered(t) + others[1].answered(t)
+	for others[0].answered(t)+others[1].answered(t) < before+5 { // while more are on their way
+		select {
+		case <-ended:
+			t.Fatal("too few commits were forwarded")
+		default:
+		}
+	}
+	if err := processes[owner].Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ended, "the commits over the other nodes")
+	if err := processes[owner].Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	lost := 0.0
+	for _, s := range others {
+		lost += s.metric(t, "moorage_forwarded_total", `result="lost"`)
+	}
+	if lost == 0 {
+		t.Error("no commit was under way at the owner when it stood still")
+	}
+	owner.request(t, "GET", tablePath, "") // it goes on
+	hammer(t, servers, 2, 5)
+}
+
+// findOwner commits over all servers until two of them forward to the third.
+func findOwner(t *testing.T, servers []*served) *served {
+	t.Helper()
+	for range 50 {
+		hammer(t, servers, 4, 5)
+		var stayed []*served
+		for _, s := range servers {
+			if s.answered(t) == 0 {
+				stayed = append(stayed, s)
 			}
 		}
-		if (forwarded > 0) != (name == "routed") {
-			t.Errorf("%s: %.0f commits were forwarded", name, forwarded)
+		if len(stayed) == 1 {
+			return stayed[0]
 		}
-		t.Logf("%s: %.0f races lost, %.0f commits of %d forwarded", name, lost[name], forwarded, 3*clients*commits)
 	}
-	if lost["routed"]*2 > lost["alone"] {
-		t.Errorf("races lost: %.0f with routing, %.0f without, want at most half", lost["routed"], lost["alone"])
-	}
+	t.Fatal("two of three nodes never forward")
+	return nil
 }
 
 // A part of the settings of a peer listener is refused, and so is one without other nodes.
