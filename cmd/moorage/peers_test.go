@@ -189,6 +189,38 @@ func TestOwnerStandsStill(t *testing.T) {
 	hammer(t, servers, 2, 5)
 }
 
+// What one node has answered, whichever node carried it out, every node shows from then on.
+func TestReadYourWriteOnAnyNode(t *testing.T) {
+	t.Parallel()
+	authority := certtest.New(t)
+	servers := startNodes(t, 3, func() []string { return authority.Flags(t) }, func(args ...string) *served {
+		return startServe(t, args...)
+	})
+	findOwner(t, servers)
+	before := 0.0
+	for _, s := range servers {
+		before += s.answered(t)
+	}
+	for i := range 12 {
+		at := servers[i%3]
+		if code, body := at.request(t, "POST", tablePath, setProperties("seen", strconv.Itoa(i))); code != http.StatusOK {
+			t.Fatalf("commit %d: %d %s", i, code, body)
+		}
+		for n, s := range servers {
+			if _, body := s.request(t, "GET", tablePath, ""); !strings.Contains(body, fmt.Sprintf(`"seen":"%d"`, i)) {
+				t.Errorf("node %d does not show commit %d", n, i)
+			}
+		}
+	}
+	after := 0.0
+	for _, s := range servers {
+		after += s.answered(t)
+	}
+	if after == before {
+		t.Error("no commit was forwarded")
+	}
+}
+
 // findOwner commits over all servers until two of them forward to the third.
 func findOwner(t *testing.T, servers []*served) *served {
 	t.Helper()

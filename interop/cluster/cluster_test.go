@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/internal/certtest"
 	"moorage/internal/nodetest"
 	"moorage/internal/pgtest"
 	"moorage/internal/tcptest"
@@ -51,7 +52,10 @@ type cluster struct {
 	data     string // the folder that the servers share
 	store    string // the database, past the proxies
 	database *pgtest.Server
-	nodes    []*node
+	// authority signs the certificates by which servers send commits to one another; nil: they do
+	// not.
+	authority *certtest.Authority
+	nodes     []*node
 }
 
 // node is one of the servers, through all its lives. Only one goroutine may start and stop it.
@@ -74,11 +78,14 @@ func newDatabase(t *testing.T) *pgtest.Server {
 }
 
 // newCluster starts a database and n servers. Each server reaches the database through a proxy of
-// its own.
+// its own. Commits that race are sent to one of them.
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	database := newDatabase(t)
-	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database}
+	c := &cluster{
+		binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database,
+		authority: certtest.New(t),
+	}
 	for range n {
 		proxy, store := newProxy(t, c.store)
 		c.startNode(t, proxy, store)
@@ -90,6 +97,9 @@ func newCluster(t *testing.T, n int) *cluster {
 func (c *cluster) startNode(t *testing.T, proxy *tcptest.Proxy, store string) {
 	t.Helper()
 	member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
+	if c.authority != nil {
+		member.args = append(member.args, c.authority.Flags(t)...)
+	}
 	if err := member.start(t.Context(), c.binary); err != nil {
 		t.Fatalf("start node %d: %v", len(c.nodes), err)
 	}
