@@ -242,6 +242,45 @@ func TestReplayAfterInternalKey(t *testing.T) {
 	}
 }
 
+// A replace of a view is forwarded as a commit of a table is, and happens once if the answer is
+// lost.
+func TestForwardView(t *testing.T) {
+	t.Parallel()
+	const version = `{"version-id":%d,"timestamp-ms":1,"schema-id":0,"summary":{},"default-namespace":["harbour"],` +
+		`"representations":[{"type":"sql","sql":"select %d","dialect":"spark"}]}`
+	w := newWorld(t)
+	node := w.start(t, straight)
+	w.start(t, losing)
+	node.makeTable(t)
+	const viewsPath = namespacesPath + "/harbour/views"
+	view := fmt.Sprintf(`{"name":"fleet","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,`+
+		`"type":"long"}]},"properties":{},"view-version":`+version+`}`, 1, 1)
+	if code, body := node.post(t, viewsPath, view); code != http.StatusOK {
+		t.Fatal(code, body)
+	}
+	ident := moorage.Identifier{Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: "fleet"}
+	if err := node.catalog.As(moorage.Anonymous()).ViewExists(t.Context(), ident); err != nil {
+		t.Fatal(err)
+	}
+	id, known := catalog.PointersOf(node.catalog).Named(ident)
+	if !known {
+		t.Fatal("the node does not know the view")
+	}
+	node.heat.Lost(cluster.Pointer(id))
+	before := w.changes(t)
+	replace := fmt.Sprintf(`{"updates":[{"action":"add-view-version","view-version":`+version+`},`+
+		`{"action":"set-current-view-version","view-version-id":-1}]}`, 2, 2)
+	if code, body := node.post(t, viewsPath+"/fleet", replace); code != http.StatusOK || !strings.Contains(body, "select 2") {
+		t.Errorf("%d %s", code, body)
+	}
+	if result := <-node.results; result != cluster.Lost {
+		t.Errorf("the replace was %s", result)
+	}
+	if got := w.changes(t) - before; got != 1 {
+		t.Errorf("%d changes, want 1", got)
+	}
+}
+
 // A rename keeps the owner, because the owner is that of the pointer.
 func TestRenameKeepsOwner(t *testing.T) {
 	t.Parallel()

@@ -32,10 +32,11 @@
 //
 // # Failure
 //
-// The node that forwards carries the commit out itself if the owner does not answer, or answers
-// that it did nothing (421, 429, 503). It cannot know whether a lost answer was a success. So every
-// forwarded commit has a key, the client's or an internal one. Both nodes use that key, and the
-// commit happens once. An owner that did not answer is passed over for 6 s.
+// The node that forwards carries the commit out itself if the owner does not answer, answers that
+// it did nothing (421, 429, 503), or does not know the outcome (other 5xx). An answer that was lost
+// may have been a success. So every forwarded commit has a key, the client's or an internal one.
+// Both nodes use that key, and the commit happens once. An owner that did not answer, or did not
+// know, is passed over for 6 s.
 //
 // It must not know the catalog, SQL, or how requests are read.
 package cluster

@@ -49,7 +49,7 @@ const (
 	Answered    Result = "answered"    // the owner did
 	Refused     Result = "refused"     // the owner did nothing, and said so
 	Unreachable Result = "unreachable" // there was no connection
-	Lost        Result = "lost"        // the connection ended before the answer; the outcome is not known
+	Lost        Result = "lost"        // no answer came, or 500; the outcome is not known
 	Skipped     Result = "skipped"     // the owner was passed over, is of another version, or too many were under way
 )
 
@@ -195,8 +195,10 @@ func (r *Router) passOver(ctx context.Context, address string, result Result) {
 func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) Result {
 	ctx, cancel := context.WithTimeout(request.Context(), answerMax)
 	defer cancel()
-	sent := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	forwarded, err := r.forwardOf(ctx, request, c, address, key)
 	if err != nil {
 		r.config.Logger.ErrorContext(ctx, "could not forward a commit", "error", err)
@@ -204,7 +206,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	}
 	answer, err := r.transport.RoundTrip(forwarded)
 	if err != nil {
-		if sent {
+		if connected.Load() {
 			return Lost
 		}
 		return Unreachable
@@ -213,6 +215,9 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	switch answer.StatusCode {
 	case http.StatusMisdirectedRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return Refused
+	}
+	if answer.StatusCode >= http.StatusInternalServerError {
+		return Lost // the owner does not know either; this node may find out
 	}
 	var kept bytes.Buffer
 	_, err = io.CopyN(&kept, answer.Body, answerBytesKept)
@@ -260,9 +265,10 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 		URL:    &url.URL{Scheme: "https", Host: address, Opaque: path, RawQuery: request.URL.RawQuery},
 		Header: header, ContentLength: int64(len(c.Body)),
 	}
-	forwarded.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
-	if forwarded.Body, err = forwarded.GetBody(); err != nil {
-		return nil, err
+	if len(c.Body) > 0 {
+		// GetBody lets the transport send a request again that the peer certainly did not begin.
+		forwarded.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
+		forwarded.Body = io.NopCloser(bytes.NewReader(c.Body))
 	}
 	return forwarded.WithContext(ctx), nil
 }

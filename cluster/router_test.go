@@ -381,6 +381,7 @@ func TestOwnerRefuses(t *testing.T) {
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]http.HandlerFunc{
+		"outcome unknown":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"before the answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"within the answer": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

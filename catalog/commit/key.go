@@ -16,6 +16,9 @@ const (
 	// KeyGrace is how much longer than its lifetime a key is honoured. Clocks differ, and a request
 	// takes time.
 	KeyGrace = 5 * time.Minute
+	// internalKeyLifetime is that of an internal key. The node that drew it and the one that it
+	// forwarded the request to are done in less.
+	internalKeyLifetime = 2 * time.Minute
 	// keyPathBytesMax bounds what a record keeps of a request's path, which is for people who read
 	// the record. keyMessageBytesMax bounds what it keeps of the message of a refusal. Clients get
 	// less than that of a message.
@@ -88,7 +91,10 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 
 // ledgerKey returns the key of a request of caller as records have it.
 func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
-	now := p.config.Now()
+	now, lifetime := p.config.Now(), p.config.KeyLifetime
+	if key.Internal {
+		lifetime = min(lifetime, internalKeyLifetime)
+	}
 	return &ledger.Key{
 		Record: registry.IdempotencyKey(hashOf(caller.Name, key.Warehouse, key.ID)),
 		Request: registry.Idempotency{
@@ -96,7 +102,7 @@ func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
 			Path:    moorage.Cut(key.Path, keyPathBytesMax),
 			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
 			Created: now,
-			Expires: now.Add(p.config.KeyLifetime + KeyGrace),
+			Expires: now.Add(lifetime + KeyGrace),
 		},
 	}
 }

@@ -74,8 +74,11 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
-	node.peers.leave()
+	// At the same time, because each may have to wait for a database that stands still.
+	var leaving sync.WaitGroup
+	leaving.Go(node.peers.leave)
 	node.locks.withdraw()
+	leaving.Wait()
 	var answering sync.WaitGroup
 	var peersErr error
 	answering.Go(func() { peersErr = node.peers.close(c.ShutdownTimeout) })

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -107,6 +108,21 @@ func (c *Client) Unfinished(ctx context.Context) ([]Unfinished, error) {
 		err = fmt.Errorf("there are more than %d", len(body.Transactions))
 	}
 	return body.Transactions, err
+}
+
+// Metrics returns the lines of the server's metrics that begin with prefix.
+func (c *Client) Metrics(ctx context.Context, prefix string) ([]string, error) {
+	a := c.send(ctx, "", http.MethodGet, "/metrics", nil)
+	if a.Outcome != Acknowledged {
+		return nil, fmt.Errorf("read the metrics: %d %s", a.Status, a.Text)
+	}
+	var found []string
+	for line := range strings.Lines(a.Text) {
+		if strings.HasPrefix(line, prefix) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found, nil
 }
 
 // Ready asks the server whether it can do its work now, and returns why not.

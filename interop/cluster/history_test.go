@@ -90,6 +90,7 @@ func (c *cluster) study(t *testing.T, recorder *historytest.Recorder, seed uint6
 	}
 	settle(t.Context(), c, recorder, seed, groups)
 	verifyNames(t, c, groups)
+	c.reportForwards(t)
 	c.stop(t)
 
 	history := recorder.History()
@@ -98,6 +99,19 @@ func (c *cluster) study(t *testing.T, recorder *historytest.Recorder, seed uint6
 	}
 	t.Log(history.Summary())
 	verifyHistory(t, c, history, groups)
+}
+
+// reportForwards prints what became of the commits that servers meant to forward, in their present
+// lives.
+func (c *cluster) reportForwards(t *testing.T) {
+	t.Helper()
+	for i, n := range c.nodes {
+		lines, err := patientClient(n).Metrics(t.Context(), "moorage_forwarded_total")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("node %d: %s", i, strings.Join(lines, ", "))
+	}
 }
 
 // makeNamespaces makes the namespaces of all groups.
