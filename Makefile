@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -63,6 +63,11 @@ cluster-history: ## three servers over one database, disturbed for DURATION=10m
 cluster-transfers: ## the same amid transactions, for DURATION=10m
 	scripts/packages.sh
 	go test -v -timeout 4h ./interop/cluster/... -run TestTransfers -transfers $(DURATION)
+
+cluster-owner: ## the owner of a table stands still while others forward to it, ROUNDS=50 times
+cluster-owner: ROUNDS ?= 50
+cluster-owner:
+	go test -v -timeout 4h ./cmd/moorage -run TestOwnerStandsStill -stands $(ROUNDS)
 
 cluster-views: ## the same while views are replaced and dropped, for DURATION=10m
 	scripts/packages.sh

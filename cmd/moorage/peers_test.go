@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -145,10 +146,43 @@ func TestRoutingSavesRaces(t *testing.T) {
 	}
 }
 
+var standsFlag = flag.Int("stands", 1, "how often the owner of a table stands still")
+
 // The owner stands still while commits are forwarded to it, and later goes on. No commit fails on
 // the other nodes, and none happens twice: what the owner does late has happened already.
 func TestOwnerStandsStill(t *testing.T) {
 	t.Parallel()
+	servers, processes := startProcesses(t)
+	for round := range *standsFlag {
+		owner := findOwner(t, servers)
+		others := disturbForwards(t, servers, owner, 60, func() error { return processes[owner].Signal(syscall.SIGSTOP) })
+		if err := processes[owner].Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		lost := 0.0
+		for _, s := range others {
+			lost += s.metric(t, "moorage_forwarded_total", `result="lost"`)
+		}
+		if lost == 0 && round == 0 {
+			t.Error("no commit was under way at the owner when it stood still")
+		}
+		owner.request(t, "GET", tablePath, "") // it goes on
+		hammer(t, servers, 2, 5)
+	}
+}
+
+// The owner is killed while commits are forwarded to it. No commit fails on the other nodes.
+func TestOwnerIsKilled(t *testing.T) {
+	t.Parallel()
+	servers, processes := startProcesses(t)
+	owner := findOwner(t, servers)
+	others := disturbForwards(t, servers, owner, 60, func() error { return processes[owner].Kill() })
+	hammer(t, others, 2, 5)
+}
+
+// startProcesses starts three servers with peer listeners, each in a process of its own.
+func startProcesses(t *testing.T) ([]*served, map[*served]*os.Process) {
+	t.Helper()
 	authority := certtest.New(t)
 	processes := map[*served]*os.Process{}
 	servers := startNodes(t, 3, func() []string { return authority.Flags(t) }, func(args ...string) *served {
@@ -156,37 +190,32 @@ func TestOwnerStandsStill(t *testing.T) {
 		processes[s] = process.Process
 		return s
 	})
-	owner := findOwner(t, servers)
+	return servers, processes
+}
+
+// disturbForwards commits over all servers but owner, and calls disturb while some commits are on
+// their way to owner. It returns the other servers when all commits have succeeded.
+func disturbForwards(t *testing.T, servers []*served, owner *served, commits int, disturb func() error) []*served {
+	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(servers), func(s *served) bool { return s == owner })
 	ended := make(chan struct{})
+	before := others[0].answered(t) + others[1].answered(t)
 	go func() {
 		defer close(ended)
-		hammer(t, others, 4, 60)
+		hammer(t, others, 4, commits)
 	}()
-	before := others[0].answered(t) + others[1].answered(t)
-	for others[0].answered(t)+others[1].answered(t) < before+5 { // while more are on their way
+	for others[0].answered(t)+others[1].answered(t) < before+5 {
 		select {
 		case <-ended:
 			t.Fatal("too few commits were forwarded")
 		default:
 		}
 	}
-	if err := processes[owner].Signal(syscall.SIGSTOP); err != nil {
+	if err := disturb(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, ended, "the commits over the other nodes")
-	if err := processes[owner].Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	lost := 0.0
-	for _, s := range others {
-		lost += s.metric(t, "moorage_forwarded_total", `result="lost"`)
-	}
-	if lost == 0 {
-		t.Error("no commit was under way at the owner when it stood still")
-	}
-	owner.request(t, "GET", tablePath, "") // it goes on
-	hammer(t, servers, 2, 5)
+	return others
 }
 
 // What one node has answered, whichever node carried it out, every node shows from then on.
@@ -221,17 +250,16 @@ func TestReadYourWriteOnAnyNode(t *testing.T) {
 	}
 }
 
-// findOwner commits over all servers until two of them forward to the third.
+// findOwner commits over all servers until in one round two of them forward to the third.
 func findOwner(t *testing.T, servers []*served) *served {
 	t.Helper()
 	for range 50 {
-		hammer(t, servers, 4, 5)
-		var stayed []*served
+		before := map[*served]float64{}
 		for _, s := range servers {
-			if s.answered(t) == 0 {
-				stayed = append(stayed, s)
-			}
+			before[s] = s.answered(t)
 		}
+		hammer(t, servers, 4, 5)
+		stayed := slices.DeleteFunc(slices.Clone(servers), func(s *served) bool { return s.answered(t) > before[s] })
 		if len(stayed) == 1 {
 			return stayed[0]
 		}
