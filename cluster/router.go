@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -141,10 +142,10 @@ func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit)
 	if !c.HasKey {
 		key = rand.Text()
 	}
-	result := r.ask(w, request, c, owner.Address, key)
+	result, why := r.ask(w, request, c, owner.Address, key)
 	r.config.Observe(result)
 	if result == Unreachable || result == Lost {
-		r.passOver(request.Context(), owner.Address, result)
+		r.passOver(request.Context(), owner.Address, result, why)
 	}
 	if result != Lost {
 		key = "" // nothing happened, and nothing will
@@ -171,7 +172,8 @@ func (r *Router) mayAsk(owner Member) bool {
 }
 
 // passOver keeps requests from the node at address for a while, unless it is the client that left.
-func (r *Router) passOver(ctx context.Context, address string, result Result) {
+// why is what the node's silence looked like.
+func (r *Router) passOver(ctx context.Context, address string, result Result, why error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -187,12 +189,13 @@ func (r *Router) passOver(ctx context.Context, address string, result Result) {
 	r.mu.Unlock()
 	if !known {
 		r.config.Logger.WarnContext(ctx, "a node did not answer, so its commits are carried out here for a while",
-			"peer", address, "result", string(result), "for", PassedOver)
+			"peer", address, "result", string(result), "for", PassedOver, "error", moorage.OneLine(why.Error()))
 	}
 }
 
-// ask sends the request to the node at address, and passes its answer on.
-func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) Result {
+// ask sends the request to the node at address, and passes its answer on. If there is none, it
+// returns why.
+func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) (Result, error) {
 	ctx, cancel := context.WithTimeout(request.Context(), answerMax)
 	defer cancel()
 	var connected atomic.Bool
@@ -202,40 +205,41 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	forwarded, err := r.forwardOf(ctx, request, c, address, key)
 	if err != nil {
 		r.config.Logger.ErrorContext(ctx, "could not forward a commit", "error", err)
-		return Skipped
+		return Skipped, nil
 	}
 	answer, err := r.transport.RoundTrip(forwarded)
 	if err != nil {
 		if connected.Load() {
-			return Lost
+			return Lost, err
 		}
-		return Unreachable
+		return Unreachable, err
 	}
 	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusMisdirectedRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return Refused
+		return Refused, nil
 	}
 	if answer.StatusCode >= http.StatusInternalServerError {
-		return Lost // the owner does not know either; this node may find out
+		// The owner does not know either. This node may find out.
+		return Lost, fmt.Errorf("the answer was %s", answer.Status)
 	}
 	var kept bytes.Buffer
 	_, err = io.CopyN(&kept, answer.Body, answerBytesKept)
 	whole := errors.Is(err, io.EOF)
 	if err != nil && !whole {
-		return Lost
+		return Lost, err
 	}
 	for name, values := range answer.Header {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
 	if _, err := w.Write(kept.Bytes()); err != nil || whole {
-		return Answered // or the client is gone
+		return Answered, nil // or the client is gone
 	}
 	if _, err := io.Copy(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	return Answered
+	return Answered, nil
 }
 
 // forwardOf returns the request that is sent to the node at address.

@@ -146,6 +146,27 @@ func TestRoutingSavesRaces(t *testing.T) {
 	}
 }
 
+// A server whose certificate cannot be read does not start, and says which setting is wrong.
+func TestPeerFiles(t *testing.T) {
+	t.Parallel()
+	store, data := startPostgres(t).DSN(), t.TempDir()
+	good, other := certtest.New(t).Flags(t), certtest.New(t).Flags(t)
+	flag := func(flags []string, name string) int { return slices.Index(flags, name) + 1 }
+	for want, change := range map[string]func(flags []string){
+		"--peer-ca: open":        func(flags []string) { flags[flag(flags, "--peer-ca")] += ".away" },
+		"it holds none":          func(flags []string) { flags[flag(flags, "--peer-ca")] = flags[flag(flags, "--peer-key")] },
+		"private key does not":   func(flags []string) { flags[flag(flags, "--peer-key")] = other[flag(other, "--peer-key")] },
+		"--peer-listen: listen ": func(flags []string) { flags[flag(flags, "--peer-listen")] = "192.0.2.1:1" },
+	} {
+		flags := slices.Clone(good)
+		change(flags)
+		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--data", data, "--migrate"}, flags...)
+		if got := runToEnd(t, args...); got.code != cli.ExitFailed || !strings.Contains(got.stderr, want) {
+			t.Errorf("%q: %+v", want, got)
+		}
+	}
+}
+
 var standsFlag = flag.Int("stands", 1, "how often the owner of a table stands still")
 
 // The owner stands still while commits are forwarded to it, and later goes on. No commit fails on
