@@ -17,6 +17,7 @@ import (
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/txlog"
@@ -76,6 +77,9 @@ type Config struct {
 	// AppendsMoved is called with the number of appends that a new version put on top of another
 	// snapshot than they were sent for. It must not block. Default: does nothing.
 	AppendsMoved func(appends int)
+	// AppendRefused is called when an append whose branch has moved is refused although somebody
+	// asked for moving it, with the reason. It must not block. Default: does nothing.
+	AppendRefused func(why metadata.Misfit)
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
 	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
@@ -134,7 +138,7 @@ func New(config Config) (*Catalog, error) {
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random,
 	}
-	p.rebaser = rebase.New(names, p.documents, config.AppendRebase)
+	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {
 		p.documents.HedgeWrites(config.Now)
 	}
@@ -214,6 +218,9 @@ func setDefaults(config *Config) {
 	}
 	if config.IdempotencyLifetime <= 0 {
 		config.IdempotencyLifetime = 30 * time.Minute
+	}
+	if config.AppendRefused == nil {
+		config.AppendRefused = func(metadata.Misfit) {}
 	}
 	if config.KickPurge == nil {
 		config.KickPurge = func() {}

@@ -68,7 +68,11 @@ func (e *tableEdit) Moves(ctx context.Context, ground commit.Ground) bool {
 }
 
 func (e *tableEdit) Prepare(ctx context.Context, ground commit.Ground) bool {
-	return e.Moves(ctx, ground) && e.rebaser.Prepare(ctx, rebaseTable(ground), ground.Env, e.append)
+	if !e.Moves(ctx, ground) {
+		return false
+	}
+	late := e.Check(ground.Base) != nil
+	return e.rebaser.Prepare(ctx, rebaseTable(ground), ground.Env, e.append, late)
 }
 
 func rebaseTable(ground commit.Ground) rebase.Table {
@@ -96,7 +100,7 @@ func (c *tableChain) Add(ctx context.Context, edit commit.Edit) (metadata.Joinin
 	if c.moves == nil {
 		c.moves = e.rebaser.Begin(rebaseTable(c.ground), c.chain, c.ground.Room)
 	}
-	if c.moves.Add(ctx, e.append) != metadata.Fits {
+	if !c.moves.Add(ctx, e.append) {
 		return joining, err
 	}
 	return metadata.Joined, nil

@@ -8,7 +8,6 @@ import (
 
 	"moorage"
 	"moorage/catalog/commit"
-	"moorage/catalog/rebase"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
@@ -83,7 +82,7 @@ func checkOwn(properties map[string]string) error {
 		}
 	}
 	if said, set := properties[metadata.PropAppendRebase]; set {
-		return rebase.CheckProperty(said)
+		return metadata.CheckAppendRebase(said)
 	}
 	return nil
 }

@@ -171,6 +171,11 @@ func newTableProperties(asked map[string]string) (version int, stored map[string
 	if err := checkCommitProperties(stored); err != nil {
 		return 0, nil, err
 	}
+	if value, ok := stored[PropAppendRebase]; ok {
+		if err := CheckAppendRebase(value); err != nil {
+			return 0, nil, err
+		}
+	}
 	for _, key := range []string{propEncryptionKeyID, propEncryptionDEK} {
 		if _, ok := stored[key]; ok && version < 3 {
 			return 0, nil, illegal("Invalid properties for v%d: [%s]", version, key)

@@ -1,5 +1,10 @@
 package metadata
 
+import (
+	"moorage"
+	"moorage/internal/jsontext"
+)
+
 // ownPrefix begins the names of properties, and of keys in the summaries of snapshots, that the
 // catalog gives a meaning to.
 const ownPrefix = "moorage."
@@ -11,3 +16,12 @@ const (
 	AppendRebaseOn   = "on"
 	AppendRebaseOff  = "off"
 )
+
+// CheckAppendRebase refuses a value of PropAppendRebase that is none: KindBadRequest.
+func CheckAppendRebase(value string) error {
+	if value == AppendRebaseOn || value == AppendRebaseOff {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is neither on nor off",
+		PropAppendRebase, jsontext.Clip(value))
+}

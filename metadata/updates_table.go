@@ -166,9 +166,8 @@ const propEncryptionKeyID = "encryption.key-id"
 // guardProperty refuses a change of the key of an encrypted table, which would make its files
 // unreadable. Source: Iceberg documentation, "Table encryption", catalog security requirements.
 func (b *builder) guardProperty(key, value string, given bool) error {
-	if key == PropAppendRebase && given && value != AppendRebaseOn && value != AppendRebaseOff {
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is neither on nor off",
-			PropAppendRebase, jsontext.Clip(value))
+	if key == PropAppendRebase && given {
+		return CheckAppendRebase(value)
 	}
 	if key != propEncryptionKeyID {
 		return nil

@@ -46,24 +46,14 @@ func decide(preset Choice, said ...Choice) bool {
 	return decided == On
 }
 
-// CheckProperty refuses a value of the property that is neither on nor off.
-func CheckProperty(text string) error {
-	if text == "" {
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: it is empty", metadata.PropAppendRebase)
-	}
-	_, err := ParseChoice(metadata.PropAppendRebase, text)
-	return err
-}
-
 // choiceOf returns what a property says. A value that is neither on nor off, in a table that was
 // registered with it, counts as off.
 func choiceOf(text string, set bool) Choice {
-	if !set {
+	switch {
+	case !set:
 		return Unsaid
+	case text == metadata.AppendRebaseOn:
+		return On
 	}
-	if CheckProperty(text) != nil {
-		return Off
-	}
-	choice, _ := ParseChoice(metadata.PropAppendRebase, text)
-	return choice
+	return Off
 }

@@ -15,12 +15,14 @@ type Rebaser struct {
 	directory *directory.Directory
 	documents *documents.Documents
 	preset    Choice
+	refused   func(metadata.Misfit)
 	cache     *cache
 }
 
-// New returns a Rebaser. preset is what counts where nobody says anything.
-func New(names *directory.Directory, docs *documents.Documents, preset Choice) *Rebaser {
-	return &Rebaser{directory: names, documents: docs, preset: preset, cache: newCache()}
+// New returns a Rebaser. preset is what counts where nobody says anything. refused is called with
+// the reason when an append is not moved.
+func New(names *directory.Directory, docs *documents.Documents, preset Choice, refused func(metadata.Misfit)) *Rebaser {
+	return &Rebaser{directory: names, documents: docs, preset: preset, refused: refused, cache: newCache()}
 }
 
 // Table is a table as of one read.
@@ -45,17 +47,25 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 }
 
 // Prepare reads what moving a takes, so that it is kept in memory when the turn of the commit
-// comes. It reports whether a could be put on top of the head of its branch in t.
-func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append) bool {
+// comes. It reports whether a could be put on top of the head of its branch in t. late says that a
+// does not fit there as it is.
+func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append, late bool) bool {
 	o, misfit := t.Document.Chain(env).Onto(a)
-	if misfit != metadata.Fits {
-		return false
+	if misfit == metadata.Fits {
+		misfit = r.prepare(ctx, t, a, o)
 	}
+	if misfit != metadata.Fits && late {
+		r.refused(misfit)
+	}
+	return misfit == metadata.Fits
+}
+
+func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // what is kept has a bound of its own
 	reader := &files{cache: r.cache, found: t.Found, room: room, waits: true, docs: r.documents}
-	_, _, misfit = look(ctx, reader, a, o)
-	return misfit == metadata.Fits
+	_, _, misfit := look(ctx, reader, a, o)
+	return misfit
 }
 
 // Moves are the appends of one version of a table that are moved. They belong to one goroutine.
@@ -64,9 +74,8 @@ type Moves struct {
 	table   Table
 	chain   *metadata.Chain
 	files   *files
-	// made are the lists, by location: those that follow need them.
-	lists []storage.File
-	bytes int
+	lists   []storage.File
+	bytes   int // that the lists take
 }
 
 // Begin begins the moves of one version of t, which chain makes. What is read takes room.
@@ -84,9 +93,17 @@ func (m *Moves) Lists() []storage.File { return m.lists }
 // listsBytesMax bounds the lists of one version.
 const listsBytesMax = 64 << 20
 
-// Add puts a on top of the head of its branch, as the chain has it. If it does not fit there, Add
-// says why, and the chain is as it was.
-func (m *Moves) Add(ctx context.Context, a metadata.Append) metadata.Misfit {
+// Add puts a on top of the head of its branch, as the chain has it, and reports whether it did. Else
+// the chain is as it was.
+func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
+	misfit := m.add(ctx, a)
+	if misfit != metadata.Fits {
+		m.rebaser.refused(misfit)
+	}
+	return misfit == metadata.Fits
+}
+
+func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	o, misfit := m.chain.Onto(a)
 	if misfit != metadata.Fits {
 		return misfit

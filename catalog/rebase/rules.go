@@ -11,7 +11,6 @@ import (
 // Reasons of this package why an append is not moved; package metadata has others. They are values
 // of a metric.
 const (
-	misfitOff       metadata.Misfit = "off"       // nobody asked for it, or somebody asked not to
 	misfitUnread    metadata.Misfit = "unread"    // a file is missing, damaged, too long, or not within the claims
 	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that it merged is gone from the head
 	misfitLost      metadata.Misfit = "lost"      // the manifests that it merged had other files

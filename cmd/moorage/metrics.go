@@ -11,6 +11,7 @@ import (
 
 	"moorage/locks"
 	"moorage/maintenance/purge"
+	"moorage/metadata"
 	"moorage/recovery"
 	"moorage/registry"
 )
@@ -180,6 +181,17 @@ func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	})
 	metrics.MustRegister(rebased)
 	return func(appends int) { rebased.Add(float64(appends)) }
+}
+
+// meterNotRebased returns what is called when an append was refused although somebody asked for
+// moving it.
+func meterNotRebased(metrics prometheus.Registerer) func(why metadata.Misfit) {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_commit_not_rebased_total",
+		Help: "Appends that were to be put on top of another snapshot and did not fit there, by reason.",
+	}, []string{"reason"})
+	metrics.MustRegister(refused)
+	return func(why metadata.Misfit) { refused.WithLabelValues(string(why)).Inc() }
 }
 
 // outcomeConflict is the outcome of a call that somebody else was in the way of.

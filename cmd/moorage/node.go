@@ -119,6 +119,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		RaceLost:            peers.raceLost(metrics),
 		AppendRebase:        c.AppendRebase,
 		AppendsMoved:        meterRebased(metrics),
+		AppendRefused:       meterNotRebased(metrics),
 		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
 	})
