@@ -70,7 +70,7 @@ func wantChain(t *testing.T, system *historySystem, appenders []*appender) {
 }
 
 // snapshotChain returns the snapshots from the head of main to the first.
-func snapshotChain(t *testing.T, document *metadata.Document) []int64 {
+func snapshotChain(t testing.TB, document *metadata.Document) []int64 {
 	t.Helper()
 	parents := map[int64]int64{}
 	for snapshot := range document.Snapshots() {

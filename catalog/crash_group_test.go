@@ -36,11 +36,14 @@ type groupCrash struct {
 	files *fileCount
 	clean catalog.Config // without the faults
 	keyed bool
+	// appends says that all are appends to what was there first, so that two of them are moved.
+	appends bool
 }
 
-// Three commits share a version, the first an append. For k = 0, 1, 2 …: the k-th port call on
-// their way fails, or succeeds and its answer is lost, or comes true only later, or the process
-// dies before or after it, or nothing answers any more. A member that was answered success is
+// Three commits share a version: an append and two others, or three appends to what was there
+// before. For k = 0, 1, 2 …: the k-th port call on their way fails, or succeeds and its answer is
+// lost, or comes true only later, or the process dies before or after it, or nothing answers any
+// more. A member that was answered success is
 // there, for another node at once, after late writes and after recovery. One that was refused is
 // not. With keys, each request is sent again to another node, twice: it succeeds, and is answered
 // as before if that was certain.
@@ -51,12 +54,13 @@ func TestCrashGroup(t *testing.T) {
 		"die": {registrytest.Die, false}, "die after": {registrytest.DieAfter, false},
 		"lose, then silence": {registrytest.Lose, true}, "delay, then silence": {registrytest.Delay, true},
 	} {
-		for _, keyed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, keyed %t", name, keyed), func(t *testing.T) {
+		for i := range 4 {
+			keyed, appends := i%2 == 1, i >= 2
+			t.Run(fmt.Sprintf("%s, keyed %t, appends %t", name, keyed, appends), func(t *testing.T) {
 				t.Parallel()
 				for k := 0; ; k++ {
 					hit := false
-					synctest.Test(t, func(t *testing.T) { hit = newGroupCrash(t, k, fault, keyed).run() })
+					synctest.Test(t, func(t *testing.T) { hit = newGroupCrash(t, k, fault, keyed, appends).run() })
 					if t.Failed() {
 						return
 					}
@@ -79,12 +83,13 @@ type groupFault struct {
 	silent bool
 }
 
-func newGroupCrash(t *testing.T, k int, fault groupFault, keyed bool) *groupCrash {
+func newGroupCrash(t *testing.T, k int, fault groupFault, keyed, appends bool) *groupCrash {
 	t.Helper()
 	w := &groupCrash{
-		count: &callCount{}, plan: &faults{silent: fault.silent}, files: &fileCount{there: map[string]bool{}}, keyed: keyed,
+		count: &callCount{}, plan: &faults{silent: fault.silent}, files: &fileCount{there: map[string]bool{}},
+		keyed: keyed, appends: appends,
 	}
-	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
+	w.fixture = newFixture(t, rebasing, countFiles(w.files), func(c *catalog.Config) {
 		raw := clockedStore{memoryregistry.New(newLockedRandom(uint64(k))), c.Now}
 		w.clean = *c
 		w.clean.Store = raw
@@ -114,8 +119,15 @@ func (s *frontStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 
 // requests returns what the members ask for.
 func (w *groupCrash) requests() [groupCrashMembers]catalog.CommitRequest {
+	seen := w.load("t")
+	if w.appends {
+		e := w.newEngine(2)
+		return [...]catalog.CommitRequest{
+			e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b")), e.write(e.draft(seen, 3, "c")),
+		}
+	}
 	return [...]catalog.CommitRequest{
-		appendSnapshot(w.t, w.load("t"), 1, 0, 1), setProperty(w.t, "p1", "yes"), setProperty(w.t, "p2", "yes"),
+		appendSnapshot(w.t, seen, 1, 0, 1), setProperty(w.t, "p1", "yes"), setProperty(w.t, "p2", "yes"),
 	}
 }
 
@@ -183,7 +195,12 @@ func (w *groupCrash) wantAnswered(node *fixture, answers []groupAnswer, at strin
 	var seen [groupCrashMembers]bool
 	seen[0] = table.Document.HasSnapshot(1)
 	for i := 1; i < groupCrashMembers; i++ {
-		_, seen[i] = table.Document.Property(fmt.Sprintf("p%d", i))
+		if _, seen[i] = table.Document.Property(fmt.Sprintf("p%d", i)); w.appends {
+			seen[i] = table.Document.HasSnapshot(int64(i + 1))
+		}
+	}
+	if w.appends {
+		w.wantRows(table, at)
 	}
 	for i, a := range answers {
 		refused := a.err != nil && moorage.KindOf(a.err) != moorage.KindCommitUnknown && !w.plan.dead
@@ -193,6 +210,19 @@ func (w *groupCrash) wantAnswered(node *fixture, answers []groupAnswer, at strin
 		case refused && seen[i]:
 			w.t.Errorf("%s: member %d was answered %v, and is there", at, i, a.err)
 		}
+	}
+}
+
+// wantRows fails the test unless each snapshot of the table has its list, with all rows once.
+func (w *groupCrash) wantRows(table *catalog.Table, at string) {
+	w.t.Helper()
+	e := w.newEngine(2)
+	chain := snapshotChain(w.t, table.Document)
+	for _, id := range chain {
+		e.listOf(table.Document, id)
+	}
+	if rows := e.rowsOf(table.Document); rows != int64(10*len(chain)) {
+		w.t.Errorf("%s: %d snapshots have %d rows", at, len(chain), rows)
 	}
 }
 
@@ -213,7 +243,8 @@ func (w *groupCrash) repeat(node *instance, i int, request catalog.CommitRequest
 		}
 		*answer, known = again, true
 	}
-	if answer.err != nil {
+	// An append that meets a read that fails is refused as if it could not be moved.
+	if answer.err != nil && !(w.appends && moorage.KindOf(answer.err) == moorage.KindCommitFailed) {
 		w.t.Errorf("%s: member %d, which nothing hinders, is refused: %v", at, i, answer.err)
 	}
 }

@@ -258,7 +258,7 @@ func TestRebaseOntoExpired(t *testing.T) {
 	wantKind(t, err, moorage.KindCommitFailed)
 }
 
-// Off wins, whoever says it, and what nobody says is as the server has it.
+// An off wins over every on. Where nobody says anything the server's own choice counts.
 func TestRebaseSwitches(t *testing.T) {
 	t.Parallel()
 	const unsaid, on, off = catalog.RebaseUnsaid, catalog.RebaseOn, catalog.RebaseOff

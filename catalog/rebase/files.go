@@ -16,8 +16,9 @@ import (
 const (
 	// keptBytes bounds the lists and manifests that are kept in memory.
 	keptBytes = 32 << 20
-	// unpackedTimes is how many times as long a file is taken for once it is unpacked.
-	unpackedTimes = 16
+	// unpackedTimes is how many times as long a file is taken for once it is unpacked, and how many
+	// times longer still if that was too short.
+	unpackedTimes = 32
 	// unpackedMin is what a file is taken for at least.
 	unpackedMin = 16 << 10
 )
@@ -63,6 +64,7 @@ var (
 // files reads lists and manifests of one table.
 type files struct {
 	cache *cache
+	made  map[string]*manifests.List // by location, that are to be written; the cache may drop them
 	found *directory.Found
 	room  *documents.Share
 	waits bool // for room
@@ -71,8 +73,10 @@ type files struct {
 
 // list returns the manifest list at location.
 func (f *files) list(ctx context.Context, location string) (list *manifests.List, err error) {
-	at := place{f.found.Pointer.ID, location}
-	if known, ok := f.cache.GetIfPresent(at); ok && known.list != nil {
+	if made := f.made[location]; made != nil {
+		return made, nil
+	}
+	if known, ok := f.cache.GetIfPresent(place{f.found.Pointer.ID, location}); ok && known.list != nil {
 		return known.list, nil
 	}
 	err = f.read(ctx, location, func(raw []byte, bytesMax int) (err error) {
@@ -81,6 +85,7 @@ func (f *files) list(ctx context.Context, location string) (list *manifests.List
 	})
 	if err == nil {
 		f.keep(location, list)
+		err = f.take(ctx, f.room, int64(list.Size()))
 	}
 	return list, err
 }
@@ -111,35 +116,39 @@ func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, er
 }
 
 // read reads the file at location, and parses it within room for what it is taken for. If that is
-// not enough it parses once more within as much as a file may ever take.
+// not enough it takes more, up to what a file may ever take, and parses once more. It gives all of
+// it back.
 func (f *files) read(ctx context.Context, location string, parse func(raw []byte, bytesMax int) error) error {
 	if !documents.WithinClaims(f.found.Pointer.Claims, location) {
 		return errOutside
 	}
-	raw, err := f.docs.ReadRaw(ctx, f.found.Storage, location, manifests.FileBytesMax, f.take)
+	room := f.docs.Room().Enter(f.found.Pointer.Warehouse)
+	defer room.GiveBack()
+	take := func(ctx context.Context, bytes int64) error { return f.take(ctx, room, bytes) }
+	raw, err := f.docs.ReadRaw(ctx, f.found.Storage, location, manifests.FileBytesMax, take)
 	if err != nil {
 		return err
 	}
-	bytesMax := min(max(unpackedTimes*len(raw), unpackedMin), manifests.FileBytesMax)
-	if err := f.take(ctx, int64(bytesMax)); err != nil {
-		return err
+	taken := 0
+	for bytesMax := max(unpackedTimes*len(raw), unpackedMin); ; bytesMax *= unpackedTimes {
+		bytesMax = min(bytesMax, manifests.FileBytesMax)
+		if err := take(ctx, int64(bytesMax-taken)); err != nil {
+			return err
+		}
+		taken = bytesMax
+		err := parse(raw, bytesMax)
+		if !errors.Is(err, manifests.ErrTooLarge) || bytesMax == manifests.FileBytesMax {
+			return err
+		}
 	}
-	err = parse(raw, bytesMax)
-	if !errors.Is(err, manifests.ErrTooLarge) || bytesMax == manifests.FileBytesMax {
-		return err
-	}
-	if err := f.take(ctx, int64(manifests.FileBytesMax-bytesMax)); err != nil {
-		return err
-	}
-	return parse(raw, manifests.FileBytesMax)
 }
 
-// take takes room.
-func (f *files) take(ctx context.Context, bytes int64) error {
+// take takes bytes of room.
+func (f *files) take(ctx context.Context, room *documents.Share, bytes int64) error {
 	switch {
 	case f.waits:
-		return f.room.Take(ctx, bytes)
-	case !f.room.TryTake(bytes):
+		return room.Take(ctx, bytes)
+	case !room.TryTake(bytes):
 		return errNoRoom
 	}
 	return nil

@@ -60,6 +60,7 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
+// prepare is Prepare for a head that a may be put on top of.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // what is kept has a bound of its own
@@ -82,7 +83,9 @@ type Moves struct {
 func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *Moves {
 	return &Moves{
 		rebaser: r, table: t, chain: chain,
-		files: &files{cache: r.cache, found: t.Found, room: room, docs: r.documents},
+		files: &files{
+			cache: r.cache, made: make(map[string]*manifests.List), found: t.Found, room: room, docs: r.documents,
+		},
 	}
 }
 
@@ -93,8 +96,8 @@ func (m *Moves) Lists() []storage.File { return m.lists }
 // listsBytesMax bounds the lists of one version.
 const listsBytesMax = 64 << 20
 
-// Add puts a on top of the head of its branch, as the chain has it, and reports whether it did. Else
-// the chain is as it was.
+// Add puts a on top of the head of its branch, as the chain has it, and reports whether it did.
+// Else the chain is as it was.
 func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
 	misfit := m.add(ctx, a)
 	if misfit != metadata.Fits {
@@ -113,10 +116,11 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 		return misfit
 	}
 	list, raw, err := newList(sent, merged, a, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		return misfitDifferent
-	case m.bytes+list.Size()+len(raw) > listsBytesMax, m.files.take(ctx, int64(list.Size()+len(raw))) != nil:
+	}
+	size := list.Size() + len(raw)
+	if m.bytes+size > listsBytesMax || m.files.take(ctx, m.files.room, int64(size)) != nil {
 		return misfitMany
 	}
 	location, err := m.rebaser.documents.NameList(m.table.Document, a.Snapshot.ID)
@@ -126,8 +130,9 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	if joined, _ := m.chain.Add(a.On(o, location, len(merged.kept))); joined != metadata.Joined {
 		return misfitDifferent
 	}
-	m.bytes += list.Size() + len(raw)
+	m.bytes += size
 	m.lists = append(m.lists, storage.File{Location: location, Body: raw})
+	m.files.made[location] = list
 	m.files.keep(location, list)
 	return metadata.Fits
 }

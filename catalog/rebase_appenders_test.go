@@ -1,0 +1,112 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"moorage/catalog"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// wantLists fails the test unless the manifest lists that servers wrote and that are there are
+// those that snapshots of the table name.
+func wantLists(t *testing.T, table *catalog.Table, count *fileCount) {
+	t.Helper()
+	named := map[string]bool{}
+	for s := range table.Document.Snapshots() {
+		named[s.ManifestList] = true
+	}
+	for _, location := range count.locations() {
+		if strings.HasSuffix(location, ".avro") && !named[location] {
+			t.Errorf("%s is left over", location)
+		}
+	}
+	for s := range table.Document.Snapshots() {
+		if !strings.Contains(s.ManifestList, "-1-sent") && !slices.Contains(count.locations(), s.ManifestList) {
+			t.Errorf("%s is named, and is not there", s.ManifestList)
+		}
+	}
+}
+
+// logOf returns the snapshots that the snapshot log names.
+func logOf(t *testing.T, document *metadata.Document) (ids []int64) {
+	t.Helper()
+	var parsed struct {
+		Log []struct {
+			ID int64 `json:"snapshot-id"`
+		} `json:"snapshot-log"`
+	}
+	must(t, json.Unmarshal(document.Raw(), &parsed))
+	for _, entry := range parsed.Log {
+		ids = append(ids, entry.ID)
+	}
+	return ids
+}
+
+// Several appends to one version are under way at once, and their clients do not try again. All
+// succeed. Each row is there once, the chain and the log have each snapshot, and there are few
+// versions. Nothing is left of attempts that lost.
+func TestRebaseAppendersWithoutRetry(t *testing.T) {
+	t.Parallel()
+	const writers, rounds = 32, 6 / min(raceFactor, 3)
+	for _, nodes := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
+			t.Parallel()
+			count := &fileCount{there: map[string]bool{}}
+			moved := 0
+			var mu sync.Mutex
+			f := newFixture(t, rebasing, countFiles(count), func(c *catalog.Config) {
+				c.AppendsMoved = func(n int) { mu.Lock(); moved += n; mu.Unlock() }
+			})
+			servers := []*instance{f.instance}
+			for len(servers) < nodes {
+				servers = append(servers, must1(newInstance(f.config))(t))
+			}
+			e := f.newEngine(2)
+			seen := f.createVersion("t", 2)
+			for round := range rounds {
+				requests := make([]catalog.CommitRequest, writers)
+				for i := range requests {
+					requests[i] = e.write(e.draft(seen, int64(round*writers+i+1), fmt.Sprintf("f-%d-%d", round, i)))
+				}
+				start := make(chan struct{})
+				var group sync.WaitGroup
+				for i, request := range requests {
+					group.Go(func() {
+						<-start
+						if _, err := servers[i%nodes].Commit(f.ctx, ident("t"), request); err != nil {
+							t.Errorf("round %d, writer %d: %v", round, i, err)
+						}
+					})
+				}
+				close(start)
+				group.Wait()
+				seen = f.load("t")
+			}
+			const all = writers * rounds
+			if got := len(snapshotChain(t, seen.Document)); got != all {
+				t.Errorf("the chain has %d snapshots, want %d", got, all)
+			}
+			if log := logOf(t, seen.Document); len(log) != all {
+				t.Errorf("the snapshot log has %d entries, want %d", len(log), all)
+			}
+			if rows := e.rowsOf(seen.Document); rows != 10*all {
+				t.Errorf("there are %d rows, want %d", rows, 10*all)
+			}
+			if moved != all-rounds {
+				t.Errorf("%d appends were moved, want %d", moved, all-rounds)
+			}
+			changes := must1(f.store.Changes(f.ctx, 0, registry.ListLimitMax))(t)
+			if files := len(changes); nodes == 1 && files > all/2 {
+				t.Errorf("%d appends took %d changes", all, files)
+			}
+			wantLists(t, seen, count)
+			f.wantClean()
+		})
+	}
+}

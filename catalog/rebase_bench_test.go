@@ -1,0 +1,62 @@
+package catalog_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/storage/file"
+)
+
+// BenchmarkAppendRebase is appends that 32 clients send at once to the same version of a table, which
+// has that many manifests. Each append has a manifest and a list of its own, which are written while
+// the clock stands. Compare with property: as many clients set a property each.
+func BenchmarkAppendRebase(b *testing.B) {
+	const clients = 32
+	for _, manifests := range []int{1, 100, 1000} {
+		for _, what := range []string{"append", "property"} {
+			b.Run(fmt.Sprintf("manifests=%d/%s", manifests, what), func(b *testing.B) {
+				f, folder := newDiskCatalog(b, rebasing)
+				e := &engine{b, must1(file.New([]string{"file://" + filepath.Join(folder, "warehouse")}))(b), 2}
+				requests := make([]catalog.CommitRequest, clients)
+				for round := 0; round*clients < b.N; round++ {
+					b.StopTimer()
+					name := ident(fmt.Sprintf("t%d", round))
+					seen := e.tableOf(f, name, manifests)
+					for i := range requests {
+						if requests[i] = setProperty(b, fmt.Sprintf("p%d", i), "yes"); what == "append" {
+							requests[i] = e.write(e.draft(seen, int64(i+2), fmt.Sprint(i)))
+						}
+					}
+					b.StartTimer()
+					var group errgroup.Group
+					for _, request := range requests {
+						group.Go(func() error {
+							_, err := f.Commit(f.ctx, name, request)
+							return err
+						})
+					}
+					must(b, group.Wait())
+				}
+			})
+		}
+	}
+}
+
+// tableOf makes a table whose snapshot has so many manifests. The manifests themselves are not
+// there: nobody reads those that all have seen.
+func (e *engine) tableOf(f *fixture, name moorage.Identifier, manifests int) *catalog.Table {
+	e.tb.Helper()
+	empty := must1(f.CreateTable(f.ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema)}))(e.tb)
+	d := e.draft(empty, 1, "first")
+	for i := range manifests - 1 {
+		d.kept = append(d.kept, iceberg.NewManifestFile(2, fmt.Sprintf("%s/metadata/kept-%d.avro", empty.Document.Location(), i), 5000, 0, 1).
+			SequenceNum(1, 1).AddedFiles(1).AddedRows(10).Build())
+	}
+	return must1(f.Commit(f.ctx, name, e.write(d)))(e.tb)
+}
