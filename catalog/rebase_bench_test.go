@@ -13,9 +13,9 @@ import (
 	"moorage/storage/file"
 )
 
-// BenchmarkAppendRebase is appends that 32 clients send at once to the same version of a table, which
-// has that many manifests. Each append has a manifest and a list of its own, which are written while
-// the clock stands. Compare with property: as many clients set a property each.
+// BenchmarkAppendRebase is appends that 32 clients send at once to the same version of a table,
+// which has that many manifests. Each append has a manifest and a list of its own, which are
+// written while the clock stands. Compare with property: as many clients set a property each.
 func BenchmarkAppendRebase(b *testing.B) {
 	const clients = 32
 	for _, manifests := range []int{1, 100, 1000} {
