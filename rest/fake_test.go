@@ -24,6 +24,7 @@ type fakeCatalog struct {
 	view          *catalog.View
 	names         []string
 	next          string
+	rebases       []catalog.RebaseChoice // of commits
 	calls         []string
 	pages         []catalog.Page
 	idents        []moorage.Identifier
@@ -112,13 +113,14 @@ func (f *fakeCatalog) TableExists(_ context.Context, ident moorage.Identifier) e
 	return err
 }
 
-func (f *fakeCatalog) Commit(_ context.Context, ident moorage.Identifier, _ catalog.CommitRequest) (*catalog.Table, error) {
+func (f *fakeCatalog) Commit(_ context.Context, ident moorage.Identifier, request catalog.CommitRequest) (*catalog.Table, error) {
+	f.rebases = append(f.rebases, request.Rebase)
 	return f.answer("Commit", ident)
 }
 
 func (f *fakeCatalog) CommitTransaction(_ context.Context, _ string, changes []catalog.TableChange) error {
 	for _, change := range changes {
-		f.idents = append(f.idents, change.Ident)
+		f.idents, f.rebases = append(f.idents, change.Ident), append(f.rebases, change.Rebase)
 	}
 	return f.call("CommitTransaction")
 }
