@@ -62,7 +62,7 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 // MayRemain and Lost.
 func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
 	const op = "documents.WriteWith"
-	if len(lists) == 0 {
+	if len(lists) == 0 || len(file.Document.Raw()) > BytesMax { // one that is too long is not even begun
 		return d.WriteHedged(ctx, file)
 	}
 	if batcher, ok := file.Storage.(storage.Batcher); ok {

@@ -22,8 +22,12 @@ const (
 	misfitMany      metadata.Misfit = "many"      // too many manifests, or bytes
 )
 
-// manifestsMax is how many manifests an append may bring.
-const manifestsMax = 64
+const (
+	// manifestsMax is how many manifests an append may bring.
+	manifestsMax = 64
+	// foreignMax is how many manifests may have come since its client looked: all are read.
+	foreignMax = 1024
+)
 
 // merge is what becomes of the lists of an append, of the snapshot that its client saw, and of the
 // head.
@@ -56,6 +60,9 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 	}
 	m.kept, m.foreign = manifests.Without(now, replaced), manifests.Without(now, before)
 	m.foreign = slices.DeleteFunc(m.foreign, func(e *manifests.Entry) bool { return e.Content != manifests.Data })
+	if len(m.foreign) > foreignMax {
+		return m, misfitMany
+	}
 	if misfit := m.sums(replaced); misfit != metadata.Fits {
 		return m, misfit
 	}
