@@ -3,10 +3,13 @@ package rebase
 import (
 	"context"
 
+	"github.com/maypok86/otter/v2"
+
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/manifests"
 	"moorage/metadata"
+	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -17,12 +20,20 @@ type Rebaser struct {
 	preset    Choice
 	refused   func(metadata.Misfit)
 	cache     *cache
+	// warehouses is what they say, by id.
+	warehouses *otter.Cache[registry.ID, Choice]
 }
+
+// warehousesMax bounds how many warehouses are remembered.
+const warehousesMax = 10_000
 
 // New returns a Rebaser. preset is what counts where nobody says anything. refused is called with
 // the reason when an append is not moved.
 func New(names *directory.Directory, docs *documents.Documents, preset Choice, refused func(metadata.Misfit)) *Rebaser {
-	return &Rebaser{directory: names, documents: docs, preset: preset, refused: refused, cache: newCache()}
+	return &Rebaser{
+		directory: names, documents: docs, preset: preset, refused: refused, cache: newCache(),
+		warehouses: otter.Must(&otter.Options[registry.ID, Choice]{MaximumSize: warehousesMax}),
+	}
 }
 
 // Table is a table as of one read.
@@ -38,12 +49,24 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 	if table == Off || request == Off {
 		return false
 	}
-	path, err := r.directory.Path(ctx, t.Found.Pointer.Warehouse, nil)
+	warehouse, err := r.ofWarehouse(ctx, t.Found)
+	return err == nil && decide(r.preset, table, warehouse, request)
+}
+
+// ofWarehouse returns what the warehouse of a table says. The properties of a warehouse stay what
+// they were when it was made, so they are read once.
+func (r *Rebaser) ofWarehouse(ctx context.Context, table *directory.Found) (Choice, error) {
+	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok {
+		return known, nil
+	}
+	path, err := r.directory.Path(ctx, table.Pointer.Warehouse, nil)
 	if err != nil {
-		return false
+		return Off, err
 	}
 	said, set := path.Warehouse.Properties[metadata.PropAppendRebase]
-	return decide(r.preset, table, choiceOf(said, set), request)
+	choice := choiceOf(said, set)
+	r.warehouses.Set(path.Warehouse.ID, choice)
+	return choice, nil
 }
 
 // Prepare reads what moving a takes, so that it is kept in memory when the turn of the commit
