@@ -1,0 +1,93 @@
+"""Writers that do not try again, on a table that asks the server to put late appends on top of the head."""
+
+import os
+import time
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pytest
+from harness.compare import rows
+from harness.history import parents
+from harness.writers import WRITERS, append, each_once, in_parallel, insert
+
+pytestmark = pytest.mark.moorage_only
+INSERTS_PER_WRITER = 4
+LATER = "TIMESTAMP '2100-01-01 00:00:00'"
+
+
+@pytest.fixture(params=[2, 3], ids=["format 2", "format 3"])
+def table(request, sql, namespace):
+    """A table whose writers give up at the first refusal."""
+    name = f"{namespace}.events"
+    sql(
+        f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES ('format-version' = '{request.param}', "
+        "'commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+    )
+    return name
+
+
+def make_old(location: str) -> Path:
+    """Makes a file that nothing names, and all files older than three days: only such ones can be orphans for Spark."""
+    folder = Path(urlparse(location).path)
+    orphan = folder / "data" / "orphan.parquet"
+    orphan.write_bytes(b"PAR1")
+    ago = time.time() - 30 * 24 * 3600
+    for path in folder.rglob("*"):
+        os.utime(path, (ago, ago))
+    return orphan
+
+
+def check_cleaned(sql, server, table: str, expected: list[tuple]) -> None:
+    """Spark's own expiry and orphan removal leave every row, and a table that can be written."""
+    sql(f"CALL ice.system.expire_snapshots(table => '{table}', older_than => {LATER}, retain_last => 1)")
+    assert sql(f"SELECT * FROM {table}") == expected
+    if not server.files.in_s3:
+        orphan = make_old(sql(f"SELECT file FROM {table}.metadata_log_entries")[0][0].rsplit("/metadata/", 1)[0])
+        sql(f"CALL ice.system.remove_orphan_files(table => '{table}')")
+        assert not orphan.exists(), "Spark removed no orphan"
+    assert sql(f"SELECT * FROM {table}") == expected
+    sql(f"INSERT INTO {table} VALUES (9, 9)")
+    assert sql(f"SELECT * FROM {table}") == [*expected, (9, 9)]
+
+
+def test_writers_who_do_not_try_again(request, sql, catalogs, iceberg, catalog_server, table):
+    in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
+    expected = each_once(INSERTS_PER_WRITER)
+    assert sql(f"SELECT * FROM {table}") == expected
+    snapshots = sql(f"SELECT snapshot_id, parent_id FROM {table}.snapshots")
+    assert len(snapshots) == len(expected)
+    if "format 3" in request.node.name:
+        ids = sql(f"SELECT _row_id FROM {table}")
+        assert len(set(ids)) == len(expected), f"rows share an id: {ids}"
+    else:
+        assert snapshots == parents(iceberg.load_table(table))
+    check_cleaned(sql, catalog_server, table, expected)
+
+
+def test_merging_writers(sql, catalogs, catalog_server, table):
+    """Two merges of the same manifests cannot both be moved: these writers try again."""
+    sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('commit.manifest.min-count-to-merge' = '3', 'commit.retry.num-retries' = '20')"
+    )
+    in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
+    expected = each_once(INSERTS_PER_WRITER)
+    assert sql(f"SELECT * FROM {table}") == expected
+    check_cleaned(sql, catalog_server, table, expected)
+
+
+def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, namespace):
+    name = f"{namespace}.mixed"
+    sql(
+        f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES "
+        "('commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+    )
+
+    def write(writer: int) -> None:
+        if writer % 2:
+            insert(sql, f"{catalogs[writer]}.{name}", writer, INSERTS_PER_WRITER)
+        else:
+            append(catalog_server, name, writer, INSERTS_PER_WRITER)
+
+    in_parallel(write)
+    assert sql(f"SELECT * FROM {name}") == rows(iceberg.load_table(name)) == each_once(INSERTS_PER_WRITER)
+    assert len(sql(f"SELECT snapshot_id FROM {name}.snapshots")) == WRITERS * INSERTS_PER_WRITER
