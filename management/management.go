@@ -41,7 +41,7 @@ type server struct {
 	*web.Server
 
 	config Config
-	made   *otter.Cache[string, made] // by Idempotency-Key
+	made   *otter.Cache[string, *made] // by Idempotency-Key
 }
 
 // base begins the paths of all operations.

@@ -24,10 +24,10 @@ const (
 	madeLifetime = 30 * time.Minute // clients repeat a request sooner
 )
 
-func newMade() *otter.Cache[string, made] {
-	return otter.Must(&otter.Options[string, made]{
+func newMade() *otter.Cache[string, *made] {
+	return otter.Must(&otter.Options[string, *made]{
 		MaximumSize:      madeMax,
-		ExpiryCalculator: otter.ExpiryWriting[string, made](madeLifetime),
+		ExpiryCalculator: otter.ExpiryWriting[string, *made](madeLifetime),
 	})
 }
 
@@ -45,16 +45,16 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 		if err != nil {
 			return err
 		}
-		asked := made{request: sha256.Sum256(append([]byte(web.EscapedPath(r.URL)+"\x00"), body...))}
-		load := func(ctx context.Context, _ string) (_ made, err error) {
+		asked := &made{request: sha256.Sum256(append([]byte(web.EscapedPath(r.URL)+"\x00"), body...))}
+		load := func(ctx context.Context, _ string) (_ *made, err error) {
 			asked.answer, err = do(r.WithContext(ctx), body)
 			return asked, err
 		}
-		var got made
+		var got *made
 		if key == "" {
 			got, err = load(r.Context(), "")
 		} else {
-			got, err = s.made.Get(context.WithoutCancel(r.Context()), key, otter.LoaderFunc[string, made](load))
+			got, err = s.made.Get(context.WithoutCancel(r.Context()), key, otter.LoaderFunc[string, *made](load))
 		}
 		if err != nil {
 			return err

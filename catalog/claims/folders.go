@@ -15,11 +15,11 @@ const foldersMax = 20_000
 // a folder require its record and leave it as it is, so the next one need not read it. A record
 // that has changed since makes the Apply fail. It is safe for concurrent use.
 type folders struct {
-	cache *otter.Cache[string, registry.Record]
+	cache *otter.Cache[string, *registry.Record]
 }
 
 func newFolders() *folders {
-	return &folders{otter.Must(&otter.Options[string, registry.Record]{MaximumSize: foldersMax})}
+	return &folders{otter.Must(&otter.Options[string, *registry.Record]{MaximumSize: foldersMax})}
 }
 
 // remember keeps the last version of a folder's record, if another claim can build on it.
@@ -29,7 +29,7 @@ func (f *folders) remember(record registry.Record) {
 		return
 	}
 	record.Value = nil
-	f.cache.Set(record.Key.ID, record)
+	f.cache.Set(record.Key.ID, &record)
 }
 
 // read returns the record of the location that key is of, and then those of the folders above it,
@@ -40,11 +40,10 @@ func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fro
 	keys := []registry.Key{key}
 	places := []int{0} // of each key, in records
 	for _, folder := range above {
-		known, ok := registry.Record{}, false
-		if fromMemory {
-			known, ok = c.folders.cache.GetIfPresent(folder)
-		}
-		if !ok {
+		var known registry.Record
+		if kept, ok := c.folders.cache.GetIfPresent(folder); ok && fromMemory {
+			known = *kept
+		} else {
 			keys, places = append(keys, registry.LocationKey(folder)), append(places, len(records))
 		}
 		records = append(records, known)

@@ -71,10 +71,10 @@ func (p *Path) since() time.Time {
 
 // paths remembers the way to a namespace, so that the next request reads all of it at once.
 type paths struct {
-	cache *otter.Cache[string, cachedPath]
+	cache *otter.Cache[string, *cachedPath]
 }
 
-// way is how a namespace was reached. A key holds the id of the parent, so keys that still lead
+// cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still lead
 // somewhere are right.
 type cachedPath struct {
 	keys   []registry.Key
@@ -83,16 +83,16 @@ type cachedPath struct {
 }
 
 // newCachedPath returns the way to the end of p, which was reached by keys.
-func newCachedPath(keys []registry.Key, p *Path) cachedPath {
+func newCachedPath(keys []registry.Key, p *Path) *cachedPath {
 	levels := slices.Clone(p.levels)
 	for i := range levels {
 		levels[i].record.Value = nil
 	}
-	return cachedPath{keys, levels, p.ID()}
+	return &cachedPath{keys, levels, p.ID()}
 }
 
 func newPaths() *paths {
-	return &paths{otter.Must(&otter.Options[string, cachedPath]{MaximumSize: pathsMax})}
+	return &paths{otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax})}
 }
 
 // cacheKey joins names with bytes that none of them may contain.
@@ -160,7 +160,7 @@ func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespa
 
 // readCachedPath reads all of a way at once; ledger.ErrRetry or an error of newPath if it leads
 // nowhere any more.
-func (d *Directory) readCachedPath(ctx context.Context, name string, known cachedPath,
+func (d *Directory) readCachedPath(ctx context.Context, name string, known *cachedPath,
 	extra func(registry.ID) registry.Key) (*Path, registry.Record, error) {
 	keys := known.keys
 	if extra != nil {
@@ -236,7 +236,7 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 }
 
 // isAsIn reports whether the namespaces of p are those that a way knows, in the same versions.
-func (p *Path) isAsIn(known cachedPath) bool {
+func (p *Path) isAsIn(known *cachedPath) bool {
 	return slices.EqualFunc(p.levels, known.levels, func(a, b level) bool { return a.record.ETag == b.record.ETag })
 }
 

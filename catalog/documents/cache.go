@@ -15,16 +15,16 @@ import (
 // A document is kept under the version of its file (see FileVersion). The cache is safe for
 // concurrent use.
 type cache struct {
-	entries  *otter.Cache[registry.ID, latest] // by pointer
-	reads    *otter.Cache[fileKey, Document]   // joins reads of one file; has no document for long
+	entries  *otter.Cache[registry.ID, *latest] // by pointer
+	reads    *otter.Cache[string, *readOf]      // joins reads of one file; has no document for long
 	bytesMax int64
 }
 
-// fileKey is what one read is shared for.
-type fileKey struct {
-	pointer registry.ID
-	version string
-}
+// fileKey returns the key that one read is shared for: the pointer, and the version.
+func fileKey(pointer registry.ID, version string) string { return string(pointer[:]) + version }
+
+// readOf is what one read of a file returned.
+type readOf struct{ document Document }
 
 // latest is the two documents of one pointer that were put last.
 type latest struct{ last, before cachedDocument }
@@ -40,20 +40,23 @@ var errKept = errors.New("the document is kept")
 
 func newCache(bytesMax int64) *cache {
 	return &cache{
-		entries: otter.Must(&otter.Options[registry.ID, latest]{
+		entries: otter.Must(&otter.Options[registry.ID, *latest]{
 			MaximumWeight: uint64(bytesMax),
-			Weigher: func(_ registry.ID, kept latest) uint32 {
+			Weigher: func(_ registry.ID, kept *latest) uint32 {
 				return uint32(min(kept.last.costBytes()+kept.before.costBytes(), math.MaxUint32))
 			},
 		}),
-		reads:    otter.Must(&otter.Options[fileKey, Document]{}),
+		reads:    otter.Must(&otter.Options[string, *readOf]{}),
 		bytesMax: bytesMax,
 	}
 }
 
 // get returns the document of pointer at version, if it is kept.
 func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
-	kept, _ := d.entries.GetIfPresent(pointer)
+	kept, ok := d.entries.GetIfPresent(pointer)
+	if !ok {
+		return nil, false
+	}
 	for _, c := range []cachedDocument{kept.last, kept.before} {
 		if c.document != nil && c.version == version {
 			return c.document, true
@@ -64,15 +67,15 @@ func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
 
 // set keeps document, which is at version now. What is being read of the version is outdated.
 func (d *cache) set(pointer registry.ID, version string, document Document) {
-	d.reads.Invalidate(fileKey{pointer, version})
-	d.entries.Compute(pointer, func(kept latest, _ bool) (latest, otter.ComputeOp) {
+	d.reads.Invalidate(fileKey(pointer, version))
+	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
 		return kept.with(cachedDocument{version, document}, d.bytesMax), otter.WriteOp
 	})
 }
 
 // forget drops what is kept of pointer. What is being read of version is outdated.
 func (d *cache) forget(pointer registry.ID, version string) {
-	d.reads.Invalidate(fileKey{pointer, version})
+	d.reads.Invalidate(fileKey(pointer, version))
 	d.entries.Invalidate(pointer)
 }
 
@@ -81,39 +84,41 @@ func (d *cache) forget(pointer registry.ID, version string) {
 // caller that waits for another's read waits until ctx ends.
 func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version string,
 	read func() (Document, error)) (Document, error) {
-	key := fileKey{pointer, version}
+	key := fileKey(pointer, version)
 	for {
 		if kept, ok := d.get(pointer, version); ok {
 			return kept, nil
 		}
-		document, err := d.reads.Get(ctx, key, otter.LoaderFunc[fileKey, Document](
-			func(context.Context, fileKey) (Document, error) {
+		got, err := d.reads.Get(ctx, key, otter.LoaderFunc[string, *readOf](
+			func(context.Context, string) (*readOf, error) {
 				if _, ok := d.get(pointer, version); ok { // another read ended, or it was set meanwhile
 					return nil, errKept
 				}
-				return read()
+				document, err := read()
+				return &readOf{document}, err
 			}))
 		switch {
 		case errors.Is(err, errKept):
 		case err != nil:
 			return nil, err
 		default:
-			d.keep(key, document)
-			return document, nil
+			d.keep(pointer, version, got)
+			return got.document, nil
 		}
 	}
 }
 
 // keep moves what was read from reads, where it is until it is outdated. A set or forget that comes
 // after the look replaces, or drops, what is kept here.
-func (d *cache) keep(key fileKey, read Document) {
-	d.entries.Compute(key.pointer, func(kept latest, _ bool) (latest, otter.ComputeOp) {
+func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
+	key := fileKey(pointer, version)
+	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
 		if now, _ := d.reads.GetIfPresent(key); now != read {
 			return kept, otter.CancelOp
 		}
-		return kept.with(cachedDocument{key.version, read}, d.bytesMax), otter.WriteOp
+		return kept.with(cachedDocument{version, read.document}, d.bytesMax), otter.WriteOp
 	})
-	d.reads.ComputeIfPresent(key, func(now Document) (Document, otter.ComputeOp) {
+	d.reads.ComputeIfPresent(key, func(now *readOf) (*readOf, otter.ComputeOp) {
 		if now != read {
 			return now, otter.CancelOp // of a later read
 		}
@@ -121,17 +126,20 @@ func (d *cache) keep(key fileKey, read Document) {
 	})
 }
 
-// with returns l with one document more, or another one in the place of that of the same version.
+// with returns l, which may be nil, with one document more, or another one in the place of that of the same version.
 // It has that one alone if two are more than the cache may hold.
-func (l latest) with(put cachedDocument, bytesMax int64) latest {
-	before := l.last
-	if before.version == put.version {
-		before = l.before
+func (l *latest) with(put cachedDocument, bytesMax int64) *latest {
+	var before cachedDocument
+	if l != nil {
+		before = l.last
+		if before.version == put.version {
+			before = l.before
+		}
 	}
 	if put.costBytes()+before.costBytes() > bytesMax {
 		before = cachedDocument{}
 	}
-	return latest{put, before}
+	return &latest{put, before}
 }
 
 func (c cachedDocument) costBytes() int64 {

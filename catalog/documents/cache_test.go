@@ -285,7 +285,7 @@ func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 }
 
 func isBeingRead(d *cache, location string) bool {
-	_, isRead := d.reads.GetIfPresent(fileKey{onePointer, location})
+	_, isRead := d.reads.GetIfPresent(fileKey(onePointer, location))
 	return isRead
 }
 

@@ -23,11 +23,9 @@ const (
 	unpackedMin = 16 << 10
 )
 
-// place is where a file is. Another table may have a file of the same name in another storage.
-type place struct {
-	pointer  registry.ID
-	location string
-}
+// placeOf returns the key of a file in the cache: its pointer, and its location. Another table may
+// have a file of the same name in another storage.
+func placeOf(pointer registry.ID, location string) string { return string(pointer[:]) + location }
 
 // kept is what was read of one file, or is about to be written there. One member is set. Engines
 // write a file once, under a name never used before.
@@ -37,13 +35,13 @@ type kept struct {
 }
 
 // cache keeps what was read. It is safe for concurrent use.
-type cache = otter.Cache[place, kept]
+type cache = otter.Cache[string, *kept]
 
 func newCache() *cache {
-	return otter.Must(&otter.Options[place, kept]{
+	return otter.Must(&otter.Options[string, *kept]{
 		MaximumWeight: keptBytes,
-		Weigher: func(at place, k kept) uint32 {
-			size := len(at.location) + 128
+		Weigher: func(place string, k *kept) uint32 {
+			size := len(place) + 128
 			if k.list != nil {
 				size += k.list.Size()
 			}
@@ -76,7 +74,7 @@ func (f *files) list(ctx context.Context, location string) (list *manifests.List
 	if made := f.made[location]; made != nil {
 		return made, nil
 	}
-	if known, ok := f.cache.GetIfPresent(place{f.found.Pointer.ID, location}); ok && known.list != nil {
+	if known, ok := f.cache.GetIfPresent(placeOf(f.found.Pointer.ID, location)); ok && known.list != nil {
 		return known.list, nil
 	}
 	err = f.read(ctx, location, func(raw []byte, bytesMax int) (err error) {
@@ -92,13 +90,13 @@ func (f *files) list(ctx context.Context, location string) (list *manifests.List
 
 // keep keeps a list that is at location.
 func (f *files) keep(location string, list *manifests.List) {
-	f.cache.Set(place{f.found.Pointer.ID, location}, kept{list: list})
+	f.cache.Set(placeOf(f.found.Pointer.ID, location), &kept{list: list})
 }
 
 // manifest returns what the manifest of e says.
 func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, error) {
-	at := place{f.found.Pointer.ID, e.Path}
-	if known, ok := f.cache.GetIfPresent(at); ok && known.contents != nil {
+	place := placeOf(f.found.Pointer.ID, e.Path)
+	if known, ok := f.cache.GetIfPresent(place); ok && known.contents != nil {
 		if known.contents.length != e.Length || known.contents.snapshot != e.SnapshotID {
 			return nil, errOther
 		}
@@ -110,7 +108,7 @@ func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, er
 		return err
 	})
 	if err == nil {
-		f.cache.Set(place{at.pointer, e.Path}, kept{contents: c})
+		f.cache.Set(place, &kept{contents: c})
 	}
 	return c, err
 }

@@ -21,7 +21,7 @@ type Rebaser struct {
 	refused   func(metadata.Misfit)
 	cache     *cache
 	// warehouses is what they say, by id.
-	warehouses *otter.Cache[registry.ID, Choice]
+	warehouses *otter.Cache[registry.ID, *Choice]
 }
 
 // warehousesMax bounds how many warehouses are remembered.
@@ -32,7 +32,7 @@ const warehousesMax = 10_000
 func New(names *directory.Directory, docs *documents.Documents, preset Choice, refused func(metadata.Misfit)) *Rebaser {
 	return &Rebaser{
 		directory: names, documents: docs, preset: preset, refused: refused, cache: newCache(),
-		warehouses: otter.Must(&otter.Options[registry.ID, Choice]{MaximumSize: warehousesMax}),
+		warehouses: otter.Must(&otter.Options[registry.ID, *Choice]{MaximumSize: warehousesMax}),
 	}
 }
 
@@ -57,7 +57,7 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 // they were when it was made, so they are read once.
 func (r *Rebaser) ofWarehouse(ctx context.Context, table *directory.Found) (Choice, error) {
 	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok {
-		return known, nil
+		return *known, nil
 	}
 	path, err := r.directory.Path(ctx, table.Pointer.Warehouse, nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Rebaser) ofWarehouse(ctx context.Context, table *directory.Found) (Choi
 	}
 	said, set := path.Warehouse.Properties[metadata.PropAppendRebase]
 	choice := choiceOf(said, set)
-	r.warehouses.Set(path.Warehouse.ID, choice)
+	r.warehouses.Set(path.Warehouse.ID, &choice)
 	return choice, nil
 }
 
