@@ -46,10 +46,20 @@ func reference(k *Checker) porcupine.Model {
 	return model.ToModel()
 }
 
-// judgeByReference reports whether an order was found.
+// judgeByReference reports whether an order was found. Calls that share a version made it when all
+// of them had begun: its file holds what each of them asked for.
 func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
+	began := map[string]int64{}
+	for _, event := range events {
+		began[event.Call.ID] = event.From
+	}
 	var operations []porcupine.Operation
 	for _, event := range events {
+		for _, made := range k.authored[event.Call.ID] { // one in these histories
+			for _, author := range made.authors {
+				event.From = max(event.From, began[author])
+			}
+		}
 		to := event.To
 		if event.Answer.Unknown() {
 			to = math.MaxInt64
