@@ -32,6 +32,7 @@ const (
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // of the type that each table has
 	stateLockNotAvailable     = "55P03" // not within lock_timeout
+	stateInternalError        = "XX000" // also when two sessions changed one row of the catalogs
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
 	classResources            = "53"    // such as too many connections
 	classOperator             = "57P"   // the server starts or stops

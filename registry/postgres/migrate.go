@@ -165,10 +165,12 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		if step != nil {
 			err = fmt.Errorf("%s: %w", step.Name, err)
 		}
-		if state := stateOf(err); state != stateLockNotAvailable && state != stateDeadlockDetected {
+		state := stateOf(err)
+		switch {
+		case state == stateInternalError && tries < m.tries: // see there
+		case state != stateLockNotAvailable && state != stateDeadlockDetected:
 			return false, err
-		}
-		if tries == m.tries {
+		case tries == m.tries:
 			return false, fmt.Errorf("a long transaction or VACUUM holds a lock on the table: find it in "+
 				"pg_stat_activity by xact_start, wait for it or end it, and run moorage migrate again: %w", err)
 		}

@@ -270,6 +270,38 @@ func TestLeftIndex(t *testing.T) {
 	}
 }
 
+// TestCatalogRace lets the server refuse a step once, as it does when another session changes the
+// same row of the system's tables at that moment.
+func TestCatalogRace(t *testing.T) {
+	t.Parallel()
+	for _, refusals := range []int{1, 3} {
+		t.Run(fmt.Sprint(refusals), func(t *testing.T) {
+			t.Parallel()
+			step := indexStep(t)
+			dsn := newDatabase(t, step.Version-1)
+			conn := connectTo(t, dsn)
+			mustExec(t, conn, "CREATE SEQUENCE refusals")
+			mustExec(t, conn, fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF nextval('refusals') <= %d THEN
+					RAISE EXCEPTION 'tuple concurrently updated' USING ERRCODE = 'XX000';
+				END IF; END $$`, refusals))
+			mustExec(t, conn, "CREATE EVENT TRIGGER refuse ON ddl_command_start EXECUTE FUNCTION refuse()")
+			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: 3, pause: time.Millisecond}
+			done, err := m.next(t.Context())
+			if refusals == m.tries {
+				if stateOf(err) != stateInternalError || !strings.Contains(err.Error(), step.Name) {
+					t.Errorf("%v, want what the server said of %s", err, step.Name)
+				}
+				return
+			}
+			if done || err != nil {
+				t.Errorf("%t, %v, want the step taken", done, err)
+			}
+			wantIndex(t, conn)
+		})
+	}
+}
+
 // TestLongReader lets a transaction that only read a table stay open. A step that changes the table
 // waits for it, and commits do not wait for longer than the step does.
 func TestLongReader(t *testing.T) {
