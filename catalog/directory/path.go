@@ -74,8 +74,8 @@ type paths struct {
 	cache *otter.Cache[string, *cachedPath]
 }
 
-// cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still lead
-// somewhere are right.
+// cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still
+// lead somewhere are right.
 type cachedPath struct {
 	keys   []registry.Key
 	levels []level     // as they were found, without their values

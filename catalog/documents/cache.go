@@ -126,8 +126,8 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	})
 }
 
-// with returns l, which may be nil, with one document more, or another one in the place of that of the same version.
-// It has that one alone if two are more than the cache may hold.
+// with returns l with one document more, or another one in the place of that of the same version.
+// It has that one alone if two are more than the cache may hold. l may be nil.
 func (l *latest) with(put cachedDocument, bytesMax int64) *latest {
 	var before cachedDocument
 	if l != nil {
