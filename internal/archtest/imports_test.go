@@ -32,6 +32,7 @@ func importTable() map[string][]string {
 		"manifest":              {},
 		"manifests":             {},
 		"migrations":            {},
+		"access":                {},
 		"metadata":              {"internal/jsontext", "metadata/schema"},
 		"metadata/schema":       {"internal/jsontext"},
 		"locks":                 {},

@@ -1,0 +1,142 @@
+package access
+
+import (
+	"slices"
+	"strings"
+
+	"moorage"
+)
+
+// Bounds of one record.
+const (
+	// MembersMax is how many direct members a role may have: its record is rewritten as a whole.
+	MembersMax = 10_000
+	// GranteesMax is how many grantees one object may have, for the same reason.
+	GranteesMax = 1_000
+)
+
+// CheckRole reports a KindIllegalArgument error if role may not be written: its name or a member's
+// is none, it would contain itself, or more than DepthMax roles would contain each other.
+// KindTooLarge says that it has too many members.
+func (s *Snapshot) CheckRole(role Role) error {
+	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"%q cannot be the name of a role: take letters, digits, - _ and ., and not %s", role.Name, Everyone)
+	}
+	if len(role.Members) > MembersMax {
+		return moorage.Errorf(moorage.KindTooLarge,
+			"Role %s has %d members, at most %d are allowed: make roles of its parts",
+			role.Name, len(role.Members), MembersMax)
+	}
+	for _, member := range role.Members {
+		if err := CheckGrantee(member); err != nil {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Role %s: %w", role.Name, err)
+		}
+	}
+	if chain := s.wayDown(role.Members, role.Name); chain != nil {
+		return moorage.Errorf(moorage.KindIllegalArgument, "Role %s would contain itself: %s", role.Name,
+			strings.Join(append([]string{role.Name}, chain...), " has the member "))
+	}
+	depth := 1 + s.chainAbove(role.Name) + s.chainBelow(role.Members, make(map[string]int))
+	if depth > DepthMax {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Role %s would make a chain of %d roles that contain each other, at most %d are allowed",
+			role.Name, depth, DepthMax)
+	}
+	return nil
+}
+
+// wayDown returns the shortest way from members to the role called name, itself last; nil if there
+// is none.
+func (s *Snapshot) wayDown(members []string, name string) (chain []string) {
+	from := make(map[string]string)
+	reached := make([]string, 0, len(members))
+	reach := func(members []string, by string) {
+		for _, member := range members {
+			if _, found := from[member]; !found {
+				from[member] = by
+				reached = append(reached, member)
+			}
+		}
+	}
+	reach(members, "")
+	for i := 0; i < len(reached); i++ {
+		if reached[i] == name {
+			for at := name; at != ""; at = from[at] {
+				chain = append(chain, at)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		reach(s.names.roles[reached[i]].Members, reached[i])
+	}
+	return nil
+}
+
+// chainBelow returns how many roles the longest chain has that begins with one of members. known
+// are the roles that it went through already.
+func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
+	for _, member := range members {
+		if GranteeOf(member) != IsRole {
+			continue
+		}
+		depth, found := known[member]
+		if !found {
+			known[member] = 1 // a stored cycle, which cannot be, ends here
+			depth = 1 + s.chainBelow(s.names.roles[member].Members, known)
+			known[member] = depth
+		}
+		longest = max(longest, depth)
+	}
+	return longest
+}
+
+// chainAbove returns how many roles the longest chain has that ends above the role called name.
+func (s *Snapshot) chainAbove(name string) (longest int) {
+	level := []number{s.names.named(name)}
+	for longest <= DepthMax {
+		var above []number
+		for _, each := range level {
+			above = append(above, s.names.parents[each]...)
+		}
+		if len(above) == 0 {
+			return longest
+		}
+		longest++
+		slices.Sort(above)
+		level = slices.Compact(above)
+	}
+	return longest
+}
+
+// CheckGrants reports a KindIllegalArgument error if record may not be written: a privilege cannot
+// stand on its kind, a grantee or the owner can be nobody, or Managed stands on what holds nothing.
+// KindTooLarge says that it has too many grantees.
+func CheckGrants(record Grants) error {
+	if len(record.Grants) > GranteesMax {
+		return moorage.Errorf(moorage.KindTooLarge,
+			"%d grantees on one %s, at most %d are allowed: grant to roles instead",
+			len(record.Grants), record.Kind, GranteesMax)
+	}
+	if record.Managed && record.Kind != Warehouse && record.Kind != Namespace {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"A %s cannot be managed: a warehouse or a namespace can", record.Kind)
+	}
+	if record.Owner != "" {
+		if record.Kind == Server {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Nobody owns the server: grant admin on it instead")
+		}
+		if err := CheckGrantee(record.Owner); err != nil {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Owner: %w", err)
+		}
+	}
+	for _, grant := range record.Grants {
+		if err := CheckGrantee(grant.Grantee); err != nil {
+			return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
+		}
+		if err := CheckStanding(grant.Privileges, record.Kind); err != nil {
+			return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
+		}
+	}
+	return nil
+}

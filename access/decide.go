@@ -1,0 +1,266 @@
+package access
+
+import "moorage"
+
+// Outcome is what a decision says.
+type Outcome uint8
+
+// The outcomes. The zero value denies.
+const (
+	Hidden Outcome = iota // the caller must learn nothing, not even that it exists
+	Forbid                // the caller sees it, and may not
+	Allow
+)
+
+// String returns the word of the outcome.
+func (o Outcome) String() string { return [...]string{"hidden", "forbid", "allow"}[min(o, Allow)] }
+
+// Reason is what allowed something.
+type Reason uint8
+
+// The reasons.
+const (
+	ByNothing Reason = iota // it was not allowed
+	ByOwner                 // who owns the object, or one above it
+	ByGrant                 // a grant on the object or above it
+	ByBeneath               // something beneath the object, which shows it
+)
+
+// Decision is the answer to one question.
+type Decision struct {
+	Outcome Outcome
+	// Missing are the privileges that were asked for and that the caller lacks, if it is Forbid or
+	// Hidden. It is empty if the caller only asked to see.
+	Missing Privileges
+	// HiddenAt says which object of the path is the outermost that the caller does not see, if it
+	// is Hidden.
+	HiddenAt int
+	// By is what completed the privileges, if it is Allow. At is where in the path that stands; the
+	// length of the path means the server. Grantee is who it was granted to, or who owns it.
+	By      Reason
+	At      int
+	Grantee string
+}
+
+// pathMax is the longest path: a table, the levels of its namespace, and the warehouse.
+const pathMax = 1 + moorage.NamespaceLevelsMax + 1
+
+// shows are the privileges that show all that is beneath what they stand on. Each other privilege
+// implies Describe, or shows no more than what it stands on, or stands on the server.
+const shows = Describe | Admin
+
+// Decide decides whether the caller may do what asks for all of asked on the object that path
+// begins with. See asks whether he sees it. The empty path is the server, which everybody sees. It
+// allocates nothing.
+func (w *Who) Decide(path []Object, asked Privileges) Decision {
+	path = withoutServer(path)
+	if w.disabled || len(path) > pathMax {
+		return Decision{Missing: asked, HiddenAt: max(len(path)-1, 0)}
+	}
+	if len(path) == 0 && asked == See {
+		return Decision{Outcome: Allow}
+	}
+	t := tally{asked: asked, seen: len(path) == 0}
+	unmanaged := 0
+	if asked.Has(Manage) {
+		unmanaged = w.unmanaged(path)
+	}
+	for at := range path {
+		record, _ := w.snapshot.objects.get(path[at].ID)
+		if w.isOwner(&record, &path[at]) &&
+			t.add(ofOwner(path[at].Kind, at >= unmanaged), at, ByOwner, w.ownerOf(&record, &path[at])) {
+			return t.complete
+		}
+		if w.addGrants(&t, at, record.grants) {
+			return t.complete
+		}
+	}
+	if !w.caller.Acting {
+		record, _ := w.snapshot.objects.get(ServerID)
+		if w.addGrants(&t, len(path), record.grants) {
+			return t.complete
+		}
+	}
+	return w.denied(path, &t)
+}
+
+// addGrants adds the grants that count for the caller, and reports whether that is enough.
+func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
+	for i := range grants {
+		grant := &grants[i]
+		if w.is(grant.grantee) &&
+			t.add(Privileges(grant.implied), at, ByGrant, w.snapshot.names.name(grant.grantee)) {
+			return true
+		}
+	}
+	return false
+}
+
+// denied returns the decision about what neither an owner nor a grant allows.
+func (w *Who) denied(path []Object, t *tally) Decision {
+	if !t.seen && w.showsBeneath(&path[0]) {
+		t.seen = true
+		if t.asked == See {
+			return Decision{Outcome: Allow, By: ByBeneath}
+		}
+		if t.complete.Outcome == Allow {
+			return t.complete
+		}
+	}
+	denied := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
+	if t.seen {
+		return denied
+	}
+	denied.Outcome, denied.HiddenAt = Hidden, len(path)-1
+	for at := 1; at < len(path); at++ {
+		if t.here&(1<<at) != 0 || w.showsBeneath(&path[at]) {
+			denied.HiddenAt = at - 1
+			break
+		}
+	}
+	return denied
+}
+
+// tally is what was found on a path so far.
+type tally struct {
+	asked    Privileges
+	had      Privileges
+	seen     bool     // the object
+	here     uint64   // has a bit set for each object of the path with something of the caller's on it
+	complete Decision // Allow as soon as had holds all of asked
+}
+
+// add adds privileges that stand at one object of the path, and reports whether the caller may now
+// do what he asks for.
+func (t *tally) add(privileges Privileges, at int, by Reason, grantee string) bool {
+	t.had |= privileges
+	t.here |= 1 << at
+	t.seen = t.seen || at == 0 || privileges&shows != 0
+	if t.complete.Outcome != Allow && t.had.Has(t.asked) && (t.seen || t.asked != See) {
+		t.complete = Decision{Outcome: Allow, By: by, At: at, Grantee: grantee}
+	}
+	return t.seen && t.complete.Outcome == Allow
+}
+
+// withoutServer returns path without the server, which is above it in any case.
+func withoutServer(path []Object) []Object {
+	if last := len(path) - 1; last >= 0 && path[last].ID == ServerID {
+		return path[:last]
+	}
+	return path
+}
+
+// isOwner reports whether the caller owns an object.
+func (w *Who) isOwner(record *object, object *Object) bool {
+	if record.owner != 0 {
+		return w.is(record.owner)
+	}
+	return object.Creator != "" && object.Creator == w.owns
+}
+
+// ownerOf returns the name of who owns an object, empty if nobody does.
+func (w *Who) ownerOf(record *object, object *Object) string {
+	if record.owner != 0 {
+		return w.snapshot.names.name(record.owner)
+	}
+	return object.Creator
+}
+
+// ofOwner returns what the owner of an object of kind has on it and beneath.
+func ofOwner(kind Kind, manages bool) Privileges {
+	if manages {
+		return OfOwner(kind)
+	}
+	return OfOwner(kind) &^ Manage
+}
+
+// unmanaged returns the index of the outermost managed object on path, 0 if none is: the owners
+// beneath it lack Manage.
+func (w *Who) unmanaged(path []Object) int {
+	for at := len(path) - 1; at > 0; at-- {
+		if record, _ := w.snapshot.objects.get(path[at].ID); record.managed {
+			return at
+		}
+	}
+	return 0
+}
+
+// showsBeneath reports whether something beneath an object shows it to the caller.
+func (w *Who) showsBeneath(object *Object) bool {
+	if object.OwnsBeneath {
+		return true
+	}
+	container, found := w.snapshot.beneath.get(object.ID)
+	if !found {
+		return false
+	}
+	for _, each := range w.numbers {
+		if _, found := container.grantees[each]; found {
+			return true
+		}
+	}
+	return false
+}
+
+// Seen reports whether the caller sees the object that path begins with.
+func (w *Who) Seen(path []Object) bool { return w.Decide(path, See).Outcome == Allow }
+
+// Has returns all privileges that the caller has on the object that path begins with, implied ones
+// included.
+func (w *Who) Has(path []Object) Privileges {
+	path = withoutServer(path)
+	if w.disabled || len(path) > pathMax {
+		return 0
+	}
+	t := tally{asked: ^Privileges(0)} // more than anybody has
+	unmanaged := w.unmanaged(path)
+	for at := range path {
+		record, _ := w.snapshot.objects.get(path[at].ID)
+		if w.isOwner(&record, &path[at]) {
+			t.had |= ofOwner(path[at].Kind, at >= unmanaged)
+		}
+		w.addGrants(&t, at, record.grants)
+	}
+	if !w.caller.Acting {
+		record, _ := w.snapshot.objects.get(ServerID)
+		w.addGrants(&t, len(path), record.grants)
+	}
+	return t.had
+}
+
+// DecideGrant decides whether the caller may grant or revoke privileges on the object that path
+// begins with. He needs Manage there and all that he grants, or Admin.
+func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
+	decision := w.Decide(path, Manage|privileges)
+	if decision.Outcome == Allow {
+		return decision
+	}
+	return w.orAdmin(path, decision)
+}
+
+// DecideTransfer decides whether the caller may hand the object that path begins with over to
+// another owner. He must own it or what is above it, or have Admin. An owner beneath a managed
+// object may not: his successor could do what he cannot let others do.
+func (w *Who) DecideTransfer(path []Object) Decision {
+	path = withoutServer(path)
+	decision := w.Decide(path, See)
+	if decision.Outcome == Allow {
+		for at := w.unmanaged(path); at < len(path); at++ {
+			record, _ := w.snapshot.objects.get(path[at].ID)
+			if w.isOwner(&record, &path[at]) {
+				return Decision{Outcome: Allow, By: ByOwner, At: at, Grantee: w.ownerOf(&record, &path[at])}
+			}
+		}
+		decision = Decision{Outcome: Forbid, Missing: Admin}
+	}
+	return w.orAdmin(path, decision)
+}
+
+// orAdmin returns decision, or that the caller may because he has Admin.
+func (w *Who) orAdmin(path []Object, decision Decision) Decision {
+	if admin := w.Decide(nil, Admin); admin.Outcome == Allow {
+		admin.At = len(withoutServer(path))
+		return admin
+	}
+	return decision
+}

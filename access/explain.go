@@ -1,0 +1,129 @@
+package access
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Explanation is why a decision was made.
+type Explanation struct {
+	Decision Decision
+	Asked    Privileges
+	Has      Privileges // that the caller has, implied ones included
+	Steps    []Step     // the object first, the server last
+	// Grantors are the principals and roles that could grant what is missing, sorted: owners, who
+	// has Manage and all that is missing, and who has Admin. Nil if nothing is missing.
+	Grantors []string
+}
+
+// Step is what one object of the path contributed.
+type Step struct {
+	Object  Object
+	Owner   string // empty if nobody owns it
+	Owns    bool   // the caller is the owner, or is a member of the role that is
+	Managed bool
+	Grants  []Counted // those that count for the caller, by grantee
+}
+
+// Counted is a grant that counts for the caller.
+type Counted struct {
+	Grantee    string
+	Privileges Privileges // as granted
+	Via        []string   // the roles that lead from the caller to the grantee, itself last; nil if that is the caller
+}
+
+// Explain explains Decide for the same arguments. It is slower, and it hides nothing: show it only
+// to those who may know.
+func (w *Who) Explain(path []Object, asked Privileges) Explanation {
+	path = withoutServer(path)
+	e := Explanation{Decision: w.Decide(path, asked), Asked: asked, Has: w.Has(path)}
+	for at := range len(path) + 1 {
+		e.Steps = append(e.Steps, w.explainStep(path, at))
+	}
+	if missing := asked &^ e.Has; missing != 0 {
+		e.Grantors = w.snapshot.grantors(path, missing)
+	}
+	return e
+}
+
+// explainStep explains one object of path; the server is the one after the last.
+func (w *Who) explainStep(path []Object, at int) Step {
+	step := Step{Object: Object{ID: ServerID, Kind: Server}}
+	if at < len(path) {
+		step.Object = path[at]
+	}
+	record, _ := w.snapshot.objects.get(step.Object.ID)
+	step.Owner, step.Managed = w.ownerOf(&record, &step.Object), record.managed
+	if w.disabled {
+		return step
+	}
+	step.Owns = w.isOwner(&record, &step.Object)
+	for _, each := range record.grants {
+		if !w.is(each.grantee) || w.caller.Acting && step.Object.Kind == Server {
+			continue
+		}
+		step.Grants = append(step.Grants, Counted{
+			Grantee:    w.snapshot.names.name(each.grantee),
+			Privileges: Privileges(each.privileges), Via: w.via(each.grantee),
+		})
+	}
+	slices.SortFunc(step.Grants, func(a, b Counted) int { return strings.Compare(a.Grantee, b.Grantee) })
+	return step
+}
+
+// via returns the shortest way of memberships from what the caller is himself to a role: roles, the
+// first that his own membership is in, the last that of the grantee. It is nil for himself.
+func (w *Who) via(grantee number) (roles []string) {
+	names := w.snapshot.names
+	from := make(map[number]number) // each role, by which member it was reached
+	reached := slices.Clone(w.direct)
+	for i := 0; i < len(reached) && reached[i] != grantee; i++ {
+		for _, role := range names.parents[reached[i]] {
+			if _, found := from[role]; !found && !slices.Contains(w.direct, role) {
+				from[role] = reached[i]
+				reached = append(reached, role)
+			}
+		}
+	}
+	for at := grantee; ; {
+		if name := names.name(at); GranteeOf(name) != IsPrincipal {
+			roles = append(roles, name)
+		}
+		member, found := from[at]
+		if !found {
+			break
+		}
+		at = member
+	}
+	slices.Reverse(roles)
+	return roles
+}
+
+// grantors returns who could grant missing on the object that path begins with, sorted.
+func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
+	server, _ := s.objects.get(ServerID)
+	had := make(map[number]Privileges)
+	owners := make(map[string]bool)
+	nobody := &Who{snapshot: s}
+	unmanaged := nobody.unmanaged(path)
+	for at := range path {
+		record, _ := s.objects.get(path[at].ID)
+		owner := nobody.ownerOf(&record, &path[at])
+		if owner != "" && at >= unmanaged && OfOwner(path[at].Kind).Has(missing) {
+			owners[owner] = true
+		}
+		for _, each := range record.grants {
+			had[each.grantee] |= Privileges(each.implied)
+		}
+	}
+	for _, each := range server.grants {
+		had[each.grantee] |= Privileges(each.implied)
+	}
+	for grantee, privileges := range had {
+		if privileges.Has(Manage|missing) || privileges.Has(Admin) {
+			owners[s.names.name(grantee)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(owners))
+}

@@ -1,0 +1,154 @@
+package access
+
+import (
+	"maps"
+	"slices"
+)
+
+// number stands for the name of a grantee. Numbers are given in the order of first use; one is
+// never used again while snapshots descend from each other. Zero stands for no name.
+type number uint32
+
+// everyoneNumber is the number of Everyone.
+const everyoneNumber number = 1
+
+// namesPerBlock is how many names one change copies at least when it adds one.
+const namesPerBlock = 1024
+
+// names holds the principals and the roles, and numbers all grantees. It never changes.
+type names struct {
+	numbers    *sharded[name, number]
+	blocks     []*[namesPerBlock]string // the name of each number
+	count      int
+	principals map[string]Principal
+	keys       map[string]string // the principal of each API key id
+	roles      map[string]Role
+	parents    map[number][]number // the roles that a grantee is a direct member of
+}
+
+func newNames() *names {
+	n := &names{
+		numbers:    &sharded[name, number]{},
+		principals: make(map[string]Principal), keys: make(map[string]string), roles: make(map[string]Role),
+	}
+	e := namesEdit{names: *n, numbers: n.numbers.edit(0)}
+	e.number("")
+	e.number(Everyone)
+	return e.done()
+}
+
+// name returns the name that number stands for.
+func (n *names) name(number number) string {
+	return n.blocks[number/namesPerBlock][number%namesPerBlock]
+}
+
+// named returns the number of a name, zero if it has none.
+func (n *names) named(text string) number {
+	found, _ := n.numbers.get(name(text))
+	return found
+}
+
+// edit returns n with the principals and roles of changes, for further names to be added.
+func (n *names) edit(changes Changes) *namesEdit {
+	e := &namesEdit{names: *n, numbers: n.numbers.edit(0)}
+	if len(changes.Principals)+len(changes.GonePrincipals) > 0 {
+		e.editPrincipals(changes)
+	}
+	if len(changes.Roles)+len(changes.GoneRoles) > 0 {
+		e.editRoles(changes)
+	}
+	return e
+}
+
+// namesEdit is a names on its way.
+type namesEdit struct {
+	names
+	numbers *shardedEdit[name, number]
+	grown   bool // the blocks belong to this edit
+}
+
+func (e *namesEdit) editPrincipals(changes Changes) {
+	e.principals = maps.Clone(e.principals)
+	for _, gone := range changes.GonePrincipals {
+		delete(e.principals, gone)
+	}
+	for _, p := range changes.Principals {
+		p.Keys = slices.Clone(p.Keys)
+		e.principals[p.Name] = p
+	}
+	e.keys = make(map[string]string)
+	for _, p := range e.principals {
+		for _, key := range p.Keys {
+			e.keys[key.ID] = p.Name
+		}
+	}
+}
+
+func (e *namesEdit) editRoles(changes Changes) {
+	e.roles = maps.Clone(e.roles)
+	for _, gone := range changes.GoneRoles {
+		delete(e.roles, gone)
+	}
+	for _, r := range changes.Roles {
+		r.Members = slices.Clone(r.Members)
+		e.roles[r.Name] = r
+	}
+	e.parents = make(map[number][]number)
+	for _, role := range slices.Sorted(maps.Keys(e.roles)) {
+		above := e.number(role)
+		for _, member := range e.roles[role].Members {
+			below := e.number(member)
+			e.parents[below] = append(e.parents[below], above)
+		}
+	}
+}
+
+// number returns the number of a name, and gives it one if it has none.
+func (e *namesEdit) number(text string) number {
+	if found, ok := e.numbers.get(name(text)); ok {
+		return found
+	}
+	at := e.count % namesPerBlock
+	switch {
+	case at == 0:
+		e.blocks = append(slices.Clip(e.blocks), new([namesPerBlock]string))
+	case !e.grown:
+		e.blocks = slices.Clone(e.blocks)
+		last := *e.blocks[len(e.blocks)-1]
+		e.blocks[len(e.blocks)-1] = &last
+	}
+	e.grown = true
+	e.blocks[len(e.blocks)-1][at] = text
+	given := number(e.count)
+	e.count++
+	e.numbers.set(name(text), given)
+	return given
+}
+
+func (e *namesEdit) done() *names {
+	done := e.names
+	done.numbers = e.numbers.done()
+	return &done
+}
+
+// closure returns the numbers of start and of all roles that they are members of, directly or not,
+// sorted. Zero in start stands for nobody.
+func (n *names) closure(start []number) (all []number) {
+	seen := make(map[number]bool, len(start))
+	for _, each := range start {
+		if each != 0 && !seen[each] {
+			seen[each] = true
+			all = append(all, each)
+		}
+	}
+	for i := 0; i < len(all); i++ {
+		for _, role := range n.parents[all[i]] {
+			if !seen[role] {
+				seen[role] = true
+				all = append(all, role)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}

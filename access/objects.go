@@ -1,0 +1,288 @@
+package access
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// object is a grants record as decisions use it.
+type object struct {
+	grants []granted // by grantee
+	// ancestors is shared by the objects of one container.
+	ancestors []ID
+	owner     number // zero if it was not handed over
+	kind      Kind
+	managed   bool
+}
+
+// granted is one grant. Sixteen bits hold all privileges there are.
+type granted struct {
+	grantee    number
+	privileges uint16 // as they were granted
+	implied    uint16 // with what they imply
+}
+
+const _ = uint16(everyPrivilege)
+
+// grantees returns the numbers of all who have a grant on the object or own it, sorted.
+func (o object) grantees() []number {
+	all := make([]number, 0, len(o.grants)+1)
+	for _, each := range o.grants {
+		all = append(all, each.grantee)
+	}
+	if o.owner != 0 {
+		if at, found := slices.BinarySearch(all, o.owner); !found {
+			all = slices.Insert(all, at, o.owner)
+		}
+	}
+	return all
+}
+
+// beneath is what is granted beneath one container.
+type beneath struct {
+	path     []ID // the container and its ancestors
+	grantees map[number]*childSet
+}
+
+// childSet are the children of one container on which, or beneath which, one grantee has grants.
+type childSet struct {
+	grants   int     // how many objects on and beneath the children
+	children []child // by id; nil if there were more than ChildrenMax
+}
+
+type child struct {
+	id     ID
+	kind   Kind
+	grants int
+}
+
+func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
+
+func (s *childSet) find(id ID) (int, bool) {
+	return slices.BinarySearchFunc(s.children, id, func(c child, id ID) int { return compareIDs(c.id, id) })
+}
+
+// add counts one object on or beneath a child more, or by less than zero fewer.
+func (s *childSet) add(id ID, kind Kind, by int) {
+	cut := s.cut()
+	s.grants += by
+	if cut {
+		return
+	}
+	at, found := s.find(id)
+	switch {
+	case !found:
+		s.children = slices.Insert(s.children, at, child{id, kind, by})
+	case s.children[at].grants+by == 0:
+		s.children = slices.Delete(s.children, at, at+1)
+	default:
+		s.children[at].grants += by
+	}
+	if len(s.children) > ChildrenMax {
+		s.children = nil
+	}
+}
+
+// cut reports whether the set had too many children to name them.
+func (s *childSet) cut() bool { return s.children == nil && s.grants > 0 }
+
+// place is one grantee in one container.
+type place struct {
+	container ID
+	grantee   number
+}
+
+// edit is the grants records on their way to the next snapshot.
+type edit struct {
+	names   *namesEdit
+	objects *shardedEdit[ID, object]
+	beneath *shardedEdit[ID, beneath]
+	sets    map[place]*childSet // those that this edit changed
+	paths   map[ID][]ID         // each container that it changed something in, and its ancestors
+	added   int
+}
+
+func (e *edit) remove(id ID) {
+	old, found := e.objects.get(id)
+	if !found {
+		return
+	}
+	e.count(id, old, old.grantees(), -1)
+	e.objects.remove(id)
+	e.added--
+}
+
+func (e *edit) put(record Grants) {
+	next := e.object(record)
+	old, found := e.objects.get(record.ID)
+	if !found {
+		e.added++
+	}
+	before, after := old.grantees(), next.grantees()
+	if found && old.kind == next.kind && slices.Equal(old.ancestors, next.ancestors) {
+		before, after = without(before, after), without(after, before)
+	}
+	e.count(record.ID, old, before, -1)
+	e.count(record.ID, next, after, +1)
+	e.objects.set(record.ID, next)
+}
+
+// without returns what is in all and not in others; both are sorted.
+func without(all, others []number) []number {
+	return slices.DeleteFunc(slices.Clone(all), func(n number) bool {
+		_, found := slices.BinarySearch(others, n)
+		return found
+	})
+}
+
+// object returns record as decisions use it. What cannot stand on its kind is left out.
+func (e *edit) object(record Grants) object {
+	o := object{
+		ancestors: e.shared(record.Ancestors), kind: record.Kind,
+		managed: record.Managed && (record.Kind == Warehouse || record.Kind == Namespace),
+	}
+	if record.Owner != "" && record.Kind != Server {
+		o.owner = e.names.number(record.Owner)
+	}
+	o.grants = make([]granted, 0, len(record.Grants))
+	for _, grant := range record.Grants {
+		privileges := grant.Privileges & MayStand(record.Kind)
+		if privileges == 0 || GranteeOf(grant.Grantee) == Nobody {
+			continue
+		}
+		grantee := e.names.number(grant.Grantee)
+		at, found := slices.BinarySearchFunc(o.grants, grantee, func(g granted, n number) int {
+			return cmp.Compare(g.grantee, n)
+		})
+		if !found {
+			o.grants = slices.Insert(o.grants, at, granted{grantee: grantee})
+		}
+		o.grants[at].privileges |= uint16(privileges)
+		o.grants[at].implied |= uint16(privileges.Implied())
+	}
+	return o
+}
+
+// shared returns ancestors, as the other objects of the same container hold it if they can.
+func (e *edit) shared(ancestors []ID) []ID {
+	if len(ancestors) == 0 {
+		return nil
+	}
+	known, found := e.paths[ancestors[0]]
+	if !found {
+		if container, ok := e.beneath.get(ancestors[0]); ok {
+			known = container.path
+		}
+	}
+	if !slices.Equal(known, ancestors) {
+		known = slices.Clone(ancestors)
+	}
+	e.paths[ancestors[0]] = known
+	return known
+}
+
+// count adds by for each of grantees to what is beneath each container above an object.
+func (e *edit) count(id ID, o object, grantees []number, by int) {
+	if len(grantees) == 0 {
+		return
+	}
+	for i := range o.ancestors {
+		e.paths[o.ancestors[i]] = o.ancestors[i:]
+	}
+	o.above(id, func(container, child ID, kind Kind) {
+		for _, grantee := range grantees {
+			e.set(place{container, grantee}).add(child, kind, by)
+		}
+	})
+}
+
+// above calls do for each container above the object that is called id, with its child on the way
+// to the object.
+func (o object) above(id ID, do func(container, child ID, kind Kind)) {
+	if o.kind == Server {
+		return
+	}
+	child, kind := id, o.kind
+	for i, container := range o.ancestors {
+		do(container, child, kind)
+		child, kind = container, Namespace
+		if i == len(o.ancestors)-1 {
+			kind = Warehouse
+		}
+	}
+	do(ServerID, child, kind)
+}
+
+// set returns the children at a place, for this edit to change.
+func (e *edit) set(at place) *childSet {
+	if set, found := e.sets[at]; found {
+		return set
+	}
+	set := new(childSet)
+	if container, found := e.beneath.get(at.container); found {
+		if old, found := container.grantees[at.grantee]; found {
+			*set = childSet{old.grants, slices.Clone(old.children)}
+		}
+	}
+	e.sets[at] = set
+	return set
+}
+
+// finish puts the sets that changed into their containers.
+func (e *edit) finish() {
+	e.recount()
+	changed := make(map[ID]beneath)
+	for at, set := range e.sets {
+		container, found := changed[at.container]
+		if !found {
+			old, _ := e.beneath.get(at.container)
+			container = beneath{e.paths[at.container], maps.Clone(old.grantees)}
+			if container.grantees == nil {
+				container.grantees = make(map[number]*childSet)
+			}
+			changed[at.container] = container
+		}
+		if set.grants > 0 {
+			set.children = slices.Clip(set.children)
+			container.grantees[at.grantee] = set
+		} else {
+			delete(container.grantees, at.grantee)
+		}
+	}
+	for id, container := range changed {
+		if len(container.grantees) > 0 {
+			e.beneath.set(id, container)
+		} else {
+			e.beneath.remove(id)
+		}
+	}
+}
+
+// recount finds the children of those sets again that had too many to name them, and have so few
+// grants now that they cannot. It goes through all objects, some 50 ms for a million, once for a
+// thousand revokes or more.
+func (e *edit) recount() {
+	again := make(map[place]*childSet)
+	for at, set := range e.sets {
+		if set.cut() && set.grants <= ChildrenMax {
+			again[at] = new(childSet)
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	for _, shard := range e.objects.shards {
+		for id, o := range shard {
+			o.above(id, func(container, child ID, kind Kind) {
+				for _, grantee := range o.grantees() {
+					if set, found := again[place{container, grantee}]; found {
+						set.add(child, kind, +1)
+					}
+				}
+			})
+		}
+	}
+	maps.Copy(e.sets, again)
+}

@@ -1,0 +1,206 @@
+package access
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Privileges is a set of privileges, one bit each. The zero value is the empty set. Records hold
+// the words, never the numbers.
+type Privileges uint32
+
+// The privileges.
+const (
+	Describe    Privileges = 1 << iota // see it, load its metadata, list what is in it
+	Read                               // read its data, and go through a view
+	Write                              // add snapshots, make and move refs, set statistics
+	Alter                              // schema, partition spec, sort order, properties; replace a view
+	Maintain                           // remove what makes up the history
+	Create                             // make namespaces, tables and views beneath
+	Locate                             // choose where files are
+	Drop                               // drop, unregister, take back what was dropped
+	Purge                              // delete its files too
+	Manage                             // grant and revoke; move it into another namespace
+	Delegate                           // be believed about the views that a query goes through
+	Admin                              // warehouses, secrets, principals, roles, grants anywhere
+	Operate                            // check, back up, recover, read metrics
+	Audit                              // explain decisions about others
+	Impersonate                        // ask in the name of others
+
+	everyPrivilege = Impersonate<<1 - 1
+)
+
+// See is the question whether an object is seen: it asks for no privilege.
+const See Privileges = 0
+
+// Kind is what an object is.
+type Kind uint8
+
+// The kinds.
+const (
+	Server Kind = iota
+	Warehouse
+	Namespace
+	Table
+	View
+	Function
+)
+
+var kindNames = [...]string{
+	Server: "server", Warehouse: "warehouse", Namespace: "namespace",
+	Table: "table", View: "view", Function: "function",
+}
+
+// Kinds returns every kind, outer ones first.
+func Kinds() []Kind { return []Kind{Server, Warehouse, Namespace, Table, View, Function} }
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// ParseKind reads the text of Kind.String.
+func ParseKind(text string) (Kind, error) {
+	if i := slices.Index(kindNames[:], text); i >= 0 {
+		return Kind(i), nil
+	}
+	return 0, fmt.Errorf("unknown kind of object %q: it is one of %s", text, strings.Join(kindNames[:], ", "))
+}
+
+// privilege is what is fixed about one privilege.
+type privilege struct {
+	word    string
+	implies Privileges // directly
+	on      []Kind     // where it may stand
+}
+
+// privileges holds one row a privilege, in the order of the bits. It is never written to.
+var privileges = [...]privilege{
+	{"describe", 0, []Kind{Server, Warehouse, Namespace, Table, View, Function}},
+	{"read", Describe, []Kind{Warehouse, Namespace, Table, View, Function}},
+	{"write", Read, []Kind{Warehouse, Namespace, Table}},
+	{"alter", Describe, []Kind{Warehouse, Namespace, Table, View}},
+	{"maintain", Describe, []Kind{Warehouse, Namespace, Table}},
+	{"create", Describe, []Kind{Warehouse, Namespace}},
+	{"locate", 0, []Kind{Warehouse, Namespace}},
+	{"drop", Describe, []Kind{Namespace, Table, View}},
+	{"purge", Drop, []Kind{Namespace, Table, View}},
+	{"manage", Describe, []Kind{Server, Warehouse, Namespace, Table, View, Function}},
+	{"delegate", 0, []Kind{Warehouse}},
+	{"admin", 0, []Kind{Server}},
+	{"operate", 0, []Kind{Server}},
+	{"audit", 0, []Kind{Server}},
+	{"impersonate", 0, []Kind{Server}},
+}
+
+// closed holds for each privilege what it implies, itself included. It is never written to.
+var closed = func() (table [len(privileges)]Privileges) {
+	for i := range privileges {
+		table[i] = 1<<i | privileges[i].implies
+		for range privileges { // longer than any chain
+			for j := range privileges {
+				if table[i].Has(1 << j) {
+					table[i] |= privileges[j].implies
+				}
+			}
+		}
+	}
+	return table
+}()
+
+// standing holds for each kind the privileges that may stand on it. It is never written to.
+var standing = func() (table [len(kindNames)]Privileges) {
+	for i, p := range privileges {
+		for _, kind := range p.on {
+			table[kind] |= 1 << i
+		}
+	}
+	return table
+}()
+
+// Every returns each privilege, in order.
+func Every() []Privileges { return everyPrivilege.Each() }
+
+// Each returns the privileges of the set, one at a time, in order.
+func (p Privileges) Each() []Privileges {
+	each := make([]Privileges, 0, bits.OnesCount32(uint32(p)))
+	for rest := p & everyPrivilege; rest != 0; rest &= rest - 1 {
+		each = append(each, rest&-rest)
+	}
+	return each
+}
+
+// Has reports whether the set holds all of others. Each set holds the empty one.
+func (p Privileges) Has(others Privileges) bool { return p&others == others }
+
+// Implied returns the set with all that its privileges imply.
+func (p Privileges) Implied() Privileges {
+	all := p & everyPrivilege
+	for rest := all; rest != 0; rest &= rest - 1 {
+		all |= closed[bits.TrailingZeros32(uint32(rest))]
+	}
+	return all
+}
+
+// Words returns the words of the set, in order; nil if it is empty.
+func (p Privileges) Words() (words []string) {
+	for _, each := range p.Each() {
+		words = append(words, privileges[bits.TrailingZeros32(uint32(each))].word)
+	}
+	return words
+}
+
+// String returns the words of the set, joined by ", ".
+func (p Privileges) String() string { return strings.Join(p.Words(), ", ") }
+
+// Parse returns the set of words. The error names those that are no privilege; the set then holds
+// the others, so that a record of a newer version can be used as far as it is known.
+func Parse(words []string) (set Privileges, err error) {
+	var unknown []string
+	for _, word := range words {
+		i := slices.IndexFunc(privileges[:], func(p privilege) bool { return p.word == word })
+		if i < 0 {
+			unknown = append(unknown, fmt.Sprintf("%q", word))
+			continue
+		}
+		set |= 1 << i
+	}
+	if unknown != nil {
+		err = fmt.Errorf("unknown privilege %s: it is one of %s", strings.Join(unknown, ", "), everyPrivilege)
+	}
+	return set, err
+}
+
+// MayStand returns the privileges that can be granted on an object of kind.
+func MayStand(kind Kind) Privileges {
+	if int(kind) < len(standing) {
+		return standing[kind]
+	}
+	return 0
+}
+
+// OfOwner returns the privileges that the owner of an object of kind has: those that may stand on
+// it, or on what can be beneath it. So the owner of a table lacks Locate, and the owner of a
+// warehouse may drop the tables in it.
+func OfOwner(kind Kind) Privileges {
+	switch kind {
+	case Warehouse:
+		return standing[Warehouse] | standing[Namespace]
+	case Server: // nobody owns it
+		return 0
+	}
+	return MayStand(kind)
+}
+
+// CheckStanding reports which of set cannot be granted on an object of kind.
+func CheckStanding(set Privileges, kind Kind) error {
+	if wrong := set &^ MayStand(kind); wrong != 0 {
+		return fmt.Errorf("%s cannot be granted on a %s: a %s takes %s", wrong, kind, kind, MayStand(kind))
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package access
+
+import (
+	"maps"
+	"slices"
+)
+
+// Plan says how the children of a container are listed for a caller.
+type Plan uint8
+
+// The plans.
+const (
+	// ListNone lists nothing: the caller does not see the container.
+	ListNone Plan = iota
+	// ListAll lists every child, without a question about any.
+	ListAll
+	// ListSeen goes through the children and keeps those for which SeenIn reports true.
+	ListSeen
+	// ListChildren reads the children by the ids that are given, and keeps those that still exist.
+	ListChildren
+)
+
+// PlanList plans the list of those children of a container that are of kind. The path begins with
+// the container; the empty path lists warehouses, which are few and never come as ListChildren. Ids
+// come with ListChildren alone: at most ChildrenMax, sorted, owned by the caller. What the asker
+// made himself is not among them, unless something is granted on it.
+func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
+	path = withoutServer(path)
+	if !w.Seen(path) {
+		return ListNone, nil
+	}
+	if w.Has(path)&shows != 0 {
+		return ListAll, nil
+	}
+	if len(path) == 0 || path[0].OwnsBeneath {
+		return ListSeen, nil
+	}
+	record, _ := w.snapshot.objects.get(path[0].ID)
+	if w.hasGrant(record.grants) {
+		return ListSeen, nil
+	}
+	granted, _ := w.snapshot.beneath.get(path[0].ID)
+	children := make(map[ID]bool)
+	for _, each := range w.numbers {
+		set, found := granted.grantees[each]
+		if !found {
+			continue
+		}
+		if set.cut() {
+			return ListSeen, nil
+		}
+		for _, child := range set.children {
+			if child.kind == kind {
+				children[child.id] = true
+			}
+		}
+		if len(children) > ChildrenMax {
+			return ListSeen, nil
+		}
+	}
+	return ListChildren, slices.SortedFunc(maps.Keys(children), compareIDs)
+}
+
+// SeenIn reports whether the caller sees child in a container that PlanList answered ListSeen or
+// ListChildren for. It is Seen, at the price of one object: nothing above child shows it.
+func (w *Who) SeenIn(child Object) bool {
+	if w.disabled {
+		return false
+	}
+	record, _ := w.snapshot.objects.get(child.ID)
+	return w.isOwner(&record, &child) || w.hasGrant(record.grants) || w.showsBeneath(&child)
+}
+
+// hasGrant reports whether one of grants counts for the caller.
+func (w *Who) hasGrant(grants []granted) bool {
+	return slices.ContainsFunc(grants, func(g granted) bool { return w.is(g.grantee) })
+}

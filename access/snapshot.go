@@ -1,0 +1,128 @@
+package access
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+)
+
+// Bounds.
+const (
+	// ObjectsMax is how many objects may have grants: a million take some 110 MiB on each node.
+	ObjectsMax = 1_000_000
+	// DepthMax is how many roles may contain each other.
+	DepthMax = 8
+	// ChildrenMax is how many children a list of granted children names.
+	ChildrenMax = 1_000
+)
+
+// Snapshot is all policy of a store at one epoch. It never changes. It is safe for concurrent use.
+type Snapshot struct {
+	epoch uint64
+	names *names
+	// objects holds the grants records, and beneath what is granted beneath each container.
+	objects *sharded[ID, object]
+	beneath *sharded[ID, beneath]
+	count   int
+	callers *callers
+}
+
+// New returns a snapshot of records, which are all that the store has. Records that this version
+// would refuse to write are taken as far as they make sense: loading never fails.
+func New(epoch uint64, records Records) *Snapshot {
+	empty := &Snapshot{names: newNames(), objects: &sharded[ID, object]{}, beneath: &sharded[ID, beneath]{}}
+	return empty.With(epoch, Changes{Records: records})
+}
+
+// With returns the snapshot at epoch: s with changes. The two share what did not change.
+func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
+	e := edit{
+		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), beneath: s.beneath.edit(0),
+		sets: make(map[place]*childSet), paths: make(map[ID][]ID),
+	}
+	for _, id := range changes.GoneGrants {
+		e.remove(id)
+	}
+	for _, grants := range changes.Grants {
+		e.put(grants)
+	}
+	e.finish()
+	return &Snapshot{
+		epoch: epoch, count: s.count + e.added, callers: newCallers(),
+		names: e.names.done(), objects: e.objects.done(), beneath: e.beneath.done(),
+	}
+}
+
+// Epoch returns the number of the newest change that s holds.
+func (s *Snapshot) Epoch() uint64 { return s.epoch }
+
+// Objects returns how many objects have a grants record.
+func (s *Snapshot) Objects() int { return s.count }
+
+// CheckRoom reports a KindTooLarge error if more objects were to get grants than ObjectsMax allows.
+func (s *Snapshot) CheckRoom(more int) error {
+	if s.count+more <= ObjectsMax {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindTooLarge,
+		"%d objects have grants, and no more than %d may: grant on their namespaces instead", s.count, ObjectsMax)
+}
+
+// Principal returns the record of a principal; found is false if it has none.
+func (s *Snapshot) Principal(name string) (p Principal, found bool) {
+	p, found = s.names.principals[name]
+	return p, found
+}
+
+// Keys returns the secrets of the API key called id, and the principal that it belongs to; nil if
+// there is no such key. The caller must not write to them.
+func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
+	owner = s.names.principals[s.names.keys[id]]
+	for _, key := range owner.Keys {
+		if key.ID == id {
+			keys = append(keys, key)
+		}
+	}
+	return keys, owner
+}
+
+// KeyLives reports whether the secret of generation of the API key called id is still good at now,
+// and its principal not disabled.
+func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
+	keys, owner := s.Keys(id)
+	return !owner.Disabled && slices.ContainsFunc(keys, func(k Key) bool {
+		return k.Generation == generation && now.Before(k.Ends)
+	})
+}
+
+// Role returns a role of the store; found is false if there is none of that name.
+func (s *Snapshot) Role(name string) (r Role, found bool) {
+	r, found = s.names.roles[name]
+	return r, found
+}
+
+// Roles returns the names of the store's roles, sorted.
+func (s *Snapshot) Roles() []string { return slices.Sorted(maps.Keys(s.names.roles)) }
+
+// Principals returns the names of the principals that have a record, sorted.
+func (s *Snapshot) Principals() []string { return slices.Sorted(maps.Keys(s.names.principals)) }
+
+// Grants returns the grants record of id as the snapshot holds it; found is false if there is none.
+// Grantees are sorted.
+func (s *Snapshot) Grants(id ID) (g Grants, found bool) {
+	o, found := s.objects.get(id)
+	if !found {
+		return Grants{}, false
+	}
+	g = Grants{
+		ID: id, Kind: o.kind, Ancestors: slices.Clone(o.ancestors), Owner: s.names.name(o.owner), Managed: o.managed,
+	}
+	for _, each := range o.grants {
+		g.Grants = append(g.Grants, Grant{s.names.name(each.grantee), Privileges(each.privileges)})
+	}
+	slices.SortFunc(g.Grants, func(a, b Grant) int { return strings.Compare(a.Grantee, b.Grantee) })
+	return g, true
+}

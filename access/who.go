@@ -1,0 +1,122 @@
+package access
+
+import (
+	"slices"
+	"sync"
+)
+
+// callersMax bounds the callers that one snapshot remembers.
+const callersMax = 10_000
+
+// Who is a caller as one snapshot knows him. It is safe for concurrent use.
+type Who struct {
+	snapshot *Snapshot
+	caller   Caller
+	direct   []number // what the caller is by himself: his name, everyone, token roles
+	numbers  []number // direct, and all that those are members of, sorted
+	mask     uint64   // has a bit set for each number, modulo 64
+	owns     string   // the name that makes him a creator; empty if he is narrowed to roles
+	disabled bool
+}
+
+// Who returns what s knows of a caller. It remembers callers, so it mostly costs a look into a map.
+// A principal who is disabled sees nothing.
+func (s *Snapshot) Who(caller Caller) *Who { return s.callers.get(s, caller) }
+
+// callers remembers the callers of one snapshot.
+type callers struct {
+	// mu guards the fields below; leaf; never held over I/O.
+	mu     sync.RWMutex
+	byName map[string][]*Who
+	count  int
+}
+
+func newCallers() *callers { return &callers{byName: make(map[string][]*Who)} }
+
+func (c *callers) get(s *Snapshot, caller Caller) *Who {
+	c.mu.RLock()
+	for _, who := range c.byName[caller.Name] {
+		if who.caller.equal(caller) {
+			c.mu.RUnlock()
+			return who
+		}
+	}
+	c.mu.RUnlock()
+	who := newWho(s, caller)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count >= callersMax {
+		clear(c.byName)
+		c.count = 0
+	}
+	c.byName[caller.Name] = append(slices.Clip(c.byName[caller.Name]), who)
+	c.count++
+	return who
+}
+
+func newWho(s *Snapshot, caller Caller) *Who {
+	caller.Roles, caller.Only = slices.Clone(caller.Roles), slices.Clone(caller.Only)
+	who := &Who{snapshot: s, caller: caller, disabled: s.names.principals[caller.Name].Disabled}
+	if GranteeOf(caller.Name) == IsPrincipal {
+		who.direct = append(who.direct, everyoneNumber, s.names.named(caller.Name))
+		who.owns = caller.Name
+	}
+	for _, role := range caller.Roles {
+		if GranteeOf(role) == IsTokenRole {
+			who.direct = append(who.direct, s.names.named(role))
+		}
+	}
+	who.numbers = s.names.closure(who.direct)
+	if caller.Only != nil {
+		who.narrow(caller.Only)
+	}
+	for _, each := range who.numbers {
+		who.mask |= 1 << (each % 64)
+	}
+	return who
+}
+
+// narrow takes from the caller all but everyone, those of roles that he has, and what they are
+// members of.
+func (w *Who) narrow(roles []string) {
+	held := w.numbers
+	w.owns, w.direct = "", nil
+	if slices.Contains(held, everyoneNumber) {
+		w.direct = append(w.direct, everyoneNumber)
+	}
+	for _, role := range roles {
+		given := w.snapshot.names.named(role)
+		if GranteeOf(role) != IsPrincipal && slices.Contains(held, given) {
+			w.direct = append(w.direct, given)
+		}
+	}
+	w.numbers = w.snapshot.names.closure(w.direct)
+}
+
+// is reports whether the caller is, or is a member of, what number stands for.
+func (w *Who) is(n number) bool {
+	if w.mask&(1<<(n%64)) == 0 {
+		return false
+	}
+	low, high := 0, len(w.numbers)
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		if w.numbers[middle] < n {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low < len(w.numbers) && w.numbers[low] == n
+}
+
+// Roles returns the names of all roles that the caller has, sorted.
+func (w *Who) Roles() (roles []string) {
+	for _, each := range w.numbers {
+		if role := w.snapshot.names.name(each); GranteeOf(role) != IsPrincipal {
+			roles = append(roles, role)
+		}
+	}
+	slices.Sort(roles)
+	return roles
+}
