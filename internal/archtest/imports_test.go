@@ -51,6 +51,7 @@ func importTable() map[string][]string {
 		"ledger":                {"registry"},
 		"txlog":                 {"ledger", "registry"},
 		"cluster":               {},
+		"audit":                 {"internal/jsontext"},
 		"catalog/verb":          {"locks"},
 		"catalog/directory":     {"catalog/verb", "ledger", "registry", "storage"},
 		"catalog/claims":        {"ledger", "registry", "storage"},

@@ -1,0 +1,127 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// File is an Out that appends to a file. When the file has grown to a bound, it is moved to the
+// same name with ".1" behind it, in the place of the one before, and a new one begins. Its methods
+// must not be called at the same time.
+type File struct {
+	path     string
+	bytesMax int64
+	file     *os.File // nil if the last try to open it failed
+	size     int64
+	torn     bool // what was written last ends within a line
+	regular  bool // not a pipe or a device
+}
+
+// rotated is what the name of the file before ends in.
+const rotated = ".1"
+
+// OpenFile opens the file at path, and makes one that only its owner can read if there is none. It
+// is rotated before it is longer than bytesMax.
+func OpenFile(path string, bytesMax int64) (*File, error) {
+	f := &File{path: path, bytesMax: bytesMax}
+	return f, f.open()
+}
+
+func (f *File) open() error {
+	opened, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	info, err := opened.Stat()
+	if err != nil {
+		_ = opened.Close()
+		return fmt.Errorf("look at the audit log: %w", err)
+	}
+	f.file, f.size, f.torn, f.regular = opened, 0, false, info.Mode().IsRegular()
+	if f.regular {
+		f.size, f.torn = info.Size(), endsWithin(f.path, info.Size())
+	}
+	return nil
+}
+
+// endsWithin reports whether a file of size bytes ends within a line, as a process that was killed
+// can leave it.
+func endsWithin(path string, size int64) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	var last [1]byte
+	_, err = file.ReadAt(last[:], max(0, size-1))
+	return err == nil && last[0] != '\n'
+}
+
+// Write appends lines.
+func (f *File) Write(lines []byte) (int, error) {
+	if f.file == nil {
+		if err := f.open(); err != nil {
+			return 0, err
+		}
+	}
+	if f.size > 0 && f.size+int64(len(lines)) > f.bytesMax {
+		if err := f.rotate(); err != nil {
+			return 0, err
+		}
+	}
+	if f.torn {
+		n, err := f.file.Write([]byte{'\n'})
+		f.size += int64(n)
+		if err != nil {
+			return 0, err
+		}
+		f.torn = false
+	}
+	n, err := f.file.Write(lines)
+	f.size += int64(n)
+	f.torn = n > 0 && lines[n-1] != '\n'
+	return n, err
+}
+
+func (f *File) rotate() error {
+	if err := os.Rename(f.path, f.path+rotated); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("rotate the audit log: %w", err)
+	}
+	return f.Reopen()
+}
+
+// Reopen closes the file and opens the one that has its name now.
+func (f *File) Reopen() error {
+	before := f.file
+	if err := f.open(); err != nil {
+		return err
+	}
+	if before == nil {
+		return nil
+	}
+	return before.Close()
+}
+
+// Close makes what was written durable and closes the file.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	var synced error
+	if f.regular {
+		synced = f.file.Sync()
+	}
+	closed := f.file.Close()
+	f.file = nil
+	return errors.Join(synced, closed)
+}
+
+// Stream returns an Out that writes to w, and leaves it open.
+func Stream(w io.Writer) Out { return stream{w} }
+
+type stream struct{ io.Writer }
+
+func (stream) Reopen() error { return nil }
+func (stream) Close() error  { return nil }

@@ -1,0 +1,170 @@
+package audit
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"moorage/internal/jsontext"
+)
+
+// Event says what a line is about.
+type Event string
+
+// The events.
+const (
+	Decision     Event = "decision"               // a caller asked for something
+	TokenIssued  Event = "token-issued"           // the token endpoint gave one
+	TokenRefused Event = "token-refused"          // it refused one
+	KeyMade      Event = "key-made"               // an API key, or a further secret of one
+	KeyWithdrawn Event = "key-withdrawn"          // an API key ended
+	Refused      Event = "authentication-refused" // so many times in a minute
+	Dropped      Event = "lines-dropped"          // so many lines had no room here
+)
+
+// Line is one line of the log. Fields that are zero are left out. None of them may hold a secret.
+type Line struct {
+	Time      time.Time // zero: when it is noted
+	Event     Event
+	RequestID string
+	Caller    string
+	Via       []string // engines that ask in the caller's name, the outermost first
+	Source    string   // how the caller showed who it is, as moorage.Source
+	Address   string   // where the request came from
+	Operation string   // the verb
+	Object    Object
+	Asked     []string // privileges
+	Missing   []string // of those, the ones that the caller lacks
+	Decision  string   // allow, forbid or hidden
+	By        string   // what allowed it: owner, or a grant
+	Epoch     uint64   // of the policy that decided
+	Status    int      // that the request was answered with
+	Took      time.Duration
+
+	Key       string // id of an API key
+	Principal string // whose key it is, or who gets a token
+	Reason    string // why credentials were refused
+	Count     int    // how many the line stands for
+
+	// Sampled says that the line is of a read that was let in: Config.Reads thins these, and they
+	// are the first to go when there is no room.
+	Sampled bool
+}
+
+// Object is what a line is about. A server has no name.
+type Object struct {
+	Kind      string
+	Warehouse string
+	Namespace []string
+	Name      string
+	ID        string
+}
+
+// textBytesMax bounds each text of a line: a name may have 1,000 bytes, and no use of more.
+const textBytesMax = 1024
+
+// append appends the line with its newline.
+func (l *Line) append(dst []byte) []byte {
+	w := members{append(dst, '{')}
+	w.begin("time")
+	w.text = append(w.text, '"')
+	w.text = l.Time.UTC().AppendFormat(w.text, "2006-01-02T15:04:05.000000Z07:00")
+	w.text = append(w.text, '"')
+	w.string("event", string(l.Event))
+	w.string("request-id", l.RequestID)
+	w.string("caller", l.Caller)
+	w.strings("via", l.Via)
+	w.string("source", l.Source)
+	w.string("address", l.Address)
+	w.string("operation", l.Operation)
+	w.object(l.Object)
+	w.strings("asked", l.Asked)
+	w.strings("missing", l.Missing)
+	w.string("decision", l.Decision)
+	w.string("by", l.By)
+	w.number("epoch", int64(l.Epoch))
+	w.number("status", int64(l.Status))
+	w.number("micros", l.Took.Microseconds())
+	w.string("principal", l.Principal)
+	w.string("key", l.Key)
+	w.string("reason", l.Reason)
+	w.number("count", int64(l.Count))
+	return append(w.text, '}', '\n')
+}
+
+// members writes the members of a JSON object.
+type members struct{ text []byte }
+
+func (w *members) begin(name string) {
+	if w.text[len(w.text)-1] != '{' {
+		w.text = append(w.text, ',')
+	}
+	w.text = append(w.text, '"')
+	w.text = append(w.text, name...)
+	w.text = append(w.text, '"', ':')
+}
+
+func (w *members) string(name, value string) {
+	if value != "" {
+		w.begin(name)
+		w.quote(value)
+	}
+}
+
+func (w *members) quote(value string) {
+	w.text = jsontext.AppendQuoted(w.text, clean(value[:min(len(value), textBytesMax)]))
+}
+
+// clean returns text without what is no UTF-8, and without what a terminal could take for a command
+// and JSON does not escape.
+func clean(text string) string {
+	for i := range len(text) {
+		if text[i] >= 0x7f {
+			return strings.Map(func(r rune) rune {
+				if r == utf8.RuneError || r >= 0x7f && unicode.IsControl(r) {
+					return unicode.ReplacementChar
+				}
+				return r
+			}, text)
+		}
+	}
+	return text
+}
+
+func (w *members) strings(name string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	w.begin(name)
+	w.text = append(w.text, '[')
+	for i, value := range values {
+		if i > 0 {
+			w.text = append(w.text, ',')
+		}
+		w.quote(value)
+	}
+	w.text = append(w.text, ']')
+}
+
+func (w *members) number(name string, value int64) {
+	if value != 0 {
+		w.begin(name)
+		w.text = strconv.AppendInt(w.text, value, 10)
+	}
+}
+
+func (w *members) object(o Object) {
+	if o.Kind == "" {
+		return
+	}
+	w.begin("object")
+	w.text = append(w.text, '{')
+	w.string("kind", o.Kind)
+	w.string("warehouse", o.Warehouse)
+	w.strings("namespace", o.Namespace)
+	w.string("name", o.Name)
+	w.string("id", o.ID)
+	w.text = append(w.text, '}')
+}

@@ -1,0 +1,307 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+)
+
+func newJitter() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// out is an Out that can fail, and stop within a line.
+type out struct {
+	bytes.Buffer
+	fail     error
+	most     int // bytes of the next write that fails
+	reopened int
+	closed   bool
+}
+
+func (o *out) Write(text []byte) (int, error) {
+	if o.fail != nil {
+		n := min(o.most, len(text))
+		o.Buffer.Write(text[:n])
+		return n, o.fail
+	}
+	return o.Buffer.Write(text)
+}
+
+func (o *out) Reopen() error { o.reopened++; return o.fail }
+func (o *out) Close() error  { o.closed = true; return nil }
+
+// read returns the lines that o holds, and fails if one is not JSON.
+func (o *out) read(t *testing.T) (lines []map[string]any) {
+	t.Helper()
+	for text := range strings.Lines(o.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// callers returns the callers of all lines of o.
+func (o *out) callers(t *testing.T) string {
+	t.Helper()
+	var callers []string
+	for _, line := range o.read(t) {
+		callers = append(callers, fmt.Sprint(line["caller"]))
+	}
+	return strings.Join(callers, " ")
+}
+
+func newLog(t *testing.T, o *out, config Config) *Log {
+	t.Helper()
+	config.Out, config.Jitter = o, newJitter()
+	return New(config)
+}
+
+func run(t *testing.T, log *Log) {
+	t.Helper()
+	if err := log.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(caller string) Line {
+	return Line{Event: Decision, Caller: caller, Decision: Allowed, Sampled: true}
+}
+
+func change(caller string) Line { return Line{Event: Decision, Caller: caller, Decision: Allowed} }
+
+// One of N reads that were let in is written; changes and denials always are.
+func TestReadsAreSampled(t *testing.T) {
+	t.Parallel()
+	o := new(out)
+	log := newLog(t, o, Config{Reads: 3})
+	for i := range 7 {
+		log.Note(read(fmt.Sprint("r", i)))
+	}
+	log.Note(change("w"))
+	log.Note(Line{Event: Decision, Caller: "d", Decision: "forbid"})
+	run(t, log)
+	if got := o.callers(t); got != "r0 r3 r6 w d" {
+		t.Errorf("written are %s", got)
+	}
+}
+
+// Where the buffer has no room the oldest sampled reads go first, and the log says how many lines
+// went.
+func TestBufferWithoutRoom(t *testing.T) {
+	t.Parallel()
+	o := new(out)
+	log := newLog(t, o, Config{LinesMax: 4})
+	for _, line := range []Line{change("w0"), read("r0"), read("r1"), change("w1"), change("w2"), read("r2"), change("w3"), change("w4"), read("r3")} {
+		log.Note(line)
+	}
+	// Of r0, r1 and r2 each made room; w4 and r3 met changes only.
+	if got := log.Stats(); got != (Stats{DroppedReads: 4, DroppedLines: 1}) {
+		t.Errorf("dropped are %+v", got)
+	}
+	run(t, log)
+	if got := o.callers(t); got != "w0 w1 w2 w3 <nil>" {
+		t.Errorf("written are %s", got)
+	}
+	lines := o.read(t)
+	if last := lines[len(lines)-1]; last["event"] != "lines-dropped" || last["count"] != 5.0 {
+		t.Errorf("the log tells %v", last)
+	}
+	run(t, log)
+	if got := len(o.read(t)); got != len(lines) {
+		t.Errorf("told again: %d lines", got)
+	}
+}
+
+// A buffer that always drops does not grow.
+func TestBufferStaysSmall(t *testing.T) {
+	t.Parallel()
+	log := newLog(t, new(out), Config{LinesMax: 100})
+	for i := range 100_000 {
+		log.Note(read(fmt.Sprint(i)))
+	}
+	if got := cap(log.queue.lines); got > 1000 {
+		t.Errorf("the buffer of 100 lines has room for %d", got)
+	}
+	if first := string(log.queue.batch()[0]); !strings.Contains(first, `"99900"`) {
+		t.Errorf("the oldest is %s", first)
+	}
+}
+
+// A strict log drops nothing: it refuses requests while it cannot write.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	o := &out{fail: errors.New("no such disk")}
+	log := newLog(t, o, Config{LinesMax: 2, Strict: true})
+	for i := range 3 {
+		if err := log.Room(); (err != nil) != (i == 2) {
+			t.Errorf("after %d lines there is %v", i, err)
+		}
+		log.Note(read(fmt.Sprint("r", i)))
+	}
+	run(t, log)
+	err := log.Room()
+	if moorage.KindOf(err) != moorage.KindUnavailable || !strings.Contains(err.Error(), "no such disk") {
+		t.Errorf("the refusal is %v", err)
+	}
+	o.fail = nil
+	run(t, log)
+	if err := log.Room(); err != nil {
+		t.Errorf("refuses after it was written: %v", err)
+	}
+	if got := o.callers(t); got != "r0 r1 r2" {
+		t.Errorf("written are %s", got)
+	}
+}
+
+// What a failed write left within a line is written again, whole.
+func TestTornWrite(t *testing.T) {
+	t.Parallel()
+	o := new(out)
+	log := newLog(t, o, Config{})
+	log.Note(change("a"))
+	log.Note(change("b"))
+	o.fail, o.most = errors.New("no space left"), len(log.queue.batch()[0])+5
+	run(t, log)
+	if got := log.Trouble(); got != "cannot write: no space left" {
+		t.Errorf("trouble is %q", got)
+	}
+	o.fail = nil
+	o.WriteByte('\n') // as File does
+	run(t, log)
+	if got, written := log.Trouble(), log.Stats().Written; got != "" || written != 2 {
+		t.Errorf("trouble is %q after %d lines", got, written)
+	}
+	if got := o.String(); strings.Count(got, `"caller":"a",`) != 1 || strings.Count(got, `"caller":"b",`) != 1 {
+		t.Errorf("written is %q", got)
+	}
+}
+
+// The log stops while its disk is nearly full, and goes on later.
+func TestDiskNearlyFull(t *testing.T) {
+	t.Parallel()
+	now, free := someTime, uint64(FreeBytesMin-1)
+	o := new(out)
+	log := newLog(t, o, Config{
+		Now: func() time.Time { return now }, Free: func() (uint64, error) { return free, nil },
+	})
+	log.Note(change("a"))
+	run(t, log)
+	if o.Len() > 0 || !strings.Contains(log.Trouble(), "less than 1024 MiB") {
+		t.Errorf("written is %q, trouble %q", o, log.Trouble())
+	}
+	now, free = now.Add(time.Second), FreeBytesMin
+	run(t, log)
+	if got := o.callers(t); got != "a" || log.Trouble() != "" {
+		t.Errorf("written is %q, trouble %q", got, log.Trouble())
+	}
+}
+
+// Refused credentials are one line for each address, reason and minute.
+func TestRefusedAreCounted(t *testing.T) {
+	t.Parallel()
+	now := someTime
+	o := new(out)
+	log := newLog(t, o, Config{Now: func() time.Time { return now }})
+	for range 1000 {
+		log.NoteRefused("10.0.0.7", "expired")
+	}
+	log.NoteRefused("10.0.0.7", "unknown key")
+	log.NoteRefused("10.0.0.8", "expired")
+	run(t, log)
+	if o.Len() > 0 {
+		t.Errorf("written within the minute: %s", o)
+	}
+	now = now.Add(time.Minute)
+	log.NoteRefused("10.0.0.8", "expired")
+	run(t, log)
+	var got []string
+	for _, line := range o.read(t) {
+		got = append(got, fmt.Sprint(line["time"], line["address"], line["reason"], line["count"]))
+	}
+	const minute = "2026-11-25T10:00:00.000000Z"
+	want := []string{minute + "10.0.0.7expired1000", minute + "10.0.0.7unknown key1", minute + "10.0.0.8expired1"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("written are %q, want %q", got, want)
+	}
+	if err := log.Close(); err != nil || len(o.read(t)) != 4 || !o.closed {
+		t.Errorf("after close there are %d lines: %v", len(o.read(t)), err)
+	}
+}
+
+// Many addresses count as one from a bound on.
+func TestRefusedOfManyAddresses(t *testing.T) {
+	t.Parallel()
+	var r refused
+	for i := range refusedMax + 500 {
+		r.add(fmt.Sprint("address ", i), "expired", someTime)
+	}
+	lines := r.take(someTime, true)
+	if last := lines[len(lines)-1]; len(lines) != refusedMax+1 || last.Address != refusedOthers || last.Count != 500 {
+		t.Errorf("%d lines, the last %+v", len(lines), last)
+	}
+}
+
+// A node remembers its last denials by their requests, also without a file.
+func TestDenials(t *testing.T) {
+	t.Parallel()
+	log := New(Config{Jitter: newJitter()})
+	for i := range DenialsMax + 10 {
+		log.Note(Line{Event: Decision, RequestID: fmt.Sprint("r", i/2), Decision: "forbid", Caller: fmt.Sprint(i)})
+		log.Note(Line{Event: Decision, RequestID: fmt.Sprint("r", i/2), Decision: Allowed})
+	}
+	if got := log.Denials("r4"); got != nil {
+		t.Errorf("remembered for longer than it should be: %v", got)
+	}
+	if got := log.Denials("r5"); len(got) != 2 || got[0].Caller != "10" || got[1].Caller != "11" {
+		t.Errorf("the oldest is %v", got)
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many note at once while the log is written.
+func TestConcurrentNotes(t *testing.T) {
+	t.Parallel()
+	o := new(out)
+	log := newLog(t, o, Config{})
+	log.Start()
+	var noting sync.WaitGroup
+	for i := range 8 {
+		noting.Go(func() {
+			for range 200 {
+				log.Note(change(fmt.Sprint(i)))
+			}
+		})
+	}
+	noting.Wait()
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(o.read(t)); got != 1600 || log.Stats().Written != 1600 {
+		t.Errorf("%d lines are written", got)
+	}
+}
+
+// A log whose file was moved away goes on in a new one.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	o := new(out)
+	log := newLog(t, o, Config{})
+	log.Reopen()
+	run(t, log)
+	run(t, log)
+	if o.reopened != 1 {
+		t.Errorf("reopened %d times", o.reopened)
+	}
+}

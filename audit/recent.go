@@ -1,0 +1,36 @@
+package audit
+
+import "sync"
+
+// DenialsMax is how many denials a node remembers.
+const DenialsMax = 10_000
+
+// recent remembers the last denials. The zero value is empty. It is safe for concurrent use.
+type recent struct {
+	mu    sync.Mutex // guards the fields below; leaf
+	lines []Line     // a ring once it has DenialsMax
+	next  int        // the oldest of the ring
+}
+
+func (r *recent) add(line Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.lines) < DenialsMax {
+		r.lines = append(r.lines, line)
+		return
+	}
+	r.lines[r.next] = line
+	r.next = (r.next + 1) % DenialsMax
+}
+
+// of returns the lines of a request, the oldest first. Few ask, so it looks at all.
+func (r *recent) of(requestID string) (found []Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.lines {
+		if line := r.lines[(r.next+i)%len(r.lines)]; line.RequestID == requestID {
+			found = append(found, line)
+		}
+	}
+	return found
+}
