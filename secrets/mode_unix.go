@@ -1,0 +1,32 @@
+//go:build unix
+
+package secrets
+
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+const (
+	ownFileMode = 0o600
+	// rootFileMode is for files that root puts there for a process of another user, who reads them
+	// through the group. Kubernetes mounts secrets so.
+	rootFileMode = 0o640
+)
+
+// checkMode returns an error if others than the owner may read the file. The group may read a file
+// of root's.
+func checkMode(path string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("secrets: %s is not a file", path)
+	}
+	allowed := fs.FileMode(ownFileMode)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 {
+		allowed = rootFileMode
+	}
+	if mode := info.Mode().Perm(); mode&^allowed != 0 {
+		return fmt.Errorf("secrets: others can read %s, whose mode is %04o: run chmod 600 %s", path, mode, path)
+	}
+	return nil
+}

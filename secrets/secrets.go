@@ -1,0 +1,214 @@
+package secrets
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/tink-crypto/tink-go/v2/aead"
+	"github.com/tink-crypto/tink-go/v2/keyset"
+	"github.com/tink-crypto/tink-go/v2/tink"
+)
+
+// PlainBytesMax bounds what Seal takes. The longest credential in use is the key file of a Google
+// service account, some 2,400 bytes.
+const PlainBytesMax = 64 << 10
+
+// sealedOverhead is by how much a sealed value is longer: prefix, nonce and tag.
+const sealedOverhead = keyIDOffset + keyIDBytes + 12 + 16
+
+// How a sealed value begins.
+const (
+	keyIDOffset = 1 // behind the version
+	keyIDBytes  = 4
+	version     = 1
+)
+
+var (
+	// ErrNoKey: the value was sealed with a key that the key file does not have.
+	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not in the key file")
+	// ErrOpen: the value was changed, or it was sealed for another owner, or it never was sealed.
+	ErrOpen = errors.New("secrets: the value does not open here")
+)
+
+// Owner says what a sealed value belongs to. It opens for the same owner only.
+type Owner struct {
+	Store     string // id of the store
+	Secret    string // id of the record
+	Warehouse string // id of the warehouse that uses it
+}
+
+// Sealer seals values and opens them. It is safe for concurrent use.
+type Sealer interface {
+	// Seal returns plain in a form that only Open can read.
+	Seal(plain []byte, owner Owner) (sealed []byte, err error)
+	// Open returns what was sealed for owner. ErrNoKey, ErrOpen.
+	Open(sealed []byte, owner Owner) (plain []byte, err error)
+	// Rewrap returns the value sealed with the present key, and whether it was sealed with another
+	// one before. ErrNoKey, ErrOpen.
+	Rewrap(sealed []byte, owner Owner) (again []byte, changed bool, err error)
+}
+
+// Keyring is a Sealer with the keys of a file. When it meets a value whose key it does not have, it
+// reads the file again: another process may have rotated the keys.
+type Keyring struct {
+	path string
+
+	// mu guards the fields below; a leaf, held over the read of a short file only.
+	mu   sync.Mutex
+	keys *keys
+}
+
+// keys are what one version of the file has. They do not change.
+type keys struct {
+	handle  *keyset.Handle
+	cipher  tink.AEAD
+	primary KeyID
+	known   map[KeyID]bool
+}
+
+// KeyID names a key of a key file.
+type KeyID uint32
+
+// String returns id as it stands in the key file.
+func (id KeyID) String() string { return fmt.Sprintf("%d", uint32(id)) }
+
+// Load returns the keys of the file at path. See checkMode for who may be able to read the file.
+func Load(path string) (*Keyring, error) {
+	keys, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Keyring{path: path, keys: keys}, nil
+}
+
+// Primary returns the id of the key that Seal uses.
+func (k *Keyring) Primary() KeyID { return k.present().primary }
+
+// Seal seals plain for owner.
+func (k *Keyring) Seal(plain []byte, owner Owner) ([]byte, error) {
+	return seal(k.present(), plain, owner)
+}
+
+// Open opens a value that was sealed for owner.
+func (k *Keyring) Open(sealed []byte, owner Owner) ([]byte, error) {
+	plain, _, err := k.open(sealed, owner)
+	return plain, err
+}
+
+// Rewrap seals a value with the present key.
+func (k *Keyring) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
+	plain, keys, err := k.open(sealed, owner)
+	if err != nil {
+		return nil, false, err
+	}
+	if id, _ := KeyOf(sealed); id == keys.primary {
+		return sealed, false, nil
+	}
+	again, err := seal(keys, plain, owner)
+	return again, err == nil, err
+}
+
+// KeyOf returns the id of the key that a value was sealed with, and false if it never was sealed.
+func KeyOf(sealed []byte) (KeyID, bool) {
+	if len(sealed) < sealedOverhead || sealed[0] != version {
+		return 0, false
+	}
+	return KeyID(binary.BigEndian.Uint32(sealed[keyIDOffset:])), true
+}
+
+// open returns what was sealed, and the keys that opened it.
+func (k *Keyring) open(sealed []byte, owner Owner) ([]byte, *keys, error) {
+	bound, err := owner.bound()
+	if err != nil {
+		return nil, nil, err
+	}
+	id, ok := KeyOf(sealed)
+	if !ok || len(sealed) > PlainBytesMax+sealedOverhead {
+		return nil, nil, ErrOpen
+	}
+	keys := k.present()
+	if !keys.known[id] {
+		if keys, err = k.readAgain(); err != nil {
+			return nil, nil, err
+		}
+		if !keys.known[id] {
+			return nil, nil, fmt.Errorf("%w: key %s", ErrNoKey, id)
+		}
+	}
+	plain, err := keys.cipher.Decrypt(sealed, bound)
+	if err != nil {
+		return nil, nil, ErrOpen // the library says no more than that
+	}
+	return plain, keys, nil
+}
+
+func (k *Keyring) present() *keys {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys
+}
+
+func (k *Keyring) readAgain() (*keys, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys, err := read(k.path)
+	if err != nil {
+		return nil, err
+	}
+	k.keys = keys
+	return keys, nil
+}
+
+func seal(keys *keys, plain []byte, owner Owner) ([]byte, error) {
+	if len(plain) > PlainBytesMax {
+		return nil, fmt.Errorf("secrets: a secret has at most %d bytes, not %d", PlainBytesMax, len(plain))
+	}
+	bound, err := owner.bound()
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := keys.cipher.Encrypt(plain, bound)
+	if err != nil {
+		return nil, fmt.Errorf("secrets: seal: %w", err)
+	}
+	return sealed, nil
+}
+
+// bound returns the associated data of a value. No two owners have the same: ids have no slash.
+func (o Owner) bound() ([]byte, error) {
+	for _, id := range []string{o.Store, o.Secret, o.Warehouse} {
+		if id == "" || strings.Contains(id, "/") {
+			return nil, fmt.Errorf("secrets: %q is not an id", id)
+		}
+	}
+	return []byte("moorage/" + o.Store + "/" + o.Secret + "/" + o.Warehouse), nil
+}
+
+// newKeys returns what can be done with the keys of handle. All must be of our kind.
+func newKeys(handle *keyset.Handle) (*keys, error) {
+	primary, err := handle.Primary()
+	if err != nil {
+		return nil, errors.New("there is no primary key that is enabled")
+	}
+	cipher, err := aead.New(handle)
+	if err != nil {
+		return nil, errors.New("its keys are not keys for AES-256-GCM")
+	}
+	made := &keys{handle: handle, cipher: cipher, primary: KeyID(primary.KeyID()), known: make(map[KeyID]bool)}
+	for i := range handle.Len() {
+		entry, err := handle.Entry(i)
+		if err != nil {
+			return nil, fmt.Errorf("its key %d cannot be read", i)
+		}
+		if !isOurs(entry) {
+			return nil, fmt.Errorf("key %d is not a key for AES-256-GCM that moorage secrets made", entry.KeyID())
+		}
+		made.known[KeyID(entry.KeyID())] = entry.KeyStatus() == keyset.Enabled
+	}
+	return made, nil
+}
+
+var _ Sealer = (*Keyring)(nil)
