@@ -93,7 +93,8 @@ func New(config Config) *Checker {
 //     does not have it;
 //   - live tables whose locations nest; tasks without a table, and tasks that were given up;
 //   - a dropped table whose purge was asked for, and has no task;
-//   - a transaction that nobody ended although its deadline was over long ago.
+//   - a transaction that nobody ended although its deadline was over long ago;
+//   - grants on what is gone, or is elsewhere; records of access in a store whose access is off.
 //
 // A namespace in the middle of a drop is no problem, even if the node that dropped it has died: the
 // next operation that makes something in it puts it back. An idempotency key whose metadata file is

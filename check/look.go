@@ -37,11 +37,15 @@ type look struct {
 	tasks      map[registry.Key]bool         // all of them
 	unreadable map[registry.Key]error        // why a record cannot be read, except those of transactions
 	callers    map[registry.Key]registry.Key // the entries of pointers that cannot be read
+	granted    map[registry.Key]policyAt
+	policy     int  // records of policy
+	on         bool // access
 }
 
 type namespaceAt struct {
 	warehouse, parent registry.ID
 	name              string
+	granted           bool
 }
 
 type pointerAt struct {
@@ -82,6 +86,7 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 		tasks:      map[registry.Key]bool{},
 		unreadable: map[registry.Key]error{},
 		callers:    map[registry.Key]registry.Key{},
+		granted:    map[registry.Key]policyAt{},
 	}
 	// In an order in which what a record names is read before the record itself.
 	if err := l.readTransactions(ctx); err != nil {
@@ -91,6 +96,10 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 		table registry.Table
 		visit func(registry.Record)
 	}{
+		{registry.TableAccess, l.access},
+		{registry.TablePrincipal, l.principal},
+		{registry.TableRole, l.role},
+		{registry.TableGrants, l.grants},
 		{registry.TableWarehouse, l.warehouse},
 		{registry.TableNamespace, l.namespace},
 		{registry.TablePointer, l.pointer},
@@ -106,6 +115,7 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 	l.parents()
 	l.names()
 	l.purges()
+	l.policies()
 	for _, step := range []func(context.Context) error{l.removeBlockers, l.locations, l.files} {
 		if err := step(ctx); err != nil {
 			return Report{}, err
@@ -135,7 +145,7 @@ func (l *look) warehouse(record registry.Record) {
 	}
 	l.report.Warehouses++
 	l.warehouses[record.Key.ID] = value
-	l.namespaces[value.ID] = namespaceAt{name: record.Key.ID}
+	l.namespaces[value.ID] = namespaceAt{name: record.Key.ID, granted: value.Granted}
 	l.levels[record.Key] = value.ID
 }
 
@@ -150,6 +160,7 @@ func (l *look) namespace(record registry.Record) {
 		return
 	}
 	l.report.Namespaces++
+	at.granted = value.Granted
 	l.namespaces[value.ID] = at
 	l.levels[record.Key] = value.ID
 }

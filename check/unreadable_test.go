@@ -333,7 +333,8 @@ func TestCheckOfAbsentStore(t *testing.T) {
 	t.Parallel()
 	for _, table := range registry.Tables() {
 		switch table { // that Check does not read
-		case registry.TableChange, registry.TableCursor, registry.TableClaim, registry.TableFormat:
+		case registry.TableChange, registry.TableCursor, registry.TableClaim, registry.TableFormat,
+			registry.TablePolicy, registry.TableSecret:
 			continue
 		}
 		f := newFixture(t)

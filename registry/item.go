@@ -8,6 +8,9 @@ const (
 	ItemNamespace = "namespace"
 	ItemTable     = "table"
 	ItemView      = "view"
+	ItemPrincipal = "principal"
+	ItemRole      = "role"
+	ItemGrants    = "grants"
 )
 
 // Item is one object that a change made, changed or ended.

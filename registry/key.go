@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -26,6 +27,12 @@ const (
 	TableChange      Table = 9  // commit id
 	TableTask        Table = 10 // task id
 	TableFormat      Table = 11 // "format"
+	TablePrincipal   Table = 12 // name
+	TableRole        Table = 13 // name
+	TableGrants      Table = 14 // id of the object, or "server"
+	TablePolicy      Table = 15 // name; nothing writes it yet
+	TableSecret      Table = 16 // name; nothing writes it yet
+	TableAccess      Table = 17 // "epoch", "recent", "store", and "key/" with the id of a public key
 	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
 	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
 )
@@ -34,7 +41,8 @@ var tableNames = map[Table]string{
 	TableWarehouse: "warehouse", TableNamespace: "namespace", TableEntry: "entry", TablePointer: "pointer",
 	TableUUID: "table-uuid", TableLocation: "location", TableTransaction: "transaction",
 	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
-	TableCursor: "cursor", TableClaim: "claim",
+	TablePrincipal: "principal", TableRole: "role", TableGrants: "grants", TablePolicy: "access-policy",
+	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableClaim: "claim",
 }
 
 // Tables returns every table, in the order of their numbers.
@@ -56,11 +64,21 @@ func (t Table) logged() bool {
 	case TableWarehouse, TableNamespace, TableEntry, TablePointer:
 		return true
 	}
+	return t.IsPolicy()
+}
+
+// IsPolicy reports whether decisions about who may do what are made by records of the table. Each
+// Apply that writes one counts the epoch on (see Epoch).
+func (t Table) IsPolicy() bool {
+	switch t {
+	case TablePrincipal, TableRole, TableGrants, TablePolicy:
+		return true
+	}
 	return false
 }
 
 // Key addresses a record. ID may hold any bytes. In the tables that changes name (warehouse,
-// namespace, entry, pointer) it is UTF-8. Keys of one table are ordered by ID.
+// namespace, entry, pointer, and those of policy) it is UTF-8. Keys of one table are ordered by ID.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`
@@ -70,6 +88,11 @@ type Key struct {
 func (k Key) String() string {
 	id := fmt.Sprintf("%+q", k.ID)
 	return k.Table.String() + "/" + id[1:len(id)-1]
+}
+
+// Compare orders keys by table, then by ID.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Table, other.Table), strings.Compare(k.ID, other.ID))
 }
 
 func (k Key) check() error {

@@ -33,6 +33,14 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.TaskKey(someID), 10, some},
 		{registry.FormatKey(), 11, "format"},
 		{registry.ClaimKey("purge/" + some), 25, "purge/" + some},
+		{registry.PrincipalKey("corp:ann"), 12, "corp:ann"},
+		{registry.RoleKey("analysts"), 13, "analysts"},
+		{registry.GrantsKey(someID), 14, some},
+		{registry.GrantsKey(registry.ID{}), 14, "server"},
+		{registry.EpochKey(), 17, "epoch"},
+		{registry.RecentKey(), 17, "recent"},
+		{registry.AccessStoreKey(), 17, "store"},
+		{registry.PublicKeyKey("k1"), 17, "key/k1"},
 	}
 	for _, tt := range tests {
 		if tt.key.Table != tt.table || tt.key.ID != tt.id {
@@ -52,7 +60,8 @@ func TestNumbersAreFormat1(t *testing.T) {
 	t.Parallel()
 	tables := map[registry.Table]string{
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
-		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format", 18: "cursor", 25: "claim",
+		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
+		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "claim",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)
@@ -140,7 +149,7 @@ func TestCheckKeysListPage(t *testing.T) {
 		{"too long", registry.CheckKeys([]registry.Key{registry.FormatKey(), registry.LocationKey(long + "x")}), true},
 		{"empty", registry.CheckKeys([]registry.Key{registry.LocationKey("")}), true},
 		{"table 0", registry.CheckKeys([]registry.Key{{ID: "x"}}), true},
-		{"table 12", registry.CheckKeys([]registry.Key{{Table: 12, ID: "x"}}), true},
+		{"table 26", registry.CheckKeys([]registry.Key{{Table: 26, ID: "x"}}), true},
 		{"smallest page", registry.CheckPage(1), false},
 		{"largest page", registry.CheckPage(registry.ListLimitMax), false},
 		{"no page", registry.CheckPage(0), true},
@@ -148,7 +157,7 @@ func TestCheckKeysListPage(t *testing.T) {
 		{"too large a page", registry.CheckPage(registry.ListLimitMax + 1), true},
 		{"list", registry.CheckList(registry.TableEntry, 1), false},
 		{"list without a limit", registry.CheckList(registry.TableEntry, 0), true},
-		{"list of table 12", registry.CheckList(12, 1), true},
+		{"list of table 26", registry.CheckList(26, 1), true},
 	}
 	for _, tt := range tests {
 		if errors.Is(tt.err, registry.ErrBadBatch) != tt.bad || (tt.err != nil) != tt.bad {

@@ -15,6 +15,13 @@ var (
 	horizonMembers       = MembersOf[Horizon]()
 	retentionMembers     = MembersOf[Retention]()
 	formatMembers        = MembersOf[Format]()
+	principalMembers     = MembersOf[Principal]()
+	roleMembers          = MembersOf[Role]()
+	grantsMembers        = MembersOf[Grants]()
+	epochMembers         = MembersOf[Epoch]()
+	recentMembers        = MembersOf[Recent]()
+	accessStoreMembers   = MembersOf[AccessStore]()
+	publicKeyMembers     = MembersOf[PublicKey]()
 )
 
 // Members implements Value.
@@ -55,3 +62,24 @@ func (Horizon) Members() *Members { return horizonMembers }
 
 // Members implements Value.
 func (Retention) Members() *Members { return retentionMembers }
+
+// Members implements Value.
+func (Principal) Members() *Members { return principalMembers }
+
+// Members implements Value.
+func (Role) Members() *Members { return roleMembers }
+
+// Members implements Value.
+func (Grants) Members() *Members { return grantsMembers }
+
+// Members implements Value.
+func (Epoch) Members() *Members { return epochMembers }
+
+// Members implements Value.
+func (Recent) Members() *Members { return recentMembers }
+
+// Members implements Value.
+func (AccessStore) Members() *Members { return accessStoreMembers }
+
+// Members implements Value.
+func (PublicKey) Members() *Members { return publicKeyMembers }

@@ -12,10 +12,18 @@ import (
 	"moorage"
 )
 
-// FormatVersion is the version of the layout that this package writes: the keys
-// of key.go, the states and the values below. A store refuses to open a newer one, and a
-// node whose store gets a newer one while it runs ends within seconds.
-const FormatVersion = 1
+// The versions of the layout: the keys of key.go, the states and the values below.
+const (
+	// FormatFirst is what a new store begins with.
+	FormatFirst = 1
+	// FormatAccess is that of a store in which access is on. A binary that does not know it would
+	// let everybody do everything.
+	FormatAccess = 2
+	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
+	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
+	// never goes down.
+	FormatVersion = FormatAccess
+)
 
 // ErrNewer says that a store needs a newer version than this one.
 var ErrNewer = errors.New("the store needs a newer version of moorage")
@@ -86,6 +94,11 @@ type Warehouse struct {
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's
 	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
+	// Creator is who made it, and its owner unless its grants record names another. It is written
+	// at birth and never changes. Empty if an older version made it.
+	Creator string `json:"creator,omitempty"`
+	// Granted says that it may have a grants record.
+	Granted bool `json:"granted,omitempty"`
 }
 
 // Namespace is the value of a namespace record.
@@ -96,6 +109,9 @@ type Namespace struct {
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's
 	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
+	// Creator and Granted are as those of Warehouse.
+	Creator string `json:"creator,omitempty"`
+	Granted bool   `json:"granted,omitempty"`
 }
 
 // Entry is the value of an entry record: a name in a namespace. Its record's state says
@@ -104,6 +120,8 @@ type Entry struct {
 	Unknown
 	Pointer ID    `json:"pointer"`
 	Shard   uint8 `json:"shard"`
+	// Creator is that of the pointer, so that a list can tell what somebody owns.
+	Creator string `json:"creator,omitempty"`
 }
 
 // Pointer is the value of a pointer record: one table or view, and which metadata
@@ -139,6 +157,10 @@ type Pointer struct {
 	// ReplayableUntil is until when a version of the table may have to be answered again, zero if
 	// none may: a purge waits for it.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
+	// Creator and Granted are as those of Warehouse. The Apply that moves or ends a pointer that is
+	// granted writes its grants record too.
+	Creator string `json:"creator,omitempty"`
+	Granted bool   `json:"granted,omitempty"`
 }
 
 // Identifier returns what the table or view is, or was last, called.
@@ -254,12 +276,12 @@ type Format struct {
 	Version int `json:"version"`
 }
 
-// FormatRecord returns the record that a new store begins with. It is written once, so
-// its ETag is made of the version and not drawn.
+// FormatRecord returns the record that a new store begins with. The ETag of this version is made of
+// it and not drawn, so that stores that begin at the same time agree.
 func FormatRecord() Record {
 	// A struct of one integer cannot fail to encode.
-	value, _ := Encode(Format{Version: FormatVersion})
-	return Record{Key: FormatKey(), ETag: ETag{15: FormatVersion}, State: StateNone, Value: value}
+	value, _ := Encode(Format{Version: FormatFirst})
+	return Record{Key: FormatKey(), ETag: ETag{15: FormatFirst}, State: StateNone, Value: value}
 }
 
 // CheckFormat returns ErrNewer if the records of store have a layout that this package does not

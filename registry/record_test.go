@@ -111,8 +111,31 @@ func goldenValues() map[string][2]registry.Value {
 		"retention": {registry.Retention{
 			Time: someTime, Elapsed: time.Hour, Marks: []registry.Mark{{Position: 7, Elapsed: time.Minute}, {Position: 9, Elapsed: time.Hour}},
 		}, registry.Retention{}},
-		"claim":  {registry.Claim{Owner: someID, Until: someTime}, registry.Claim{}},
-		"format": {registry.Format{Version: registry.FormatVersion}, registry.Format{}},
+		"claim":            {registry.Claim{Owner: someID, Until: someTime}, registry.Claim{}},
+		"format":           {registry.Format{Version: registry.FormatFirst}, registry.Format{}},
+		"warehouse-access": {registry.Warehouse{ID: someID, Location: "file:///data/w", Since: someTime, Creator: "corp:ann", Granted: true}, registry.Warehouse{}},
+		"namespace-access": {registry.Namespace{ID: someID, Since: someTime, Creator: "corp:ann", Granted: true}, registry.Namespace{}},
+		"entry-access":     {registry.Entry{Pointer: someID, Shard: 15, Creator: "corp:ann"}, registry.Entry{}},
+		"pointer-access": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Since: someTime, Creator: "corp:ann", Granted: true,
+		}, registry.Pointer{}},
+		"principal": {registry.Principal{
+			Disabled: true, Description: "the nightly job", SpeaksFor: "corp", Created: someTime, Keys: []registry.APIKey{{
+				ID: "abcdefghjkmn", Description: "laptop", Roles: []string{"analysts"}, Created: someTime, By: "corp:ann",
+				Secrets: []registry.KeySecret{{SHA256: registry.Hash{0: 0xe5}, Generation: 1, Ends: someTime}, {SHA256: registry.Hash{0: 0xe6}, Generation: 2, Ends: someTime}},
+			}},
+		}, registry.Principal{}},
+		"role": {registry.Role{Description: "who reads", Holders: []string{"corp/analysts", "corp:ann"}, Created: someTime}, registry.Role{}},
+		"grants": {registry.Grants{
+			Kind: "namespace", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}, Ancestors: []registry.ID{someID, otherID},
+			Owner: "corp:ann", Managed: true, Grants: []registry.Grant{{Grantee: "everyone", Privileges: []string{"read"}, By: "corp:ann", At: someTime}},
+		}, registry.Grants{}},
+		"epoch": {registry.Epoch{Number: 7}, registry.Epoch{}},
+		"recent": {registry.Recent{Changes: []registry.PolicyChange{
+			{Epoch: 7, Keys: []registry.Key{registry.RoleKey("analysts"), registry.GrantsKey(registry.ID{})}},
+		}}, registry.Recent{}},
+		"access-store": {registry.AccessStore{ID: someID, PageKey: registry.Hash{31: 1}, Since: someTime}, registry.AccessStore{}},
+		"public-key":   {registry.PublicKey{Algorithm: "EdDSA", Key: "AQID", Ends: someTime}, registry.PublicKey{}},
 	}
 }
 
@@ -203,6 +226,13 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("horizon", registrytest.KeepsUnknown[registry.Horizon])
 	t.Run("retention", registrytest.KeepsUnknown[registry.Retention])
 	t.Run("format", registrytest.KeepsUnknown[registry.Format])
+	t.Run("principal", registrytest.KeepsUnknown[registry.Principal])
+	t.Run("role", registrytest.KeepsUnknown[registry.Role])
+	t.Run("grants", registrytest.KeepsUnknown[registry.Grants])
+	t.Run("epoch", registrytest.KeepsUnknown[registry.Epoch])
+	t.Run("recent", registrytest.KeepsUnknown[registry.Recent])
+	t.Run("access-store", registrytest.KeepsUnknown[registry.AccessStore])
+	t.Run("public-key", registrytest.KeepsUnknown[registry.PublicKey])
 }
 
 // TestUnknownMembersOfLists: an object keeps its members when others of its list go and come, and
@@ -237,6 +267,13 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Horizon](decoders)
 	addDecoder[registry.Retention](decoders)
 	addDecoder[registry.Format](decoders)
+	addDecoder[registry.Principal](decoders)
+	addDecoder[registry.Role](decoders)
+	addDecoder[registry.Grants](decoders)
+	addDecoder[registry.Epoch](decoders)
+	addDecoder[registry.Recent](decoders)
+	addDecoder[registry.AccessStore](decoders)
+	addDecoder[registry.PublicKey](decoders)
 	return decoders
 }
 

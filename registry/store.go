@@ -339,9 +339,10 @@ func FailedCondition(err error) (Condition, bool) {
 }
 
 // Check reports ErrBadBatch if b breaks a rule. The rules forbid a key written twice or too long, a
-// value too long or all together too long, and a write of the format record. They forbid Absent on
-// a key that is not put, too many items, an unknown table or condition, and a Change without an ID.
-// The ID of a warehouse, namespace, entry or pointer must be UTF-8. Every store calls Check first.
+// value too long or all together too long, and a write of the format record that makes it one of no
+// version from FormatFirst to FormatVersion. They forbid Absent on a key that is not put, too many
+// items, an unknown table or condition, and a Change without an ID. The ID of a record that changes
+// name (warehouse, namespace, entry, pointer, policy) must be UTF-8. Every store calls Check first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
@@ -386,7 +387,9 @@ func (w Write) check() error {
 		return err
 	}
 	if w.Key.Table == TableFormat {
-		return fmt.Errorf("%w: only the store writes %s", ErrBadBatch, w.Key)
+		if err := w.checkFormat(); err != nil {
+			return err
+		}
 	}
 	if w.Key.Table.logged() && !utf8.ValidString(w.Key.ID) {
 		return fmt.Errorf("%w: %s is not UTF-8, and changes name it", ErrBadBatch, w.Key)
@@ -394,6 +397,19 @@ func (w Write) check() error {
 	if !w.Delete && len(w.Value) > ValueBytesMax {
 		return fmt.Errorf("%w: %s has a value of %d bytes, at most %d are allowed", ErrBadBatch, w.Key, len(w.Value),
 			ValueBytesMax)
+	}
+	return nil
+}
+
+// checkFormat reports ErrBadBatch unless w, a write of the format record, makes it one of a version
+// that this package knows.
+func (w Write) checkFormat() error {
+	record := Record{Key: w.Key, ETag: ETag{15: FormatVersion}, Value: w.Value}
+	format, err := Decode[Format](record)
+	known := err == nil && format.Version >= FormatFirst && format.Version <= FormatVersion
+	if w.Delete || w.Key != FormatKey() || !known {
+		return fmt.Errorf("%w: %s must be that of a format from %d to %d", ErrBadBatch, w.Key, FormatFirst,
+			FormatVersion)
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func TestNewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the format record is not where the test looks: %v", err)
 	}
-	newer := bytes.Replace(value, []byte(fmt.Sprintf(`"version":%d`, registry.FormatVersion)), []byte(`"version":999`), 1)
+	newer := bytes.Replace(value, []byte(fmt.Sprintf(`"version":%d`, registry.FormatFirst)), []byte(`"version":999`), 1)
 	if err := errors.Join(closer.Close(), database.Set(key, newer, engine.Sync), database.Close()); err != nil {
 		t.Fatal(err)
 	}

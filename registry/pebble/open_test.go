@@ -117,7 +117,7 @@ func TestOpenRefuses(t *testing.T) {
 		message string
 	}{
 		{"newer format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatVersion+1)) },
-			ErrNewerFormat, "open store data/store: the store was written by a newer version of moorage: it has format 2, this one reads up to 1"},
+			ErrNewerFormat, "open store data/store: the store was written by a newer version of moorage: it has format 3, this one reads up to 2"},
 		{"newer engine", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(1))
 			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs, formatMarker)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {

@@ -305,6 +305,8 @@ func tableName(table registry.Table) string {
 	switch table {
 	case registry.TableUUID:
 		return "moorage_table_uuid"
+	case registry.TablePolicy:
+		return "moorage_access_policy"
 	default:
 		return "moorage_" + table.String()
 	}

@@ -302,3 +302,28 @@ func applyLongestKey(h *harness) {
 	h.wantRecord(h.get(longest), longest, etag, registry.StateOwner, "1")
 	h.wantIDs(h.list(registry.TableLocation, string(id[:registry.KeyBytesMax-1]), "", 2), string(id))
 }
+
+// applyFormat raises the format to the newest that there is, and finds it raised.
+func applyFormat(h *harness) {
+	before := h.get(registry.FormatKey())
+	for version, bad := range map[int]bool{0: true, registry.FormatVersion + 1: true, registry.FormatVersion: false} {
+		value, err := registry.Encode(registry.Format{Version: version})
+		if err != nil {
+			h.Fatal(err)
+		}
+		_, err = h.store.Apply(h.ctx, registry.Batch{
+			Conditions: []registry.Condition{registry.ETagIs(before.Key, before.ETag)},
+			Writes:     []registry.Write{registry.Put(before.Key, registry.StateNone, value)},
+		})
+		if errors.Is(err, registry.ErrBadBatch) != bad || (err != nil) != bad {
+			h.Errorf("format %d: %v, want ErrBadBatch: %t", version, err, bad)
+		}
+	}
+	if err := registry.CheckFormat(h.ctx, h.store); err != nil {
+		h.Errorf("the raised format: %v", err)
+	}
+	format, err := registry.Decode[registry.Format](h.get(before.Key))
+	if err != nil || format.Version != registry.FormatVersion {
+		h.Errorf("the raised format is %+v, %v", format, err)
+	}
+}

@@ -47,6 +47,7 @@ func Run(t *testing.T, open Open) {
 		{"Apply/TakesTheLargestBatch", applyLargest},
 		{"Apply/TakesTheLongestKey", applyLongestKey},
 		{"Apply/RefusesMalformedBatches", applyMalformed},
+		{"Apply/RaisesTheFormat", applyFormat},
 		{"Apply/CreatesOnceUnderContention", applyCreateOnce},
 		{"Apply/LosesNoUpdateUnderContention", applyCounters},
 		{"Apply/HasNoWriteSkewByState", applyWriteSkewState},
