@@ -65,6 +65,29 @@ func benchmarkCreate(b *testing.B, clients int, tables int64) {
 	b.ReportMetric((system-systemBefore)/float64(b.N)*1e6, "system-µs/op")
 }
 
+// BenchmarkMayBeGone looks whether a file is still there, as each load of a table does.
+func BenchmarkMayBeGone(b *testing.B) {
+	root := b.TempDir()
+	store, err := file.New([]string{root})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	at := root + "/warehouse/harbour/ships/metadata/00000.metadata.json"
+	if err := store.Create(context.Background(), at, []byte("{}")); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if store.MayBeGone(at) {
+				b.Error("it is there")
+				return
+			}
+		}
+	})
+}
+
 // processorTime returns how long this process has used processors, in seconds.
 func processorTime(b *testing.B) (user, system float64) {
 	var used unix.Rusage

@@ -35,8 +35,6 @@ const (
 	// answerMax bounds the wait for one look at a file, or one piece of it. Writes end with their
 	// contexts only.
 	answerMax = 10 * time.Second
-	// glanceMax bounds the wait for a look that may be left out.
-	glanceMax = time.Second
 	// writeGrace is how long a write may take to end after its context has ended. A write that does
 	// not hang takes no further step, and then its caller knows what became of it.
 	writeGrace = time.Second
@@ -52,6 +50,8 @@ type calls struct {
 	shared *semaphore.Weighted // with other Stores
 	few    *semaphore.Weighted // slots of its own when shared has none
 
+	lookers *lookers
+
 	inside atomic.Int64 // slots that are taken
 	ended  atomic.Int64 // how many calls have ended
 	stuck  atomic.Bool  // no call ended for stuckAfter while somebody waited for a slot
@@ -61,6 +61,7 @@ func newCalls(shared *semaphore.Weighted) *calls {
 	return &calls{
 		bytes: semaphore.NewWeighted(bytesMax), slots: semaphore.NewWeighted(callsMax),
 		shared: shared, few: semaphore.NewWeighted(callsFew),
+		lookers: newLookers(),
 	}
 }
 
@@ -124,7 +125,9 @@ func (c *calls) leave(t terms) {
 	c.stuck.Store(false)
 	t.from.Release(t.slots)
 	c.slots.Release(t.slots)
-	c.bytes.Release(t.bytes)
+	if t.bytes > 0 {
+		c.bytes.Release(t.bytes)
+	}
 }
 
 // unanswered is the error of a call that was left behind because ctx has ended.
@@ -221,36 +224,6 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 		return none, err
 	}
 	return run(ctx, c, t, call, late)
-}
-
-// glance is ask for a look that may be left out, at half the cost: it waits for no slot, and not
-// for long. answered is false if nothing is known.
-func (c *calls) glance(look func() bool) (seen, answered bool) {
-	t := aLook()
-	if c.stuck.Load() || !c.enterBy(&t, (*semaphore.Weighted).TryAcquire) {
-		return false, false
-	}
-	answers := make(chan answer[bool], 1)
-	go func() { // as in run
-		given := answer[bool]{err: errGone}
-		defer func() {
-			c.leave(t)
-			answers <- given
-		}()
-		given.err = worker.Safely(context.Background(), func(context.Context) error {
-			given.value = look()
-			return nil
-		})
-	}()
-	timer := time.NewTimer(glanceMax)
-	defer timer.Stop()
-	select {
-	case given := <-answers:
-		seen, err := given.taken()
-		return seen, err == nil
-	case <-timer.C:
-		return false, false
-	}
 }
 
 // close closes what a call has opened and waits for that for a bounded time. It closes also when

@@ -173,6 +173,7 @@ func outermost(locations []string) ([]storage.Location, error) {
 // Close gives up the roots. Files that are open stay so; every later call fails. What hangs is
 // closed when it no longer does.
 func (s *Store) Close() error {
+	s.calls.lookers.close()
 	var failures []error
 	for _, root := range s.roots {
 		failures = append(failures, root.close(s.calls))
@@ -280,7 +281,7 @@ func (s *Store) MayBeGone(location string) bool {
 	if !root.isOpen() {
 		return false
 	}
-	seen, answered := s.calls.glance(func() bool { return root.files.Seen(name) && !root.isHidden(name) })
+	seen, answered := s.calls.glance(root, name)
 	return answered && !seen
 }
 
