@@ -23,8 +23,9 @@ const (
 	headerRequestID = "X-Request-Id"
 )
 
-// callerBytesMax bounds a caller on its way between nodes, as JSON.
-const callerBytesMax = 16 << 10
+// callerBytesMax bounds a caller on its way between nodes, as JSON. It is room for what a token of
+// 16 KiB says, with an alias before each of its roles.
+const callerBytesMax = 64 << 10
 
 // NewTLS returns how a node answers its peers and how it calls them. certificate and key are of
 // this node, authority is what signed the certificates of all nodes; all are PEM. Each side refuses

@@ -277,7 +277,8 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 	return forwarded.WithContext(ctx), nil
 }
 
-// endToEnd returns a copy of header without what belongs to one connection, or only to nodes.
+// endToEnd returns a copy of header without what belongs to one connection, only to nodes, or to
+// this node alone. It has found out who the caller is, so no secret of the caller's travels.
 func endToEnd(header http.Header) http.Header {
 	copied := header.Clone()
 	if copied == nil {
@@ -290,7 +291,7 @@ func endToEnd(header http.Header) http.Header {
 	}
 	for _, name := range []string{
 		"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
-		"Content-Length",
+		"Content-Length", "Authorization", "Proxy-Authorization", "Cookie", "X-Forwarded-For",
 	} {
 		copied.Del(name)
 	}

@@ -50,7 +50,9 @@ type executed struct {
 const testVersion = "v1"
 
 // caller is what every request of these tests is from.
-var caller = moorage.Caller{Name: "ann", Client: "spark \"3.5\" ü\n"}
+var caller = moorage.Caller{
+	Name: "ann", Via: []string{"key:trino"}, Only: []string{}, KeyID: "k", KeyGeneration: 7, Client: "spark \"3.5\" ü\n",
+}
 
 // hotPointer is what every name leads to.
 var hotPointer = pointer(42)
@@ -187,7 +189,8 @@ func TestForwardWholeRequest(t *testing.T) {
 	}
 	const path = "/v1/w/namespaces/a%1Fb%2Fc/tables/%73hips/../ships"
 	answer, text := one.post(t, path+"?x=%20+&y", "the body", "X-Request-Id", "r-1", "X-Moorage-Mine", "kept",
-		"Accept-Encoding", "gzip", "Connection", "X-Hop", "X-Hop", "1", "Moorage-Caller", "forged")
+		"Accept-Encoding", "gzip", "Connection", "X-Hop", "X-Hop", "1", "Moorage-Caller", "forged",
+		"Authorization", "Bearer secret", "Cookie", "secret")
 	if answer.StatusCode != http.StatusConflict || text != `{"error":{}}` || answer.Header.Get("ETag") != `"7"` ||
 		!reflect.DeepEqual(answer.Header["X-Many"], []string{"1", "2"}) {
 		t.Errorf("the client got %d %v %q", answer.StatusCode, answer.Header, text)
@@ -196,11 +199,12 @@ func TestForwardWholeRequest(t *testing.T) {
 	if one.executed.Load() != 0 || got.method != "POST" || got.uri != path+"?x=%20+&y" || got.body != "the body" {
 		t.Errorf("the owner got %+v", got)
 	}
-	if got.arrival.Caller != caller || got.arrival.From != one.address || got.arrival.Key == "" || got.requestID != "r-1" {
+	if !reflect.DeepEqual(got.arrival.Caller, caller) || got.arrival.From != one.address || got.arrival.Key == "" || got.requestID != "r-1" {
 		t.Errorf("the owner was told %+v and request %q", got.arrival, got.requestID)
 	}
 	for name, want := range map[string]string{
 		"X-Moorage-Mine": "kept", "Accept-Encoding": "gzip", "X-Hop": "", "Connection": "", "Moorage-Caller": "",
+		"Authorization": "", "Cookie": "",
 	} {
 		if given := got.header.Get(name); given != want {
 			t.Errorf("header %s: got %q, want %q", name, given, want)
@@ -234,6 +238,10 @@ func TestCallerTravelsWhole(t *testing.T) {
 			field.SetBool(true)
 		case reflect.Slice:
 			field.Set(reflect.MakeSlice(field.Type(), 2, 2))
+		case reflect.Uint64:
+			field.SetUint(1<<64 - 1)
+		case reflect.Struct:
+			field.Set(reflect.ValueOf(time.Date(2026, 7, 1, 12, 0, 0, 7, time.UTC)))
 		default:
 			t.Fatalf("Caller.%s: say here how it travels", fields.Type().Field(i).Name)
 		}
@@ -508,7 +516,7 @@ func TestPublicPortDropsHeaders(t *testing.T) {
 	for _, prefix := range []string{"Moorage-", "moorage-", "MOORAGE-"} {
 		one.post(t, ships, "", prefix+"Forwarded", "x", prefix+"Caller", forged, prefix+"Key", "k", prefix+"Later", "y")
 		got := owner.last(t) // it was forwarded: the header does not stop that
-		if got.arrival.Caller != caller || got.arrival.From != one.address || got.arrival.Key == "k" {
+		if !reflect.DeepEqual(got.arrival.Caller, caller) || got.arrival.From != one.address || got.arrival.Key == "k" {
 			t.Errorf("%s: the owner was told %+v", prefix, got.arrival)
 		}
 		for name := range got.header {
