@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"slices"
 	"strings"
 
 	"moorage"
@@ -20,6 +21,30 @@ type updateOp interface {
 
 // Action returns the action of the update in lower case, "add-snapshot".
 func (u Update) Action() string { return u.action }
+
+// Names returns the ref or the properties that the update sets or removes, nil if it is about
+// something else.
+func (u Update) Names() (names []string) {
+	switch op := u.op.(type) {
+	case setRef:
+		return []string{op.ref.name}
+	case removeRef:
+		return []string{op.name}
+	case setProperties:
+		for _, p := range op.updates {
+			names = append(names, p.name)
+		}
+	case removeProperties:
+		return slices.Clone(op.removals)
+	}
+	return names
+}
+
+// Location returns the location that the update sets, empty if it sets none.
+func (u Update) Location() string {
+	op, _ := u.op.(setLocation)
+	return op.location
+}
 
 func decodeUpdate(o jsontext.Fields) (Update, error) {
 	action, err := discriminator(o, "metadata update", "action")

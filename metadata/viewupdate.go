@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"moorage"
@@ -10,7 +12,18 @@ import (
 
 // ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
 // concurrent use.
-type ViewUpdate struct{ apply func(b *viewBuilder) error }
+type ViewUpdate struct {
+	action string
+	names  []string
+	apply  func(b *viewBuilder) error
+}
+
+// Action returns the action of the update in lower case, "add-view-version".
+func (u ViewUpdate) Action() string { return u.action }
+
+// Names returns the properties that the update sets or removes, sorted; nil if it is about
+// something else. The caller must not write to it.
+func (u ViewUpdate) Names() []string { return u.names }
 
 // viewUpdatesMax is how many changes one commit of a view may ask for; engines ask for four. Each
 // addition is compared with all that is there, and stays even beyond version.history.num-entries.
@@ -28,9 +41,23 @@ func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 		if err != nil {
 			return ViewUpdate{}, err
 		}
-		apply, err := decodeViewUpdate(o, action)
-		return ViewUpdate{apply}, err
+		update := ViewUpdate{action: action}
+		err = update.decode(o)
+		return update, err
 	})
+}
+
+// decode reads what the update does.
+func (u *ViewUpdate) decode(o jsontext.Fields) (err error) {
+	switch u.action {
+	case "set-properties":
+		u.names, u.apply, err = decodeSetViewProperties(o)
+	case "remove-properties":
+		u.names, u.apply, err = decodeRemoveViewProperties(o)
+	default:
+		u.apply, err = decodeViewUpdate(o, u.action)
+	}
+	return err
 }
 
 func decodeViewUpdate(o jsontext.Fields, action string) (func(*viewBuilder) error, error) {
@@ -43,10 +70,6 @@ func decodeViewUpdate(o jsontext.Fields, action string) (func(*viewBuilder) erro
 		return decodeAddViewSchema(o)
 	case "set-location":
 		return decodeSetViewLocation(o)
-	case "set-properties":
-		return decodeSetViewProperties(o)
-	case "remove-properties":
-		return decodeRemoveViewProperties(o)
 	case "add-view-version":
 		return decodeAddViewVersion(o)
 	case "set-current-view-version":
@@ -101,27 +124,27 @@ func decodeSetViewLocation(o jsontext.Fields) (func(*viewBuilder) error, error) 
 	}, err
 }
 
-func decodeSetViewProperties(o jsontext.Fields) (func(*viewBuilder) error, error) {
+func decodeSetViewProperties(o jsontext.Fields) (names []string, apply func(*viewBuilder) error, err error) {
 	key := o.FirstOf("updates", "updated")
 	c, err := valueOf(o, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	updates, err := c.stringMap(key)
-	return func(b *viewBuilder) error {
+	return slices.Sorted(maps.Keys(updates)), func(b *viewBuilder) error {
 		b.setProperties(updates)
 		return nil
 	}, err
 }
 
-func decodeRemoveViewProperties(o jsontext.Fields) (func(*viewBuilder) error, error) {
+func decodeRemoveViewProperties(o jsontext.Fields) (names []string, apply func(*viewBuilder) error, err error) {
 	key := o.FirstOf("removals", "removed")
 	c, err := valueOf(o, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	removals, err := c.stringList(key)
-	return func(b *viewBuilder) error {
+	return slices.Sorted(slices.Values(removals)), func(b *viewBuilder) error {
 		for _, name := range removals {
 			delete(b.properties, name)
 		}

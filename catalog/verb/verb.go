@@ -106,6 +106,9 @@ type Row struct {
 	// Patient says that the verb waits for its locks as long as others may need to fill what it
 	// removes.
 	Patient bool
+	// Asks are the questions that the verb asks about what its caller may, nil for a job of the
+	// server. OfUpdate says what a commit asks besides.
+	Asks []Ask
 	// Keyed says that the verb takes an idempotency key.
 	Keyed bool
 	// Iceberg are the operations of the Iceberg REST specification that are this verb.
@@ -116,6 +119,15 @@ type Row struct {
 
 // Table returns the row of every verb.
 func Table() []Row {
+	all := table()
+	for i := range all {
+		all[i] = rows[all[i].Verb]
+	}
+	return all
+}
+
+// table returns the row of every verb, without what it asks (asks.go).
+func table() []Row {
 	shard := []locks.Level{locks.LevelShard}
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
@@ -182,7 +194,9 @@ func Table() []Row {
 // rows is the table by verb, made once. It is never written to.
 var rows = func() map[Verb]Row {
 	byVerb := make(map[Verb]Row)
-	for _, row := range Table() {
+	questions := asks()
+	for _, row := range table() {
+		row.Asks = questions[row.Verb]
 		byVerb[row.Verb] = row
 	}
 	return byVerb

@@ -30,6 +30,9 @@ func TestTable(t *testing.T) {
 		if len(row.Locks) > 0 && len(row.Contended) > 0 {
 			t.Errorf("%s has two lock rules", row.Verb)
 		}
+		if job := row.Verb == verb.Purge || row.Verb == verb.EndWindow; job != (len(row.Asks) == 0) {
+			t.Errorf("%s is a job of the server: %v, and asks %v", row.Verb, job, row.Asks)
+		}
 		for _, operation := range row.Iceberg {
 			if !slices.Contains(verb.OfIceberg(operation), row.Verb) {
 				t.Errorf("%s is not found by %s", row.Verb, operation)

@@ -53,7 +53,7 @@ func importTable() map[string][]string {
 		"txlog":                 {"ledger", "registry"},
 		"cluster":               {},
 		"audit":                 {"internal/jsontext"},
-		"catalog/verb":          {"locks"},
+		"catalog/verb":          {"access", "locks"},
 		"catalog/directory":     {"catalog/verb", "ledger", "registry", "storage"},
 		"catalog/claims":        {"ledger", "registry", "storage"},
 		"catalog/documents":     {"catalog/directory", "ledger", "registry", "storage", "metadata"},

@@ -1,0 +1,148 @@
+package verb
+
+import (
+	"slices"
+
+	"moorage/access"
+)
+
+// Ask is one question that a verb asks before it does anything: whether the caller has For on what
+// Of means. For is access.See if he only has to see it.
+type Ask struct {
+	Of   Subject
+	For  access.Privileges
+	When When
+}
+
+// Subject is an object that a verb asks about.
+type Subject uint8
+
+// The subjects.
+const (
+	// OfObject is what the verb is about; of a table to be overwritten, the present one.
+	OfObject Subject = iota
+	// OfContainer is what the object is in, or is to be made in: the nearest one that exists.
+	OfContainer
+	// OfDestination is the namespace that a rename leads to.
+	OfDestination
+	// OfDropped is the dropped table or view that a register takes back.
+	OfDropped
+	// OfServer is the server.
+	OfServer
+)
+
+// When is what a question depends on.
+type When uint8
+
+// The conditions. A request that meets none of the conditions of its verb asks the questions that
+// are asked Always.
+const (
+	Always When = iota
+	// IfLocated: the request chooses where files are. It names a location that the server would
+	// not have chosen, or sets one of PathProperties.
+	IfLocated
+	// IfPurging: the request asks for the files to be deleted too.
+	IfPurging
+	// IfMoving: the destination is in another namespace.
+	IfMoving
+	// IfTakingBack: the metadata file is that of a dropped table or view.
+	IfTakingBack
+	// ForProperties: without it, the answer has no properties.
+	ForProperties
+	// ForUpdates: what each update asks for (OfUpdate), instead of For.
+	ForUpdates
+)
+
+// pathProperties are the properties of tables and views that say where files are.
+var pathProperties = []string{
+	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
+}
+
+// IsPathProperty reports whether a property of a table or view says where files are. To set or
+// remove it asks for access.Locate.
+func IsPathProperty(name string) bool { return slices.Contains(pathProperties, name) }
+
+// OfUpdate returns the privileges that one update of a table or view asks for on it. names are the
+// refs or properties that it names. An action that is not known asks for all that there is.
+func OfUpdate(action string, names []string) access.Privileges {
+	switch action {
+	case "assign-uuid":
+		return access.Describe // it can only confirm the present one
+	case "add-snapshot", "set-snapshot-ref", "set-statistics", "set-partition-statistics":
+		return access.Write
+	case "remove-snapshot-ref":
+		if slices.Contains(names, "main") {
+			return access.Maintain
+		}
+		return access.Write
+	case "remove-snapshots", "remove-statistics", "remove-partition-statistics", "remove-partition-specs",
+		"remove-schemas", "remove-encryption-key":
+		return access.Maintain
+	case "set-location":
+		return access.Locate
+	case "set-properties", "remove-properties":
+		if slices.ContainsFunc(names, IsPathProperty) {
+			return access.Alter | access.Locate
+		}
+		return access.Alter
+	case "upgrade-format-version", "add-schema", "set-current-schema", "add-spec", "set-default-spec", "add-sort-order",
+		"set-default-sort-order", "add-encryption-key", "add-view-version", "set-current-view-version":
+		return access.Alter
+	}
+	return access.Alter | access.Write | access.Maintain | access.Locate
+}
+
+// asks returns the questions of every verb of a caller. Verbs of the server's own jobs ask none.
+func asks() map[Verb][]Ask {
+	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }
+	see, operate := one(OfObject, access.See), one(OfServer, access.Operate)
+	create := []Ask{{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}}
+	register := []Ask{{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingBack}}
+	rename := []Ask{
+		{Of: OfObject, For: access.Drop}, {OfObject, access.Manage, IfMoving}, {Of: OfDestination, For: access.Create},
+	}
+	return map[Verb][]Ask{
+		CreateWarehouse:  one(OfServer, access.Admin),
+		DropWarehouse:    one(OfServer, access.Admin),
+		CreateNamespace:  one(OfContainer, access.Create),
+		DropNamespace:    one(OfObject, access.Drop),
+		UpdateProperties: one(OfObject, access.Alter),
+		CreateTable:      create,
+		StageTable:       create,
+		CommitCreate:     create,
+		CreateView:       create,
+		Register:         register,
+		RegisterView:     register,
+		RegisterOver:     append([]Ask{{Of: OfObject, For: access.Drop}}, register...),
+		DropTable:        {{Of: OfObject, For: access.Drop}, {OfObject, access.Purge, IfPurging}},
+		Unregister:       one(OfObject, access.Drop),
+		DropView:         one(OfObject, access.Drop),
+		Rename:           rename,
+		RenameView:       rename,
+		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}},
+		Transaction:      {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}},
+		Replace:          {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}},
+
+		ListWarehouses: one(OfServer, access.See),
+		LoadWarehouse:  see,
+		ListNamespaces: see,
+		LoadNamespace:  {{Of: OfObject}, {OfObject, access.Describe, ForProperties}},
+		ListTables:     see,
+		ListViews:      see,
+		LoadTable:      one(OfObject, access.Describe),
+		TableExists:    one(OfObject, access.Describe),
+		LoadView:       one(OfObject, access.Describe),
+		ViewExists:     one(OfObject, access.Describe),
+		ReportMetrics:  one(OfServer, access.See), // about a table that need not exist
+
+		Describe:         one(OfServer, access.See),
+		Check:            operate,
+		Backup:           operate,
+		ListTransactions: operate,
+		RetryTransaction: operate,
+		AbortTransaction: operate,
+		ListTasks:        operate,
+		RetryTask:        operate,
+		AbortTask:        operate,
+	}
+}
