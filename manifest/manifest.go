@@ -49,11 +49,26 @@ func (m Manifest) Path() string { return m.file.FilePath() }
 // manifest is damaged.
 func (m Manifest) Files(body io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		for entry, err := range m.entries(body) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(entry.DataFile().FilePath(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// entries yields the entries of the manifest. It reads only their paths and their status.
+func (m Manifest) entries(body io.Reader) iter.Seq2[iceberg.ManifestEntry, error] {
+	return func(yield func(iceberg.ManifestEntry, error) bool) {
 		reader, err := guard(func() (*iceberg.ManifestReader, error) {
 			return iceberg.NewManifestReaderWithProjection(m.file, body, iceberg.ManifestEntryProjection{})
 		})
 		if err != nil {
-			yield("", err)
+			yield(nil, err)
 			return
 		}
 		defer reader.Close()
@@ -62,11 +77,7 @@ func (m Manifest) Files(body io.Reader) iter.Seq2[string, error] {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(entry.DataFile().FilePath(), nil) {
+			if !yield(entry, err) || err != nil {
 				return
 			}
 		}

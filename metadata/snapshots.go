@@ -14,6 +14,7 @@ type Snapshot struct {
 	TimestampMS    int64
 	ManifestList   string   // empty for a v1 snapshot with Manifests
 	Manifests      []string // v1 only
+	Encrypted      bool     // its manifest list is
 }
 
 // optional is a member that may be absent.
@@ -128,7 +129,7 @@ func (c *cursor) summary() error {
 func (s *snapshot) export() Snapshot {
 	out := Snapshot{
 		ID: s.id, ParentID: s.parent.value, HasParent: s.parent.given,
-		SequenceNumber: s.sequenceNumber, TimestampMS: s.timestampMS,
+		SequenceNumber: s.sequenceNumber, TimestampMS: s.timestampMS, Encrypted: s.encrypted,
 	}
 	if s.manifestList != nil {
 		out.ManifestList = jsontext.Unquote(s.manifestList)

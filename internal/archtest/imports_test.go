@@ -26,6 +26,7 @@ func importTable() map[string][]string {
 		"internal/pgtest":       {},
 		"internal/s3test":       {}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
+		"internal/tabletest":    {"storage"}, // tests only
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},
@@ -61,6 +62,7 @@ func importTable() map[string][]string {
 		"catalog/commit":        {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"catalog":               {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
+		"maintenance/reach":     {"manifest", "metadata", "storage"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"recovery":              {"ledger", "txlog", "registry", "locks"},
@@ -148,7 +150,7 @@ func drivers() []driver {
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/spf13/", []string{"internal/cli"}},
-		{"github.com/apache/iceberg-go", []string{"metadata/schema", "manifest"}},
+		{"github.com/apache/iceberg-go", []string{"metadata/schema", "manifest", "internal/tabletest"}},
 	}
 }
 

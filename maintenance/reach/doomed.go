@@ -1,0 +1,168 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"moorage/manifest"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// Kind says what a file is. Files are deleted in the order of their kinds: nothing names a file
+// that is gone before it goes itself.
+type Kind string
+
+// The kinds, in their order.
+const (
+	KindContent    Kind = "content" // data files, delete files and Puffin files
+	KindManifest   Kind = "manifest"
+	KindList       Kind = "list"
+	KindStatistics Kind = "statistics"
+)
+
+// File is a file that nobody reaches any more.
+type File struct {
+	Location string // as the table spells it
+	Kind     Kind
+}
+
+// Kept counts what stays although only expired snapshots name it.
+type Kept struct {
+	Outside    int64    // of the table's claims
+	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
+	Skipped    int64    // all that cannot be read
+}
+
+const unreadableMax = 100
+
+// Expired is what a table has lost: snapshots, and the statistics files that it named with them.
+type Expired struct {
+	Snapshots  []metadata.Snapshot
+	Statistics []string
+}
+
+// IsOwn reports whether path lies within claims, and may be a file that expiry or the removal of
+// orphans deletes at all: a metadata file is none.
+func IsOwn(claims []storage.Location, path string) bool {
+	location, err := storage.Parse(path)
+	if err != nil || isMetadata(location.Path) {
+		return false
+	}
+	return slices.ContainsFunc(claims, func(claim storage.Location) bool {
+		return claim.Contains(location) && claim != location
+	})
+}
+
+// isMetadata reports whether path is that of a metadata file, or of a file that says which one is
+// current. Source: Java TableMetadataParser, Util.VERSION_HINT_FILENAME.
+func isMetadata(path string) bool {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	return strings.Contains(name, ".metadata.json") || name == "version-hint.text"
+}
+
+// Doomed yields what the expired snapshots reach, live does not have and lies within claims, in the
+// order of kinds. live has all that the present document reaches: see Live. A file may be yielded
+// more than once. A list or manifest of the expired that is missing or damaged is passed over.
+//
+// An entry of any status counts: a file that an earlier run left may be named as removed only.
+//
+// Errors: those of the storage, and of yield. Then what was yielded is doomed, but not all is.
+func Doomed(ctx context.Context, files Reader, expired Expired, live *Set, claims []storage.Location,
+	yield func(File) error) (Kept, error) {
+	d := doom{files: files, live: live, claims: claims, yield: yield, met: make(map[string]struct{})}
+	for _, snapshot := range expired.Snapshots {
+		err := eachManifest(ctx, files, snapshot, func(m manifest.Listed) error { return d.manifest(ctx, m) })
+		if err := d.skip(err); err != nil {
+			return d.kept, err
+		}
+	}
+	for _, path := range d.manifests {
+		if err := d.add(path, KindManifest); err != nil {
+			return d.kept, err
+		}
+	}
+	for _, snapshot := range expired.Snapshots {
+		if snapshot.ManifestList == "" {
+			continue
+		}
+		if err := d.add(snapshot.ManifestList, KindList); err != nil {
+			return d.kept, err
+		}
+	}
+	for _, path := range expired.Statistics {
+		if err := d.add(path, KindStatistics); err != nil {
+			return d.kept, err
+		}
+	}
+	return d.kept, nil
+}
+
+// doom is one call of Doomed.
+type doom struct {
+	files     Reader
+	live      *Set
+	claims    []storage.Location
+	yield     func(File) error
+	met       map[string]struct{} // manifests
+	manifests []string            // that are doomed themselves
+	kept      Kept
+}
+
+// manifest yields the files that a manifest of an expired snapshot names.
+func (d *doom) manifest(ctx context.Context, m manifest.Listed) error {
+	if _, again := d.met[m.Path()]; again {
+		return nil
+	}
+	d.met[m.Path()] = struct{}{}
+	isLive := d.live.Has(m.Path())
+	if isLive && !m.MayDelete() {
+		return nil // all that it names is live
+	}
+	err := eachEntry(ctx, d.files, m, func(entry manifest.Entry) error { return d.add(entry.Path, KindContent) })
+	if unreadable, ok := errors.AsType[*UnreadableError](err); ok {
+		d.note(unreadable)
+		if isMissing(unreadable) {
+			return nil
+		}
+	} else if err != nil {
+		return err
+	}
+	if !isLive {
+		d.manifests = append(d.manifests, m.Path())
+	}
+	return nil
+}
+
+// add yields a file unless it is live or not the table's own.
+func (d *doom) add(path string, kind Kind) error {
+	switch {
+	case d.live.Has(path):
+		return nil
+	case !IsOwn(d.claims, path):
+		d.kept.Outside++
+		return nil
+	}
+	return d.yield(File{path, kind})
+}
+
+// skip notes an expired list that cannot be read, and returns any other error.
+func (d *doom) skip(err error) error {
+	if unreadable, ok := errors.AsType[*UnreadableError](err); ok {
+		d.note(unreadable)
+		return nil
+	}
+	return err
+}
+
+func (d *doom) note(unreadable *UnreadableError) {
+	d.kept.Skipped++
+	if len(d.kept.Unreadable) < unreadableMax {
+		d.kept.Unreadable = append(d.kept.Unreadable, unreadable.Error())
+	}
+}
+
+// isMissing reports whether a file is not there, so that there is nothing to delete.
+func isMissing(err *UnreadableError) bool { return errors.Is(err.Err, storage.ErrNotFound) }

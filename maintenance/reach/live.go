@@ -1,0 +1,120 @@
+package reach
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage/manifest"
+	"moorage/metadata"
+)
+
+// readsAtOnce is how many lists, or manifests, are read at a time.
+const readsAtOnce = 8
+
+// Cost is what was read, or would be.
+type Cost struct {
+	Lists, Manifests int64
+	Bytes            int64 // of manifests
+	Files            int64 // live files that the manifests name, each as often as it is named
+}
+
+// Named yields the files that a document, which is at location, names itself: its own, earlier
+// metadata files, manifest lists, manifests of snapshots without a list, and statistics.
+func Named(document *metadata.Document, location string, yield func(path string)) {
+	yield(location)
+	for _, entry := range document.MetadataLog() {
+		yield(entry.MetadataLocation)
+	}
+	for snapshot := range document.Snapshots() {
+		if snapshot.ManifestList != "" {
+			yield(snapshot.ManifestList)
+		}
+		for _, path := range snapshot.Manifests {
+			yield(path)
+		}
+	}
+	for _, path := range document.StatisticsFiles() {
+		yield(path)
+	}
+}
+
+// Live adds to set all files that a document, which is at location, reaches. Each list and each
+// manifest of each snapshot is read to its end. If one cannot be, Live returns an error, and set is
+// of no use: an UnreadableError if that will not pass. set is to be for about Measure's Files.
+func Live(ctx context.Context, files Reader, document *metadata.Document, location string, set *Set) error {
+	Named(document, location, set.Add)
+	manifests, err := manifestsOf(ctx, files, document, nil)
+	if err != nil {
+		return err
+	}
+	return LiveIn(ctx, files, manifests, set)
+}
+
+// LiveIn adds manifests, and the live files in them, to set.
+func LiveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set *Set) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for _, m := range manifests {
+		set.Add(m.Path())
+		group.Go(func() error {
+			return eachEntry(ctx, files, m, func(entry manifest.Entry) error {
+				if !entry.Removed {
+					set.Add(entry.Path)
+				}
+				return nil
+			})
+		})
+	}
+	return group.Wait()
+}
+
+// Manifests returns the manifests of all snapshots of document, each once, and what reading them
+// takes. wanted, unless it is nil, says which snapshots count. The errors are those of Live.
+func Manifests(ctx context.Context, files Reader, document *metadata.Document, wanted func(metadata.Snapshot) bool) (
+	[]manifest.Listed, Cost, error) {
+	manifests, err := manifestsOf(ctx, files, document, wanted)
+	var cost Cost
+	for snapshot := range document.Snapshots() {
+		if snapshot.ManifestList != "" && (wanted == nil || wanted(snapshot)) {
+			cost.Lists++
+		}
+	}
+	for _, m := range manifests {
+		cost.Manifests++
+		cost.Bytes += m.Bytes
+		cost.Files += m.Live()
+	}
+	return manifests, cost, err
+}
+
+// manifestsOf returns the manifests of the snapshots that are wanted, each once.
+func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
+	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, error) {
+	var mu sync.Mutex // guards the two below; a leaf
+	met := make(map[[sha256.Size]byte]struct{})
+	var manifests []manifest.Listed
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for snapshot := range document.Snapshots() {
+		if wanted != nil && !wanted(snapshot) {
+			continue
+		}
+		group.Go(func() error {
+			return eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+				key := sha256.Sum256([]byte(m.Path())) // as it is spelled: both spellings are read
+				mu.Lock()
+				defer mu.Unlock()
+				if _, again := met[key]; !again {
+					met[key] = struct{}{}
+					manifests = append(manifests, m)
+				}
+				return nil
+			})
+		})
+	}
+	err := group.Wait()
+	return manifests, err
+}

@@ -1,0 +1,141 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"moorage/manifest"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// Reader opens the files of a table. storage.Store is one.
+type Reader interface {
+	Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error)
+}
+
+// UnreadableError says that a list or manifest is missing, damaged, encrypted or out of reach, now
+// and later. Any other error of this package may pass.
+type UnreadableError struct {
+	Path string
+	Err  error
+}
+
+// Error returns the text of the error.
+func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.Path, e.Err) }
+
+// Unwrap returns why the file cannot be read.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+var (
+	errEncrypted = errors.New("it is encrypted")
+	errCut       = errors.New("it yields fewer bytes than it has")
+	errFewer     = errors.New("it names fewer live files than its manifest list says")
+)
+
+// eachManifest calls do with the manifests of a snapshot, in the order of its list.
+func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
+	do func(manifest.Listed) error) error {
+	if snapshot.Encrypted {
+		return &UnreadableError{snapshot.ManifestList, errEncrypted}
+	}
+	if snapshot.ManifestList == "" {
+		for _, path := range snapshot.Manifests {
+			listed := manifest.Listed{
+				Manifest: manifest.Unlisted(path, snapshot.ID),
+				Added:    manifest.Unknown, Existing: manifest.Unknown, Deleted: manifest.Unknown,
+			}
+			if err := do(listed); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return read(ctx, files, snapshot.ManifestList, func(body io.Reader) error {
+		for listed, err := range manifest.EachListed(body) {
+			if err != nil {
+				return &UnreadableError{snapshot.ManifestList, err}
+			}
+			if err := do(listed); err != nil {
+				return &callerError{err}
+			}
+		}
+		return nil
+	})
+}
+
+// eachEntry calls do with the entries of a manifest. A manifest that yields fewer live files than
+// its list says is an error after the last.
+func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(manifest.Entry) error) error {
+	if m.Encrypted {
+		return &UnreadableError{m.Path(), errEncrypted}
+	}
+	return read(ctx, files, m.Path(), func(body io.Reader) error {
+		live := int64(0)
+		for entry, err := range m.Entries(body) {
+			if err != nil {
+				return &UnreadableError{m.Path(), err}
+			}
+			if !entry.Removed {
+				live++
+			}
+			if err := do(entry); err != nil {
+				return &callerError{err}
+			}
+		}
+		if live < m.Live() {
+			return &UnreadableError{m.Path(), errFewer}
+		}
+		return nil
+	})
+}
+
+// callerError is an error of do, which is no fault of a file.
+type callerError struct{ error }
+
+// read opens the file at path for decode, and reads it to its end. The error is an UnreadableError
+// if the file is at fault, that of the storage if that failed, or that of the caller.
+func read(ctx context.Context, files Reader, path string, decode func(io.Reader) error) error {
+	body, info, err := files.Open(ctx, path)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrOutside), errors.Is(err, storage.ErrLocation):
+		return &UnreadableError{path, err}
+	case err != nil:
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer body.Close()
+	watched := &watchedReader{from: body}
+	err = decode(watched)
+	if caller, ok := errors.AsType[*callerError](err); ok {
+		return caller.error
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, watched) // what the decoder did not want, and the checksum
+	}
+	switch {
+	case watched.err != nil: // of the storage: it may pass, and the decoder may have hidden it
+		return fmt.Errorf("read %s: %w", path, watched.err)
+	case err == nil && watched.bytes != info.Bytes:
+		return &UnreadableError{path, errCut}
+	}
+	return err
+}
+
+// watchedReader counts what is read, and remembers an error of the storage.
+type watchedReader struct {
+	from  io.Reader
+	bytes int64
+	err   error
+}
+
+// Read implements io.Reader.
+func (r *watchedReader) Read(into []byte) (int, error) {
+	n, err := r.from.Read(into)
+	r.bytes += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}

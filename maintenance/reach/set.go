@@ -1,0 +1,137 @@
+package reach
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"moorage/storage"
+)
+
+const (
+	// exactMax is how many paths a Set keeps exactly; about 40 MB.
+	exactMax = 1 << 20
+	// bitsPerPath makes a Bloom filter take about 1 of 1,000 paths for one that it has.
+	bitsPerPath = 144 // tenths
+	hashCount   = 10
+	// bloomBitsMax is 256 MiB. With more paths than fit a Set keeps more files, and never fewer.
+	bloomBitsMax = 1 << 31
+	wordBits     = 64
+)
+
+// Set is a set of paths that errs on one side: Has is never false for a path that was added. It may
+// be true for one that was not, once it has more than a million paths. The hashes differ from one
+// Set to the next, so another Set errs about other paths. It is safe for concurrent use.
+type Set struct {
+	seeds    [2]maphash.Seed
+	expected int64
+	max      int // paths that are kept exactly
+
+	// mu guards the fields below; a leaf.
+	mu    sync.RWMutex
+	exact map[[2]uint64]struct{} // nil once there are too many
+	bloom []uint64
+	count int64
+}
+
+// NewSet returns an empty set for about so many paths.
+func NewSet(expected int64) *Set { return newSet(expected, exactMax) }
+
+func newSet(expected int64, exact int) *Set {
+	return &Set{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, expected: expected, max: exact,
+		exact: make(map[[2]uint64]struct{}),
+	}
+}
+
+// Add adds the place that path names, however it is spelled.
+func (s *Set) Add(path string) {
+	hash := s.hash(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	if s.exact == nil {
+		s.mark(hash)
+		return
+	}
+	s.exact[hash] = struct{}{}
+	if len(s.exact) > s.max {
+		s.overflow()
+	}
+}
+
+// Has reports whether the place that path names may have been added.
+func (s *Set) Has(path string) bool {
+	hash := s.hash(path)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.exact != nil {
+		_, ok := s.exact[hash]
+		return ok
+	}
+	for at := range s.bits(hash) {
+		if s.bloom[at/wordBits]&(1<<(at%wordBits)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Len returns how many paths were added, the same one again counted again.
+func (s *Set) Len() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.count
+}
+
+// IsExact reports whether Has is right about every path.
+func (s *Set) IsExact() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.exact != nil
+}
+
+// overflow makes a Bloom filter of what is kept exactly. mu must be held.
+func (s *Set) overflow() {
+	bits := max(s.expected, int64(4*s.max)) * bitsPerPath / 10
+	bits = min(bits, bloomBitsMax)
+	s.bloom = make([]uint64, (bits+wordBits-1)/wordBits)
+	for hash := range s.exact {
+		s.mark(hash)
+	}
+	s.exact = nil
+}
+
+// mark adds a path to the filter. mu must be held.
+func (s *Set) mark(hash [2]uint64) {
+	for at := range s.bits(hash) {
+		s.bloom[at/wordBits] |= 1 << (at % wordBits)
+	}
+}
+
+// bits yields the bits of the filter that stand for a hash.
+func (s *Set) bits(hash [2]uint64) func(yield func(uint64) bool) {
+	size := uint64(len(s.bloom)) * wordBits
+	return func(yield func(uint64) bool) {
+		for i := range uint64(hashCount) {
+			if !yield((hash[0] + i*(hash[1]|1)) % size) {
+				return
+			}
+		}
+	}
+}
+
+// hash returns the hash of the place that path names. It is long enough that no two places have
+// the same.
+func (s *Set) hash(path string) [2]uint64 {
+	path = spelled(path)
+	return [2]uint64{maphash.String(s.seeds[0], path), maphash.String(s.seeds[1], path)}
+}
+
+// spelled returns the one spelling of the place that path names; path itself if no storage takes
+// it.
+func spelled(path string) string {
+	if normal, err := storage.Normalise(path); err == nil {
+		return normal
+	}
+	return path
+}

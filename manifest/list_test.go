@@ -1,0 +1,146 @@
+package manifest_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage/manifest"
+)
+
+// What the streaming reader says of a list is what iceberg-go says of it, in each format version.
+func TestEachListedAgreesWithTheLibrary(t *testing.T) {
+	t.Parallel()
+	for version := 1; version <= 3; version++ {
+		t.Run(fmt.Sprint("v", version), func(t *testing.T) {
+			t.Parallel()
+			var files []iceberg.ManifestFile
+			for i := range 3 {
+				_, file := written(t, version, fmt.Sprintf("s3://b/m-%d.avro", i), "a", "b", "c", "d")
+				files = append(files, file)
+			}
+			if version > 1 {
+				files = append(files, iceberg.NewManifestFile(version, "s3://b/deletes.avro", 9, 0, snapshotID).
+					Content(iceberg.ManifestContentDeletes).SequenceNum(sequence, sequence).AddedFiles(1).Build())
+			}
+			raw := list(t, version, files...)
+			want, err := iceberg.ReadManifestList(bytes.NewReader(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []manifest.Listed
+			for listed, err := range manifest.EachListed(bytes.NewReader(raw)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, listed)
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%d manifests, want %d", len(got), len(want))
+			}
+			for i, w := range want {
+				g := got[i]
+				if g.Path() != w.FilePath() || g.Bytes != w.Length() || g.Sequence != w.SequenceNum() ||
+					g.Deletes != (w.ManifestContent() == iceberg.ManifestContentDeletes) ||
+					g.Added != int64(w.AddedDataFiles()) || g.Existing != int64(w.ExistingDataFiles()) ||
+					g.Deleted != int64(w.DeletedDataFiles()) || g.Encrypted {
+					t.Errorf("%d: got %+v, want %+v", i, g, w)
+				}
+			}
+		})
+	}
+}
+
+func TestEntriesSayWhatWasRemoved(t *testing.T) {
+	t.Parallel()
+	for version := 1; version <= 3; version++ {
+		body, file := written(t, version, "m", "existing", "added", "deleted")
+		for listed, err := range manifest.EachListed(bytes.NewReader(list(t, version, file))) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []manifest.Entry
+			for entry, err := range listed.Entries(bytes.NewReader(body)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, entry)
+			}
+			want := []manifest.Entry{{"existing", false}, {"added", false}, {"deleted", true}}
+			if !slices.Equal(got, want) || listed.Live() != 2 || !listed.MayDelete() {
+				t.Errorf("v%d: got %v of %+v", version, got, listed)
+			}
+		}
+	}
+}
+
+func TestEncryptedManifestsAreSeen(t *testing.T) {
+	t.Parallel()
+	file := iceberg.NewManifestFile(2, "m", 9, 0, snapshotID).KeyMetadata([]byte("key")).Build()
+	for listed, err := range manifest.EachListed(bytes.NewReader(list(t, 2, file))) {
+		if err != nil || !listed.Encrypted {
+			t.Errorf("got %+v, %v", listed, err)
+		}
+	}
+}
+
+func TestEachListedOfDamagedLists(t *testing.T) {
+	t.Parallel()
+	_, file := written(t, 2, "m", "a")
+	whole := list(t, 2, file)
+	count := func(raw []byte) (n int, failure error) {
+		for _, err := range manifest.EachListed(bytes.NewReader(raw)) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	}
+	for cut := range whole {
+		if n, err := count(whole[:cut]); err == nil && n == 1 {
+			t.Errorf("a list of %d bytes cut at %d was read whole", len(whole), cut)
+		}
+	}
+	broken := errors.New("the disk is gone")
+	for _, err := range manifest.EachListed(iotest.ErrReader(broken)) {
+		if !errors.Is(err, broken) {
+			t.Errorf("a broken disk is %v", err)
+		}
+	}
+}
+
+// FuzzEachListed: the streaming reader and the library read the same lists, and none ends the
+// process.
+func FuzzEachListed(f *testing.F) {
+	for version := 1; version <= 3; version++ {
+		body, file := written(f, version, "m", "a", "b", "c")
+		f.Add(body)
+		f.Add(list(f, version, file, file))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var got []string
+		var failure error
+		for listed, err := range manifest.EachListed(bytes.NewReader(raw)) {
+			if failure = err; err == nil {
+				got = append(got, listed.Path())
+			}
+		}
+		want, err := manifest.ReadList(bytes.NewReader(raw))
+		if err != nil || failure != nil {
+			return
+		}
+		var paths []string
+		for _, m := range want {
+			paths = append(paths, m.Path())
+		}
+		if !slices.Equal(got, paths) {
+			t.Errorf("got %q, the library %q", got, paths)
+		}
+	})
+}
