@@ -269,7 +269,7 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 			registry.Absent(uuidKey),
 		}, b.claim.Conditions...),
 		Writes: writes, File: b.file, Place: b.place,
-		Items: []registry.Item{registry.PointerItem(registry.Pointer{}, pointer)},
+		Items: []registry.Item{commit.WithFacts(registry.PointerItem(registry.Pointer{}, pointer), b.document)},
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: b.ident, Pointer: b.id, Location: b.file.Location, Document: b.document, Storage: b.parent.storage,
 		}},

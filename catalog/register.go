@@ -331,7 +331,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	}
 	return &commit.Plan{
 		Conditions: append(conditions, r.claimed.Conditions...), Writes: writes,
-		Items: append(items, registry.PointerItem(r.pointer, pointer)),
+		Items: append(items, commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)),
 		// The cached version of the same file, if its owner wrote the file again.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,

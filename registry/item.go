@@ -25,6 +25,25 @@ type Item struct {
 	// before. Each is empty if there was none then, and for what has no metadata.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
+	// Facts are what is known of a table's version after the change; nil if it has no new version,
+	// or if an older version of the server wrote the change.
+	Facts *Facts `json:"facts,omitempty"`
+}
+
+// Facts are what the care of a table is planned by.
+type Facts struct {
+	Snapshots int64  `json:"snapshots"`
+	FirstMS   int64  `json:"first,omitempty"` // time of the first snapshot in the document
+	Refs      int64  `json:"refs"`
+	Seq       int64  `json:"seq,omitempty"`       // last sequence number
+	Operation string `json:"operation,omitempty"` // of main's head
+	// Files, Deletes and Bytes are the totals that the summary of main's head has; -1 for one that
+	// it does not have.
+	Files   int64 `json:"files"`
+	Deletes int64 `json:"deletes"`
+	Bytes   int64 `json:"bytes"`
+	// Rules is a hash of what the table itself says about its care; empty if it says nothing.
+	Rules string `json:"rules,omitempty"`
 }
 
 // ContainerItem returns the item of a warehouse, or of a namespace in it. The identifier has no

@@ -251,7 +251,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	}
 	puts = append([]ledger.Write{ledger.Put(found.Record.Key, registry.StateLive, pointer)}, puts...)
 	writes, err := ledger.Encode(puts...)
-	items := []registry.Item{registry.PointerItem(found.Pointer, *pointer)}
+	items := []registry.Item{WithFacts(registry.PointerItem(found.Pointer, *pointer), next.Document)}
 	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items}, err
 }
 
