@@ -15,6 +15,7 @@ func TestStore(t *testing.T) {
 	storagetest.RunBatcher(t, newStore)
 	storagetest.RunFolders(t, newStore)
 	storagetest.RunLocal(t, newStore)
+	storagetest.RunLister(t, newStore)
 }
 
 func newStore(t *testing.T) (storage.Store, string) {

@@ -7,11 +7,13 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,8 +42,11 @@ type file struct {
 }
 
 // New returns an empty store in which every location is allowed.
-func New() *Store {
-	return &Store{files: &files{now: time.Now, byName: make(map[string]file)}}
+func New() *Store { return NewWithClock(time.Now) }
+
+// NewWithClock is New of a store that dates its files by now.
+func NewWithClock(now func() time.Time) *Store {
+	return &Store{files: &files{now: now, byName: make(map[string]file)}}
 }
 
 // Within returns a store of the same files that reaches only those at and below roots, which
@@ -119,6 +124,29 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
+// List implements storage.Lister.
+func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	name, err := s.locate(ctx, folder)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	prefix := strings.TrimSuffix(name, "/") + "/"
+	s.files.mu.RLock()
+	defer s.files.mu.RUnlock()
+	page := storage.Page{Now: s.files.now()}
+	for location, found := range s.files.byName {
+		if strings.HasPrefix(location, prefix) && location > after {
+			page.Files = append(page.Files, storage.Listed{Location: location, Info: found.info()})
+		}
+	}
+	slices.SortFunc(page.Files, func(a, b storage.Listed) int { return cmp.Compare(a.Location, b.Location) })
+	if len(page.Files) > limit {
+		page.Files = page.Files[:limit]
+		page.Next = page.Files[limit-1].Location
+	}
+	return page, nil
+}
+
 // MayBeGone implements storage.Local by a look into a map. A location that is not spelled as in the
 // map may be gone.
 func (s *Store) MayBeGone(location string) bool {
@@ -164,6 +192,7 @@ func (f file) info() storage.Info {
 }
 
 var (
-	_ storage.Store = (*Store)(nil)
-	_ storage.Local = (*Store)(nil)
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Local  = (*Store)(nil)
+	_ storage.Lister = (*Store)(nil)
 )

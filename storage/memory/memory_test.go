@@ -23,6 +23,7 @@ func TestStore(t *testing.T) {
 			storagetest.Run(t, open)
 			storagetest.RunBatcher(t, open)
 			storagetest.RunLocal(t, open)
+			storagetest.RunLister(t, open)
 		})
 	}
 }

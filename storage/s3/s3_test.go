@@ -12,11 +12,13 @@ import (
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storagetest.Run(t, func(t *testing.T) (storage.Store, string) {
+	newStore := func(t *testing.T) (storage.Store, string) {
 		server := s3test.Start(t)
 		root := "s3://" + server.NewBucket(t) + "/w"
 		return open(t, options(server.Endpoint), root), root
-	})
+	}
+	storagetest.Run(t, newStore)
+	storagetest.RunLister(t, newStore)
 }
 
 // options lead to the server at endpoint. They are patient: a slow machine must not look silent.

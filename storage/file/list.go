@@ -1,0 +1,195 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"moorage/storage"
+)
+
+// plainFS is a fileSystem that can be looked through without following links.
+type plainFS interface {
+	// Plain opens the folder called name. It fails with fs.ErrNotExist if there is none, or if a
+	// part of the name is a link or anything but a folder.
+	Plain(name string) (plainFolder, error)
+}
+
+// plainFolder is a folder that was reached without following a link.
+type plainFolder interface {
+	folderFS
+	ReadDir(n int) ([]fs.DirEntry, error)
+	// Sub opens a folder that is directly in this one. It fails if that is a link, or another file
+	// system that is mounted there.
+	Sub(name string) (plainFolder, error)
+}
+
+// List implements storage.Lister. The clock is that of the file system: List makes a file in the
+// folder, looks at its time and removes it.
+func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	root, name, err := s.locate(ctx, folder)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	normal, err := storage.Normalise(folder)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	l := &listing{store: s, root: root, after: after, limit: limit, prefix: strings.TrimSuffix(normal, "/") + "/"}
+	_, err = ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) { return struct{}{}, l.run(ctx, name) }, nil)
+	if err != nil {
+		return storage.Page{}, atLocation(folder, translate(folder, err))
+	}
+	if len(l.page.Files) == limit {
+		l.page.Next = l.page.Files[limit-1].Location
+	}
+	return l.page, nil
+}
+
+// listing is one call of List.
+type listing struct {
+	store  *Store
+	root   *root
+	prefix string // location of the folder, with a slash
+	after  string
+	limit  int
+
+	page storage.Page
+}
+
+func (l *listing) run(ctx context.Context, name string) error {
+	l.page.Now = l.store.now()
+	plain, ok := l.root.files.(plainFS)
+	if !ok {
+		return nil // it is not there
+	}
+	top, err := plain.Plain(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer top.Close()
+	if l.page.Now, err = l.store.clockOf(top); err != nil {
+		return fmt.Errorf("look at the clock of the file system: %w", err)
+	}
+	return l.walk(ctx, top, "")
+}
+
+// clockOf returns the time by which the file system of folder dates a file that is made now.
+func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
+	name := s.newTemporary()
+	made, err := folder.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return time.Time{}, err
+	}
+	found, err := made.Stat()
+	if err == nil {
+		now = found.ModTime()
+	}
+	return now, errors.Join(err, made.Close(), folder.Remove(name))
+}
+
+// walk lists the files of a folder, whose name below the first one is below.
+func (l *listing) walk(ctx context.Context, folder plainFolder, below string) error {
+	entries, err := l.entriesOf(ctx, folder, below)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if len(l.page.Files) == l.limit {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name := below + entry.Name()
+		if !entry.IsDir() {
+			l.add(folder, entry.Name(), name)
+			continue
+		}
+		sub, err := folder.Sub(entry.Name())
+		if err != nil {
+			if isElsewhere(err) {
+				continue
+			}
+			return err
+		}
+		err = l.walk(ctx, sub, name+"/")
+		if err := errors.Join(err, sub.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entriesOf returns the files and folders in a folder that may have something behind l.after, in
+// the order of their locations.
+func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below string) ([]fs.DirEntry, error) {
+	var found []fs.DirEntry
+	for {
+		entries, err := folder.ReadDir(namesAtOnce)
+		for _, entry := range entries {
+			if entry.IsDir() && l.mayHold(below+entry.Name()+"/") ||
+				entry.Type().IsRegular() && l.prefix+below+entry.Name() > l.after {
+				found = append(found, entry)
+			}
+		}
+		if err != nil || len(entries) == 0 { // io.EOF, or a folder that was removed
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(found, func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+	return found, nil
+}
+
+// mayHold reports whether a folder may have locations behind l.after.
+func (l *listing) mayHold(folder string) bool {
+	location := l.prefix + folder
+	return location > l.after || strings.HasPrefix(l.after, location)
+}
+
+// sortName returns the name by which an entry is ordered: locations in a folder have a slash.
+func sortName(entry fs.DirEntry) string {
+	if entry.IsDir() {
+		return entry.Name() + "/"
+	}
+	return entry.Name()
+}
+
+// add lists a file, unless it is gone, is being made or has a name that no location can have.
+func (l *listing) add(folder plainFolder, base, name string) {
+	location := l.prefix + name
+	if parsed, err := storage.Parse(location); err != nil || parsed.String() != location {
+		return
+	}
+	found, err := folder.Lstat(base)
+	if err != nil || !found.Mode().IsRegular() || l.root.isHidden(l.nameOf(location)) {
+		return
+	}
+	l.page.Files = append(l.page.Files, storage.Listed{Location: location, Info: info(found)})
+}
+
+// nameOf returns the name of a location in the root.
+func (l *listing) nameOf(location string) string {
+	_, name, _ := l.store.rootOf(location)
+	return name
+}
+
+// isElsewhere reports whether err says that a folder is gone, a link by now, or a mount.
+func isElsewhere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) ||
+		errors.Is(err, syscall.EXDEV)
+}
+
+var _ storage.Lister = (*Store)(nil)

@@ -1,0 +1,44 @@
+package file
+
+import (
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// plain is a folder that openat2(2) has reached without following a link.
+type plain struct{ heldFolder }
+
+// Plain implements plainFS.
+func (r rootFS) Plain(name string) (plainFolder, error) { return openPlain(r.folder, name, 0) }
+
+// Sub implements plainFolder.
+func (p plain) Sub(name string) (plainFolder, error) {
+	return openPlain(p.File, name, unix.RESOLVE_NO_XDEV)
+}
+
+func openPlain(folder *os.File, name string, resolve uint64) (plainFolder, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | resolve,
+	}
+	conn, err := folder.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	opened := -1
+	failed := conn.Control(func(descriptor uintptr) { // as in seenIn
+		err = again(func() (err error) {
+			opened, err = unix.Openat2(int(descriptor), name, &how)
+			return err
+		})
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
+	}
+	return plain{heldFolder{os.NewFile(uintptr(opened), name)}}, nil
+}
