@@ -20,7 +20,7 @@ type Facts struct {
 	// Unsaid, if it does not say it.
 	Operation             string
 	Files, Deletes, Bytes int64
-	// Rules is a hash of what a table itself says about its care: properties, and retention of refs.
+	// Rules is a hash of what a table itself says about its care: properties, retention of refs.
 	Rules string
 }
 

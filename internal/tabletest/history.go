@@ -281,8 +281,8 @@ func (h *History) manifest(s *Snapshot, added, existing, removed []entry) stored
 		{removed, iceberg.EntryStatusDELETED, writer.Delete},
 	} {
 		for _, e := range group.entries {
-			file, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, e.content(), e.path, iceberg.ParquetFile,
-				nil, nil, nil, 1, 4)
+			file, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, e.content(), e.path,
+				iceberg.ParquetFile, nil, nil, nil, 1, 4)
 			h.must(err)
 			named := iceberg.NewManifestEntry(group.status, &s.ID, &s.Sequence, &s.Sequence, file.Build())
 			h.must(group.write(named))

@@ -1,20 +1,27 @@
 package file
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// plain is a folder that openat2(2) has reached without following a link.
-type plain struct{ heldFolder }
+// heldPlain is a folder that openat2(2) has reached without following a link.
+type heldPlain struct{ heldFolder }
 
 // Plain implements plainFS.
-func (r rootFS) Plain(name string) (plainFolder, error) { return openPlain(r.folder, name, 0) }
+func (r rootFS) Plain(name string) (plainFolder, error) {
+	folder, err := openPlain(r.folder, name, 0)
+	if errors.Is(err, unix.ENOSYS) { // an old kernel
+		return r.rootedPlain(name)
+	}
+	return folder, err
+}
 
 // Sub implements plainFolder.
-func (p plain) Sub(name string) (plainFolder, error) {
+func (p heldPlain) Sub(name string) (plainFolder, error) {
 	return openPlain(p.File, name, unix.RESOLVE_NO_XDEV)
 }
 
@@ -40,5 +47,5 @@ func openPlain(folder *os.File, name string, resolve uint64) (plainFolder, error
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	return plain{heldFolder{os.NewFile(uintptr(opened), name)}}, nil
+	return heldPlain{heldFolder{os.NewFile(uintptr(opened), name)}}, nil
 }

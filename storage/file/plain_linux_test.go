@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 	"testing"
 )
@@ -29,5 +30,29 @@ func TestListStaysOnItsFileSystem(t *testing.T) {
 	defer mounted.Close()
 	if sub, err := mounted.Sub("self"); !errors.Is(err, syscall.ELOOP) || !isElsewhere(err) { // a link
 		t.Errorf("a link is %v, %v", sub, err)
+	}
+}
+
+// Where openat2(2) is missing os.Root follows no link either.
+func TestRootedPlain(t *testing.T) {
+	t.Parallel()
+	root, err := openRoot("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if folder, err := root.(rootFS).rootedPlain("self"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a link is %v, %v", folder, err)
+	}
+	folder, err := root.(rootFS).rootedPlain("sys/kernel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if entries, err := folder.ReadDir(1); err != nil || len(entries) != 1 {
+		t.Errorf("its entries are %v, %v", entries, err)
+	}
+	if sub, err := folder.Sub("ostype"); err == nil {
+		t.Errorf("a file is %v", sub)
 	}
 }

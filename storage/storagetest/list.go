@@ -72,7 +72,8 @@ func mustList(t *testing.T, store listStore, folder string, limit int, want ...s
 
 func testList(t *testing.T, store listStore, root string) {
 	names := []string{
-		"data/a.parquet", "data/a/b.parquet", "data/a-b.parquet", "data.parquet", "z", "data/p=1/x.parquet", "data/p=%20/x.parquet",
+		"data/a.parquet", "data/a/b.parquet", "data/a-b.parquet", "data.parquet", "z", "data/p=1/x.parquet",
+		"data/p=%20/x.parquet",
 		"data/ü/é.parquet", "data/a b.parquet", "data/_hidden", "data/.hidden", "metadata/1.metadata.json",
 	}
 	for _, name := range names {
@@ -153,7 +154,8 @@ func testListLinks(t *testing.T, store listStore, root string) {
 	}
 	mustCreate(t, store, root+"/other/theirs", "body")
 	for link, target := range map[string]string{
-		"folder": "../other", "file": "../other/theirs", "loop": ".", "up": "..", "self": "self", "out": outside, "gone": "nowhere",
+		"folder": "../other", "file": "../other/theirs", "loop": ".", "up": "..", "self": "self", "out": outside,
+		"gone": "nowhere",
 	} {
 		if err := os.Symlink(target, filepath.Join(folder, "t", link)); err != nil {
 			t.Fatal(err)
