@@ -155,14 +155,16 @@ func (l *Log) NoteRefused(address, reason string) {
 	}
 }
 
+// ErrNoRoom is why a strict log refuses a request. Who meets it notes nothing.
+var ErrNoRoom = errors.New("the audit log takes no more lines")
+
 // Room returns nil if a request may be carried out. A strict log that cannot write returns
-// KindUnavailable.
+// KindUnavailable, with ErrNoRoom as its cause.
 func (l *Log) Room() error {
 	if !l.config.Strict || l.config.Out == nil || l.queue.len() < l.config.LinesMax {
 		return nil
 	}
-	return moorage.Errorf(moorage.KindUnavailable, "The audit log takes no more lines: %s; nothing was changed",
-		l.why("its disk is too slow"))
+	return moorage.Errorf(moorage.KindUnavailable, "%w: %s; nothing was changed", ErrNoRoom, l.why("its disk is too slow"))
 }
 
 // Trouble says why the log does not write at present, and returns "" while it does.

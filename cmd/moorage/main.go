@@ -16,10 +16,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], cli.Environment{Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}))
+	ctx, hangups := heedHangups(ctx)
+	os.Exit(run(ctx, os.Args[1:], cli.Environment{
+		Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.do,
+	}))
 }
 
 // run executes one command line and returns the exit code of the process.
@@ -30,16 +33,6 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseDrop: dropWarehouse,
 		Version: printVersion,
 	})
-}
-
-// stopSignals returns the signals that end a command in good order. A terminal that closes sends
-// one too, unless the process was started to outlive it (nohup).
-func stopSignals() []os.Signal {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
 }
 
 func printVersion(_ context.Context, _ cli.Config, env cli.Environment) error {

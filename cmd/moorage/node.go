@@ -19,7 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
+	"moorage/audit"
 	"moorage/catalog"
+	"moorage/catalog/verb"
 	"moorage/check"
 	"moorage/cluster"
 	"moorage/internal/cli"
@@ -48,6 +50,7 @@ type node struct {
 	recovery  *recovery.Recovery
 	operator  management.Operator // for the API, and for commands on a stopped store
 	outgrown  *outgrown
+	audit     *audit.Log
 	peers     *peers
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
@@ -100,7 +103,13 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	var dropped *purge.Worker
 	var dead *recovery.Recovery
+	audits, err := openAudit(c, metrics, logger)
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
+	gate := audited{verb.Open(), audits}
 	made, err := catalog.New(catalog.Config{
+		Gate:                gate,
 		KickPurge:           func() { dropped.Kick() },
 		KickRecovery:        func() { dead.Kick() },
 		StagedFolder:        kept.RememberStaged,
@@ -153,7 +162,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	handler := web.New(web.Config{
 		Logger:       logger,
 		Registry:     metrics,
-		Ready:        store.Healthy,
+		Ready:        withAudit(store.Healthy, audits),
+		Notices:      func() map[string]string { return auditNotice(audits) },
 		Refusal:      watch.refusal,
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
@@ -162,19 +172,20 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(),
 	})
 	management.Mount(handler, management.Config{
-		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened),
+		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 	})
 	peers.attach(made, handler)
 	return &node{
 		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.Anonymous()),
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
-		outgrown: watch, handler: handler, metrics: metrics,
+		outgrown: watch, audit: audits, handler: handler, metrics: metrics,
 	}, nil
 }
 
 // start starts the workers.
 func (n *node) start() {
+	n.audit.Start()
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
@@ -242,7 +253,7 @@ func (n *node) close() error {
 	closing.Go(func() { locksErr = n.locks.close() })
 	storeErr := n.store.Close()
 	closing.Wait()
-	return errors.Join(locksErr, storeErr, n.storages.close())
+	return errors.Join(locksErr, storeErr, n.storages.close(), n.audit.Close())
 }
 
 // nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.

@@ -47,6 +47,9 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	node.peers.start()
 	node.start()
 	defer node.stop()
+	if to := c.AuditTo(false); to != cli.AuditOff && to != cli.AuditStderr && env.OnHangup != nil {
+		env.OnHangup(node.audit.Reopen)
+	}
 	node.outgrown.worker.Start()
 	defer node.outgrown.worker.Stop()
 

@@ -29,6 +29,9 @@ const (
 type Environment struct {
 	Environ        []string // KEY=value
 	Stdout, Stderr io.Writer
+	// OnHangup has do called for each SIGHUP from now on, which otherwise ends the command. Nil: no
+	// signal reaches the command.
+	OnHangup func(do func())
 }
 
 // Action does what a command is for. Its error becomes one line on stderr.

@@ -54,7 +54,8 @@ func storeCommands(actions Actions) []command {
 			name: "serve", summary: "run the catalog",
 			settings: serverSettings(), validate: validateServe, run: actions.Serve,
 			text: `Runs the catalog until SIGTERM, SIGINT or SIGHUP, then lets the requests under way end. It ignores
-SIGHUP if it was started so, as by nohup.
+SIGHUP if it was started so, as by nohup. With an audit log in a file SIGHUP has it opened again,
+and ends nothing.
 
 Each setting is a flag, an environment variable, and a key of the YAML file that --config names. A
 flag wins over the environment, the environment over the file, the file over the default. In the

@@ -29,6 +29,10 @@ type Config struct {
 	PeerKey         string        // PEM file: the key of PeerCert
 	PeerCA          string        // PEM file: what signed the certificates of all nodes
 	AllowLocations  []string      // URIs below which tables may live besides their warehouse's own
+	Audit           string        // a file, AuditStderr or AuditOff; empty: see AuditTo
+	AuditReads      int           // the audit log has one of so many reads that were let in
+	AuditBytesMax   int64         // how long its file becomes, in bytes
+	AuditStrict     bool          // requests are refused while it cannot be written
 	LogLevel        slog.Level    // the lowest level that is written
 	LogFormat       string        // "text" or "json"
 	BodyBytesMax    int64         // longest request body, in bytes

@@ -37,7 +37,7 @@ func (s setting) variable() string {
 
 // serverSettings returns the settings that the YAML file may hold: those of serve.
 func serverSettings() []setting {
-	return slices.Concat(nodeSettings(), accessSettings(), peerSettings(), limitSettings())
+	return slices.Concat(nodeSettings(), accessSettings(), auditSettings(), peerSettings(), limitSettings())
 }
 
 // peerSettings returns the settings of serve that let nodes send commits to one another.

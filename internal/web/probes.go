@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -64,5 +65,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.config.Ready(r.Context()); err != nil {
 		return moorage.E("web.ready", "", moorage.KindUnavailable, err)
 	}
-	return s.AnswerJSON(w, r, map[string]string{"status": "ready"})
+	answer := map[string]string{"status": "ready"}
+	maps.Copy(answer, s.config.Notices())
+	return s.AnswerJSON(w, r, answer)
 }

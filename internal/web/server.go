@@ -46,6 +46,9 @@ type Config struct {
 	// Ready returns nil if the server can do its work, and the reason if not. GET /readyz asks it.
 	// Default: always ready.
 	Ready func(ctx context.Context) error
+	// Notices returns what is wrong and does not keep the server from its work, by what it is
+	// about. GET /readyz answers it beside the status. Default: nothing.
+	Notices func() map[string]string
 	// Refusal returns nil, or why the server refuses every request except those for /healthz and
 	// /metrics. It does so until it ends. Default: it refuses none.
 	Refusal func() error
@@ -74,6 +77,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func(context.Context) error { return nil }
+	}
+	if c.Notices == nil {
+		c.Notices = func() map[string]string { return nil }
 	}
 	if c.Refusal == nil {
 		c.Refusal = func() error { return nil }

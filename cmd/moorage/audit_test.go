@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/audit"
+	"moorage/catalog/verb"
+	"moorage/internal/cli"
+)
+
+// A server writes its audit log to a file, which SIGHUP has opened again.
+func TestServeAudits(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "audit.log")
+	s, process := startProcess(t, "--data", filepath.Join(folder, "data"), "--audit", path)
+	s.request(t, http.MethodHead, "/v1/namespaces/first", "")
+	awaitFile(t, path, `"operation":"load-namespace"`)
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, path, "")
+	s.request(t, http.MethodHead, "/v1/namespaces/second", "")
+	if code := s.stop(); code != cli.ExitDone {
+		t.Errorf("exit %d: %s", code, s.stderr)
+	}
+	awaitFile(t, path, `"namespace":["second"]`)
+	if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "first") {
+		t.Errorf("the new file holds %s: %v", text, err)
+	}
+}
+
+// eventually waits until done returns true.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); !done(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited %s for %s", patience, what)
+		}
+	}
+}
+
+// awaitFile waits until a file holds part.
+func awaitFile(t *testing.T, path, part string) {
+	t.Helper()
+	eventually(t, path+" to hold "+part, func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.Contains(string(text), part)
+	})
+}
+
+// brokenOut is an audit.Out that cannot write.
+type brokenOut struct{ audit.Out }
+
+func (brokenOut) Write([]byte) (int, error) { return 0, errors.New("the disk is gone") }
+
+// A strict log that cannot be written has every request refused before it does anything.
+func TestStrictAuditRefuses(t *testing.T) {
+	t.Parallel()
+	log := audit.New(audit.Config{Out: brokenOut{audit.Stream(nil)}, Strict: true, LinesMax: 2, Jitter: newJitter()})
+	log.Start()
+	gate := audited{verb.Open(), log}
+	ready := withAudit(func(context.Context) error { return nil }, log)
+	request := verb.Request{Caller: moorage.Anonymous(), Verb: verb.LoadTable, On: []moorage.Identifier{{Name: "t"}}}
+	done := 0
+	for range 5 {
+		err := verb.Pass(t.Context(), gate, request, func() error { done++; return nil })
+		if done < 2 && err != nil || done == 2 && err != nil && moorage.KindOf(err) != moorage.KindUnavailable {
+			t.Errorf("after %d: %v", done, err)
+		}
+	}
+	if done != 2 {
+		t.Errorf("%d requests were let in", done)
+	}
+	eventually(t, "the log to notice", func() bool { return ready(t.Context()) != nil })
+	if notice := auditNotice(log); !strings.Contains(notice["audit"], "the disk is gone") {
+		t.Errorf("the notice is %v", notice)
+	}
+}

@@ -1,0 +1,14 @@
+//go:build linux || darwin
+
+package main
+
+import "syscall"
+
+// freeBytes returns how many bytes users may yet write to the disk that folder is on.
+func freeBytes(folder string) (uint64, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(folder, &disk); err != nil {
+		return 0, err
+	}
+	return disk.Bavail * uint64(disk.Bsize), nil
+}
