@@ -164,7 +164,8 @@ func (l *Log) Room() error {
 	if !l.config.Strict || l.config.Out == nil || l.queue.len() < l.config.LinesMax {
 		return nil
 	}
-	return moorage.Errorf(moorage.KindUnavailable, "%w: %s; nothing was changed", ErrNoRoom, l.why("its disk is too slow"))
+	return moorage.Errorf(moorage.KindUnavailable, "%w: %s; nothing was changed",
+		ErrNoRoom, l.why("its disk is too slow"))
 }
 
 // Trouble says why the log does not write at present, and returns "" while it does.

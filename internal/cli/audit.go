@@ -29,8 +29,10 @@ func auditSettings() []setting {
 		{name: "audit-max-size", value: "SIZE", preset: "1GiB",
 			usage: "How long the file of the audit log becomes before it is moved to the same name with .1 behind " +
 				"it. The file before goes.",
-			set: one(parseSize, "a size such as 64MiB, at least 1", func(c *Config) *int64 { return &c.AuditBytesMax })},
-		{name: "audit-strict", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.AuditStrict }),
+			set: one(parseSize, "a size such as 64MiB, at least 1",
+				func(c *Config) *int64 { return &c.AuditBytesMax })},
+		{name: "audit-strict",
+			set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.AuditStrict }),
 			usage: "Refuse requests (503) while the audit log cannot be written. Otherwise lines go, and are counted."},
 	}
 }
