@@ -60,7 +60,7 @@ func importTable() map[string][]string {
 		"catalog/documents":     {"catalog/directory", "ledger", "registry", "storage", "metadata"},
 		"catalog/rebase":        {"catalog/directory", "catalog/documents", "registry", "storage", "metadata", "manifests"},
 		"catalog/commit":        {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
-		"catalog":               {"catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
+		"catalog":               {"access", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
