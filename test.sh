@@ -170,6 +170,10 @@ if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|duckdb|cluster|cluster_s3
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
+if [[ " ${selected[*]} " == *" go "* ]]; then
+  interop/setup.sh minio >"$logs/setup.log" 2>&1 </dev/null ||
+    { cat "$logs/setup.log"; echo "test.sh: cannot build MinIO" >&2; exit 2; }
+fi
 parts=()
 for name in "${selected[@]}"; do
   case $name in

@@ -15,6 +15,8 @@
 #         what Flink needs beside them for tables in S3, 64 MB, for the full forms only
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
+# minio   the S3 server that makes credentials for engines (scripts/minioserver.py): built from its
+#         source, as Go's checksum database has it, in some minutes
 #
 # A part is fetched again when the file that pins it changed, or when it was not
 # fetched to the end. Needs python3 with venv, and mvn with a JDK.
@@ -83,12 +85,23 @@ trino() {
   echo "$key" >"$cache/trino.key"
 }
 
+# minio: the last version with a published module.
+readonly minio_version=v0.0.0-20260212201848-7aac2a2c5b7c
+
+minio() {
+  fresh minio "$minio_version" && return
+  rm -rf "$cache/minio" "$cache/minio.key"
+  (cd / && GOBIN=$cache/minio/bin GOFLAGS= retry go install "github.com/minio/minio@$minio_version")
+  echo "$minio_version" >"$cache/minio.key"
+}
+
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 s3)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 s3 minio)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
     s3) packages s3 s3 s3server.txt ;;
+    minio) minio ;;
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;

@@ -7,9 +7,11 @@
 Prints one line, its URL, when it answers. Ends when its standard input ends or on SIGTERM,
 so that it outlives whoever started it by no more than a moment. Clients sign with the key
 `moorage-test`, the secret `moorage-test-secret` and the region us-east-1; a bucket is there when it is made.
+The server makes credentials (AssumeRole) at the same URL, for the role arn:aws:iam::000000000000:role/moorage.
 """
 
 import argparse
+import base64
 import contextlib
 import ctypes
 import http.client
@@ -31,6 +33,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 WEED = REPOSITORY / ".cache" / "interop" / "s3" / "bin" / "weed"
 ACCESS_KEY_ID = "moorage-test"
 SECRET_ACCESS_KEY = "moorage-test-secret"
+ROLE_ARN = "arn:aws:iam::000000000000:role/moorage"
 
 # Only a server that hangs takes as long.
 START_SECONDS_MAX = 180
@@ -81,6 +84,33 @@ def identities() -> str:
     return json.dumps({"identities": [{"name": "test", "credentials": [key], "actions": actions}]})
 
 
+def policies() -> str:
+    """Lets the one user make credentials that a policy narrows (AssumeRole), for a role and without one."""
+    anybody = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}
+    everything = {"Effect": "Allow", "Action": ["s3:*", "sts:*"], "Resource": ["*"]}
+    role = {
+        "roleName": "moorage",
+        "roleArn": ROLE_ARN,
+        "trustPolicy": {"Version": "2012-10-17", "Statement": [anybody]},
+        "attachedPolicies": ["everything"],
+    }
+    return json.dumps(
+        {
+            "sts": {
+                "tokenDuration": "1h",
+                "maxSessionLength": "12h",
+                "issuer": "moorage-test",
+                "signingKey": base64.b64encode(b"a key for tests of 32 characters").decode(),
+            },
+            "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+            "policies": [
+                {"name": "everything", "document": {"Version": "2012-10-17", "Statement": [everything]}},
+            ],
+            "roles": [role],
+        }
+    )
+
+
 def command(weed: Path, files: Path, config: Path, ports: dict[str, tuple[int, int]]) -> list[str]:
     arguments = [
         "-logtostderr=true",
@@ -91,6 +121,7 @@ def command(weed: Path, files: Path, config: Path, ports: dict[str, tuple[int, i
         "-filer",
         "-s3",
         f"-s3.config={config}",
+        f"-s3.iam.config={config.with_name('policies.json')}",
         "-s3.iam=false",
         # A bucket that nobody made is missing, as it is everywhere else.
         "-s3.autoCreateBucket=false",
@@ -125,6 +156,7 @@ class Server:
         files.mkdir(parents=True, exist_ok=True)
         config = folder / "identities.json"
         config.write_text(identities())
+        config.with_name("policies.json").write_text(policies())
         with self._log.open("w") as log:
             self.child = subprocess.Popen(
                 command(WEED, files, config, ports),
@@ -163,9 +195,9 @@ class Server:
             path.unlink(missing_ok=True)
 
 
-def start(folder: Path) -> Server:
+def start(folder: Path, kind: type):
     for left in reversed(range(STARTS_MAX)):
-        server = Server(folder)
+        server = kind(folder)
         try:
             server.wait()
             return server
@@ -175,8 +207,9 @@ def start(folder: Path) -> Server:
     raise AssertionError
 
 
-def run(folder: Path) -> int:
-    server = start(folder)
+def run(folder: Path, kind: type) -> int:
+    """Runs a server of a kind, such as Server, until nobody wants it any more."""
+    server = start(folder, kind)
     ended = threading.Event()
 
     def watch(wait):
@@ -205,7 +238,7 @@ def main() -> int:
         return 2
     folder = data or Path(tempfile.mkdtemp(prefix="moorage-s3-"))
     try:
-        return run(folder.absolute())
+        return run(folder.absolute(), Server)
     except StartError as error:
         print(error, file=sys.stderr)
         return 1

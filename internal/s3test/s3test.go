@@ -45,14 +45,31 @@ type Server struct {
 	alive io.Closer
 }
 
-// shared starts the server of this process.
-var shared = sync.OnceValues(start)
+// The servers of this process.
+var (
+	shared      = sync.OnceValues(func() (*Server, error) { return start("s3server.py") })
+	sharedMinIO = sync.OnceValues(func() (*Server, error) { return start("minioserver.py") })
+)
+
+// RoleARN is the role that both servers assume. MinIO takes any.
+const RoleARN = "arn:aws:iam::000000000000:role/moorage"
 
 // Start returns the server of this process. It starts the server if no test did before. The server
 // ends with the process, however that ends.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	server, err := shared()
+	return started(tb, shared)
+}
+
+// StartMinIO is Start for MinIO, which interop/setup.sh minio builds.
+func StartMinIO(tb testing.TB) *Server {
+	tb.Helper()
+	return started(tb, sharedMinIO)
+}
+
+func started(tb testing.TB, start func() (*Server, error)) *Server {
+	tb.Helper()
+	server, err := start()
 	if err != nil {
 		tb.Fatalf("s3test: %v", err)
 	}
@@ -103,15 +120,15 @@ func (s *Server) ListKeys(ctx context.Context, bucket string) (keys []string, er
 	return keys, nil
 }
 
-// start runs scripts/s3server.py, which ends when the pipe to it does. The system closes the pipe
-// with this process, even after a panic or a signal, so nobody needs to stop the server.
-func start() (*Server, error) {
+// start runs a script of the folder scripts, which ends when the pipe to it does. The system closes
+// the pipe with this process, even after a panic or a signal, so nobody needs to stop the server.
+func start(script string) (*Server, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
 	var stderr bytes.Buffer
-	command := exec.CommandContext(context.Background(), "python3", filepath.Join(root, "scripts", "s3server.py"))
+	command := exec.CommandContext(context.Background(), "python3", filepath.Join(root, "scripts", script))
 	command.Stderr = &stderr
 	stdout, err := command.StdoutPipe()
 	if err != nil {

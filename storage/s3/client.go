@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 )
 
@@ -63,6 +64,9 @@ type Options struct {
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 
+	// Vending says how credentials for engines are made.
+	Vending Vending
+
 	Random io.Reader    // ids of writes; default crypto/rand.Reader
 	Logger *slog.Logger // default: discards
 }
@@ -87,6 +91,9 @@ type Client struct {
 	random       io.Reader
 	log          *slog.Logger
 	clientConfig map[string]string
+	sts          *sts.Client
+	vending      Vending
+	now          func() time.Time
 
 	// buckets holds, by name, a *bucket for each that was asked about.
 	buckets sync.Map
@@ -113,8 +120,12 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		// was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
+	vending := options.Vending.withDefaults(aws.ToString(sdk.Options().BaseEndpoint))
 	return &Client{
 		sdk:          sdk,
+		sts:          newSTS(loaded, options, vending),
+		vending:      vending,
+		now:          time.Now,
 		backoff:      retry.NewExponentialJitterBackoff(options.RetryDelayMax),
 		random:       options.Random,
 		log:          options.Logger,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -99,6 +100,25 @@ func TestOptionsOfAPlace(t *testing.T) {
 		want  s3.Options
 		fails bool
 	}{
+		{"vending", map[string]string{
+			"s3.sts.role-arn": "arn:aws:iam::123456789012:role/engines", "s3.sts.endpoint": "https://sts.example.com",
+			"s3.sts.external-id": "moorage:1", "s3.sts.duration": "2h", "s3.partition": "aws-cn", "s3.dialect": "minio",
+			"s3.kms.key-arn": "arn:aws:kms:eu-west-1:123456789012:key/5a-1", "s3.protect-metadata": "false",
+		}, withVending(base, s3.Vending{
+			RoleARN: "arn:aws:iam::123456789012:role/engines", Endpoint: "https://sts.example.com", ExternalID: "moorage:1",
+			Duration: 2 * time.Hour, Partition: "aws-cn", Dialect: s3.DialectMinIO,
+			KMSKeyARN: "arn:aws:kms:eu-west-1:123456789012:key/5a-1", OpenMetadata: true,
+		}), false},
+		{"role with a quote", map[string]string{"s3.sts.role-arn": `arn:aws:iam::1:role/a"`}, base, true},
+		{"no role", map[string]string{"s3.sts.role-arn": "engines"}, base, true},
+		{"key with a star", map[string]string{"s3.kms.key-arn": "arn:aws:kms:eu-west-1:1:key/*"}, base, true},
+		{"short duration", map[string]string{"s3.sts.duration": "14m"}, base, true},
+		{"long duration", map[string]string{"s3.sts.duration": "13h"}, base, true},
+		{"no duration", map[string]string{"s3.sts.duration": "an hour"}, base, true},
+		{"dialect", map[string]string{"s3.dialect": "ceph"}, base, true},
+		{"partition", map[string]string{"s3.partition": "aws:*"}, base, true},
+		{"STS without a host", map[string]string{"s3.sts.endpoint": "sts"}, base, true},
+		{"protection", map[string]string{"s3.protect-metadata": "maybe"}, base, true},
 		{"none", nil, base, false},
 		{"some", map[string]string{"s3.region": "eu"}, s3.Options{Endpoint: base.Endpoint, Region: "eu", AccessKeyID: "a", SecretAccessKey: "b"}, false},
 		{"all", map[string]string{"s3.endpoint": "http://127.0.0.1:2", "s3.region": "eu", "s3.path-style-access": "false", "s3.profile": "lake"},
@@ -117,6 +137,11 @@ func TestOptionsOfAPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withVending(options s3.Options, vending s3.Vending) s3.Options {
+	options.Vending = vending
+	return options
 }
 
 func TestCheckEndpoint(t *testing.T) {

@@ -43,6 +43,22 @@
 // S3 answers 403 where it would have said 404. Reads must see every write that was answered before;
 // all servers above do that.
 //
+// # Credentials for engines
+//
+// Vend assumes a role with a session policy that allows the locations of one table. The policy ends
+// each location in a slash, spells patterns of Amazon's language as characters, and keeps writers
+// from the catalog's metadata files. What a policy cannot say exactly is storage.ErrUnscopable.
+//
+// Servers read policies in their own ways, so ProbeVending tries the credentials where they must
+// fail. Two such ways were found by it:
+//
+//	MinIO      of February 2026 cleans the names in a bulk delete after it has looked at the
+//	           policy, so t/../u/x passes as one of t's and deletes one of u's. Policies for
+//	           servers other than Amazon's therefore deny all names with "..", "." and two
+//	           slashes in a row
+//	SeaweedFS  4.48 compares the names in a policy without regard to upper and lower case, so
+//	           credentials for tab reach TAB. No policy mends that: the probe refuses the server
+//
 // # What it must not know
 //
 // What is in the files.

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // The options of a storage.Place that this package knows. Clients get the first three as well, by
@@ -20,6 +22,17 @@ const (
 	// OptionProfile is Options.Profile. Static credentials are not options, because everybody can
 	// read stored options.
 	OptionProfile = "s3.profile"
+
+	// OptionRoleARN is Vending.RoleARN, and so on.
+	OptionRoleARN    = "s3.sts.role-arn"
+	OptionSTS        = "s3.sts.endpoint"
+	OptionExternalID = "s3.sts.external-id"
+	OptionDuration   = "s3.sts.duration"
+	OptionKMSKeyARN  = "s3.kms.key-arn"
+	OptionPartition  = "s3.partition"
+	OptionDialect    = "s3.dialect"
+	// OptionProtectMetadata is the opposite of Vending.OpenMetadata.
+	OptionProtectMetadata = "s3.protect-metadata"
 )
 
 // optionClientRegion is another name that clients have for the region.
@@ -48,10 +61,68 @@ func (o Options) With(place map[string]string) (Options, error) {
 			// The profile has keys of its own. The keys of the process are for other places.
 			o.Profile, o.AccessKeyID, o.SecretAccessKey = value, "", ""
 		default:
-			return o, fmt.Errorf("s3: unknown option %s", name)
+			known, err := o.Vending.set(name, value)
+			if err != nil {
+				return o, err
+			}
+			if !known {
+				return o, fmt.Errorf("s3: unknown option %s", name)
+			}
 		}
 	}
 	return o, nil
+}
+
+// Forms of the options that go into requests and policies as they are.
+var (
+	rolePattern       = regexp.MustCompile(`^arn:[a-z0-9-]+:iam::[0-9]*:role/[\w+=,.@/-]{1,512}$`)
+	keyPattern        = regexp.MustCompile(`^arn:[a-z0-9-]+:kms:[a-z0-9-]*:[0-9]*:key/[A-Za-z0-9-]{1,128}$`)
+	partitionPattern  = regexp.MustCompile(`^aws[a-z-]{0,20}$`)
+	externalIDPattern = regexp.MustCompile(`^[\w+=,.@:/-]+$`)
+)
+
+// set sets the field that an option is for, and reports whether there is one.
+func (v *Vending) set(name, value string) (known bool, err error) {
+	matching := func(field *string, pattern *regexp.Regexp, what string) {
+		*field = value
+		if !pattern.MatchString(value) {
+			err = fmt.Errorf("s3: the option %s is %s, not %q", name, what, value)
+		}
+	}
+	switch name {
+	case OptionRoleARN:
+		matching(&v.RoleARN, rolePattern, "the ARN of a role")
+	case OptionKMSKeyARN:
+		matching(&v.KMSKeyARN, keyPattern, "the ARN of a KMS key")
+	case OptionPartition:
+		matching(&v.Partition, partitionPattern, "aws, aws-cn or the like")
+	case OptionExternalID:
+		matching(&v.ExternalID, externalIDPattern, "letters, digits and +=,.@:/-")
+	case OptionSTS:
+		v.Endpoint = value
+		if err = CheckEndpoint(value); err != nil {
+			err = fmt.Errorf("s3: the option %s: %w", name, err)
+		}
+	case OptionDuration:
+		v.Duration, err = time.ParseDuration(value)
+		if err != nil || v.Duration < vendDurationMin || v.Duration > vendDurationMax {
+			err = fmt.Errorf("s3: the option %s is a duration from 15m to 12h, not %q", name, value)
+		}
+	case OptionDialect:
+		v.Dialect = Dialect(value)
+		if !slices.Contains([]Dialect{DialectAWS, DialectMinIO, DialectOther}, v.Dialect) {
+			err = fmt.Errorf("s3: the option %s is aws, minio or other, not %q", name, value)
+		}
+	case OptionProtectMetadata:
+		protect, parseErr := strconv.ParseBool(value)
+		v.OpenMetadata = !protect
+		if parseErr != nil {
+			err = fmt.Errorf("s3: the option %s is true or false, not %q", name, value)
+		}
+	default:
+		return false, nil
+	}
+	return true, err
 }
 
 // CheckEndpoint returns an error that says what is wrong with the URL of a server, or nil.

@@ -92,7 +92,7 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	if !slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(parsed) }) {
+	if !s.contains(parsed) {
 		return object{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
 	}
 	named := object{location: location, bucket: parsed.Authority, key: parsed.Path[1:]}
@@ -100,6 +100,11 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 		return object{}, fmt.Errorf("%w: %s: a key has 1 to %d bytes", storage.ErrNotFound, location, keyBytesMax)
 	}
 	return named, nil
+}
+
+// contains reports whether a location is at or below a root.
+func (s *Store) contains(location storage.Location) bool {
+	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
 }
 
 // rootKeys returns, by bucket, the shortest key that is a root, and the buckets in order.
@@ -117,4 +122,5 @@ func (s *Store) rootKeys() (map[string]string, []string) {
 var (
 	_ storage.Store  = (*Store)(nil)
 	_ storage.Remote = (*Store)(nil)
+	_ storage.Vender = (*Store)(nil)
 )

@@ -1,0 +1,210 @@
+package s3
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"moorage/storage"
+)
+
+const (
+	// policyCharactersMax is the longest session policy that AssumeRole takes, at Amazon and at the
+	// servers that speak its protocol.
+	policyCharactersMax = 2048
+	// policyVersion is the version of the policy language.
+	policyVersion = "2012-10-17"
+	// lastPolicyCharacter is the last character that a session policy may hold.
+	lastPolicyCharacter = '\u00FF'
+	// metadataPattern names the catalog's own files below the location of a table.
+	metadataPattern = "metadata/*.metadata.json"
+)
+
+// policy is a session policy: what a credential is narrowed to.
+type policy struct {
+	Version   string
+	Statement []statement
+}
+
+// statement is a rule of a policy.
+type statement struct {
+	Effect    string
+	Action    words
+	Resource  words
+	Condition *condition `json:",omitempty"`
+}
+
+// condition narrows the listing of a bucket to what begins with one of some patterns.
+type condition struct {
+	StringLike prefixes
+}
+
+type prefixes struct {
+	Prefix words `json:"s3:prefix"`
+}
+
+// words is one word or several. One stands alone, which is shorter.
+type words []string
+
+// MarshalJSON writes w.
+func (w words) MarshalJSON() ([]byte, error) {
+	if len(w) == 1 {
+		return encode(w[0])
+	}
+	return encode([]string(w))
+}
+
+// encode writes a value without escaping what only HTML needs: each character of a policy counts.
+func encode(value any) ([]byte, error) {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), err
+}
+
+// policyTerms are what a policy depends on besides the locations.
+type policyTerms struct {
+	partition string // of resource names, "aws"
+	dialect   Dialect
+	kmsKey    string // resource name of the key that encrypts the objects; empty: none of ours
+	protect   bool   // keep the catalog's own files from writers
+	write     bool
+}
+
+// policyFor returns the policy that allows what scope says. It has the first location, and as many
+// of the others as there is room for. ErrUnscopable: no policy allows exactly the first one.
+func policyFor(locations []storage.Location, terms policyTerms) (text string, covered int, err error) {
+	for count := range locations {
+		place := locations[:count+1]
+		longer, err := terms.build(place)
+		if err == nil && utf8.RuneCountInString(longer) > policyCharactersMax {
+			err = fmt.Errorf("%w: %s: the policy has more than %d characters", storage.ErrUnscopable,
+				place[count], policyCharactersMax)
+		}
+		if err != nil && count == 0 {
+			return "", 0, err
+		}
+		if err != nil {
+			break
+		}
+		text, covered = longer, count+1
+	}
+	if covered == 0 {
+		// A policy without a resource would be the whole role.
+		return "", 0, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
+	}
+	return text, covered, nil
+}
+
+// build returns the policy that allows all of locations.
+func (t policyTerms) build(locations []storage.Location) (string, error) {
+	var objects, protected, buckets words
+	patterns := make(map[string]words) // by bucket
+	for _, location := range locations {
+		folder, err := t.spell(location)
+		if err != nil {
+			return "", err
+		}
+		bucket := t.resource(location.Authority)
+		if patterns[bucket] == nil {
+			buckets = append(buckets, bucket)
+		}
+		patterns[bucket] = append(patterns[bucket], folder+"*")
+		objects = append(objects, bucket+"/"+folder+"*")
+		protected = append(protected, bucket+"/"+folder+metadataPattern)
+	}
+	made := policy{Version: policyVersion}
+	made.allow(t.objectActions(), objects)
+	for _, bucket := range buckets {
+		made.Statement = append(made.Statement, statement{
+			Effect: "Allow", Action: words{"s3:ListBucket"}, Resource: words{bucket},
+			Condition: &condition{prefixes{patterns[bucket]}},
+		})
+	}
+	made.allow(words{"s3:GetBucketLocation"}, buckets)
+	if t.write && t.protect {
+		made.Statement = append(made.Statement, statement{
+			Effect: "Deny", Action: words{"s3:PutObject", "s3:DeleteObject"}, Resource: protected,
+		})
+	}
+	if t.dialect != DialectAWS {
+		made.Statement = append(made.Statement, statement{
+			Effect: "Deny", Action: words{"s3:*"}, Resource: detours(buckets),
+		})
+	}
+	if t.kmsKey != "" {
+		keyActions := words{"kms:Decrypt"}
+		if t.write {
+			keyActions = append(keyActions, "kms:GenerateDataKey")
+		}
+		made.allow(keyActions, words{t.kmsKey})
+	}
+	text, err := encode(made)
+	return string(text), err
+}
+
+// detours returns the objects whose names a server may clean after it has looked at the policy, so
+// that they become those of others. Amazon's does not: there such names are names.
+func detours(buckets words) (resources words) {
+	for _, bucket := range buckets {
+		for _, pattern := range []string{"/*/../*", "/*/./*", "/*//*"} {
+			resources = append(resources, bucket+pattern)
+		}
+	}
+	return resources
+}
+
+func (p *policy) allow(actions, resources words) {
+	p.Statement = append(p.Statement, statement{Effect: "Allow", Action: actions, Resource: resources})
+}
+
+// objectActions returns what may be done with objects.
+func (t policyTerms) objectActions() words {
+	if !t.write {
+		return words{"s3:GetObject"}
+	}
+	return words{"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload",
+		"s3:ListMultipartUploadParts"}
+}
+
+// resource returns the resource name of a bucket.
+func (t policyTerms) resource(bucket string) string { return "arn:" + t.partition + ":s3:::" + bucket }
+
+// spell returns the beginning of the keys below a location as a policy spells it, with the slash at
+// its end that keeps the sibling "table" out of "tab". ErrUnscopable: a policy cannot spell it, or
+// the server would read something else.
+func (t policyTerms) spell(location storage.Location) (string, error) {
+	key := location.Path[1:]
+	refuse := func(reason string) error {
+		return fmt.Errorf("%w: %s: %s", storage.ErrUnscopable, location, reason)
+	}
+	isForeign := func(c rune) bool { return c < ' ' || c > lastPolicyCharacter }
+	if strings.ContainsFunc(location.Authority+key, isForeign) {
+		return "", refuse("a session policy has no characters beyond U+00FF")
+	}
+	if strings.ContainsAny(location.Authority, "*?$:/") {
+		return "", refuse("no bucket is called so")
+	}
+	if t.dialect != DialectAWS {
+		if strings.ContainsAny(key, "*?$") {
+			return "", refuse("only Amazon's policies can spell *, ? and $")
+		}
+		if slices.Contains(strings.Split(key, "/")[:strings.Count(key, "/")], "") {
+			return "", refuse("servers other than Amazon's may read two slashes as one")
+		}
+	}
+	if key == "" {
+		return "", nil // all of the bucket
+	}
+	return escapePattern(key) + "/", nil
+}
+
+// escapePattern spells a key so that a policy does not read its characters as patterns or
+// variables.
+func escapePattern(key string) string {
+	return strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}").Replace(key)
+}

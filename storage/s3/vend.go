@@ -1,0 +1,210 @@
+package s3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/aws-sdk-go-v2/service/sts/types"
+
+	"moorage/storage"
+)
+
+const (
+	// vendAttemptsMax bounds how often AssumeRole is asked. A load waits for the answer.
+	vendAttemptsMax = 3
+	// Bounds of how long a credential lives, as AssumeRole has them.
+	vendDurationMin = 15 * time.Minute
+	vendDurationMax = 12 * time.Hour
+	// vendDurationDefault is long enough for most jobs: some clients never ask again.
+	vendDurationDefault = time.Hour
+	// sessionBytesMax is the longest name of a session.
+	sessionBytesMax = 64
+	// sessionPrefix begins the names of the sessions of this catalog.
+	sessionPrefix = "mrg-"
+)
+
+// The parts of a credential, by the names that Iceberg's clients have for them.
+const (
+	configAccessKeyID     = "s3.access-key-id"
+	configSecretAccessKey = "s3.secret-access-key"
+	configSessionToken    = "s3.session-token"
+	configExpires         = "s3.session-token-expires-at-ms"
+)
+
+// Vending says how a Client makes credentials for engines.
+type Vending struct {
+	// RoleARN is the role that is assumed. Amazon needs one, other servers may not.
+	RoleARN string
+	// Endpoint is the URL of the server for AssumeRole. Empty: that of S3, or Amazon's for the
+	// region.
+	Endpoint string
+	// ExternalID is what the role's trust policy may ask for.
+	ExternalID string
+	// Duration is how long credentials live, from 15 minutes to 12 hours. Default 1 hour.
+	Duration time.Duration
+	// KMSKeyARN is the key that objects are encrypted with, if engines need leave to use it.
+	KMSKeyARN string
+	// Partition is that of resource names. Default aws.
+	Partition string
+	// Dialect says whose policies the server understands. Default: DialectAWS without an endpoint,
+	// else DialectOther.
+	Dialect Dialect
+	// OpenMetadata lets writers replace and delete the catalog's own files. Default: they cannot.
+	OpenMetadata bool
+}
+
+// Dialect says how a server reads policies.
+type Dialect string
+
+// The dialects.
+const (
+	DialectAWS   Dialect = "aws"
+	DialectMinIO Dialect = "minio"
+	DialectOther Dialect = "other"
+)
+
+// withDefaults returns v with what it leaves open.
+func (v Vending) withDefaults(endpoint string) Vending {
+	v.Duration = cmp.Or(v.Duration, vendDurationDefault)
+	v.Partition = cmp.Or(v.Partition, "aws")
+	if v.Dialect == "" {
+		v.Dialect = DialectAWS
+		if endpoint != "" {
+			v.Dialect = DialectOther
+		}
+	}
+	v.Endpoint = cmp.Or(v.Endpoint, endpoint)
+	return v
+}
+
+// newSTS returns a client for AssumeRole, which is reached and signed for as S3 is.
+func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
+	return sts.NewFromConfig(loaded, func(o *sts.Options) {
+		if vending.Endpoint != "" {
+			o.BaseEndpoint = aws.String(vending.Endpoint)
+		}
+		// Some servers have read the body by the time they check its hash.
+		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
+		o.HTTPClient = impatient{o.HTTPClient, options.StallTimeout}
+		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts = vendAttemptsMax
+			o.MaxBackoff = options.RetryDelayMax
+		})
+	})
+}
+
+// Vend makes credentials by assuming the role with a policy that allows what scope says.
+func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
+	locations, err := s.within(scope.Locations)
+	if err != nil {
+		return storage.Credential{}, err
+	}
+	policy, covered, err := policyFor(locations, s.client.terms(scope.Write))
+	if err != nil {
+		return storage.Credential{}, err
+	}
+	credential, err := s.client.assumeRole(ctx, scope, policy)
+	if isTooLong(err) && covered > 1 {
+		if policy, _, err = policyFor(locations[:1], s.client.terms(scope.Write)); err == nil {
+			credential, err = s.client.assumeRole(ctx, scope, policy)
+		}
+	}
+	if isTooLong(err) {
+		err = fmt.Errorf("%w: %s: %w", storage.ErrUnscopable, scope.Locations[0], err)
+	}
+	return credential, err
+}
+
+// within returns locations. All must be within the roots of the store.
+func (s *Store) within(locations []string) ([]storage.Location, error) {
+	parsed := make([]storage.Location, 0, len(locations))
+	for _, location := range locations {
+		each, err := storage.Parse(location)
+		if err != nil {
+			return nil, err
+		}
+		if !s.contains(each) {
+			return nil, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+		}
+		parsed = append(parsed, each)
+	}
+	return parsed, nil
+}
+
+func (c *Client) terms(write bool) policyTerms {
+	return policyTerms{
+		partition: c.vending.Partition, dialect: c.vending.Dialect, kmsKey: c.vending.KMSKeyARN,
+		protect: !c.vending.OpenMetadata, write: write,
+	}
+}
+
+// assumeRole asks for credentials that are narrowed to policy, which is not empty.
+func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy string) (storage.Credential, error) {
+	if c.vending.RoleARN == "" && c.vending.Dialect == DialectAWS {
+		return storage.Credential{}, fmt.Errorf("s3: there is no role to make credentials with: set %s", OptionRoleARN)
+	}
+	duration := min(max(cmp.Or(scope.Duration, c.vending.Duration), vendDurationMin), vendDurationMax)
+	input := &sts.AssumeRoleInput{
+		RoleArn:         aws.String(c.vending.RoleARN),
+		RoleSessionName: aws.String(sessionName(scope.Session)),
+		DurationSeconds: aws.Int32(int32(duration / time.Second)),
+		Policy:          aws.String(policy),
+	}
+	if c.vending.ExternalID != "" {
+		input.ExternalId = aws.String(c.vending.ExternalID)
+	}
+	answer, err := c.sts.AssumeRole(ctx, input)
+	switch status := statusOf(err); {
+	case err == nil:
+	case status == 0 && ctx.Err() == nil, status == http.StatusTooManyRequests, codeOf(err) == "Throttling",
+		status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
+		return storage.Credential{}, fmt.Errorf("%w: make credentials: %w", storage.ErrUnavailable, err)
+	default:
+		return storage.Credential{}, fmt.Errorf("s3: make credentials: %w", err)
+	}
+	made := answer.Credentials
+	if made == nil || aws.ToString(made.AccessKeyId) == "" || aws.ToString(made.SecretAccessKey) == "" ||
+		aws.ToString(made.SessionToken) == "" || made.Expiration == nil {
+		// Without a session token it would be a key that the policy does not narrow.
+		return storage.Credential{}, errors.New("s3: make credentials: the answer of the server is not whole")
+	}
+	return storage.Credential{
+		Config: map[string]string{
+			configAccessKeyID:     *made.AccessKeyId,
+			configSecretAccessKey: *made.SecretAccessKey,
+			configSessionToken:    *made.SessionToken,
+			configExpires:         strconv.FormatInt(made.Expiration.UnixMilli(), 10),
+		},
+		Expires: *made.Expiration,
+	}, nil
+}
+
+// isTooLong reports whether the server can take a shorter policy only. It counts its own packed
+// form, so the length of the text does not say it.
+func isTooLong(err error) bool {
+	var tooLong *types.PackedPolicyTooLargeException
+	return errors.As(err, &tooLong)
+}
+
+// sessionName returns the name of a session as AssumeRole takes it.
+func sessionName(caller string) string {
+	plain := func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune("+=,.@-", c):
+			return c
+		}
+		return '-'
+	}
+	name := sessionPrefix + strings.Map(plain, caller)
+	return name[:min(len(name), sessionBytesMax)]
+}
