@@ -334,7 +334,8 @@ func TestCheckOfAbsentStore(t *testing.T) {
 	for _, table := range registry.Tables() {
 		switch table { // that Check does not read
 		case registry.TableChange, registry.TableCursor, registry.TableClaim, registry.TableFormat,
-			registry.TablePolicy, registry.TableSecret:
+			registry.TablePolicy, registry.TableSecret,
+			registry.TableMaintenancePolicy, registry.TableCare, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableLease:
 			continue
 		}
 		f := newFixture(t)

@@ -13,11 +13,13 @@ import (
 type Cancelled struct {
 	Transactions int // were forgotten
 	Purges       int // dropped tables that stay as they are
+	Jobs         int // of maintenance, which were removed
 }
 
 // CancelDeletions removes from a store everything that would make a server delete files:
-// transactions and pending purges, also those whose records cannot be read. It deletes no file. It
-// is for a copy of a store, and the last resort for records that cannot be read.
+// transactions, pending purges and jobs of maintenance, also those whose records cannot be read. It
+// deletes no file. It is for a copy of a store, and the last resort for records that cannot be
+// read.
 //
 // A server on a copy would act on what was so when the copy was made. So it would delete files that
 // the original, or a newer copy, has made current since:
@@ -39,6 +41,9 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	remove := func(record registry.Record) (registry.Write, bool, error) {
 		return registry.Delete(record.Key), true, nil
 	}
+	if err := pauseMaintenance(ctx, l, now); err != nil {
+		return cancelled, moorage.Annotate(op, "", err)
+	}
 	for _, step := range []struct {
 		table   registry.Table
 		replace replacement
@@ -49,12 +54,62 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 		{registry.TablePointer, func(record registry.Record) (registry.Write, bool, error) {
 			return withoutPurge(record, now)
 		}, &cancelled.Purges},
+		{registry.TableJob, remove, &cancelled.Jobs},
+		{registry.TableLease, withoutHolds, new(int)},
 	} {
 		if *step.count, err = replaceAll(ctx, l, step.table, step.replace); err != nil {
 			return cancelled, moorage.Annotate(op, step.table.String(), err)
 		}
 	}
 	return cancelled, nil
+}
+
+// tokensSkipped is how many tokens of leases a copy leaves out: the original may have given them
+// out since the copy was made.
+const tokensSkipped = 1 << 32
+
+// withoutHolds returns the lease that record is without its holds. One that cannot be read is
+// removed.
+func withoutHolds(record registry.Record) (registry.Write, bool, error) {
+	lease, err := ledger.Decode[registry.Lease](record)
+	if err != nil {
+		return registry.Delete(record.Key), true, nil
+	}
+	if len(lease.Holds) == 0 {
+		return registry.Write{}, false, nil
+	}
+	lease.Holds, lease.Last = nil, lease.Last+tokensSkipped
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, lease))
+	if err != nil {
+		return registry.Write{}, false, err
+	}
+	return writes[0], true, nil
+}
+
+// pauseMaintenance pauses all maintenance, if there are policies or jobs.
+func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) error {
+	found, err := l.ListKeys(ctx, registry.TableMaintenancePolicy, "", "", 1)
+	if err == nil && len(found) == 0 {
+		found, err = l.ListKeys(ctx, registry.TableJob, "", "", 1)
+	}
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	records, err := l.Get(ctx, registry.PauseKey())
+	if err != nil {
+		return err
+	}
+	before, err := registry.Decode[registry.Pauses](records[0])
+	if err == nil && len(before.Pauses) > 0 && before.Pauses[0].Scope == registry.ScopeServer {
+		return nil
+	}
+	pause := registry.Pause{Scope: registry.ScopeServer, Reason: "restored", Since: now}
+	pauses := registry.Pauses{Unknown: before.Unknown, Pauses: append([]registry.Pause{pause}, before.Pauses...)}
+	writes, err := ledger.Encode(ledger.Put(registry.PauseKey(), registry.StateNone, pauses))
+	if err != nil {
+		return err
+	}
+	return stepAlone(ctx, l, registry.Batch{Writes: writes})
 }
 
 // withoutPurge returns the pointer that record is without the purge that it awaits, and false if it

@@ -34,7 +34,14 @@ const (
 	TableSecret      Table = 16 // name; nothing writes it yet
 	TableAccess      Table = 17 // "epoch", "recent", "store", and "key/" with the id of a public key
 	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
+	TableCare        Table = 19 // pointer id
+	TableDue         Table = 20 // shard / time / pointer id / kind, or "blocked/" and pointer id / kind
+	TableJob         Table = 21 // pointer id / kind
+	TableRun         Table = 22 // pointer id / time, the latest first / job id
+	TableLease       Table = 23 // pointer id
 	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
+
+	TableMaintenancePolicy Table = 24 // "server", or "w/", "n/", "t/" and the id of a warehouse, namespace, pointer
 )
 
 var tableNames = map[Table]string{
@@ -43,6 +50,8 @@ var tableNames = map[Table]string{
 	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
 	TablePrincipal: "principal", TableRole: "role", TableGrants: "grants", TablePolicy: "access-policy",
 	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableClaim: "claim",
+	TableCare: "care", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
+	TableMaintenancePolicy: "maintenance-policy",
 }
 
 // Tables returns every table, in the order of their numbers.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -41,6 +42,19 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.RecentKey(), 17, "recent"},
 		{registry.AccessStoreKey(), 17, "store"},
 		{registry.PublicKeyKey("k1"), 17, "key/k1"},
+		{registry.CareKey(someID), 19, some},
+		{registry.DueKey(someID, "snapshots", time.Unix(0x6943a1f0, 0)), 20, "a/06943a1f0/" + some + "/snapshots"},
+		{registry.DueBlockedKey(someID, "snapshots"), 20, "blocked/" + some + "/snapshots"},
+		{registry.JobKey(someID, "orphans"), 21, some + "/orphans"},
+		{registry.RunKey(someID, time.UnixMilli(1), otherID), 22, some + "/fffffffffffffffe/" + other},
+		{registry.LeaseKey(someID), 23, some},
+		{registry.MaintenancePolicyKey(registry.ScopeServer), 24, "server"},
+		{registry.MaintenancePolicyKey(registry.WarehouseScope(someID)), 24, "w/" + some},
+		{registry.MaintenancePolicyKey(registry.NamespaceScope(someID)), 24, "n/" + some},
+		{registry.MaintenancePolicyKey(registry.TableScope(someID)), 24, "t/" + some},
+		{registry.MonitorKey(), 18, "monitor"},
+		{registry.WalkKey(registry.TableScope(someID)), 18, "walk/t/" + some},
+		{registry.PauseKey(), 18, "pause"},
 	}
 	for _, tt := range tests {
 		if tt.key.Table != tt.table || tt.key.ID != tt.id {
@@ -62,6 +76,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
 		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
 		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "claim",
+		19: "care", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)
@@ -73,13 +88,14 @@ func TestNumbersAreFormat1(t *testing.T) {
 	}
 	states := []string{
 		"none", "live", "dropping", "dropped", "purging", "table", "view", "owner", "below", "void", "pending", "committed", "aborted", "blocked",
+		"collecting", "waiting", "deleting", "claimed",
 	}
 	for number, name := range states {
 		if got := registry.State(number).String(); got != name {
 			t.Errorf("state %d is called %s, want %s", number, got, name)
 		}
 	}
-	if got := registry.State(len(states)).String(); got != "state 14" {
+	if got := registry.State(len(states)).String(); got != "state 18" {
 		t.Errorf("a state that does not exist is called %s", got)
 	}
 	if got := registry.Table(0).String(); got != "table 0" {

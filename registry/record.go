@@ -59,13 +59,19 @@ const (
 	StateCommitted State = 11
 	StateAborted   State = 12
 
-	StateBlocked State = 13 // task: given up, an operator must look
+	StateBlocked State = 13 // task, job: given up, an operator must look
+
+	StateCollecting State = 14 // job: what it will do is being found out
+	StateWaiting    State = 15 // job: it goes on at its time
+	StateDeleting   State = 16 // job: files are being deleted
+	StateClaimed    State = 17 // job: somebody outside the server does it
 )
 
 var stateNames = map[State]string{
 	StateNone: "none", StateLive: "live", StateDropping: "dropping", StateDropped: "dropped", StatePurging: "purging",
 	StateTable: "table", StateView: "view", StateOwner: "owner", StateBelow: "below", StateVoid: "void",
 	StatePending: "pending", StateCommitted: "committed", StateAborted: "aborted", StateBlocked: "blocked",
+	StateCollecting: "collecting", StateWaiting: "waiting", StateDeleting: "deleting", StateClaimed: "claimed",
 }
 
 // IsDropped reports whether a pointer in state s is that of a dropped table or view, or of one that

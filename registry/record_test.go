@@ -136,6 +136,42 @@ func goldenValues() map[string][2]registry.Value {
 		}}, registry.Recent{}},
 		"access-store": {registry.AccessStore{ID: someID, PageKey: registry.Hash{31: 1}, Since: someTime}, registry.AccessStore{}},
 		"public-key":   {registry.PublicKey{Algorithm: "EdDSA", Key: "AQID", Ends: someTime}, registry.PublicKey{}},
+		"maintenance-policy": {registry.MaintenancePolicy{
+			Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}, Jobs: []registry.JobPolicy{{
+				Type: "icebergSnapshotManagement", Status: "enabled", Settings: []byte(`{"maxSnapshotAgeHours":120}`), Since: someTime, By: "ann",
+			}},
+		}, registry.MaintenancePolicy{}},
+		"care": {registry.Care{
+			Warehouse: someID, Rules: "6f0c12ab", Seq: 380, SeqAt: someTime, Jobs: []registry.JobCare{{
+				Kind: "snapshots", Due: someTime, Rule: "ab12cd34", Mode: "event", Held: "paused", Outcome: "later", Error: "no such bucket", Last: someTime,
+				Base:  registry.CareBase{Snapshots: 37, Files: 1, Deletes: 2, Bytes: 3, Seq: 4, Interval: time.Hour},
+				Tries: 1, Laters: 2, LaterSince: someTime,
+			}},
+		}, registry.Care{}},
+		"due": {registry.Due{Reason: "it fails", Since: someTime, By: "ann"}, registry.Due{}},
+		"job": {registry.Job{
+			ID: someID, Kind: "snapshots", Pointer: otherID, UUID: "0190f3a0-1234-7abc-8def-0123456789ab", Rule: "ab12cd34", Caller: "system:expire",
+			Commit: otherID, Folder: "file:///data/w/~moorage/jobs/1", Input: &registry.JobFile{Location: "file:///data/1", Count: 3, SHA256: registry.Hash{1}},
+			Lists: []registry.JobFile{{Location: "file:///data/2", What: "data", Count: 2, SHA256: registry.Hash{2}}}, Reach: "full",
+			Created: someTime, Since: someTime, NotBefore: someTime, Progress: registry.JobProgress{List: 1, Line: 2, After: "x"}, Looked: "file:///data/3",
+			Node: someID, Touched: someTime, Lease: 41, Holder: "spark 17", Before: registry.StateWaiting, Paused: true,
+			Tries: 1, Laters: 2, LaterSince: someTime, LastError: "no such bucket",
+			Totals: registry.JobTotals{Snapshots: 1, Files: 2, Bytes: 3, Read: 4, Kept: []registry.KeptOf{{Reason: "outside", Files: 5}}},
+		}, registry.Job{}},
+		"run": {registry.Run{
+			Job: someID, Kind: "snapshots", Outcome: "done", Rule: "ab12cd34", Caller: "system:expire", Holder: "spark 17", Commit: otherID, Reach: "full",
+			Began: someTime, Ended: someTime, Error: "x", Totals: registry.JobTotals{Snapshots: 1},
+		}, registry.Run{}},
+		"lease": {registry.Lease{Last: 41, Holds: []registry.Hold{{
+			Token: 41, Scope: "*", Holder: "spark 17", Caller: "ann", Job: someID, Since: someTime, Expires: someTime, TTL: time.Minute,
+		}}}, registry.Lease{}},
+		"monitor": {registry.Monitor{Position: 7, Policies: "ab12cd34", Lost: true}, registry.Monitor{}},
+		"walk": {registry.Walk{
+			Ident: moorage.Identifier{Warehouse: "w"}, After: "a1", Reason: "policy", Since: someTime, Looked: 2, MadeDue: 1,
+		}, registry.Walk{}},
+		"pauses": {registry.Pauses{Pauses: []registry.Pause{{
+			Scope: "server", Ident: moorage.Identifier{Warehouse: "w"}, Reason: "restored", By: "ann", Since: someTime,
+		}}}, registry.Pauses{}},
 	}
 }
 
@@ -225,6 +261,15 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("claim", registrytest.KeepsUnknown[registry.Claim])
 	t.Run("horizon", registrytest.KeepsUnknown[registry.Horizon])
 	t.Run("retention", registrytest.KeepsUnknown[registry.Retention])
+	t.Run("maintenancepolicy", registrytest.KeepsUnknown[registry.MaintenancePolicy])
+	t.Run("care", registrytest.KeepsUnknown[registry.Care])
+	t.Run("due", registrytest.KeepsUnknown[registry.Due])
+	t.Run("job", registrytest.KeepsUnknown[registry.Job])
+	t.Run("run", registrytest.KeepsUnknown[registry.Run])
+	t.Run("lease", registrytest.KeepsUnknown[registry.Lease])
+	t.Run("monitor", registrytest.KeepsUnknown[registry.Monitor])
+	t.Run("walk", registrytest.KeepsUnknown[registry.Walk])
+	t.Run("pauses", registrytest.KeepsUnknown[registry.Pauses])
 	t.Run("format", registrytest.KeepsUnknown[registry.Format])
 	t.Run("principal", registrytest.KeepsUnknown[registry.Principal])
 	t.Run("role", registrytest.KeepsUnknown[registry.Role])
@@ -266,6 +311,15 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Claim](decoders)
 	addDecoder[registry.Horizon](decoders)
 	addDecoder[registry.Retention](decoders)
+	addDecoder[registry.MaintenancePolicy](decoders)
+	addDecoder[registry.Care](decoders)
+	addDecoder[registry.Due](decoders)
+	addDecoder[registry.Job](decoders)
+	addDecoder[registry.Run](decoders)
+	addDecoder[registry.Lease](decoders)
+	addDecoder[registry.Monitor](decoders)
+	addDecoder[registry.Walk](decoders)
+	addDecoder[registry.Pauses](decoders)
 	addDecoder[registry.Format](decoders)
 	addDecoder[registry.Principal](decoders)
 	addDecoder[registry.Role](decoders)

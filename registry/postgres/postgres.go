@@ -307,6 +307,10 @@ func tableName(table registry.Table) string {
 		return "moorage_table_uuid"
 	case registry.TablePolicy:
 		return "moorage_access_policy"
+	case registry.TableMaintenancePolicy:
+		return "moorage_maintenance_policy"
+	case registry.TableLease:
+		return "moorage_table_lease" // moorage_lease is that of locks
 	default:
 		return "moorage_" + table.String()
 	}
