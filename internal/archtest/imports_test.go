@@ -63,6 +63,7 @@ func importTable() map[string][]string {
 		"catalog":               {"access", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
+		"maintenance/policy":    {}, // pure
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"recovery":              {"ledger", "txlog", "registry", "locks"},

@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strconv"
+)
+
+// hashBytes is the length of a hash: two rules of one table are told apart by it, not secrets.
+const hashBytes = 8
+
+// Hash returns 16 hexadecimal digits that stand for what r asks for. Who asks, and since when, does
+// not matter. Each text is hashed with its length, so no value can pass for two.
+func (r Rule) Hash() string {
+	sum := sha256.New()
+	add(sum, string(r.Type), strconv.FormatBool(r.Enabled), r.Held)
+	for _, name := range sortedKeys(r.Values) {
+		value := r.Values[name]
+		add(sum, name, strconv.FormatInt(value.Number, 10), value.Text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
+}
+
+// HashOf returns a hash of all policies, in the order in which they are given.
+func HashOf(policies []Policy) string {
+	sum := sha256.New()
+	for _, p := range policies {
+		add(sum, string(p.Source.Level), p.Source.Name, strconv.Itoa(len(p.Jobs)))
+		for _, t := range sortedKeys(p.Jobs) {
+			job := p.Jobs[t]
+			add(sum, string(t), string(job.Status), strconv.Itoa(len(job.Settings)))
+			for _, name := range sortedKeys(job.Settings) {
+				add(sum, name, job.Settings[name])
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
+}
+
+func add(to hash.Hash, texts ...string) {
+	for _, text := range texts {
+		_, _ = to.Write([]byte(strconv.Itoa(len(text)) + ":" + text))
+	}
+}

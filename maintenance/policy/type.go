@@ -1,0 +1,219 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Type is a type of job, as policies spell it.
+type Type string
+
+// The types.
+const (
+	SnapshotManagement      Type = "icebergSnapshotManagement"
+	UnreferencedFileRemoval Type = "icebergUnreferencedFileRemoval"
+	Compaction              Type = "icebergCompaction"
+)
+
+// Kind is what a job of a type is called in records, metrics and commands.
+type Kind string
+
+// The kinds, one for each type.
+const (
+	Snapshots Kind = "snapshots"
+	Orphans   Kind = "orphans"
+	Compact   Kind = "compaction"
+)
+
+// Status is whether a policy asks for jobs of a type.
+type Status string
+
+// The states. No status: the policies above decide.
+const (
+	Enabled  Status = "enabled"
+	Disabled Status = "disabled"
+)
+
+// Units of settings, in those of values: milliseconds and bytes.
+const (
+	once    = 1
+	minutes = 60 * 1000
+	hours   = 60 * minutes
+	days    = 24 * hours
+	mebi    = 1 << 20
+)
+
+// The names of settings.
+const (
+	MaxSnapshotAgeHours  = "maxSnapshotAgeHours"
+	MinSnapshotsToKeep   = "minSnapshotsToKeep"
+	MaxRefAgeHours       = "maxRefAgeHours"
+	MinSnapshotsToExpire = "minSnapshotsToExpire"
+	DeleteDelayHours     = "deleteDelayHours"
+	Files                = "files"
+	UnreferencedDays     = "unreferencedDays"
+	NonCurrentDays       = "nonCurrentDays"
+	IntervalDays         = "intervalDays"
+	IncludeOlder         = "includeOlder"
+	EqualAuthorities     = "equalAuthorities"
+	TargetFileSizeMB     = "targetFileSizeMB"
+	Strategy             = "strategy"
+	MinInputFiles        = "minInputFiles"
+	SettleMinutes        = "settleMinutes"
+)
+
+// What the setting Files may say.
+const (
+	FilesDelete = "delete"
+	FilesKeep   = "keep"
+)
+
+// Setting is one setting of a type of job.
+type Setting struct {
+	Name string
+	// Choices are the texts that it may have; nil: it is a number.
+	Choices []string
+	// Unit is what one of it is in values: milliseconds, bytes or just one.
+	Unit int64
+	// Min and Max bound the number, in its own unit. Below Floor it takes somebody who says that
+	// unsafe values are wanted.
+	Min, Max, Floor int64
+	// Default is in its own unit. A setting without one is not set unless somebody sets it.
+	Default    int64
+	HasDefault bool
+	Text       string // the default of one with choices
+	// Property is the table property that says the same; empty: none. Its numbers are in units of
+	// values.
+	Property string
+}
+
+const hoursMax = 24 * 365 * 100
+
+// typeOf is all that is fixed about a type.
+type typeOf struct {
+	kind Kind
+	// deletes says that jobs of the type change snapshots or delete files, which a table forbids by
+	// gc.enabled.
+	deletes  bool
+	settings []Setting
+}
+
+// types is never written to.
+var types = map[Type]typeOf{
+	SnapshotManagement: {Snapshots, true, []Setting{
+		{Name: MaxSnapshotAgeHours, Unit: hours, Min: 0, Max: hoursMax, Floor: 1, Default: 120, HasDefault: true,
+			Property: "history.expire.max-snapshot-age-ms"},
+		{Name: MinSnapshotsToKeep, Unit: once, Min: 1, Max: 1 << 30, Floor: 1, Default: 1, HasDefault: true,
+			Property: "history.expire.min-snapshots-to-keep"},
+		{Name: MaxRefAgeHours, Unit: hours, Min: 1, Max: hoursMax, Floor: 1, Property: "history.expire.max-ref-age-ms"},
+		{Name: MinSnapshotsToExpire, Unit: once, Min: 1, Max: 1 << 30, Floor: 1, Default: 20, HasDefault: true},
+		{Name: DeleteDelayHours, Unit: hours, Min: 0, Max: hoursMax, Floor: 1, Default: 24, HasDefault: true},
+		{Name: Files, Choices: []string{FilesDelete, FilesKeep}, Text: FilesDelete, HasDefault: true},
+	}},
+	UnreferencedFileRemoval: {Orphans, true, []Setting{
+		{Name: UnreferencedDays, Unit: days, Min: 0, Max: 36500, Floor: 1, Default: 3, HasDefault: true,
+			Property: "moorage.maintenance.orphans.unreferenced-ms"},
+		{Name: NonCurrentDays, Unit: days, Min: 0, Max: 36500, Floor: 1, Default: 10, HasDefault: true,
+			Property: "moorage.maintenance.orphans.noncurrent-ms"},
+		{Name: IntervalDays, Unit: days, Min: 1, Max: 365, Floor: 1, Default: 7, HasDefault: true},
+		{Name: IncludeOlder, Choices: []string{"true", "false"}, Text: "false", HasDefault: true},
+		{Name: EqualAuthorities, Choices: []string{"true", "false"}, Text: "false", HasDefault: true},
+	}},
+	Compaction: {Compact, false, []Setting{
+		{Name: TargetFileSizeMB, Unit: mebi, Min: 1, Max: 1 << 20, Floor: 1, Default: 512, HasDefault: true,
+			Property: "write.target-file-size-bytes"},
+		{Name: Strategy, Choices: []string{"binpack"}, Text: "binpack", HasDefault: true},
+		{Name: MinInputFiles, Unit: once, Min: 2, Max: 1 << 20, Floor: 2, Default: 5, HasDefault: true},
+		{Name: SettleMinutes, Unit: minutes, Min: 0, Max: 60 * 24 * 365, Default: 60, HasDefault: true},
+	}},
+}
+
+// Types returns all types, sorted.
+func Types() []Type {
+	return []Type{Compaction, SnapshotManagement, UnreferencedFileRemoval}
+}
+
+// Kind returns what jobs of t are called; empty for a type that does not exist.
+func (t Type) Kind() Kind { return types[t].kind }
+
+// Settings returns the settings of t, which the caller must not change.
+func (t Type) Settings() []Setting { return types[t].settings }
+
+// TypeOf returns the type whose jobs are called kind.
+func TypeOf(kind Kind) (Type, bool) {
+	for _, t := range Types() {
+		if t.Kind() == kind {
+			return t, true
+		}
+	}
+	return "", false
+}
+
+// setting returns the setting of t with a name.
+func (t Type) setting(name string) (Setting, bool) {
+	for _, s := range t.Settings() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Setting{}, false
+}
+
+// Settings maps the names of settings to their texts: numbers are decimal.
+type Settings map[string]string
+
+// Check returns why t may not have settings; nil if it may. unsafe allows what is below the floor.
+// Callers answer the text to clients.
+func (t Type) Check(settings Settings, unsafe bool) error {
+	if _, ok := types[t]; !ok {
+		return fmt.Errorf("there is no type %q, but %s", t, join(Types()))
+	}
+	for _, name := range sortedKeys(settings) {
+		s, ok := t.setting(name)
+		if !ok {
+			return fmt.Errorf("%s has no setting %q", t, name)
+		}
+		if err := s.check(settings[name], unsafe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Setting) check(text string, unsafe bool) error {
+	if s.Choices != nil {
+		if !slices.Contains(s.Choices, text) {
+			return fmt.Errorf("%s is %q, and may be %s", s.Name, text, strings.Join(s.Choices, ", "))
+		}
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil || n < s.Min || n > s.Max:
+		return fmt.Errorf("%s is %q, and may be a whole number from %d to %d", s.Name, text, s.Min, s.Max)
+	case n < s.Floor && !unsafe:
+		return fmt.Errorf("%s is %d: readers and writers under way may need what that deletes. At least %d is safe; "+
+			"ask for unsafe values to have it", s.Name, n, s.Floor)
+	}
+	return nil
+}
+
+func join[T ~string](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
