@@ -59,6 +59,17 @@
 //	SeaweedFS  4.48 compares the names in a policy without regard to upper and lower case, so
 //	           credentials for tab reach TAB. No policy mends that: the probe refuses the server
 //
+// # Signatures for engines
+//
+// Sign signs one request of an engine with the store's own key, on servers without credentials.
+// It signs the calls of one list, whose objects are all within the table, with the headers of
+// another list. Everything else is storage.ErrNotSigned. The path is signed as the server spells it
+// after decoding it once, so a server that reads it otherwise refuses it.
+//
+// What nobody signs here is X-Amz-Copy-Source, with which the server's key would copy anything to
+// anywhere. So the server must refuse that header if it was added after signing. ProbeSigning
+// tries. SeaweedFS 4.48 refuses, as Amazon's S3 does, and MinIO of February 2026 does not.
+//
 // # What it must not know
 //
 // What is in the files.

@@ -123,4 +123,5 @@ var (
 	_ storage.Store  = (*Store)(nil)
 	_ storage.Remote = (*Store)(nil)
 	_ storage.Vender = (*Store)(nil)
+	_ storage.Signer = (*Store)(nil)
 )

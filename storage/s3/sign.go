@@ -1,0 +1,94 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"moorage/storage"
+)
+
+const (
+	// signedDateAge is how old or how new the time in a request may be that is signed as sent.
+	signedDateAge = 5 * time.Minute
+	// amzDateLayout is how X-Amz-Date spells a time.
+	amzDateLayout = "20060102T150405Z"
+	// service is what requests are signed for.
+	service = "s3"
+)
+
+// Sign signs a request to the server with the key of the store. It signs what checkRequest lets
+// through, and nothing else. The answer has the headers that the engine has to add.
+func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
+	locations, err := s.within(request.Locations)
+	if err != nil {
+		return storage.Signature{}, err
+	}
+	checked, err := s.client.checkRequest(request, locations)
+	if err != nil {
+		return storage.Signature{}, err
+	}
+	credentials, err := s.client.sdk.Options().Credentials.Retrieve(ctx)
+	if err != nil {
+		return storage.Signature{}, fmt.Errorf("s3: sign: %w", err)
+	}
+	at := s.client.now().UTC()
+	if checked.date != "" {
+		if at, err = dateOf(checked.date, at); err != nil {
+			return storage.Signature{}, err
+		}
+	}
+	unsigned := &http.Request{Method: checked.method, URL: checked.url, Host: checked.url.Host, Header: checked.headers}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) {
+		o.DisableURIPathEscaping = true // as S3 has it
+		o.DisableHeaderHoisting = true
+	})
+	unsigned.Header.Set("X-Amz-Content-Sha256", checked.payload)
+	unsigned.ContentLength = -1 // not signed
+	if err := signer.SignHTTP(ctx, credentials, unsigned, checked.payload, service, s.client.region(), at); err != nil {
+		return storage.Signature{}, fmt.Errorf("s3: sign: %w", err)
+	}
+	return storage.Signature{Headers: added(unsigned.Header, request.Headers)}, nil
+}
+
+// added returns the headers of a signature that were not sent: a client may add them to its own.
+func added(signed http.Header, sent map[string][]string) map[string][]string {
+	headers := make(map[string][]string)
+	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token"} {
+		if values := signed.Values(name); len(values) > 0 {
+			headers[name] = values
+		}
+	}
+	for name := range sent {
+		delete(headers, http.CanonicalHeaderKey(name))
+	}
+	return headers
+}
+
+func (c *Client) region() string { return c.sdk.Options().Region }
+
+// dateOf returns the time of a request that has one, which must be about now.
+func dateOf(date string, now time.Time) (time.Time, error) {
+	at, err := time.Parse(amzDateLayout, date)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: X-Amz-Date %q", storage.ErrMalformedRequest, date)
+	}
+	if age := now.Sub(at); age > signedDateAge || age < -signedDateAge {
+		return time.Time{}, fmt.Errorf("%w: X-Amz-Date %s is not within %s of this server's clock, %s",
+			storage.ErrNotSigned, date, signedDateAge, now.Format(amzDateLayout))
+	}
+	return at, nil
+}
+
+// checkedRequest is a request that may be signed.
+type checkedRequest struct {
+	method  string
+	url     *url.URL
+	headers http.Header // those that are signed
+	payload string      // X-Amz-Content-Sha256
+	date    string      // X-Amz-Date as sent; empty: the signer's clock
+}

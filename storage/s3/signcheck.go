@@ -1,0 +1,408 @@
+package s3
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"moorage/storage"
+)
+
+// Values of X-Amz-Content-Sha256 that are not the hash of the content.
+const (
+	unsignedPayload         = "UNSIGNED-PAYLOAD"
+	unsignedPayloadTrailers = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+)
+
+// xIDParameter names the operation of the SDK that sends a request. It says nothing to the server.
+const xIDParameter = "x-id"
+
+// signable is a request of the protocol that may be signed. Everything else is not.
+type signable struct {
+	name   string // of the protocol's operation
+	method string
+	// onBucket is whether the request names a bucket alone, in place of an object.
+	onBucket bool
+	// needs are the parameters that the request must have, and may has those that it may have.
+	needs, may []string
+	// values are the values that parameters must have.
+	values map[string]string
+	write  bool
+	// check looks at what the parameters or the body name; nil: nothing.
+	check func(r *signing) error
+}
+
+// calls returns everything that may be signed.
+func calls() []signable {
+	empty := func(name string) map[string]string { return map[string]string{name: ""} }
+	const (
+		get, head, put = http.MethodGet, http.MethodHead, http.MethodPut
+		post, del      = http.MethodPost, http.MethodDelete
+	)
+	return []signable{
+		{name: "GetObject", method: get, may: []string{"partNumber"}},
+		{name: "HeadObject", method: head, may: []string{"partNumber"}},
+		{name: "ListParts", method: get, needs: []string{"uploadId"},
+			may: []string{"max-parts", "part-number-marker"}},
+		{name: "ListObjectsV2", method: get, onBucket: true, needs: []string{"list-type", "prefix"},
+			may: []string{"delimiter", "continuation-token", "start-after", "max-keys", "encoding-type",
+				"fetch-owner"},
+			values: map[string]string{"list-type": "2"}, check: (*signing).checkPrefix},
+		{name: "PutObject", method: put, write: true},
+		{name: "CreateMultipartUpload", method: post, write: true, needs: []string{"uploads"},
+			values: empty("uploads")},
+		{name: "UploadPart", method: put, write: true, needs: []string{"partNumber", "uploadId"}},
+		{name: "CompleteMultipartUpload", method: post, write: true, needs: []string{"uploadId"}},
+		{name: "AbortMultipartUpload", method: del, write: true, needs: []string{"uploadId"}},
+		{name: "DeleteObject", method: del, write: true},
+		{name: "DeleteObjects", method: post, onBucket: true, write: true, needs: []string{"delete"},
+			values: empty("delete"), check: (*signing).checkBody},
+	}
+}
+
+// takes reports whether a request with these parameters is c.
+func (c signable) takes(parameters map[string]string) bool {
+	for _, name := range c.needs {
+		value, ok := parameters[name]
+		if want, fixed := c.values[name]; !ok || fixed && value != want {
+			return false
+		}
+	}
+	for name := range parameters {
+		if name != xIDParameter && !slices.Contains(c.needs, name) && !slices.Contains(c.may, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// signing is a request that is being looked at.
+type signing struct {
+	request    storage.SignRequest
+	client     *Client
+	locations  []storage.Location
+	url        *url.URL
+	bucket     string
+	key        string // empty: the bucket itself
+	parameters map[string]string
+	payload    string
+}
+
+// checkRequest returns what may be signed of a request. The checks go from the outside in, and the
+// first that fails says why.
+func (c *Client) checkRequest(request storage.SignRequest, locations []storage.Location) (checkedRequest, error) {
+	r := &signing{request: request, client: c, locations: locations}
+	if request.Region != c.region() {
+		return checkedRequest{}, fmt.Errorf("%w: the region is %s, not %q", storage.ErrMalformedRequest, c.region(),
+			request.Region)
+	}
+	for _, step := range []func() error{r.readURL, r.readPath, r.readQuery} {
+		if err := step(); err != nil {
+			return checkedRequest{}, err
+		}
+	}
+	headers, date, err := r.readHeaders()
+	if err != nil {
+		return checkedRequest{}, err
+	}
+	found, err := r.findCall()
+	if err != nil {
+		return checkedRequest{}, err
+	}
+	if !found.onBucket {
+		if err := r.checkKey(r.key, found.write); err != nil {
+			return checkedRequest{}, err
+		}
+	}
+	if found.check != nil {
+		if err := found.check(r); err != nil {
+			return checkedRequest{}, err
+		}
+	}
+	if found.write && !request.Write {
+		return checkedRequest{}, storage.ErrNeedsWrite
+	}
+	return checkedRequest{method: request.Method, url: r.url, headers: headers, payload: r.payload, date: date}, nil
+}
+
+func notSigned(format string, values ...any) error {
+	return fmt.Errorf("%w: %s", storage.ErrNotSigned, fmt.Sprintf(format, values...))
+}
+
+// readURL reads the address, which must be that of this server.
+func (r *signing) readURL() error {
+	parsed, err := url.Parse(r.request.URI)
+	if err != nil || !parsed.IsAbs() || parsed.Opaque != "" || parsed.Host == "" || !utf8.ValidString(r.request.URI) {
+		return fmt.Errorf("%w: the URI is not the address of an object", storage.ErrMalformedRequest)
+	}
+	if parsed.User != nil || parsed.Fragment != "" || strings.Contains(r.request.URI, "#") {
+		return notSigned("the URI has a user or a fragment")
+	}
+	bucket, ok := r.client.servesAt(parsed)
+	if !ok {
+		return notSigned("%s://%s is not this storage", parsed.Scheme, parsed.Host)
+	}
+	r.url, r.bucket = parsed, bucket
+	return nil
+}
+
+// servesAt reports whether an address is that of the server, and the bucket if it is in the host's
+// name.
+func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
+	for _, endpoint := range c.endpoints() {
+		if address.Scheme != endpoint.Scheme {
+			continue
+		}
+		if address.Host == endpoint.Host {
+			return "", true
+		}
+		if bucket, found := strings.CutSuffix(address.Host, "."+endpoint.Host); found && bucket != "" {
+			return bucket, true
+		}
+	}
+	return "", false
+}
+
+// endpoints returns the addresses of the server.
+func (c *Client) endpoints() []url.URL {
+	if base := c.sdk.Options().BaseEndpoint; base != nil {
+		if parsed, err := url.Parse(*base); err == nil && strings.Trim(parsed.Path, "/") == "" {
+			return []url.URL{*parsed}
+		}
+		return nil // behind a path nobody knows what a request names
+	}
+	region, domain := c.region(), "amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		domain += ".cn"
+	}
+	hosts := []string{"s3." + region + "." + domain, "s3.dualstack." + region + "." + domain}
+	if region == fallbackRegion {
+		hosts = append(hosts, "s3."+domain)
+	}
+	endpoints := make([]url.URL, 0, len(hosts))
+	for _, host := range hosts {
+		endpoints = append(endpoints, url.URL{Scheme: "https", Host: host})
+	}
+	return endpoints
+}
+
+// readPath reads bucket and key. The path must mean the same to everybody who decodes it once.
+func (r *signing) readPath() error {
+	raw := r.url.EscapedPath()
+	path := r.url.Path
+	if strings.Contains(raw, "+") {
+		return notSigned("a plus sign in the path must be spelled %%2B: some servers read it as a space")
+	}
+	if strings.Count(raw, "/") != strings.Count(path, "/") {
+		return notSigned("the path has a slash that is escaped")
+	}
+	if !strings.HasPrefix(path, "/") && path != "" {
+		return fmt.Errorf("%w: the path is not absolute", storage.ErrMalformedRequest)
+	}
+	key := strings.TrimPrefix(path, "/")
+	if r.bucket == "" {
+		r.bucket, key, _ = strings.Cut(key, "/")
+	}
+	if r.bucket == "" {
+		return notSigned("the request names no bucket")
+	}
+	r.key = key
+	// As the server will spell it when it checks the signature.
+	r.url.Opaque = "//" + r.url.Host + escapePath(path)
+	return nil
+}
+
+// readQuery reads the parameters. Each may be there once.
+func (r *signing) readQuery() error {
+	r.parameters = make(map[string]string)
+	if strings.Contains(r.url.RawQuery, ";") {
+		return notSigned("a semicolon in the query must be escaped")
+	}
+	// A plus sign is a space here, and signed as one. A server that reads it otherwise refuses.
+	values, err := url.ParseQuery(r.url.RawQuery)
+	if err != nil {
+		return fmt.Errorf("%w: the query cannot be read", storage.ErrMalformedRequest)
+	}
+	for name, each := range values {
+		if text := name + strings.Join(each, ""); len(each) != 1 || !isText(text) {
+			return notSigned("the parameter %q", name)
+		}
+		r.parameters[name] = each[0]
+	}
+	return nil
+}
+
+// findCall returns what the request does.
+func (r *signing) findCall() (signable, error) {
+	for _, each := range calls() {
+		if each.method == r.request.Method && each.onBucket == (r.key == "") && each.takes(r.parameters) {
+			return each, nil
+		}
+	}
+	return signable{}, notSigned("%s with this path and query is none of the requests that are", r.request.Method)
+}
+
+// checkKey returns an error if the object is not one of the table's, or must not be written.
+func (r *signing) checkKey(key string, write bool) error {
+	if err := checkSegments(key); err != nil {
+		return err
+	}
+	if r.client.vending.Dialect != DialectAWS && strings.Contains("/"+key, "//") {
+		return notSigned("the key has two slashes in a row, which the server may read as one")
+	}
+	named := storage.Location{Scheme: storage.SchemeS3, Authority: r.bucket, Path: "/" + key}
+	for _, location := range r.locations {
+		if !location.Contains(named) {
+			continue
+		}
+		if write && !r.client.vending.OpenMetadata && isMetadata(location, key) {
+			return notSigned("metadata files are the catalog's")
+		}
+		return nil
+	}
+	return notSigned("s3://%s/%s is not within the table", r.bucket, key)
+}
+
+// isText reports whether a name is text without control characters.
+func isText(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
+// checkSegments returns an error if a key may mean another one to somebody.
+func checkSegments(key string) error {
+	if !isText(key) {
+		return notSigned("the key has characters that are not text")
+	}
+	for segment := range strings.SplitSeq(key, "/") {
+		if segment == "." || segment == ".." {
+			return notSigned(`the key has "." or ".."`)
+		}
+	}
+	return nil
+}
+
+// isMetadata reports whether key is that of one of the catalog's own files below location.
+func isMetadata(location storage.Location, key string) bool {
+	below, _ := strings.CutPrefix("/"+key, strings.TrimSuffix(location.Path, "/")+"/")
+	return strings.HasPrefix(below, "metadata/") && strings.HasSuffix(below, ".metadata.json")
+}
+
+// checkPrefix returns an error if a list goes beyond the table. What is listed begins with the
+// table's location and a slash.
+func (r *signing) checkPrefix() error {
+	prefix := r.parameters["prefix"]
+	if err := checkSegments(prefix); err != nil {
+		return err
+	}
+	for _, location := range r.locations {
+		if location.Authority != r.bucket {
+			continue
+		}
+		folder := strings.TrimSuffix(location.Path[1:], "/") + "/"
+		if folder == "/" || strings.HasPrefix(prefix, folder) {
+			return nil
+		}
+	}
+	return notSigned("the list of s3://%s/%s is not within the table", r.bucket, prefix)
+}
+
+// checkBody returns an error if a bulk delete names what is not the table's.
+func (r *signing) checkBody() error {
+	if r.request.Body == nil {
+		return notSigned("a bulk delete is signed with its body only")
+	}
+	keys, err := readDelete(r.request.Body)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := r.checkKey(key, true); err != nil {
+			return err
+		}
+	}
+	sum := sha256.Sum256(r.request.Body)
+	hash := hex.EncodeToString(sum[:])
+	if r.payload != unsignedPayload && r.payload != hash {
+		return notSigned("the hash in X-Amz-Content-Sha256 is not that of the body")
+	}
+	r.payload = hash
+	return nil
+}
+
+var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// readHeaders returns the headers that are signed, and X-Amz-Date as sent. A header that it does
+// not know is refused: what the signer does not understand may be what does the harm.
+func (r *signing) readHeaders() (signed http.Header, date string, err error) {
+	signed = make(http.Header)
+	r.payload = unsignedPayload
+	seen := make(map[string]bool)
+	for given, values := range r.request.Headers {
+		name := strings.ToLower(given)
+		if seen[name] || len(values) != 1 || strings.ContainsFunc(given+values[0], unicode.IsControl) {
+			return nil, "", notSigned("the header %q", given)
+		}
+		seen[name] = true
+		value := strings.TrimSpace(values[0])
+		switch {
+		case name == "x-amz-date":
+			date = value
+		case name == "x-amz-content-sha256":
+			if value != unsignedPayload && value != unsignedPayloadTrailers && !hashPattern.MatchString(value) {
+				return nil, "", notSigned("X-Amz-Content-Sha256 %q", value)
+			}
+			r.payload = value
+		case isSignedHeader(name):
+			signed.Set(name, value)
+		case !isOpenHeader(name):
+			return nil, "", notSigned("the header %q", given)
+		}
+	}
+	return signed, date, nil
+}
+
+// isSignedHeader reports whether a header is part of what is signed.
+func isSignedHeader(name string) bool {
+	switch name {
+	case "content-md5", "content-type", "content-encoding", "x-amz-sdk-checksum-algorithm", "x-amz-trailer",
+		"x-amz-decoded-content-length", "x-amz-storage-class", "if-match", "if-none-match":
+		return true
+	}
+	for _, prefix := range []string{"x-amz-checksum-", "x-amz-server-side-encryption", "x-amz-meta-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOpenHeader reports whether a header may be sent without being signed.
+func isOpenHeader(name string) bool {
+	switch name {
+	case "host", "range", "user-agent", "connection", "expect", "content-length":
+		return true
+	}
+	return strings.HasPrefix(name, "amz-sdk-") || strings.HasPrefix(name, "accept")
+}
+
+// escapePath spells a path as the signature has it: everything but unreserved characters and
+// slashes is escaped.
+func escapePath(path string) string {
+	var escaped strings.Builder
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_.~/", c) >= 0:
+			escaped.WriteByte(c)
+		default:
+			fmt.Fprintf(&escaped, "%%%02X", c)
+		}
+	}
+	return escaped.String()
+}
