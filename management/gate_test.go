@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"moorage"
@@ -29,8 +28,9 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 	t.Parallel()
 	for _, op := range (&server{}).operations() {
 		gate, f := &closedGate{}, &fake{}
-		h := newServer(t, Config{Operator: operatorOf(f), Check: f.Check, Gate: gate})
-		answer := send(h, op.method, base+strings.ReplaceAll(op.path, "{id}", "a1"), `{"name":"b"}`)
+		config := configOf(f)
+		config.Gate = gate
+		answer := send(newServer(t, config), op.method, readDescription(t).target(op.path), `{"name":"b"}`)
 		if answer.Code != http.StatusForbidden {
 			t.Errorf("%s answers %d, not 403", op.id, answer.Code)
 		}

@@ -14,10 +14,13 @@ import (
 	_ "embed" // openapi.yaml
 	"net/http"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/audit"
 	"moorage/catalog/verb"
 	"moorage/check"
 	"moorage/internal/web"
@@ -34,6 +37,44 @@ type Config struct {
 	Backup func(ctx context.Context, name string) (client.Backup, error)
 	// Gate decides who may use which operation. Default: verb.Open.
 	Gate verb.Gate
+	// Access returns what a caller manages access with. Required.
+	Access func(caller moorage.Caller) Access
+	// DrawKey draws an API key, as Administrator.Draw does. Default: KindUnsupported.
+	DrawKey func(id string) (Drawn, error)
+	// Authenticates says that the server asks who its callers are.
+	Authenticates bool
+	// Note writes a line of the audit log, and Denials finds those about a request that was denied.
+	// Default: there is no log.
+	Note    func(line audit.Line)
+	Denials func(requestID string) []audit.Line
+	// Now gives the time. Default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	if c.Backup == nil {
+		c.Backup = func(context.Context, string) (client.Backup, error) {
+			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
+		}
+	}
+	if c.Gate == nil {
+		c.Gate = verb.Open()
+	}
+	if c.DrawKey == nil {
+		c.DrawKey = func(string) (Drawn, error) {
+			return Drawn{}, moorage.Errorf(moorage.KindUnsupported, "This server has no keys: start it with --keys")
+		}
+	}
+	if c.Note == nil {
+		c.Note = func(audit.Line) {}
+	}
+	if c.Denials == nil {
+		c.Denials = func(string) []audit.Line { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
 }
 
 // server holds what handlers share. It is safe for concurrent use.
@@ -49,26 +90,17 @@ const base = "/management/v1"
 
 // Mount adds the API to on.
 func Mount(on *web.Server, config Config) {
-	if config.Backup == nil {
-		config.Backup = func(context.Context, string) (client.Backup, error) {
-			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
-		}
-	}
-	if config.Gate == nil {
-		config.Gate = verb.Open()
-	}
-	s := &server{Server: on, config: config, made: newMade()}
+	s := &server{Server: on, config: config.withDefaults(), made: newMade()}
 	on.Explain(base + "/")
 	for _, op := range s.operations() {
 		on.Handle(op.id, op.method, base+op.path, s.gated(op))
 	}
 }
 
-// gated returns the handler of op, which asks the gate first. Requests are not authenticated: each
-// is anonymous.
+// gated returns the handler of op, which asks the gate first.
 func (s *server) gated(op operation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		request := verb.Request{Caller: moorage.Anonymous(), Verb: op.verb()}
+		request := verb.Request{Caller: callerOf(r), Verb: op.verb()}
 		return verb.Pass(r.Context(), s.config.Gate, request, func() error { return op.handle(w, r) })
 	}
 }
@@ -93,7 +125,7 @@ func (s *server) operations() []operation {
 	const get, post = http.MethodGet, http.MethodPost
 	operator := s.config.Operator
 	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
-	return []operation{
+	return slices.Concat(s.accessOperations(), []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"check", get, "/check", s.check},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},
@@ -110,7 +142,7 @@ func (s *server) operations() []operation {
 			list(s, "blocked purges", pageSizesOld, operator.BlockedPurges, purgesPage)},
 		{"retryUnfinished", post, "/unfinished/{id}/retry", retry},
 		{"abortUnfinished", post, "/unfinished/{id}/abort", abort},
-	}
+	})
 }
 
 //go:embed openapi.yaml

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -88,6 +90,9 @@ func operatorOf[F interface {
 func newServer(t *testing.T, config Config) http.Handler {
 	t.Helper()
 	server := web.New(web.Config{})
+	if config.Access == nil {
+		config.Access = func(moorage.Caller) Access { return &fakeAccess{fake: &fake{}} }
+	}
 	config.Check = config.Operator.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
@@ -179,14 +184,32 @@ func closeObjects(value any) {
 // operation returns the operation of the file that a request means, nil if there is none.
 func (d description) operation(method, path string) map[string]any {
 	for pattern, item := range d.file["paths"].(map[string]any) {
-		before, after, hasID := strings.Cut(pattern, "{id}")
-		if path != pattern && !(hasID && strings.HasPrefix(path, before) && strings.HasSuffix(path, after)) {
+		if !fits(strings.Split(pattern, "/"), strings.Split(path, "/")) {
 			continue
 		}
-		found, _ := item.(map[string]any)[strings.ToLower(method)].(map[string]any)
-		return found
+		if found, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok {
+			return found
+		}
 	}
 	return nil
+}
+
+// fits reports whether the parts of a path are those of a pattern, in which one in braces is any.
+func fits(pattern, path []string) bool {
+	return slices.EqualFunc(pattern, path, func(want, got string) bool {
+		return want == got || strings.HasPrefix(want, "{") && got != ""
+	})
+}
+
+var parameter = regexp.MustCompile(`\{(\w+)\}`)
+
+// target returns the path of an operation with the examples of the file as parameters.
+func (d description) target(path string) string {
+	parameters := d.file["components"].(map[string]any)["parameters"].(map[string]any)
+	return base + parameter.ReplaceAllStringFunc(path, func(braced string) string {
+		example := parameters[strings.Trim(braced, "{}")].(map[string]any)["example"].(string)
+		return url.PathEscape(example)
+	})
 }
 
 // check fails t if the file does not describe an answer. What no operation of it answers must be a
@@ -194,7 +217,7 @@ func (d description) operation(method, path string) map[string]any {
 func (d description) check(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	answer := "#/components/responses/failure"
-	if op := d.operation(r.Method, r.URL.Path); op != nil && w.Code == http.StatusOK {
+	if op := d.operation(r.Method, r.URL.EscapedPath()); op != nil && w.Code == http.StatusOK {
 		answer = op["responses"].(map[string]any)["200"].(map[string]any)["$ref"].(string)
 	}
 	described := d.file["components"].(map[string]any)["responses"].(map[string]any)[answer[len("#/components/responses/"):]]
@@ -244,8 +267,6 @@ func TestRoutesAreDescribed(t *testing.T) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
-	parameters := d.file["components"].(map[string]any)["parameters"].(map[string]any)
-	id := parameters["id"].(map[string]any)["example"].(string)
 	for _, op := range (&server{}).operations() {
 		described := d.operation(op.method, base+op.path)
 		body := ""
@@ -257,9 +278,12 @@ func TestExamples(t *testing.T) {
 			}
 			body = string(text)
 		}
-		target := base + strings.Replace(op.path, "{id}", id, 1)
+		target := d.target(op.path)
+		if op.id == "listGrants" {
+			target += "?grantee=analysts"
+		}
 		f := &fake{}
-		h := newServer(t, Config{Operator: operatorOf(f), Backup: backupOf(f)})
+		h := newServer(t, configOf(f))
 		if w := send(h, op.method, target, body); w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", op.id, w.Code, w.Body)
 		}
@@ -281,7 +305,7 @@ var update = flag.Bool("update", false, "rewrite generated pages")
 func TestReference(t *testing.T) {
 	t.Parallel()
 	page := "# Management API\n\n<!-- Generated: go test ./management -run TestReference -update -->\n\n" +
-		"What operators ask a server for. The commands `check`, `backup` and `recover` use it with `--uri`.\n" +
+		"What operators ask a server for. The commands `check`, `backup`, `recover`, and those about access use it with `--uri`.\n" +
 		"`GET /management/v1/openapi.yaml` describes requests and answers.\n\n" +
 		"* Lists are paged: 100 on a page, or `pageSize`, at most 1,000. `next-page-token` is the `pageToken` of the next page.\n" +
 		"* A change takes an `Idempotency-Key`. The node that made it answers a repeated request as before, for 30 minutes.\n" +

@@ -131,7 +131,7 @@ func table() []Row {
 	shard := []locks.Level{locks.LevelShard}
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
-	return []Row{
+	return append(administering(), []Row{
 		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
 		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
 		// The highest namespace that must be created, as the first look found it.
@@ -188,7 +188,7 @@ func table() []Row {
 
 		{Verb: Purge, On: OnTable},
 		{Verb: EndWindow, On: OnTable},
-	}
+	}...)
 }
 
 // rows is the table by verb, made once. It is never written to.

@@ -31,6 +31,10 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		Serve: serve, Migrate: migrate, Check: checkStore, Backup: backup,
 		RecoverList: recoverEach, RecoverRetry: recoverRetry, RecoverAbort: recoverAbort, RecoverForget: recoverForget,
 		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseDrop: dropWarehouse,
+		AccessEnable: enableAccess, AccessExport: exportAccess,
+		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,
+		RoleList: listRoles, RoleCreate: createRole, RoleDrop: dropRole, RoleAdd: addMembers, RoleRemove: removeMembers,
+		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
 		Version: printVersion,
 	})
 }

@@ -173,6 +173,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	})
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
+		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
+		Note:   audits.Note, Denials: audits.Denials,
 	})
 	peers.attach(made, handler)
 	return &node{

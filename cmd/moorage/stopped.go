@@ -33,7 +33,7 @@ func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	var report client.Report
 	if c.URI != "" {
-		report, err = client.New(c.URI).Check(ctx)
+		report, err = client.New(c.URI, c.Token).Check(ctx)
 	} else {
 		err = withStopped(ctx, c, env, func(node *node) error {
 			found, err := node.checker.Check(ctx)
@@ -137,7 +137,7 @@ func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
 	back := backupStopped
 	if c.URI != "" {
 		back = func(ctx context.Context, c cli.Config, _ cli.Environment) (client.Backup, error) {
-			return client.New(c.URI).Backup(ctx, c.Operand)
+			return client.New(c.URI, c.Token).Backup(ctx, c.Operand)
 		}
 	}
 	made, err := back(ctx, c, env)

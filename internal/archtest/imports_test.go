@@ -69,8 +69,8 @@ func importTable() map[string][]string {
 		"recovery":              {"ledger", "txlog", "registry", "locks"},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "metadata", "internal/jsontext", "internal/web"},
-		"internal/cli":          {"catalog", "registry", "storage", "storage/s3"},
-		"management":            {"catalog/verb", "check", "maintenance/purge", "recovery", "internal/web", "management/client"},
+		"internal/cli":          {"access", "catalog", "management/client", "registry", "storage", "storage/s3"},
+		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/purge", "recovery", "internal/web", "management/client"},
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

@@ -43,6 +43,11 @@ type Actions struct {
 	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
 	WarehouseCreate, WarehouseList, WarehouseDrop          Action
 	Version                                                Action
+
+	AccessEnable, AccessExport                          Action
+	KeyCreate, KeyList, KeyRotate, KeyWithdraw          Action
+	RoleList, RoleCreate, RoleDrop, RoleAdd, RoleRemove Action
+	Grant, Revoke, Grants, Owner, Explain               Action
 }
 
 // Run executes one command line and returns the exit code of the process. It returns when the

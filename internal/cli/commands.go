@@ -11,8 +11,10 @@ import (
 
 // command is a sub-command of moorage.
 type command struct {
-	name     string // as typed, "warehouse create"
-	operand  string // what follows the flags, "NAME"; empty: nothing may
+	name    string // as typed, "warehouse create"
+	operand string // what follows the flags, "NAME"; empty: nothing may
+	// words reads what follows the flags if that can be several words; nil: it is one.
+	words    func(c *Config, words []string) error
 	summary  string // one line
 	text     string // what --help says before the flags: lines that end in a newline
 	settings []setting
@@ -26,6 +28,7 @@ type command struct {
 func commands(actions Actions) []command {
 	all := append(storeCommands(actions), recoverCommands(actions)...)
 	all = append(all, warehouseCommands(actions)...)
+	all = append(all, accessCommands(actions)...)
 	return append(all,
 		command{
 			name: "completion", operand: "bash|zsh|fish|powershell", run: complete,
@@ -79,7 +82,8 @@ may run while servers run, and several times at once. It only goes forward.
 		},
 		{
 			name: "check", summary: "look whether everything in the store holds together", run: actions.Check,
-			settings: append(nodeSettings(), askedServer("Ask the server that runs at this address to check itself.")),
+			settings: append(nodeSettings(),
+				askedServer("Ask the server that runs at this address to check itself."), token()),
 			validate: validateStopped,
 			text: `Checks that every record can be read, that every table and view has a metadata file that can be
 read, that names and tables or views belong to each other one to one, and that no record names a
@@ -90,7 +94,7 @@ missing file. It prints what is wrong and changes nothing. It exits with 0 if al
 		{
 			name: "backup", operand: "DIR", summary: "copy the embedded store, also while its server runs",
 			settings: append(storeSettings(),
-				askedServer("Ask the server that runs at this address, on this machine, to make the backup.")),
+				askedServer("Ask the server that runs at this address, on this machine, to make the backup."), token()),
 			validate: validateBackup, run: actions.Backup,
 			text: `Copies the records of the embedded store to DIR, which must not exist yet. The folder that DIR is in
 must exist. When the command ends the copy is whole and on the disk, or there is none. It holds
@@ -118,7 +122,7 @@ const stoppedText = `Without --uri the command opens the store itself. If that i
 `
 
 func recoverCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."))
+	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
 	return []command{
 		{
 			name: "recover list", summary: "list transactions that did not end, and what was given up",

@@ -60,7 +60,15 @@ type Config struct {
 
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
-	URI        string            // check, backup, recover: the running server to ask; empty: open the store
+	URI        string            // the running server to ask; empty: open the store
+	Token      string            // shows the server of URI who asks; empty: nobody does
+
+	Access      AccessWords   // commands about access: their words
+	Admin       bool          // key create: it may administer the server
+	Expires     time.Duration // key create, key rotate: how long the secret is good
+	Grace       time.Duration // key rotate: how long the present secret is good
+	Roles       []string      // key create: that the key is narrowed to; nil: it is not
+	Description string        // key create, role create
 }
 
 const (

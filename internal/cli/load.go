@@ -56,7 +56,12 @@ func load(cmd command, args, environ []string) (Config, error) {
 	}
 
 	var c Config
-	if cmd.operand != "" && len(line.operands) == 1 {
+	switch {
+	case cmd.words != nil && !line.unclear:
+		if err := cmd.words(&c, line.operands); err != nil {
+			faults.addf("%s: %s", cmd.name, err)
+		}
+	case cmd.operand != "" && len(line.operands) == 1:
 		c.Operand = line.operands[0]
 	}
 	for _, s := range cmd.settings {
@@ -157,6 +162,7 @@ func (line *commandLine) add(s setting, value string, faults *usageError) {
 func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	allowed := choices(cmd.operand)
 	switch n := len(line.operands); {
+	case cmd.words != nil: // which reads them
 	case cmd.operand == "":
 		for _, extra := range line.operands {
 			faults.addf("unexpected argument %q", extra)

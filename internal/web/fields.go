@@ -154,6 +154,19 @@ func (f *Fields) Boolean(name string) bool {
 	return string(f.Typed(name, jsontext.Boolean).Bytes()) == "true"
 }
 
+// Integer returns a whole number, 0 if it is not there.
+func (f *Fields) Integer(name string) int64 {
+	value := f.Typed(name, jsontext.Number)
+	if value.IsZero() {
+		return 0
+	}
+	number, err := strconv.ParseInt(string(value.Bytes()), 10, 64)
+	if err != nil {
+		f.Fail("member %q must be a whole number, not %s", name, jsontext.Clip(string(value.Bytes())))
+	}
+	return number
+}
+
 // Texts returns a list of strings, nil if it is not there.
 func (f *Fields) Texts(name string) []string {
 	value := f.Typed(name, jsontext.Array)

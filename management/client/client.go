@@ -129,13 +129,15 @@ func (e *Error) Error() string { return e.URI + " answered " + e.Status + ": " +
 // Client asks one server. It is safe for concurrent use. Its methods return *Error for a failure
 // that the server answered.
 type Client struct {
-	uri  string
-	http *http.Client
+	uri   string
+	token string
+	http  *http.Client
 }
 
-// New returns a client of the server at uri, such as http://127.0.0.1:8181.
-func New(uri string) *Client {
-	return &Client{uri: strings.TrimSuffix(uri, "/"), http: http.DefaultClient}
+// New returns a client of the server at uri, such as http://127.0.0.1:8181. token, an API key or
+// what an issuer gives out, says who asks; empty: nobody does.
+func New(uri, token string) *Client {
+	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
 // Check has the server check its store.
@@ -213,6 +215,9 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if method != http.MethodGet {
 		// net/http sends a request with a key again if the connection turns out to be closed.

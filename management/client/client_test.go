@@ -45,7 +45,7 @@ func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 		server.ServeHTTP(w, r)
 	}))
 	t.Cleanup(listening.Close)
-	return client.New(listening.URL + "/"), &changes
+	return client.New(listening.URL+"/", ""), &changes
 }
 
 // Tokens lead from page to page to the end.
@@ -96,7 +96,7 @@ func TestForeignFailure(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	_, err := client.New(other.URL).Check(t.Context())
+	_, err := client.New(other.URL, "").Check(t.Context())
 	if want := other.URL + " answered 404 Not Found: 404 page not found"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

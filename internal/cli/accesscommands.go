@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"moorage/access"
+)
+
+const accessText = `
+With --uri the command asks the server that runs there, as the caller of MOORAGE_TOKEN. Without it
+the command opens the store itself and may do everything, as those may who can open the store. If
+that is a folder, its server must be stopped.
+`
+
+const objectText = `
+An object is the word server, or a kind and a name: warehouse W, namespace W.A.B, table W.A.B.T,
+view W.A.B.V. A part with a dot in it stands in double quotes. A grantee is a principal, issuer and
+name with a colon between them, such as corp:ann or key:etl; a role such as analysts; a role that an
+issuer names, such as corp/analysts; or everyone. The words role and principal may stand before it.
+`
+
+// accessCommands returns the commands that manage who may do what.
+func accessCommands(actions Actions) []command {
+	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
+	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
+	commands := append(keyCommands(actions, with), roleCommands(actions, with)...)
+	return append(append(commands, grantCommands(actions, with)...),
+		command{
+			name: "access enable", summary: "decide from now on what callers may do", settings: with(),
+			validate: validateStopped, run: actions.AccessEnable,
+			text: `Switches access on, for good: from then on nobody may do anything without a grant, and a server
+starts only if it knows who asks (--keys, --issuer, --tls-client-ca). Make an administrator too,
+with moorage key create --admin.
+` + accessText,
+		},
+		command{
+			name: "access export", summary: "print all policy as JSON", settings: with(), validate: validateStopped,
+			run:  actions.AccessExport,
+			text: "Prints principals, roles and grants, without secrets.\n" + accessText,
+		})
+}
+
+func keyCommands(actions Actions, with func(...setting) []setting) []command {
+	expires := setting{name: "expires", value: "DURATION", preset: "90d", flagOnly: true,
+		usage: "How long the secret is good, such as 90d or 12h.",
+		set: one(parseDuration, "a duration such as 90d, more than 0",
+			func(c *Config) *time.Duration { return &c.Expires })}
+	return []command{
+		{
+			name: "key create", operand: "NAME", words: wordsOfKey,
+			summary: "make an API key", validate: validateStopped,
+			run: actions.KeyCreate,
+			settings: with(
+				setting{name: "admin", flagOnly: true,
+					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Admin }),
+					usage: "Let it administer the server: warehouses, principals, roles and grants, but no data. The " +
+						"first such key switches access on."},
+				expires, keyRole(), description()),
+			text: `Makes a key of the principal key:NAME and prints it, once. Clients show it as a bearer token, or as
+a credential. The server must run with --keys.
+` + accessText,
+		},
+		{
+			name: "key list", summary: "list the API keys", settings: with(), validate: validateStopped,
+			run:  actions.KeyList,
+			text: "Prints each key with its principal, and when it ends. Nobody can see a secret again.\n" + accessText,
+		},
+		{
+			name: "key rotate", operand: "NAME ID", words: wordsOfKeyID,
+			summary:  "give an API key another secret",
+			validate: validateStopped, run: actions.KeyRotate,
+			settings: with(expires, setting{name: "grace", value: "DURATION", preset: "24h", flagOnly: true,
+				usage: "How long the present secret is good besides, such as 24h; 0s: it ends at once.",
+				set: one(within(parseDays, 0, graceMax), "a duration from 0s to 90d",
+					func(c *Config) *time.Duration { return &c.Grace })}),
+			text: "Prints another secret of a key, once. The present one is good for --grace more.\n" + accessText,
+		},
+		{
+			name: "key withdraw", operand: "NAME ID", words: wordsOfKeyID, summary: "end an API key at once",
+			settings: with(), validate: validateStopped, run: actions.KeyWithdraw,
+			text: `Ends a key. Requests that begin afterwards are refused on every node, also with a token that the key
+was exchanged for.
+` + accessText,
+		},
+	}
+}
+
+// graceMax bounds how long two secrets of a key are good.
+const graceMax = 90 * 24 * time.Hour
+
+func roleCommands(actions Actions, with func(...setting) []setting) []command {
+	return []command{
+		{
+			name: "role list", summary: "list the roles and their members", settings: with(), validate: validateStopped,
+			run: actions.RoleList, text: "Prints each role with its direct members.\n" + accessText,
+		},
+		{
+			name: "role create", operand: "NAME", words: wordsOfRole,
+			summary: "make a role", validate: validateStopped,
+			settings: with(description()), run: actions.RoleCreate,
+			text: "Makes a role without members. One that is there keeps its members.\n" + accessText,
+		},
+		{
+			name: "role drop", operand: "NAME", words: wordsOfRole,
+			summary: "remove a role", validate: validateStopped,
+			settings: with(), run: actions.RoleDrop,
+			text: "Removes a role. What was granted to it stays, and holds for a role that gets its name.\n" +
+				accessText,
+		},
+		{
+			name: "role add", operand: "NAME MEMBER...", words: wordsOfMembers,
+			summary:  "add members to a role",
+			validate: validateStopped, settings: with(), run: actions.RoleAdd,
+			text: `Adds members to a role: principals such as corp:ann and key:etl, other roles, and roles that an
+issuer names, such as corp/analysts.
+` + accessText,
+		},
+		{
+			name: "role remove", operand: "NAME MEMBER...", words: wordsOfMembers,
+			summary:  "remove members from a role",
+			validate: validateStopped, settings: with(), run: actions.RoleRemove,
+			text: "Removes members from a role.\n" + accessText,
+		},
+	}
+}
+
+func grantCommands(actions Actions, with func(...setting) []setting) []command {
+	return []command{
+		{
+			name: "grant", operand: "PRIVILEGES on OBJECT to GRANTEE", words: wordsOfGrant("to"),
+			summary: "let somebody do something", settings: with(), validate: validateStopped, run: actions.Grant,
+			text: fmt.Sprintf(`Grants privileges, with commas between them. A grant on an object holds for all
+beneath it.
+
+  moorage grant read on table default.sales.orders to role analysts
+
+The privileges are:
+%s`, wrapped(allPrivileges())) + objectText + accessText,
+		},
+		{
+			name: "revoke", operand: "PRIVILEGES on OBJECT from GRANTEE", words: wordsOfGrant("from"),
+			summary: "take back what was granted", settings: with(), validate: validateStopped, run: actions.Revoke,
+			text: `Takes back privileges that were granted on this object to this grantee. What it has by a role,
+or by a grant above the object, it keeps.
+` + objectText + accessText,
+		},
+		{
+			name: "grants", operand: "on OBJECT|to GRANTEE", words: wordsOfGrants,
+			summary:  "show what was granted",
+			settings: with(), validate: validateStopped, run: actions.Grants,
+			text: "Prints what was granted on one object, or to one grantee.\n" + objectText + accessText,
+		},
+		{
+			name: "owner", operand: "OBJECT to GRANTEE", words: wordsOfOwner, summary: "hand an object over",
+			settings: with(), validate: validateStopped, run: actions.Owner,
+			text: "Makes a principal or a role the owner of an object, who has all privileges on it.\n" + objectText +
+				accessText,
+		},
+		{
+			name: "explain", operand: "OPERATION on OBJECT [for PRINCIPAL]", words: wordsOfExplain,
+			summary: "say why somebody may do something, or not", settings: with(), validate: validateStopped,
+			run: actions.Explain,
+			text: `Prints the path from the object to the server with the grants that count, what is missing, and who
+could grant that. An operation is a privilege such as read, or a verb of the audit log such as
+load-table. Without for it is about the caller.
+` + objectText + accessText,
+		},
+	}
+}
+
+// allPrivileges returns the set of all of them.
+func allPrivileges() (all access.Privileges) {
+	for _, each := range access.Every() {
+		all |= each
+	}
+	return all
+}
+
+// wrapped returns the words of privileges in lines of help.
+func wrapped(privileges access.Privileges) string {
+	text, column := " ", 1
+	for i, word := range privileges.Words() {
+		if i > 0 {
+			text += ","
+			if column+len(word) > 90 {
+				text, column = text+"\n ", 1
+			}
+		}
+		text += " " + word
+		column += len(word) + 2
+	}
+	return text + ".\n"
+}
+
+// token returns the setting that says who asks a server.
+func token() setting {
+	return setting{name: "token", value: "TOKEN", set: text(func(c *Config) *string { return &c.Token }),
+		usage: "What shows the server of --uri who asks: an API key, or a token of an issuer. The variable is " +
+			"better: other users of the machine can see command lines."}
+}
+
+func keyRole() setting {
+	return setting{name: "role", value: "ROLE", list: true, flagOnly: true,
+		usage: "Role that the key is narrowed to: it may only what such roles may. May be given more than once.",
+		set: func(c *Config, v []string) error {
+			c.Roles = v
+			for _, role := range v {
+				if err := access.CheckGrantee(role); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+}
+
+func description() setting {
+	return setting{name: "description", value: "TEXT", flagOnly: true,
+		set: text(func(c *Config) *string { return &c.Description }), usage: "What it is for, for people."}
+}

@@ -1,0 +1,262 @@
+package management
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/audit"
+	"moorage/catalog"
+)
+
+// fakeAccess answers as a catalog would whose policy is fixed, and notes the calls in fake.
+type fakeAccess struct {
+	*fake
+	caller moorage.Caller
+}
+
+func (f *fakeAccess) note(format string, args ...any) error {
+	return f.call(f.caller.Name + ": " + fmt.Sprintf(format, args...))
+}
+
+var fakeTime = time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+
+func fakeKey(id string) catalog.APIKey {
+	return catalog.APIKey{ID: id, Generation: 1, Created: fakeTime, By: "key:root", Ends: fakeTime.Add(time.Hour)}
+}
+
+func (f *fakeAccess) Principals(_ context.Context, page catalog.Page) ([]catalog.Principal, string, error) {
+	return []catalog.Principal{{Name: "key:etl", Created: fakeTime, Keys: []catalog.APIKey{fakeKey("abc")}}}, f.next,
+		f.note("Principals %v", page)
+}
+
+func (f *fakeAccess) LoadPrincipal(_ context.Context, name string) (catalog.Principal, error) {
+	return catalog.Principal{Name: name}, f.note("LoadPrincipal %s", name)
+}
+
+func (f *fakeAccess) PutPrincipal(_ context.Context, name string, spec catalog.PrincipalSpec) (catalog.Principal, error) {
+	return catalog.Principal{Name: name, PrincipalSpec: spec}, f.note("PutPrincipal %s %v", name, spec)
+}
+
+func (f *fakeAccess) DeletePrincipal(_ context.Context, name string) error {
+	return f.note("DeletePrincipal %s", name)
+}
+
+func (f *fakeAccess) CreateKey(_ context.Context, principal string, spec catalog.KeySpec) (catalog.APIKey, error) {
+	return fakeKey(spec.ID), f.note("CreateKey %s %s %s", principal, spec.ID, spec.Ends.Format(time.RFC3339))
+}
+
+func (f *fakeAccess) RotateKey(_ context.Context, principal string, spec catalog.KeySpec, grace time.Duration) (catalog.APIKey, error) {
+	return fakeKey(spec.ID), f.note("RotateKey %s %s %s", principal, spec.ID, grace)
+}
+
+func (f *fakeAccess) WithdrawKey(_ context.Context, principal, id string) error {
+	return f.note("WithdrawKey %s %s", principal, id)
+}
+
+func (f *fakeAccess) Roles(_ context.Context, page catalog.Page) ([]catalog.Role, string, error) {
+	return []catalog.Role{{Name: "analysts", Members: []string{"key:etl", "corp/x"}}}, f.next, f.note("Roles %v", page)
+}
+
+func (f *fakeAccess) LoadRole(_ context.Context, name string) (catalog.Role, error) {
+	return catalog.Role{Name: name}, f.note("LoadRole %s", name)
+}
+
+func (f *fakeAccess) PutRole(_ context.Context, role catalog.Role) (catalog.Role, error) {
+	return role, f.note("PutRole %v", role)
+}
+
+func (f *fakeAccess) ChangeMembers(_ context.Context, name string, add, remove []string) (catalog.Role, error) {
+	return catalog.Role{Name: name, Members: add}, f.note("ChangeMembers %s +%v -%v", name, add, remove)
+}
+
+func (f *fakeAccess) DeleteRole(_ context.Context, name string) error {
+	return f.note("DeleteRole %s", name)
+}
+
+func (f *fakeAccess) ChangeGrants(_ context.Context, changes []catalog.GrantChange) ([]string, error) {
+	return []string{"analysts"}, f.note("ChangeGrants %v", changes)
+}
+
+func (f *fakeAccess) GrantsOn(_ context.Context, object catalog.ObjectRef) (catalog.ObjectGrants, error) {
+	return catalog.ObjectGrants{Object: object, Owner: "key:etl"}, f.note("GrantsOn %v", object)
+}
+
+func (f *fakeAccess) GrantsTo(_ context.Context, grantee string, page catalog.Page) ([]catalog.ObjectGrants, string, error) {
+	table := catalog.ObjectRef{Kind: access.Table, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}
+	return []catalog.ObjectGrants{{Object: table, Grants: []catalog.Grant{
+		{Grantee: grantee, Privileges: access.Read, By: "key:root", At: fakeTime},
+	}}}, f.next, f.note("GrantsTo %s %v", grantee, page)
+}
+
+func (f *fakeAccess) SetOwner(_ context.Context, object catalog.ObjectRef, owner string) error {
+	return f.note("SetOwner %v %s", object, owner)
+}
+
+func (f *fakeAccess) SetManaged(_ context.Context, object catalog.ObjectRef, managed bool) error {
+	return f.note("SetManaged %v %v", object, managed)
+}
+
+func (f *fakeAccess) IsOn(context.Context) (bool, error) { return true, f.note("IsOn") }
+func (f *fakeAccess) Enable(context.Context) error       { return f.note("Enable") }
+
+func (f *fakeAccess) Explain(_ context.Context, question catalog.AccessQuestion) (catalog.AccessAnswer, error) {
+	server := access.Object{Kind: access.Server}
+	return catalog.AccessAnswer{Explanation: access.Explanation{
+		Decision: access.Decision{Outcome: access.Forbid, Missing: access.Alter}, Asked: access.Alter, Has: access.Read | access.Describe,
+		Steps: []access.Step{{Object: server, Grants: []access.Counted{{Grantee: "analysts", Privileges: access.Read, Via: []string{"staff"}}}}},
+	}, Names: []string{"server"}}, f.note("Explain %s %v %v", question.Operation, question.Privileges, question.Object)
+}
+
+func (f *fakeAccess) Check(_ context.Context, questions []catalog.AccessQuestion) ([]catalog.AccessAnswer, error) {
+	return make([]catalog.AccessAnswer, len(questions)), f.note("Check %v", questions)
+}
+
+// configOf returns a config whose parts are all f.
+func configOf(f *fake) Config {
+	return Config{
+		Operator: operatorOf(f), Backup: backupOf(f), Authenticates: true,
+		Access:  func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
+		DrawKey: func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
+		Now:     func() time.Time { return fakeTime },
+		Denials: func(id string) []audit.Line {
+			if id != "ABCDEFGHIJ-17" {
+				return nil
+			}
+			object := audit.Object{Kind: "table", Warehouse: "w", Namespace: []string{"a"}, Name: "t.u"}
+			return []audit.Line{{Time: fakeTime, RequestID: id, Caller: "key:etl", Operation: "load-table", Decision: "hidden", Object: object}}
+		},
+	}
+}
+
+// Each operation asks the catalog for what the request says, and refuses what cannot be read.
+func TestAccessOperations(t *testing.T) {
+	t.Parallel()
+	const etl, table = "/principals/key:etl", `{"warehouse":"w","namespace":["a"],"table":"t"}`
+	tests := []struct {
+		name, method, path, body string
+		status                   int
+		answer                   string // a part of it
+		call                     string // without the caller; empty: none
+	}{
+		{"page of principals", "GET", "/principals?pageSize=7", "", 200, `"name":"key:etl"`, "Principals { 7}"},
+		{"name that is escaped", "GET", "/principals/corp:a%2Fb", "", 200, `"name":"corp:a/b"`, "LoadPrincipal corp:a/b"},
+		{"disabled", "PUT", etl, `{"disabled":true}`, 200, `"disabled":true`, "PutPrincipal key:etl {true  }"},
+		{"disabled by a word", "PUT", etl, `{"disabled":"yes"}`, 400, "must be a boolean", ""},
+		{"new key", "POST", etl + "/keys", "", 200, `"key":"mrg_text"`, "CreateKey key:etl drawn 2027-02-23T10:00:00Z"},
+		{"new key with an end", "POST", etl + "/keys", `{"ends":"2026-12-01T00:00:00Z"}`, 200, `"principal":"key:etl"`,
+			"CreateKey key:etl drawn 2026-12-01T00:00:00Z"},
+		{"new key that ended", "POST", etl + "/keys", `{"ends":"2026-11-25T10:00:00Z"}`, 400, "would have ended", ""},
+		{"new key with a bad end", "POST", etl + "/keys", `{"ends":"soon"}`, 400, "must be a time such as", ""},
+		{"rotation", "POST", etl + "/keys/abc/rotate", `{"grace-seconds":60}`, 200, `"id":"drawn"`, "RotateKey key:etl drawn 1m0s"},
+		{"rotation with a bad grace", "POST", etl + "/keys/abc/rotate", `{"grace-seconds":-1}`, 400, "Invalid grace-seconds", ""},
+		{"rotation with half a second", "POST", etl + "/keys/abc/rotate", `{"grace-seconds":0.5}`, 400, "whole number", ""},
+		{"withdrawal", "DELETE", etl + "/keys/abc", "", 200, "{}", "WithdrawKey key:etl abc"},
+		{"role", "PUT", "/roles/r", `{"members":["key:etl"]}`, 200, `"members":["key:etl"]`, "PutRole {r  [key:etl]}"},
+		{"members", "PATCH", "/roles/r/members", `{"add":["a:b"],"remove":["c:d"]}`, 200, `"members":["a:b"]`, "ChangeMembers r +[a:b] -[c:d]"},
+		{"no members", "PATCH", "/roles/r/members", `{}`, 400, "names no member", ""},
+		{"grants to", "GET", "/grants?grantee=key:etl", "", 200, `"table":"t"`, "GrantsTo key:etl { 100}"},
+		{"grants on the server", "GET", "/grants?object=server", "", 200, `"object":"server"`, "GrantsOn {server *}"},
+		{"grants on a table", "GET", "/grants?warehouse=w&namespace=a%1Fb&table=t", "", 200, `"namespace":["a","b"]`, "GrantsOn {table *}"},
+		{"grants on nothing", "GET", "/grants", "", 400, "Name an object or a grantee", ""},
+		{"grants on and to", "GET", "/grants?grantee=a:b&object=server", "", 400, "not both", ""},
+		{"grants on two things", "GET", "/grants?warehouse=w&namespace=a&table=t&view=v", "", 400, "not several", ""},
+		{"grant", "POST", "/grants", `{"changes":[{"change":"grant","object":` + table + `,"grantee":"analysts","privileges":["read","alter"]}]}`,
+			200, `{"changes":1,"unknown":true,"unknown-grantees":["analysts"]}`, "ChangeGrants [{false {table *} analysts read, alter}]"},
+		{"grant of an unknown privilege", "POST", "/grants", `{"changes":[{"change":"grant","object":"server","grantee":"a","privileges":["rule"]}]}`,
+			400, "unknown privilege", ""},
+		{"grant without privileges", "POST", "/grants", `{"changes":[{"change":"grant","object":"server","grantee":"a"}]}`, 400, "No privileges", ""},
+		{"grant that is no change", "POST", "/grants", `{"changes":[{"change":"give","object":"server","grantee":"a","privileges":["read"]}]}`,
+			400, "grant or revoke", ""},
+		{"grant on the ship", "POST", "/grants", `{"changes":[{"change":"grant","object":"ship","grantee":"a","privileges":["read"]}]}`,
+			400, "not known", ""},
+		{"grant on an object with more", "POST", "/grants", `{"changes":[{"change":"grant","object":{"warehouse":"w","tabel":"t"},"grantee":"a","privileges":["read"]}]}`,
+			400, "tabel", ""},
+		{"no grants", "POST", "/grants", `{"changes":[]}`, 400, "no changes", ""},
+		{"too many grants", "POST", "/grants", `{"changes":[` + strings.Repeat(`{"object":"server"},`, 1000) + `{"object":"server"}]}`, 413, "at most 1000", ""},
+		{"owner", "PUT", "/owner", `{"object":` + table + `,"owner":"corp:ann"}`, 200, `"owner":"corp:ann"`, "SetOwner {table *} corp:ann"},
+		{"no owner", "PUT", "/owner", `{"object":` + table + `}`, 400, `\"owner\" is missing`, ""},
+		{"managed", "PUT", "/managed", `{"object":{"warehouse":"w"},"managed":true}`, 200, `"managed":true`, "SetManaged {warehouse *} true"},
+		{"on", "GET", "/access", "", 200, `{"on":true}`, "IsOn"},
+		{"enable", "POST", "/access/enable", "", 200, `{"on":true}`, "Enable"},
+		{"explain", "POST", "/access/explain", `{"operation":"load-table","object":` + table + `}`, 200,
+			`"decision":"forbid","asked":["alter"],"has":["describe","read"],"missing":["alter"]`, "Explain load-table  {table *}"},
+		{"explain what is unknown", "POST", "/access/explain", `{"operation":"fly","object":"server"}`, 400, "Unknown operation", ""},
+		{"explain two things", "POST", "/access/explain", `{"operation":"load-table","privileges":["read"],"object":"server"}`, 400, "either an operation", ""},
+		{"explain for a role", "POST", "/access/explain", `{"operation":"load-table","caller":{"name":"analysts"},"object":"server"}`, 400, "names no principal", ""},
+		{"check", "POST", "/access/check", `{"questions":[{"privileges":["read"],"object":{"warehouse":"w"}}]}`, 200, `{"allowed":[false]}`, "Check *"},
+		{"decisions", "GET", "/access/decisions/ABCDEFGHIJ-17", "", 200, `"object":"w.a.\"t.u\""`, ""},
+		{"decisions of nobody", "GET", "/access/decisions/x", "", 404, "Nothing was decided", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			w := send(newServer(t, configOf(f)), tt.method, base+tt.path, tt.body)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) {
+				t.Errorf("%d %s, want %d and %s", w.Code, w.Body, tt.status, tt.answer)
+			}
+			got := strings.TrimPrefix(strings.Join(f.calls, "; "), "anonymous: ")
+			before, _, cut := strings.Cut(tt.call, "*")
+			if got != tt.call && !(cut && strings.HasPrefix(got, before)) {
+				t.Errorf("the catalog was asked %q, want %q", got, tt.call)
+			}
+		})
+	}
+}
+
+// A server that asks nobody who he is does not switch access on.
+func TestEnableWithoutAuthentication(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	config := configOf(f)
+	config.Authenticates = false
+	wantFailure(t, send(newServer(t, config), "POST", base+"/access/enable", ""), 400, "IllegalArgumentException")
+	if len(f.calls) > 0 {
+		t.Errorf("the catalog was asked %q", f.calls)
+	}
+}
+
+// Keys that are made and withdrawn are in the audit log, without their secrets.
+func TestKeysAreNoted(t *testing.T) {
+	t.Parallel()
+	var lines []audit.Line
+	config := configOf(&fake{})
+	config.Note = func(line audit.Line) { lines = append(lines, line) }
+	h := newServer(t, config)
+	send(h, "POST", base+"/principals/key:etl/keys", "")
+	send(h, "DELETE", base+"/principals/key:etl/keys/abc", "")
+	if len(lines) != 2 || lines[0].Event != audit.KeyMade || lines[1].Event != audit.KeyWithdrawn || lines[1].Key != "abc" {
+		t.Fatalf("noted are %+v", lines)
+	}
+	if text := fmt.Sprint(lines); strings.Contains(text, "mrg_text") {
+		t.Errorf("the secret is in %s", text)
+	}
+}
+
+// An export has each object once, with what is granted to everybody.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := send(newServer(t, configOf(f)), "GET", base+"/access/export", "")
+	var all struct {
+		Grants []struct {
+			Grants []struct{ Grantee string }
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all.Grants) != 1 {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	if got := fmt.Sprint(all.Grants[0].Grants); got != "[{analysts} {corp/x} {everyone} {key:etl}]" {
+		t.Errorf("the grantees are %s", got)
+	}
+	if secret := url.QueryEscape("mrg_"); strings.Contains(w.Body.String(), secret) {
+		t.Errorf("an export holds a key: %s", w.Body)
+	}
+}

@@ -1,0 +1,360 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Principal is what is recorded about somebody who may ask.
+type Principal struct {
+	Name        string    `json:"name"` // alias:subject
+	Disabled    bool      `json:"disabled"`
+	Description string    `json:"description,omitempty"`
+	SpeaksFor   string    `json:"speaks-for,omitempty"` // alias of the issuer whose subjects it may ask for
+	Created     time.Time `json:"created,omitzero"`
+	Keys        []Key     `json:"keys"` // never null
+}
+
+// PrincipalSpec is what can be set of a principal.
+type PrincipalSpec struct {
+	Disabled    bool   `json:"disabled"`
+	Description string `json:"description,omitempty"`
+	SpeaksFor   string `json:"speaks-for,omitempty"`
+}
+
+// Key is an API key, without anything that shows its secret.
+type Key struct {
+	ID          string    `json:"id"`
+	Description string    `json:"description,omitempty"`
+	Generation  uint64    `json:"generation"`
+	Roles       []string  `json:"roles,omitempty"` // that it is narrowed to
+	Created     time.Time `json:"created"`
+	By          string    `json:"by"`
+	Ends        time.Time `json:"ends"` // of its newest secret
+}
+
+// KeySpec is what a new key, or a further secret of one, is to be.
+type KeySpec struct {
+	Description string    `json:"description,omitempty"`
+	Roles       []string  `json:"roles,omitempty"`
+	Ends        time.Time `json:"ends,omitzero"` // zero: 90 days from now
+	// GraceSeconds is how much longer the present secret of a key is good.
+	GraceSeconds int64 `json:"grace-seconds,omitempty"`
+}
+
+// MadeKey is a key that was made, with its secret. Nobody is told that again.
+type MadeKey struct {
+	Key
+	Principal string `json:"principal"`
+	// Secret is the whole key: what a client sends as a bearer token, or as a credential.
+	Secret string `json:"key"`
+}
+
+// Role is a role of the store.
+type Role struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Members     []string `json:"members"` // principals, roles and token roles; never null
+}
+
+// MembersChange adds members to a role, and removes others.
+type MembersChange struct {
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Grant is what one grantee was given on one object.
+type Grant struct {
+	Grantee    string    `json:"grantee"`
+	Privileges []string  `json:"privileges"`
+	By         string    `json:"by"` // who changed it last
+	At         time.Time `json:"at"`
+}
+
+// ObjectGrants is all that was granted on one object.
+type ObjectGrants struct {
+	Object  Object  `json:"object"`
+	Owner   string  `json:"owner,omitempty"`
+	Managed bool    `json:"managed"`
+	Grants  []Grant `json:"grants"` // never null
+}
+
+// The changes of a GrantChange.
+const (
+	ChangeGrant  = "grant"
+	ChangeRevoke = "revoke"
+)
+
+// GrantChange grants privileges to a grantee on an object, or revokes them.
+type GrantChange struct {
+	Change     string   `json:"change"` // ChangeGrant or ChangeRevoke
+	Object     Object   `json:"object"`
+	Grantee    string   `json:"grantee"`
+	Privileges []string `json:"privileges"`
+}
+
+// GrantsChanged is what became of changes of grants.
+type GrantsChanged struct {
+	Changes int `json:"changes"`
+	// Unknown says that a grantee has no record. It may be a typing error, or somebody who has not
+	// asked yet.
+	Unknown         bool     `json:"unknown"`
+	UnknownGrantees []string `json:"unknown-grantees,omitempty"`
+}
+
+// Owner hands an object over.
+type Owner struct {
+	Object Object `json:"object"`
+	Owner  string `json:"owner"` // empty: back to who made it
+}
+
+// Managed says whether the owners of what is in a warehouse or namespace can grant it.
+type Managed struct {
+	Object  Object `json:"object"`
+	Managed bool   `json:"managed"`
+}
+
+// Subject is whom a question is about.
+type Subject struct {
+	Name  string   `json:"name"`
+	Roles []string `json:"roles,omitempty"` // that an issuer says it has
+}
+
+// Question asks whether somebody may do something: Operation, as the audit log calls it, or what
+// takes Privileges.
+type Question struct {
+	Caller     *Subject `json:"caller,omitempty"` // nil: who asks
+	Operation  string   `json:"operation,omitempty"`
+	Privileges []string `json:"privileges,omitempty"`
+	Object     Object   `json:"object"`
+}
+
+// Explanation is why a question is answered so.
+type Explanation struct {
+	Decision string   `json:"decision"` // allow, forbid or hidden
+	Asked    []string `json:"asked"`
+	Has      []string `json:"has"` // implied ones included
+	Missing  []string `json:"missing"`
+	Steps    []Step   `json:"steps"`    // the object first, the server last
+	Grantors []string `json:"grantors"` // who could grant what is missing
+}
+
+// Step is what one object of the path contributed.
+type Step struct {
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	Owner   string    `json:"owner,omitempty"`
+	Owns    bool      `json:"owns"`
+	Managed bool      `json:"managed"`
+	Grants  []Counted `json:"grants"` // those that count for the caller
+}
+
+// Counted is a grant that counts for a caller.
+type Counted struct {
+	Grantee    string   `json:"grantee"`
+	Privileges []string `json:"privileges"`
+	Via        []string `json:"via,omitempty"` // the roles between the caller and the grantee
+}
+
+// Checked are the answers to questions, in their order.
+type Checked struct {
+	Allowed []bool `json:"allowed"`
+}
+
+// Denial is one decision against a request.
+type Denial struct {
+	Time      time.Time `json:"time"`
+	RequestID string    `json:"request-id"`
+	Caller    string    `json:"caller"`
+	Operation string    `json:"operation"`
+	Kind      string    `json:"kind"`
+	Object    string    `json:"object"`
+	Asked     []string  `json:"asked"`
+	Missing   []string  `json:"missing"`
+	Decision  string    `json:"decision"` // forbid or hidden
+}
+
+// Denials are what was decided against one request.
+type Denials struct {
+	Decisions []Denial `json:"decisions"`
+}
+
+// Access says whether what callers may do is decided at all.
+type Access struct {
+	On bool `json:"on"`
+}
+
+// Export is all policy of a store, without secrets.
+type Export struct {
+	Principals []Principal    `json:"principals"`
+	Roles      []Role         `json:"roles"`
+	Grants     []ObjectGrants `json:"grants"`
+}
+
+// PrincipalsPage is a page of the principals that have a record.
+type PrincipalsPage struct {
+	Principals    []Principal `json:"principals"`
+	NextPageToken *string     `json:"next-page-token"` // null on the last page
+}
+
+// RolesPage is a page of the roles.
+type RolesPage struct {
+	Roles         []Role  `json:"roles"`
+	NextPageToken *string `json:"next-page-token"` // null on the last page
+}
+
+// GrantsPage is a page of what was granted, by object.
+type GrantsPage struct {
+	Grants        []ObjectGrants `json:"grants"`
+	NextPageToken *string        `json:"next-page-token"` // null on the last page
+}
+
+// Done is the answer of a change that has nothing to tell.
+type Done struct{}
+
+func at(kind, name string) string { return "/" + kind + "/" + url.PathEscape(name) }
+
+// Principals returns a page of the principals that have a record.
+func (c *Client) Principals(ctx context.Context, page Page) (found []Principal, next string, err error) {
+	var answer PrincipalsPage
+	err = c.ask(ctx, http.MethodGet, "/principals"+query(page), nil, &answer)
+	return answer.Principals, valueOf(answer.NextPageToken), err
+}
+
+// LoadPrincipal returns what is recorded about a principal.
+func (c *Client) LoadPrincipal(ctx context.Context, name string) (found Principal, err error) {
+	err = c.ask(ctx, http.MethodGet, at("principals", name), nil, &found)
+	return found, err
+}
+
+// PutPrincipal makes or changes the record of a principal.
+func (c *Client) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (put Principal, err error) {
+	err = c.ask(ctx, http.MethodPut, at("principals", name), spec, &put)
+	return put, err
+}
+
+// DeletePrincipal removes the record of a principal, with its keys.
+func (c *Client) DeletePrincipal(ctx context.Context, name string) error {
+	return c.ask(ctx, http.MethodDelete, at("principals", name), nil, new(Done))
+}
+
+// CreateKey makes an API key of a principal.
+func (c *Client) CreateKey(ctx context.Context, principal string, spec KeySpec) (made MadeKey, err error) {
+	err = c.ask(ctx, http.MethodPost, at("principals", principal)+"/keys", spec, &made)
+	return made, err
+}
+
+// RotateKey gives an API key another secret.
+func (c *Client) RotateKey(ctx context.Context, principal, id string, spec KeySpec) (made MadeKey, err error) {
+	err = c.ask(ctx, http.MethodPost, at("principals", principal)+at("keys", id)+"/rotate", spec, &made)
+	return made, err
+}
+
+// WithdrawKey ends an API key at once.
+func (c *Client) WithdrawKey(ctx context.Context, principal, id string) error {
+	return c.ask(ctx, http.MethodDelete, at("principals", principal)+at("keys", id), nil, new(Done))
+}
+
+// Roles returns a page of the roles.
+func (c *Client) Roles(ctx context.Context, page Page) (found []Role, next string, err error) {
+	var answer RolesPage
+	err = c.ask(ctx, http.MethodGet, "/roles"+query(page), nil, &answer)
+	return answer.Roles, valueOf(answer.NextPageToken), err
+}
+
+// LoadRole returns a role.
+func (c *Client) LoadRole(ctx context.Context, name string) (found Role, err error) {
+	err = c.ask(ctx, http.MethodGet, at("roles", name), nil, &found)
+	return found, err
+}
+
+// PutRole makes or replaces a role.
+func (c *Client) PutRole(ctx context.Context, role Role) (put Role, err error) {
+	err = c.ask(ctx, http.MethodPut, at("roles", role.Name), role, &put)
+	return put, err
+}
+
+// ChangeMembers adds members to a role, and removes others.
+func (c *Client) ChangeMembers(ctx context.Context, name string, change MembersChange) (changed Role, err error) {
+	err = c.ask(ctx, http.MethodPatch, at("roles", name)+"/members", change, &changed)
+	return changed, err
+}
+
+// DeleteRole removes a role.
+func (c *Client) DeleteRole(ctx context.Context, name string) error {
+	return c.ask(ctx, http.MethodDelete, at("roles", name), nil, new(Done))
+}
+
+// ChangeGrants makes all changes true, or none.
+func (c *Client) ChangeGrants(ctx context.Context, changes []GrantChange) (changed GrantsChanged, err error) {
+	body := map[string][]GrantChange{"changes": changes}
+	err = c.ask(ctx, http.MethodPost, "/grants", body, &changed)
+	return changed, err
+}
+
+// GrantsOn returns what was granted on an object.
+func (c *Client) GrantsOn(ctx context.Context, object Object) (ObjectGrants, error) {
+	var answer GrantsPage
+	err := c.ask(ctx, http.MethodGet, "/grants?"+object.query().Encode(), nil, &answer)
+	if err != nil || len(answer.Grants) == 0 {
+		return ObjectGrants{Object: object}, err
+	}
+	return answer.Grants[0], nil
+}
+
+// GrantsTo returns a page of what was granted to a grantee itself.
+func (c *Client) GrantsTo(ctx context.Context, grantee string, page Page,
+) (found []ObjectGrants, next string, err error) {
+	var answer GrantsPage
+	asked := query(page) + "&" + url.Values{"grantee": {grantee}}.Encode()
+	err = c.ask(ctx, http.MethodGet, "/grants"+asked, nil, &answer)
+	return answer.Grants, valueOf(answer.NextPageToken), err
+}
+
+// SetOwner hands an object over.
+func (c *Client) SetOwner(ctx context.Context, owner Owner) error {
+	return c.ask(ctx, http.MethodPut, "/owner", owner, new(Owner))
+}
+
+// SetManaged says whether the owners of what is in a warehouse or namespace can grant it.
+func (c *Client) SetManaged(ctx context.Context, managed Managed) error {
+	return c.ask(ctx, http.MethodPut, "/managed", managed, new(Managed))
+}
+
+// Explain says why somebody may do something, or not.
+func (c *Client) Explain(ctx context.Context, question Question) (why Explanation, err error) {
+	err = c.ask(ctx, http.MethodPost, "/access/explain", question, &why)
+	return why, err
+}
+
+// CheckAccess answers questions, in their order.
+func (c *Client) CheckAccess(ctx context.Context, questions []Question) (allowed []bool, err error) {
+	var answer Checked
+	err = c.ask(ctx, http.MethodPost, "/access/check", map[string][]Question{"questions": questions}, &answer)
+	return answer.Allowed, err
+}
+
+// Denials returns what the server decided against one of its last requests.
+func (c *Client) Denials(ctx context.Context, requestID string) (denials Denials, err error) {
+	err = c.ask(ctx, http.MethodGet, "/access"+at("decisions", requestID), nil, &denials)
+	return denials, err
+}
+
+// Export returns all policy of the store.
+func (c *Client) Export(ctx context.Context) (all Export, err error) {
+	err = c.ask(ctx, http.MethodGet, "/access/export", nil, &all)
+	return all, err
+}
+
+// LoadAccess returns whether what callers may do is decided at all.
+func (c *Client) LoadAccess(ctx context.Context) (access Access, err error) {
+	err = c.ask(ctx, http.MethodGet, "/access", nil, &access)
+	return access, err
+}
+
+// EnableAccess switches access on, for good.
+func (c *Client) EnableAccess(ctx context.Context) error {
+	return c.ask(ctx, http.MethodPost, "/access/enable", nil, new(Access))
+}

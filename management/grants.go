@@ -1,0 +1,232 @@
+package management
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"moorage"
+	"moorage/audit"
+	"moorage/catalog"
+	"moorage/internal/web"
+	"moorage/management/client"
+)
+
+// listGrants answers what was granted on the object, or to the grantee, that the request names.
+func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
+	q := web.QueryOf(r)
+	grantee, given, err := q.Text("grantee")
+	if err != nil {
+		return err
+	}
+	var broken error
+	object, err := client.ObjectOfQuery(func(name string) string {
+		value, _, err := q.Text(name)
+		broken = errors.Join(broken, err)
+		return value
+	})
+	switch {
+	case broken != nil:
+		return broken
+	case given && (object.Warehouse != "" || err == nil):
+		return moorage.Errorf(moorage.KindBadRequest, "A request names an object or a grantee, not both")
+	case given:
+		find := s.administrator(r)
+		return list(s, "grants to "+grantee, pageSizes,
+			func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
+				return find.GrantsTo(ctx, grantee, page)
+			}, grantsPage)(w, r)
+	case err != nil:
+		return moorage.Errorf(moorage.KindBadRequest, "Name an object or a grantee: %w", err)
+	}
+	found, err := s.administrator(r).GrantsOn(r.Context(), object)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, grantsPage([]client.ObjectGrants{found}, nil))
+}
+
+func grantsPage(found []client.ObjectGrants, next *string) any {
+	return client.GrantsPage{Grants: found, NextPageToken: next}
+}
+
+func (s *server) changeGrants(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "changes of grants")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("changes")
+	var changes []client.GrantChange
+	length := f.Objects("changes", "change", catalog.GrantChangesMax, func(inner *web.Fields) {
+		changes = append(changes, client.GrantChange{
+			Change: inner.Text("change"), Object: objectIn(inner), Grantee: inner.Text("grantee"),
+			Privileges: inner.Texts("privileges"),
+		})
+		f.Keep(inner.Failure)
+	})
+	switch {
+	case f.Failure != nil:
+		return nil, f.Failure
+	case length > catalog.GrantChangesMax:
+		return nil, moorage.Errorf(moorage.KindTooLarge, "%d changes of grants, at most %d can be made at once", length,
+			catalog.GrantChangesMax)
+	case length == 0:
+		return nil, moorage.Errorf(moorage.KindBadRequest, "There are no changes of grants")
+	}
+	return s.administrator(r).ChangeGrants(r.Context(), changes)
+}
+
+// objectIn returns the member "object" of a request.
+func objectIn(f *web.Fields) (object client.Object) {
+	f.Require("object")
+	if value := f.Get("object"); f.Failure == nil {
+		if err := json.Unmarshal(value.Bytes(), &object); err != nil {
+			f.Fail("member %q: %w", "object", err)
+		}
+	}
+	return object
+}
+
+func (s *server) setOwner(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "owner")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("owner")
+	owner := client.Owner{Object: objectIn(f), Owner: f.Text("owner")}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	return owner, s.administrator(r).SetOwner(r.Context(), owner)
+}
+
+func (s *server) setManaged(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "request")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("managed")
+	managed := client.Managed{Object: objectIn(f), Managed: f.Boolean("managed")}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	return managed, s.administrator(r).SetManaged(r.Context(), managed)
+}
+
+func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.administrator(r).LoadAccess(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, found)
+}
+
+// enableAccess switches access on. A server that asks nobody who he is could then serve nobody.
+func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
+	if !s.config.Authenticates {
+		return nil, moorage.Errorf(moorage.KindIllegalArgument,
+			"The server has no way to know who asks: start it with --keys, --issuer or --tls-client-ca first")
+	}
+	return client.Access{On: true}, s.administrator(r).EnableAccess(r.Context())
+}
+
+// explain answers why somebody may do something, or not.
+func (s *server) explain(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.ReadFields(w, r, "question")
+	if err != nil {
+		return err
+	}
+	question := questionIn(f)
+	if f.Failure != nil {
+		return f.Failure
+	}
+	why, err := s.administrator(r).Explain(r.Context(), question)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, why)
+}
+
+// checkAccess answers whether somebody may do something, for each of several questions.
+func (s *server) checkAccess(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.ReadFields(w, r, "questions")
+	if err != nil {
+		return err
+	}
+	f.Require("questions")
+	questions := []client.Question{}
+	length := f.Objects("questions", "question", catalog.AccessQuestionsMax, func(inner *web.Fields) {
+		questions = append(questions, questionIn(inner))
+		f.Keep(inner.Failure)
+	})
+	switch {
+	case f.Failure != nil:
+		return f.Failure
+	case length > catalog.AccessQuestionsMax:
+		return moorage.Errorf(moorage.KindTooLarge, "%d questions, at most %d can be asked at once", length,
+			catalog.AccessQuestionsMax)
+	}
+	allowed, err := s.administrator(r).CheckAccess(r.Context(), questions)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, client.Checked{Allowed: allowed})
+}
+
+// questionIn reads one question.
+func questionIn(f *web.Fields) client.Question {
+	question := client.Question{
+		Operation: f.Text("operation"), Privileges: f.Texts("privileges"), Object: objectIn(f),
+	}
+	if value := f.Get("caller"); !value.IsZero() {
+		inner := f.Within(value, "caller", "")
+		inner.Require("name")
+		question.Caller = &client.Subject{Name: inner.Text("name"), Roles: inner.Texts("roles")}
+		f.Keep(inner.Failure)
+	}
+	return question
+}
+
+// decisions answers what this node decided against one of its last requests.
+func (s *server) decisions(w http.ResponseWriter, r *http.Request) error {
+	id, err := web.PathParam(r, "request")
+	if err != nil {
+		return err
+	}
+	denials := client.Denials{Decisions: []client.Denial{}}
+	for _, line := range s.config.Denials(id) {
+		denials.Decisions = append(denials.Decisions, denialOf(line))
+	}
+	if len(denials.Decisions) == 0 {
+		return moorage.Errorf(moorage.KindNotFound,
+			"Nothing was decided against request %s among the last %d denials of this node", id, audit.DenialsMax)
+	}
+	return s.AnswerJSON(w, r, denials)
+}
+
+func denialOf(line audit.Line) client.Denial {
+	object := client.Object{Warehouse: line.Object.Warehouse, Namespace: line.Object.Namespace}
+	switch line.Object.Kind {
+	case "table":
+		object.Table = line.Object.Name
+	case "view":
+		object.View = line.Object.Name
+	}
+	_, name, _ := strings.Cut(object.String(), " ")
+	return client.Denial{
+		Time: line.Time, RequestID: line.RequestID, Caller: line.Caller, Operation: line.Operation,
+		Kind: line.Object.Kind, Object: name, Asked: append([]string{}, line.Asked...),
+		Missing: append([]string{}, line.Missing...), Decision: line.Decision,
+	}
+}
+
+// export answers all policy of the store.
+func (s *server) export(w http.ResponseWriter, r *http.Request) error {
+	all, err := s.administrator(r).Export(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, all)
+}
