@@ -97,6 +97,9 @@ type Error struct {
 	Kind    Kind
 	Message string // safe to show to a client; empty if the cause is not
 	Err     error  // the cause, for logs; may be nil
+	// Hidden says that something is there which the caller must not see: he is answered as if it
+	// did not exist. It decides nothing on the wire.
+	Hidden bool
 }
 
 // Errorf returns an error whose text a client may see. %w keeps a cause, and
@@ -149,6 +152,19 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return KindInternal
+}
+
+// IsHidden reports whether err says that something does not exist because its caller must not see
+// it. Such an answer may be another one tomorrow, so it is not kept.
+func IsHidden(err error) bool {
+	var e *Error
+	for errors.As(err, &e) {
+		if e.Hidden {
+			return true
+		}
+		err = e.Err
+	}
+	return false
 }
 
 // MessageOf returns the text that a client may see: that of the outermost Error in the

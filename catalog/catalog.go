@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/guard"
 	"moorage/catalog/rebase"
 	"moorage/catalog/verb"
 	"moorage/ledger"
@@ -27,7 +28,11 @@ import (
 type Config struct {
 	Store registry.Store
 	Locks locks.Manager
-	// Gate decides who may do what. Default: verb.Open, which refuses nobody.
+	// Guard decides who may do what, once access is on in the store. Nil: everybody may do
+	// everything.
+	Guard *guard.Guard
+	// Gate is asked before Guard, and hears how each request ended. Default: Guard, else verb.Open,
+	// which refuses nobody.
 	Gate verb.Gate
 	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It
 	// is called once for each place in use; the result is kept.
@@ -132,11 +137,12 @@ func New(config Config) (*Catalog, error) {
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger, Gate: config.Gate,
+		Guard: config.Guard,
 	})
 	p := &planner{
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
-		now:       config.Now, random: config.Random,
+		now:       config.Now, random: config.Random, guarded: config.Guard != nil,
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {
@@ -212,6 +218,9 @@ func setDefaults(config *Config) {
 	}
 	if config.Gate == nil {
 		config.Gate = verb.Open()
+		if config.Guard != nil {
+			config.Gate = config.Guard
+		}
 	}
 	if config.DocumentCacheBytes <= 0 {
 		config.DocumentCacheBytes = 256 << 20

@@ -44,7 +44,7 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 // one answers nothing.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
-	target, err := c.planner.targetOf(ident, steps, rebase)
+	target, err := c.planner.targetOf(askerOf(c, verb.Commit), ident, steps, rebase)
 	intent := commit.Intent{
 		Verb: verb.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
 	}
@@ -64,12 +64,17 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 
 // targetOf returns what steps, which are not empty, ask of the table called ident.
 // rebase is what the request says about an append that comes too late for its snapshot.
-func (p *planner) targetOf(ident moorage.Identifier, steps []metadata.Step, rebase RebaseChoice) (
-	commit.Target, error) {
+func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step,
+	rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
-	target := commit.Target{Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase)}
+	target := commit.Target{
+		Kind: directory.Table(), Ident: ident, Asks: askedBy(steps), Edit: newTableEdit(p.rebaser, steps, rebase),
+	}
 	if create {
-		target.Create = p.creationOf(ident, steps)
+		if by.Verb == verb.Commit {
+			by.Verb = verb.CommitCreate
+		}
+		target.Create = p.creationOf(by, ident, steps)
 		target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
 	}
 	return target, err
@@ -103,7 +108,7 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	}
 	intent := commit.Intent{Verb: verb.Transaction, Silent: true}
 	for _, edit := range edits {
-		target, err := c.planner.targetOf(edit.ident, edit.steps, RebaseUnsaid)
+		target, err := c.planner.targetOf(askerOf(c, verb.Transaction), edit.ident, edit.steps, RebaseUnsaid)
 		if err != nil {
 			err = c.Refuse(ctx, verb.Transaction, edit.ident, commit.OfTable(edit.ident, err))
 			return moorage.Annotate(op, warehouse, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
@@ -37,7 +38,11 @@ const (
 // createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
 	*Table, error) {
-	outcome, err := c.submit(ctx, c.planner.create(ident, creation{
+	by := askerOf(c, verb.CreateTable)
+	if request.Stage {
+		by = askerOf(c, verb.StageTable)
+	}
+	outcome, err := c.submit(ctx, c.planner.create(by, ident, creation{
 		kind: tableKind, location: request.Location, stage: request.Stage,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
@@ -66,7 +71,7 @@ type creation struct {
 }
 
 // create returns the intent to make what asked says.
-func (p *planner) create(ident moorage.Identifier, asked creation) commit.Intent {
+func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked creation) commit.Intent {
 	intent := commit.Intent{
 		Verb: asked.kind.create, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -74,29 +79,33 @@ func (p *planner) create(ident moorage.Identifier, asked creation) commit.Intent
 				return commit.Scope{}, err
 			}
 			scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}}
-			if _, known := p.directory.Known(ident); !known && !asked.stage {
+			if _, known := p.directory.Known(ident); !known && !asked.stage && !p.guarded {
 				return scope, nil // likely to be free: the plan looks
 			}
-			return scope, p.checkFree(ctx, asked.kind, ident)
+			return scope, p.checkFree(ctx, by, access.Create, asked.kind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newborn, error) {
-			return p.readCreation(ctx, attempt, ident, asked)
+			return p.readCreation(ctx, by, attempt, ident, asked)
 		}, planCreation),
 	}
 	if asked.stage {
 		intent.Verb = verb.StageTable
 		intent.Plan = commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
-			return p.readStaged(ctx, ident, asked)
+			return p.readStaged(ctx, by, ident, asked)
 		}, planStaged)
 	}
 	return intent
 }
 
 // checkFree returns the error why no table or view of kind k can be made at ident, nil if one can.
-// It looks without locks.
-func (p *planner) checkFree(ctx context.Context, k *kind, ident moorage.Identifier) error {
-	_, found, err := p.directory.PathAndEntry(ctx, ident)
+// asked are the privileges that this takes on the namespace. It looks without locks.
+func (p *planner) checkFree(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	ident moorage.Identifier) error {
+	path, found, err := p.directory.PathAndEntry(ctx, ident)
 	if err != nil {
+		return p.directory.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := p.directory.MayAt(ctx, by, asked, path, ident); err != nil {
 		return err
 	}
 	return k.CheckFree(found, ident)
@@ -113,14 +122,18 @@ type newborn struct {
 	claim    claims.Claim
 	document document
 	file     documents.File
+	creator  string
 }
 
 // readCreation reads what a create depends on, and chooses the location. It returns
 // ledger.ErrRetry if something changed meanwhile.
-func (p *planner) readCreation(ctx context.Context, attempt *commit.Attempt, ident moorage.Identifier,
-	asked creation) (newborn, error) {
+func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt *commit.Attempt,
+	ident moorage.Identifier, asked creation) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
+		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := p.mayCreate(ctx, by, path, ident, asked.location); err != nil {
 		return newborn{}, err
 	}
 	if err := asked.kind.CheckFree(found, ident); err != nil {
@@ -145,6 +158,7 @@ func (p *planner) readCreation(ctx context.Context, attempt *commit.Attempt, ide
 	}
 	return p.name(newborn{
 		kind: asked.kind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
+		creator: by.Creator(),
 	})
 }
 
@@ -213,15 +227,19 @@ func (p *planner) newEnv() (metadata.Env, error) {
 }
 
 // readStaged builds a table that is not stored.
-func (p *planner) readStaged(ctx context.Context, ident moorage.Identifier, asked creation) (newborn, error) {
+func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moorage.Identifier, asked creation) (
+	newborn, error) {
 	path, err := p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
+		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := p.mayCreate(ctx, by, path, ident, asked.location); err != nil {
 		return newborn{}, err
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claims.Claimant{Fresh: true})
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.
-		return newborn{}, cmp.Or(p.checkFree(ctx, asked.kind, ident), err)
+		return newborn{}, cmp.Or(p.checkFree(ctx, by, access.Create, asked.kind, ident), err)
 	}
 	env, err := p.newEnv()
 	if err != nil {
@@ -252,11 +270,14 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 		Claims:           []string{b.claim.Normalised},
 		Since:            attempt.Now,
 		ReplayableUntil:  attempt.Until(time.Time{}),
+		Creator:          b.creator,
 	}
 	entryKey, pointerKey := registry.EntryKey(b.parent.id, b.ident.Name), registry.PointerKey(b.id)
 	uuidKey := registry.UUIDKey(pointer.TableUUID)
 	puts := append([]ledger.Write{
-		ledger.Put(entryKey, b.kind.State, registry.Entry{Pointer: b.id, Shard: registry.Shard(b.ident.Name)}),
+		ledger.Put(entryKey, b.kind.State, registry.Entry{
+			Pointer: b.id, Shard: registry.Shard(b.ident.Name), Creator: b.creator,
+		}),
 		ledger.Put(pointerKey, registry.StateLive, pointer),
 		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}),
 	}, b.claim.Puts...)
@@ -277,17 +298,21 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 }
 
 // creationOf plans the table that a commit with assert-create describes.
-func (p *planner) creationOf(ident moorage.Identifier, steps []metadata.Step) commit.Planner {
+func (p *planner) creationOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step) commit.Planner {
 	return commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
-		return p.readSteps(ctx, ident, steps)
+		return p.readSteps(ctx, by, ident, steps)
 	}, planCreation)
 }
 
 // readSteps builds the table that steps describe, and plans its claim. The first step has
 // assert-create.
-func (p *planner) readSteps(ctx context.Context, ident moorage.Identifier, steps []metadata.Step) (newborn, error) {
+func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moorage.Identifier,
+	steps []metadata.Step) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
+		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := p.directory.MayAt(ctx, by, access.Create, path, ident); err != nil {
 		return newborn{}, err
 	}
 	if found.Record.State == registry.StateTable {
@@ -304,6 +329,9 @@ func (p *planner) readSteps(ctx context.Context, ident moorage.Identifier, steps
 	if err != nil {
 		return newborn{}, err
 	}
+	if err := p.mayCreate(ctx, by, path, ident, document.Location()); err != nil {
+		return newborn{}, err
+	}
 	id, err := p.ledger.NewID()
 	if err != nil {
 		return newborn{}, err
@@ -318,6 +346,7 @@ func (p *planner) readSteps(ctx context.Context, ident moorage.Identifier, steps
 	}
 	return p.name(newborn{
 		kind: tableKind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
+		creator: by.Creator(),
 	})
 }
 

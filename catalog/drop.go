@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
@@ -21,17 +22,21 @@ import (
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
-	_, err := c.submit(ctx, c.planner.drop(tableKind, ident, options))
+	_, err := c.submit(ctx, c.planner.drop(askerOf(c, verb.DropTable), tableKind, ident, options))
 	return moorage.Annotate("catalog.DropTable", ident.String(), err)
 }
 
 // drop returns the intent to drop a table or view.
-func (p *planner) drop(k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
+func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
+	asked := access.Drop
+	if options.Purge {
+		asked = access.Purge
+	}
 	return commit.Intent{
 		Verb: k.drop, On: []moorage.Identifier{ident},
-		Look: func(ctx context.Context) (commit.Scope, error) { return p.scopeOf(ctx, k, ident) },
+		Look: func(ctx context.Context) (commit.Scope, error) { return p.scopeOf(ctx, by, asked, k, ident) },
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (dropping, error) {
-			return p.readDropping(ctx, k, ident, options)
+			return p.readDropping(ctx, by, asked, k, ident, options)
 		}, planDrop),
 	}
 }
@@ -42,11 +47,14 @@ func (p *planner) drop(k *kind, ident moorage.Identifier, options DropOptions) c
 // Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
+	by := askerOf(c, verb.Unregister)
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.Unregister, On: []moorage.Identifier{ident},
-		Look: func(ctx context.Context) (commit.Scope, error) { return c.planner.scopeOf(ctx, tableKind, ident) },
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			return c.planner.scopeOf(ctx, by, access.Drop, tableKind, ident)
+		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (leaving, error) {
-			return c.planner.readLeaving(ctx, ident)
+			return c.planner.readLeaving(ctx, by, ident)
 		}, planUnregister),
 	})
 	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
@@ -70,12 +78,12 @@ func (n named) conditions() []registry.Condition {
 
 // scopeOf returns what a verb locks that works on the name and the pointer of a table or view, and
 // on further names.
-func (p *planner) scopeOf(ctx context.Context, k *kind, ident moorage.Identifier, others ...moorage.Identifier) (
-	commit.Scope, error) {
+func (p *planner) scopeOf(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	ident moorage.Identifier, others ...moorage.Identifier) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
 		return commit.Scope{}, err
 	}
-	found, err := p.directory.Find(ctx, k.Kind, ident)
+	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)
 	if err != nil {
 		return commit.Scope{}, err
 	}
@@ -85,9 +93,10 @@ func (p *planner) scopeOf(ctx context.Context, k *kind, ident moorage.Identifier
 	}, nil
 }
 
-// readNamed reads the name and the pointer of a table or view.
-func (p *planner) readNamed(ctx context.Context, k *kind, ident moorage.Identifier) (named, error) {
-	found, err := p.directory.Find(ctx, k.Kind, ident)
+// readNamed reads the name and the pointer of a table or view, if it may be done that is asked for.
+func (p *planner) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	ident moorage.Identifier) (named, error) {
+	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)
 	if err != nil {
 		return named{}, err
 	}
@@ -115,9 +124,9 @@ type dropping struct {
 	task registry.ID // of the purge; zero if there is none
 }
 
-func (p *planner) readDropping(ctx context.Context, k *kind, ident moorage.Identifier, options DropOptions) (
-	d dropping, err error) {
-	if d.named, err = p.readNamed(ctx, k, ident); err != nil {
+func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	ident moorage.Identifier, options DropOptions) (d dropping, err error) {
+	if d.named, err = p.readNamed(ctx, by, asked, k, ident); err != nil {
 		return d, err
 	}
 	if d.now, err = p.ledger.Time(ctx); err != nil {
@@ -156,23 +165,28 @@ type leaving struct {
 	document document
 	released []registry.Condition // that its claims are as they were read
 	deletes  []registry.Write     // of those
+	policy   ledger.Policy        // that its grants end
 }
 
-func (p *planner) readLeaving(ctx context.Context, ident moorage.Identifier) (l leaving, err error) {
-	if l.named, err = p.readNamed(ctx, tableKind, ident); err != nil {
+func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
+	l leaving, err error) {
+	if l.named, err = p.readNamed(ctx, by, access.Drop, tableKind, ident); err != nil {
 		return l, err
 	}
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {
 		return l, err
 	}
-	l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer)
+	if l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer); err != nil {
+		return l, err
+	}
+	l.policy, err = p.ledger.EndGrants(ctx, l.pointer.Pointer.Granted, l.pointer.Pointer.ID)
 	return l, err
 }
 
 func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 	return &commit.Plan{
-		Conditions: slices.Concat(l.conditions(), l.released),
-		Writes: append(slices.Clip(l.deletes),
+		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),
+		Writes: append(slices.Concat(l.deletes, l.policy.Writes),
 			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key)),
 		Items:  []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
 		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},

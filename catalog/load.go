@@ -37,6 +37,11 @@ func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) e
 	return moorage.Annotate("catalog.ReportMetrics", ident.String(), err)
 }
 
+// askerOf returns the caller of c, who asks for v.
+func askerOf(c *Catalog, v verb.Verb) directory.Asker {
+	return directory.Asker{Caller: c.caller, Verb: v}
+}
+
 // resolve finds what v, a verb that reads, is used on.
 func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifier) (directory.Resolved, error) {
 	return c.planner.directory.Resolve(ctx, c.caller, v, on)
@@ -51,7 +56,15 @@ func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifie
 	found := resolved.Found
 	document, err := c.planner.documents.Current(ctx, found)
 	if errors.Is(err, ledger.ErrRetry) { // trimmed since the pointer was read
-		found, document, err = c.planner.documents.Find(ctx, directory.KindOf(found.Pointer), ident)
+		row, _ := v.Row()
+		asked, _ := row.Needs(verb.OfObject)
+		err = c.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+			found, err = c.planner.directory.FindFor(ctx, askerOf(c, v), asked, directory.KindOf(found.Pointer), ident)
+			if err == nil {
+				document, err = c.planner.documents.Current(ctx, found)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
+	"moorage/catalog/directory"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -24,13 +26,17 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	var existing moorage.Namespace
+	by := askerOf(c, verb.CreateNamespace)
 	look := func(ctx context.Context) error {
 		path, err := c.planner.directory.Path(ctx, warehouse, ns)
+		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
+			return err
+		}
+		if err := c.planner.mayMakeNamespace(ctx, by, path, ident); err != nil {
+			return err
+		}
 		if err == nil {
 			return moorage.Errorf(moorage.KindAlreadyExists, "Namespace already exists: %s", ns)
-		}
-		if moorage.KindOf(err) != moorage.KindNoSuchNamespace {
-			return err
 		}
 		existing = ns[:path.Depth()]
 		return nil
@@ -50,7 +56,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 					return newNamespace{}, err
 				}
 			}
-			return c.planner.readNewNamespace(ctx, ident, existing, properties)
+			return c.planner.readNewNamespace(ctx, by, ident, existing, properties)
 		}, planNamespace),
 	})
 	return outcome.Properties, moorage.Annotate("catalog.CreateNamespace", ns.String(), err)
@@ -63,11 +69,12 @@ type newNamespace struct {
 	missing    []string      // the names below it
 	ids        []registry.ID // one for each namespace that is made
 	properties map[string]string
+	creator    string
 }
 
 // readNewNamespace reads the lowest parent that exists.
-func (p *planner) readNewNamespace(ctx context.Context, ident moorage.Identifier, existing moorage.Namespace,
-	properties map[string]string) (newNamespace, error) {
+func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, ident moorage.Identifier,
+	existing moorage.Namespace, properties map[string]string) (newNamespace, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, existing)
 	if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
 		return newNamespace{}, ledger.ErrRetry // a parent that was there is gone
@@ -75,8 +82,12 @@ func (p *planner) readNewNamespace(ctx context.Context, ident moorage.Identifier
 	if err != nil {
 		return newNamespace{}, err
 	}
+	if err := p.mayMakeNamespace(ctx, by, path, ident); err != nil {
+		return newNamespace{}, err
+	}
 	made := newNamespace{
 		ident: ident, parent: parentAt(path), missing: ident.Namespace[path.Depth():], properties: properties,
+		creator: by.Creator(),
 	}
 	for range made.missing {
 		id, err := p.ledger.NewID()
@@ -96,7 +107,9 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 	var items []registry.Item
 	existing := len(n.ident.Namespace) - len(n.missing)
 	for i, name := range n.missing {
-		value := registry.Namespace{ID: n.ids[i], Properties: map[string]string{}, Since: attempt.Now}
+		value := registry.Namespace{
+			ID: n.ids[i], Properties: map[string]string{}, Since: attempt.Now, Creator: n.creator,
+		}
 		if i == len(n.missing)-1 {
 			maps.Copy(value.Properties, n.properties)
 		}
@@ -130,6 +143,13 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	}
 	value, err := ledger.Decode[registry.Namespace](resolved.Path.Record())
 	if err != nil {
+		return nil, moorage.Annotate(op, ns.String(), err)
+	}
+	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	switch err := c.planner.directory.MayAt(ctx, askerOf(c, verb.LoadNamespace), access.Describe, resolved.Path, on); {
+	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // only seen
+		return map[string]string{}, nil
+	case err != nil:
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
 	return answeredProperties(resolved.Path.Warehouse, ns, value.Properties), nil
@@ -251,10 +271,11 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 			if err := ns.Validate(); err != nil {
 				return commit.Scope{}, err
 			}
-			_, err := c.planner.directory.Path(ctx, warehouse, ns)
+			on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+			_, err := c.planner.directory.PathFor(ctx, askerOf(c, verb.DropNamespace), access.Drop, on)
 			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
 		},
-		Plan: planContainerDrop,
+		Plan: commit.Plans(c.planner.readContainerEnd, planContainerDrop),
 	})
 	return moorage.Annotate("catalog.DropNamespace", ns.String(), err)
 }
@@ -267,17 +288,22 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // without making the properties shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
+	by, on := askerOf(c, verb.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
-		Look: func(context.Context) (commit.Scope, error) {
-			return commit.Scope{}, cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			err := cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
+			if err == nil && c.planner.guarded {
+				_, err = c.planner.directory.PathFor(ctx, by, access.Alter, on)
+			}
+			return commit.Scope{}, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (registry.Record, error) {
 			path, err := c.planner.directory.LivePath(ctx, warehouse, ns)
 			if err != nil {
-				return registry.Record{}, err
+				return registry.Record{}, c.planner.directory.Missing(ctx, by, warehouse, err)
 			}
-			return path.Record(), nil
+			return path.Record(), c.planner.directory.MayAt(ctx, by, access.Alter, path, on)
 		}, asked.plan),
 	})
 	if err != nil || outcome.Changed == nil {

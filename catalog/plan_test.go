@@ -215,9 +215,9 @@ func TestPlanners(t *testing.T) {
 		{"set a property that is too long", func() (*commit.Plan, error) {
 			return PropertiesChange{Updates: map[string]string{"b": strings.Repeat("x", PropertiesBytesMax)}}.plan(attempt, properties)
 		}, planned{refusal: moorage.KindTooLarge}},
-		{"drop an empty namespace", func() (*commit.Plan, error) { return planContainerDrop(t.Context(), drained) },
+		{"drop an empty namespace", func() (*commit.Plan, error) { return planContainerDrop(drained, ledger.Policy{}) },
 			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey)}}},
-		{"drop a namespace with a table", func() (*commit.Plan, error) { return planContainerDrop(t.Context(), full) },
+		{"drop a namespace with a table", func() (*commit.Plan, error) { return planContainerDrop(full, ledger.Policy{}) },
 			planned{refusal: moorage.KindNamespaceNotEmpty}},
 		{"create a warehouse", func() (*commit.Plan, error) { return planWarehouse(attempt, newWarehouse{name: "w"}) },
 			planned{conditions: []string{is(registry.WarehouseKey("w"), tag(0))}, writes: []string{put(registry.WarehouseKey("w"), registry.StateLive)}}},

@@ -22,6 +22,7 @@ type planner struct {
 	rebaser   *rebase.Rebaser
 	now       func() time.Time
 	random    io.Reader
+	guarded   bool // it is decided who may do what
 }
 
 // parent is the namespace or warehouse in which something is made, as of one read.

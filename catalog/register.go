@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
@@ -32,36 +33,47 @@ import (
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
-	outcome, err := c.submit(ctx, c.planner.register(tableKind, ident, request))
+	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.Register), tableKind, ident, request))
 	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
 // register returns the intent to make a table or view of a file.
-func (p *planner) register(k *kind, ident moorage.Identifier, request RegisterRequest) commit.Intent {
+func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier,
+	request RegisterRequest) commit.Intent {
 	v := k.register
 	if request.Overwrite {
 		v = verb.RegisterOver
 	}
 	return commit.Intent{
 		Verb: v, On: []moorage.Identifier{ident},
-		Look: func(ctx context.Context) (commit.Scope, error) { return p.lookAtRegistered(ctx, k, ident, request) },
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			return p.lookAtRegistered(ctx, by, k, ident, request)
+		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (*registration, error) {
-			return p.readRegistration(ctx, k, ident, request)
+			return p.readRegistration(ctx, by, k, ident, request)
 		}, planRegistration),
 	}
 }
 
 // lookAtRegistered returns what a register locks: the pointer too if there is one to overwrite.
-func (p *planner) lookAtRegistered(ctx context.Context, k *kind, ident moorage.Identifier, request RegisterRequest) (
-	commit.Scope, error) {
+func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
+	request RegisterRequest) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
 		return commit.Scope{}, err
 	}
 	scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}, Verb: k.register}
 	if !request.Overwrite {
-		return scope, p.checkFree(ctx, k, ident)
+		return scope, p.checkFree(ctx, by, access.Create|access.Locate, k, ident)
+	}
+	if p.guarded {
+		if _, err := p.directory.PathFor(ctx, by, access.Create|access.Locate, ident); err != nil {
+			return commit.Scope{}, err
+		}
 	}
 	found, err := p.directory.Find(ctx, k.Kind, ident)
+	if err == nil {
+		err = p.directory.May(ctx, by, access.Drop, found, ident)
+	}
 	switch {
 	case err == nil:
 		scope.Verb, scope.Pointers = verb.RegisterOver, []registry.ID{found.Pointer.ID}
@@ -91,7 +103,9 @@ type registration struct {
 	unchanged registry.Condition // that pointer is as it was read
 	who       claims.Claimant
 	claimed   claims.Claim
-	now       time.Time // by the clock of the store
+	now       time.Time     // by the clock of the store
+	creator   string        // of a new pointer
+	policy    ledger.Policy // that its grants stand elsewhere
 }
 
 // readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
@@ -104,7 +118,7 @@ func (p *planner) readPointer(r *registration) error {
 	}
 	if !r.holder.Exists() {
 		id, err := p.ledger.NewID()
-		r.pointer = registry.Pointer{ID: id, View: k == viewKind}
+		r.pointer = registry.Pointer{ID: id, View: k == viewKind, Creator: r.creator}
 		r.unchanged = registry.Absent(registry.PointerKey(id))
 		return err
 	}
@@ -142,13 +156,18 @@ func (r *registration) holderID() (registry.ID, error) {
 // readRegistration reads the file and all records that a registration depends on. Then it checks
 // that the file is still there. A purge that ended before the records were read has deleted the
 // file. A purge that ends later has to change the records.
-func (p *planner) readRegistration(ctx context.Context, k *kind, ident moorage.Identifier,
+func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
+		return nil, p.directory.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := p.directory.MayAt(ctx, by, access.Create|access.Locate, path, ident); err != nil {
 		return nil, err
 	}
-	r := &registration{kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path)}
+	r := &registration{
+		kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path), creator: by.Creator(),
+	}
 	if r.entry, err = p.directory.ReadEntry(ctx, path, ident.Name); err != nil {
 		return nil, err
 	}
@@ -169,6 +188,9 @@ func (p *planner) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	if err := p.readHolders(ctx, r); err != nil {
 		return nil, err
 	}
+	if err := p.mayReplace(ctx, by, path, r); err != nil {
+		return nil, err
+	}
 	if err := p.refuseTransactions(ctx, r); err != nil {
 		return nil, err
 	}
@@ -177,6 +199,11 @@ func (p *planner) readRegistration(ctx context.Context, k *kind, ident moorage.I
 	}
 	if err := p.readPointer(r); err != nil {
 		return nil, err
+	}
+	if r.pointer.NamespaceID != path.ID() {
+		if r.policy, err = p.moveGrants(ctx, r.pointer, path); err != nil {
+			return nil, err
+		}
 	}
 	return r, p.readClaims(ctx, r)
 }
@@ -323,6 +350,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
 		ledger.Put(entryKey, r.kind.State, registry.Entry{
 			Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name),
+			Creator: pointer.Creator,
 		}),
 	)
 	writes, err := ledger.Encode(append(puts, r.claimed.Puts...)...)
@@ -330,8 +358,9 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		writes = append(writes, registry.Delete(registry.TaskKey(r.pointer.Task)))
 	}
 	return &commit.Plan{
-		Conditions: append(conditions, r.claimed.Conditions...), Writes: writes,
-		Items: append(items, commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)),
+		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions),
+		Writes:     append(writes, r.policy.Writes...),
+		Items:      append(items, commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)),
 		// The cached version of the same file, if its owner wrote the file again.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,

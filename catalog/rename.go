@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -18,12 +20,19 @@ import (
 // KindUnavailable, KindCommitUnknown. Durable when it returns.
 // Source: REST specification, renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(tableKind, from, to))
+	_, err := c.submit(ctx, c.planner.rename(askerOf(c, verb.Rename), tableKind, from, to))
 	return moorage.Annotate("catalog.RenameTable", from.String(), err)
 }
 
 // rename returns the intent to give a table or view another name.
-func (p *planner) rename(k *kind, from, to moorage.Identifier) commit.Intent {
+//
+// It needs drop on the source and create on the namespace of the destination. Into another
+// namespace the source comes under other grants, so that needs manage too.
+func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
+	asked := access.Drop
+	if !from.Namespace.Equal(to.Namespace) {
+		asked |= access.Manage
+	}
 	return commit.Intent{
 		Verb: k.rename, On: []moorage.Identifier{from, to},
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -36,10 +45,14 @@ func (p *planner) rename(k *kind, from, to moorage.Identifier) commit.Intent {
 				return commit.Scope{}, moorage.Errorf(moorage.KindBadRequest,
 					"Cannot rename %s to another warehouse", from)
 			}
-			return p.scopeOf(ctx, k, from, to)
+			scope, err := p.scopeOf(ctx, by, asked, k, from, to)
+			if err == nil && p.guarded {
+				_, err = p.directory.PathFor(ctx, by, access.Create, to)
+			}
+			return scope, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (renaming, error) {
-			return p.readRenaming(ctx, k, from, to)
+			return p.readRenaming(ctx, by, asked, k, from, to)
 		}, planRename),
 	}
 }
@@ -51,19 +64,29 @@ type renaming struct {
 	source   named
 	target   parent          // the namespace of to
 	occupant directory.Entry // what has the name to
+	policy   ledger.Policy   // that its grants stand elsewhere
 }
 
-func (p *planner) readRenaming(ctx context.Context, k *kind, from, to moorage.Identifier) (renaming, error) {
+func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	from, to moorage.Identifier) (renaming, error) {
 	r := renaming{kind: k, from: from, to: to}
 	var err error
-	if r.source, err = p.readNamed(ctx, k, from); err != nil {
+	if r.source, err = p.readNamed(ctx, by, asked, k, from); err != nil {
 		return r, err
 	}
 	path, err := p.directory.LivePath(ctx, to.Warehouse, to.Namespace)
 	if err != nil {
+		return r, p.directory.Missing(ctx, by, to.Warehouse, err)
+	}
+	if err := p.directory.MayAt(ctx, by, access.Create, path, to); err != nil {
 		return r, err
 	}
 	r.target = parentAt(path)
+	if pointer := r.source.pointer.Pointer; pointer.NamespaceID != path.ID() {
+		if r.policy, err = p.moveGrants(ctx, pointer, path); err != nil {
+			return r, err
+		}
+	}
 	r.occupant, err = p.directory.ReadEntry(ctx, path, to.Name)
 	return r, err
 }
@@ -86,15 +109,16 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 	targetKey := registry.EntryKey(r.target.id, r.to.Name)
 	renamed := registry.Entry{
 		Unknown: r.source.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.to.Name),
+		Creator: pointer.Creator,
 	}
 	writes, err := ledger.Encode(
 		ledger.Put(targetKey, r.kind.State, renamed),
 		ledger.Put(r.source.pointer.Record.Key, registry.StateLive, pointer),
 	)
 	return &commit.Plan{
-		Conditions: append(r.source.conditions(),
-			r.target.unchanged(), registry.Absent(targetKey)),
-		Writes: append(writes, registry.Delete(r.source.entry.Record.Key)),
+		Conditions: append(append(r.source.conditions(),
+			r.target.unchanged(), registry.Absent(targetKey)), r.policy.Conditions...),
+		Writes: append(append(writes, registry.Delete(r.source.entry.Record.Key)), r.policy.Writes...),
 		Items:  []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
 	}, err
 }

@@ -24,7 +24,7 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
-	outcome, err := c.submit(ctx, c.planner.create(ident, creation{
+	outcome, err := c.submit(ctx, c.planner.create(askerOf(c, verb.CreateView), ident, creation{
 		kind: viewKind, location: request.Location,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
@@ -68,7 +68,9 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 	*View, error) {
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.Replace, On: []moorage.Identifier{ident},
-		Edits: []commit.Target{{Kind: directory.View(), Ident: ident, Edit: viewEdit(request)}},
+		Edits: []commit.Target{{
+			Kind: directory.View(), Ident: ident, Asks: askedByView(request.Updates), Edit: viewEdit(request),
+		}},
 	})
 	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
 }
@@ -101,7 +103,7 @@ func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) 
 // Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
 // specification, dropView.
 func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.drop(viewKind, ident, DropOptions{}))
+	_, err := c.submit(ctx, c.planner.drop(askerOf(c, verb.DropView), viewKind, ident, DropOptions{}))
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
@@ -111,7 +113,7 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
 func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(viewKind, from, to))
+	_, err := c.submit(ctx, c.planner.rename(askerOf(c, verb.RenameView), viewKind, from, to))
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
@@ -123,6 +125,6 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 // registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	request := RegisterRequest{MetadataLocation: metadataLocation}
-	outcome, err := c.submit(ctx, c.planner.register(viewKind, ident, request))
+	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.RegisterView), viewKind, ident, request))
 	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }

@@ -28,6 +28,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		Storage:          spec.Storage,
 		Properties:       spec.Properties,
 		Since:            c.planner.now(),
+		Creator:          askerOf(c, verb.CreateWarehouse).Creator(),
 	}
 	_, err := c.submit(ctx, commit.Intent{
 		Verb: verb.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
@@ -195,20 +196,33 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 			_, err := c.planner.directory.Path(ctx, name, nil)
 			return commit.Scope{Warehouse: name}, err
 		},
-		Plan: planContainerDrop,
+		Plan: commit.Plans(c.planner.readContainerEnd, planContainerDrop),
 	})
 	return moorage.Annotate("catalog.DropWarehouse", name, err)
 }
 
-// planContainerDrop plans the end of an empty namespace or warehouse.
-func planContainerDrop(_ context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
+// readContainerEnd returns how the grants on the namespace or warehouse end that is dropped.
+func (p *planner) readContainerEnd(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
+	container := attempt.Container
+	marked, err := registry.DecodePart[struct {
+		Granted bool `json:"granted"`
+	}](container.Record)
+	if err != nil || !container.Empty {
+		return ledger.Policy{}, err
+	}
+	return p.ledger.EndGrants(ctx, marked.Granted, container.ID)
+}
+
+// planContainerDrop plans the end of an empty namespace or warehouse, and with policy that of its
+// grants.
+func planContainerDrop(attempt *commit.Attempt, policy ledger.Policy) (*commit.Plan, error) {
 	container := attempt.Container
 	if !container.Empty {
 		return nil, notEmpty(container.Ident)
 	}
 	return &commit.Plan{
-		Conditions: []registry.Condition{ledger.Unchanged(container.Record)},
-		Writes:     []registry.Write{registry.Delete(container.Record.Key)},
+		Conditions: append(policy.Conditions, ledger.Unchanged(container.Record)),
+		Writes:     append(policy.Writes, registry.Delete(container.Record.Key)),
 		Items:      []registry.Item{registry.ContainerItem(container.Ident, container.ID)},
 	}, nil
 }

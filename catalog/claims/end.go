@@ -26,6 +26,11 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 		if err != nil {
 			return err
 		}
+		policy, err := c.ledger.EndGrants(ctx, pointer.Granted, pointer.ID)
+		if err != nil {
+			return err
+		}
+		conditions, deletes = append(conditions, policy.Conditions...), append(deletes, policy.Writes...)
 		if !pointer.Task.IsZero() {
 			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 		}

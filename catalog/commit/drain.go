@@ -5,6 +5,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -20,7 +21,12 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	ident := w.On[0]
 	path, err := p.config.Directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
-		return err
+		return p.config.Directory.Missing(ctx, w.asker(), ident.Warehouse, err)
+	}
+	if asked, asks := w.row.Needs(verb.OfObject); asks {
+		if err := p.config.Directory.MayAt(ctx, w.asker(), asked, path, ident); err != nil {
+			return err
+		}
 	}
 	if path, err = p.markDropping(ctx, w, path); err != nil {
 		return err

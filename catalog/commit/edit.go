@@ -27,7 +27,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 			p.queue.end(mine)
 		}
 	}()
-	found, base, err := p.config.Documents.Find(ctx, e.Kind, e.Ident)
+	found, base, err := findFor(ctx, p, w, e.Target)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -66,13 +66,27 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	}
 	g := &group{
 		ledger: p.config.Ledger, queue: p.queue, max: p.config.GroupMax, now: p.config.Now,
-		turn: mine, lead: e, held: held,
+		turn: mine, lead: e, held: held, directory: p.config.Directory,
 	}
 	defer g.disband()
 	if err := p.contend(ctx, g, found, base); err != nil && !e.ended {
 		return Outcome{}, err
 	}
 	return Outcome{Version: e.answer}, e.err
+}
+
+// findFor returns the pointer of target and the document that it names, if the caller of w may do
+// what target asks for. It reads no file before that is certain.
+func findFor(ctx context.Context, p *Pipeline, w *work, target Target) (
+	found *directory.Found, base documents.Document, err error) {
+	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		found, err = p.config.Directory.FindFor(ctx, w.asker(), target.Asks, target.Kind, target.Ident)
+		if err == nil {
+			base, err = p.config.Documents.Current(ctx, found)
+		}
+		return err
+	})
+	return found, base, err
 }
 
 // turnIfFree begins a turn of e at its pointer if the node knows that pointer and nobody is in
@@ -136,14 +150,17 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 	return p.tryOn(ctx, g, found, base)
 }
 
-// findAgain returns the pointer that the edit is about, as it is now.
+// findAgain returns the pointer that the edit is about, as it is now, if its caller still may.
 func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.Found) (*directory.Found, error) {
 	if !e.pinned {
-		return p.config.Directory.Find(ctx, e.Kind, e.Ident)
+		return p.config.Directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
 	}
 	found, err := p.config.Directory.Reread(ctx, known)
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
-		err = e.Kind.NoSuch(e.Ident)
+		err = p.config.Directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
+	}
+	if err == nil {
+		err = e.may(ctx, p.config.Directory, found)
 	}
 	return found, err
 }
@@ -231,6 +248,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	to = &directory.Found{
 		Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse,
+		Above: found.Above,
 	}
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}

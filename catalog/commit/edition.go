@@ -30,6 +30,11 @@ type edition struct {
 // end notes how e ended.
 func (e *edition) end(answer *Version, err error) { e.ended, e.answer, e.err = true, answer, err }
 
+// may returns nil if the caller of e may change found, which e is about.
+func (e *edition) may(ctx context.Context, d *directory.Directory, found *directory.Found) error {
+	return d.May(ctx, e.asker(), e.Asks, found, e.Ident)
+}
+
 // replays reports whether base shows that e happened before. A request with a key of its client is
 // recognised by the outcome of the key.
 func (e *edition) replays(base documents.Document) bool {

@@ -73,6 +73,7 @@ type Chain interface {
 //	it fails on the base         ends with that refusal
 //	it happened before           is answered the base, which shows that
 //	it touches what another did  keeps its place in the queue
+//	its caller may no more   ends with that refusal
 //	its key has an outcome       ends with that; the others are planned again without it
 //	nothing is certain yet       is planned again, or keeps its place in the queue
 //
@@ -86,9 +87,11 @@ type group struct {
 	turn   *turn
 	lead   *edition
 	held   *documents.Share
-	others []*turn // that were taken out of the queue and have not ended
-	alone  bool    // the leading edit takes no others any more
-	charge int     // bytes that held was charged for others
+	// directory decides whether the caller of an edition may still change what was found.
+	directory *directory.Directory
+	others    []*turn // that were taken out of the queue and have not ended
+	alone     bool    // the leading edit takes no others any more
+	charge    int     // bytes that held was charged for others
 	// applying are the members whose Apply may be under way.
 	applying []*edition
 	// lost is the file of an attempt that lost, until it is deleted.
@@ -177,6 +180,12 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 		// After a rename, one that follows the name may be about another table.
 		if e != g.lead && (found.Pointer.ID != g.turn.pointer || !e.pinned && directory.NameKey(e.Ident) != name) {
 			return false
+		}
+		if e != g.lead { // which was decided when found was read
+			if err := e.may(ctx, g.directory, found); err != nil {
+				e.end(nil, err)
+				return true
+			}
 		}
 		if e.replays(base) {
 			e.end(VersionOf(found, e.Ident, base), nil)

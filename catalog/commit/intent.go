@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/verb"
@@ -179,7 +180,10 @@ func (o Outcome) record() registry.Outcome {
 type Target struct {
 	Kind  *directory.Kind
 	Ident moorage.Identifier
-	Edit  Edit
+	// Asks are the privileges on it that its caller needs; access.See: that he sees it. A Create
+	// decides itself.
+	Asks access.Privileges
+	Edit Edit
 	// Create, if it is set, makes the table instead. There must be none of the name.
 	Create Planner
 	// MadeBefore reports whether base, the present version of the name, shows that Create happened

@@ -48,6 +48,7 @@ const (
 //	staged                       answers, unless there is an earlier outcome: then that
 //	succeeded without an effect  stores the outcome, then answers; or answers an earlier one
 //	refused for good             stores the refusal, then answers; or answers an earlier one
+//	hidden, or forbidden         answers an earlier outcome; without one the refusal
 //	failed otherwise             answers an earlier outcome; without one the failure
 //
 // Errors: those of the plan. KindUnavailable if the outcome cannot be written and no earlier
@@ -83,7 +84,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 		return p.unlessAnswered(ctx, w.key, outcome)
 	case err == nil:
 		return p.conclude(ctx, w, outcome, nil)
-	case moorage.KindOf(err).Final():
+	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
 		return p.conclude(ctx, w, Outcome{}, err)
 	}
 	return p.afterFailure(ctx, w.key, err)

@@ -96,6 +96,9 @@ func (t *transaction) readParticipants(ctx context.Context) error {
 	if err := t.readPinned(ctx, pinned); err != nil {
 		return err
 	}
+	if err := t.mayAll(ctx); err != nil {
+		return err
+	}
 	return t.readDocuments(ctx)
 }
 
@@ -107,10 +110,37 @@ func (t *transaction) findTables(ctx context.Context, parts []*participant) erro
 	}
 	found, err := t.pipeline.config.Directory.FindAll(ctx, directory.Table(), idents)
 	if err != nil {
-		return err
+		return t.firstRefusal(ctx, parts, err)
 	}
 	for i, part := range parts {
 		part.found = found[i]
+	}
+	return nil
+}
+
+// firstRefusal returns the refusal of the first of parts that its caller is refused, for whatever
+// reason; err, for which they could not be found, if none is. So what is hidden is refused as what
+// is missing would be.
+func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, err error) error {
+	for _, part := range parts {
+		_, refusal := t.pipeline.config.Directory.FindFor(ctx, t.asker(), part.Asks, part.Kind, part.Ident)
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return err
+}
+
+// mayAll returns the refusal of the first table that the caller of t may not change as t asks for.
+func (t *transaction) mayAll(ctx context.Context) error {
+	for _, part := range t.parts {
+		if part.Create != nil {
+			continue
+		}
+		err := t.pipeline.config.Directory.May(ctx, t.asker(), part.Asks, part.found, part.Ident)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -177,7 +207,8 @@ func (t *transaction) readPinned(ctx context.Context, parts []*participant) erro
 	}
 	for i, part := range parts {
 		if !now[i].IsIn(part.Ident.Warehouse) {
-			return part.Kind.NoSuch(part.Ident)
+			err := part.Kind.NoSuch(part.Ident)
+			return t.pipeline.config.Directory.Missing(ctx, t.asker(), part.Ident.Warehouse, err)
 		}
 		part.found = now[i]
 	}

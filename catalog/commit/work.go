@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -17,6 +18,9 @@ type work struct {
 	key     *ledger.Key // nil: the request has none
 	applied bool        // the intent has an effect; the outcome of its key, if it has one, is stored with it
 }
+
+// asker returns who asks for w, and for what.
+func (w *work) asker() directory.Asker { return directory.Asker{Caller: w.Caller, Verb: w.Verb} }
 
 // effect is an intent that an Apply makes true, and what it is answered then.
 type effect struct {

@@ -23,11 +23,14 @@
 package directory
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -45,8 +48,10 @@ type Config struct {
 	AllowedLocations []string
 	Now              func() time.Time
 	Logger           *slog.Logger
-	// Gate decides who may read what. Default: verb.Open.
+	// Gate hears of each read, and refuses callers who are not let in at all. Default: verb.Open.
 	Gate verb.Gate
+	// Guard decides who may read what. Nil: everybody may read everything.
+	Guard *guard.Guard
 }
 
 // Directory resolves names. It is safe for concurrent use.
@@ -56,6 +61,7 @@ type Directory struct {
 	log              *slog.Logger
 	allowedLocations []string
 	gate             verb.Gate
+	guard            *guard.Guard
 	storages         *storages
 	names            *names
 	paths            *paths
@@ -67,8 +73,23 @@ func New(config Config) *Directory {
 		config.Gate = verb.Open()
 	}
 	return &Directory{
-		gate:   config.Gate,
+		gate: config.Gate, guard: config.Guard,
 		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
 		storages: newStorages(config), names: newNames(), paths: newPaths(),
 	}
+}
+
+// get reads the records at keys and, where decisions need that, the epoch of policy in the same
+// call: what is decided on these records is decided by policy that is no older.
+func (d *Directory) get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	epoch, wanted := d.guard.Key()
+	if !wanted {
+		return d.ledger.Get(ctx, keys...)
+	}
+	records, err := d.ledger.Get(ctx, append(keys[:len(keys):len(keys)], epoch)...)
+	if err != nil {
+		return nil, err
+	}
+	d.guard.Saw(records[len(keys)])
+	return records[:len(keys):len(keys)], nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/access"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 )
 
@@ -13,29 +15,125 @@ type Resolved struct {
 	Found *Found // of a verb on a table or a view
 }
 
-// Resolve is the one door of reads: it asks the gate whether caller may use v on the object called
-// on, and finds that object. The row of v says of what kind it is.
+// Resolve is the one door of reads: it finds the object called on, and asks whether caller may use
+// v on it. The row of v says of what kind it is, and what v asks for.
 //
-// Errors: those of the gate, of Path for a warehouse or namespace, and of Find for a table or view.
+// Errors: those of the gate; those of Path for a warehouse or namespace, and of Find for a table or
+// view; those of guard.Guard.Decide.
 func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.Verb, on moorage.Identifier) (
 	resolved Resolved, err error) {
 	request := verb.Request{Caller: caller, Verb: v}
-	if row, _ := v.Row(); row.On != verb.OnServer {
+	row, _ := v.Row()
+	if row.On != verb.OnServer {
 		request.On = []moorage.Identifier{on}
 	}
 	err = verb.Pass(ctx, d.gate, request, func() (err error) {
-		row, _ := v.Row()
+		by := Asker{caller, v}
+		asked, _ := row.Needs(verb.OfObject)
 		switch row.On {
 		case verb.OnWarehouse:
-			resolved.Path, err = d.Path(ctx, on.Warehouse, nil)
+			resolved.Path, err = d.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: on.Warehouse})
 		case verb.OnNamespace:
-			resolved.Path, err = d.Path(ctx, on.Warehouse, on.Namespace)
+			resolved.Path, err = d.PathFor(ctx, by, asked, on)
 		case verb.OnTable:
-			resolved.Found, err = d.Find(ctx, Table(), on)
+			resolved.Found, err = d.FindFor(ctx, by, asked, Table(), on)
 		case verb.OnView:
-			resolved.Found, err = d.Find(ctx, View(), on)
+			resolved.Found, err = d.FindFor(ctx, by, asked, View(), on)
 		}
 		return err
 	})
+	if err != nil {
+		resolved = Resolved{}
+	}
 	return resolved, err
+}
+
+// Asker is who asks for something, and for what.
+type Asker struct {
+	Caller moorage.Caller
+	Verb   verb.Verb
+}
+
+// Creator returns what the records say that a makes: nothing if he did not have to show who he is,
+// and for jobs of the server.
+func (a Asker) Creator() string {
+	if access.GranteeOf(a.Caller.Name) != access.IsPrincipal || guard.IsSystem(a.Caller) {
+		return ""
+	}
+	return a.Caller.Name
+}
+
+// PathFor is Path for somebody who asks for privileges on the last namespace of it, or on the
+// warehouse.
+func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (
+	*Path, error) {
+	path, err := d.Path(ctx, on.Warehouse, on.Namespace)
+	if err != nil {
+		return path, d.Missing(ctx, by, on.Warehouse, err)
+	}
+	return path, d.MayAt(ctx, by, asked, path, on)
+}
+
+// MayAt returns nil if somebody has the privileges on the end of path, which leads to the namespace
+// of on. Errors are those of guard.Guard.Decide.
+func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
+	on moorage.Identifier) error {
+	if d.guard == nil {
+		return nil
+	}
+	object := path.object(on)
+	var missing error
+	if len(on.Namespace) > 0 {
+		missing = guard.NoSuchNamespace(on.Namespace) // also if only what is above it exists
+	}
+	return d.guard.Decide(ctx, guard.Question{
+		Caller: by.Caller, Verb: by.Verb, Object: object, Asked: asked, Missing: missing,
+	})
+}
+
+// FindFor is Find for somebody who asks for privileges on what it finds.
+func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
+	ident moorage.Identifier) (*Found, error) {
+	found, err := d.Find(ctx, k, ident)
+	if err != nil {
+		return nil, d.Missing(ctx, by, ident.Warehouse, err)
+	}
+	if err := d.May(ctx, by, asked, found, ident); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// May returns nil if somebody has the privileges on found, which he asked for as ident. Errors are
+// those of guard.Guard.Decide.
+func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
+	ident moorage.Identifier) error {
+	if d.guard == nil {
+		return nil
+	}
+	return d.guard.Decide(ctx, guard.Question{
+		Caller: by.Caller, Verb: by.Verb, Object: found.Object(ident), Asked: asked,
+	})
+}
+
+// Missing returns err, for which something in a warehouse does not exist, as somebody may hear it:
+// if he does not see the warehouse, that the warehouse does not exist. It returns other errors as
+// they are.
+func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err error) error {
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchNamespace, moorage.KindNoSuchTable, moorage.KindNoSuchView:
+	default:
+		return err
+	}
+	if d.guard == nil || moorage.IsHidden(err) {
+		return err
+	}
+	path, pathErr := d.Path(ctx, warehouse, nil)
+	if pathErr != nil {
+		return pathErr
+	}
+	if refusal := d.MayAt(ctx, by, access.See, path, moorage.Identifier{Warehouse: warehouse}); refusal != nil {
+		return refusal
+	}
+	return err
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/access"
+	"moorage/catalog/guard"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -19,6 +21,20 @@ type Found struct {
 	Place   storage.Place // that Storage reaches, as the warehouse has it
 	// Warehouse is the id of that.
 	Warehouse registry.ID
+	// Above are the namespaces that it is in, the nearest first, and last the warehouse. All that
+	// is in it stays as long as the pointer's namespace does.
+	Above []access.Object
+}
+
+// Object returns what decisions about r are made on. ident is what it was asked for as.
+func (r *Found) Object(ident moorage.Identifier) guard.Object {
+	kind := access.Table
+	if r.Pointer.View {
+		kind = access.View
+	}
+	path := make([]access.Object, 0, len(r.Above)+1)
+	path = append(path, access.Object{ID: access.ID(r.Pointer.ID), Kind: kind, Creator: r.Pointer.Creator})
+	return guard.Object{Ident: ident, Path: append(path, r.Above...)}
 }
 
 // IsIn reports whether r is in the warehouse; nil is nowhere. Who may change a table or view by its
@@ -94,7 +110,7 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 // Reread reads the pointer of known again: known itself if nothing changed, nil if
 // it is not live any more.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
-	records, err := d.ledger.Get(ctx, known.Record.Key)
+	records, err := d.get(ctx, known.Record.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +126,7 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	for i, k := range known {
 		keys[i] = k.Record.Key
 	}
-	records, err := d.ledger.Get(ctx, keys...)
+	records, err := d.get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,23 +157,43 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 		now.Record, now.Pointer = record, pointer
 		return &now, nil
 	}
-	// It was renamed, or dropped and taken back: into another warehouse, or one that was made again
-	// since.
-	path, err := d.Path(ctx, pointer.Warehouse, nil)
-	switch {
-	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse:
-		return nil, nil // dropped again, and its warehouse with it
-	case err != nil:
-		return nil, err
+	return d.moved(ctx, record, pointer)
+}
+
+// movedMax is how often a pointer is read again that is moved all the time.
+const movedMax = 20
+
+// moved returns the pointer of a record that is in another namespace than it was known in, nil if
+// it is not live any more. It was renamed, or dropped and taken back: into another warehouse, or
+// one that was made again since.
+func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
+	for range movedMax {
+		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
+		switch kind := moorage.KindOf(err); {
+		case err == nil && path.ID() == pointer.NamespaceID:
+			return d.newFound(record, pointer, path), nil
+		case err != nil && kind != moorage.KindNoSuchWarehouse && kind != moorage.KindNoSuchNamespace:
+			return nil, err
+		}
+		records, err := d.get(ctx, record.Key) // it was moved again, or dropped
+		if err != nil {
+			return nil, err
+		}
+		if record = records[0]; !record.Exists() || record.State != registry.StateLive {
+			return nil, nil
+		}
+		if pointer, err = ledger.Decode[registry.Pointer](record); err != nil {
+			return nil, err
+		}
 	}
-	return d.newFound(record, pointer, path), nil
+	return nil, moorage.Errorf(moorage.KindUnavailable, "The table is renamed all the time: %s", pointer.Identifier())
 }
 
 // newFound returns the pointer of a record in the warehouse of path.
 func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, path *Path) *Found {
 	return &Found{
 		Record: record, Pointer: pointer, Storage: path.Storage,
-		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID,
+		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID, Above: path.Above(),
 	}
 }
 
@@ -178,7 +214,7 @@ func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Ide
 		if entry.Record.State != k.State {
 			return k.NoSuch(ident)
 		}
-		records, err := d.ledger.Get(ctx, registry.PointerKey(entry.Value.Pointer))
+		records, err := d.get(ctx, registry.PointerKey(entry.Value.Pointer))
 		if err != nil {
 			return err
 		}
@@ -242,7 +278,7 @@ type Entry struct {
 
 // ReadEntry reads the entry called name in the namespace that path leads to.
 func (d *Directory) ReadEntry(ctx context.Context, path *Path, name string) (Entry, error) {
-	records, err := d.ledger.Get(ctx, registry.EntryKey(path.ID(), name))
+	records, err := d.get(ctx, registry.EntryKey(path.ID(), name))
 	if err != nil || !records[0].Exists() {
 		return Entry{}, err
 	}

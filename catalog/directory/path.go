@@ -10,6 +10,8 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"moorage"
+	"moorage/access"
+	"moorage/catalog/guard"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -38,8 +40,9 @@ type level struct {
 // namespaceHead is what a chain needs of a registry.Namespace. Few requests need the properties,
 // which may be long, so only they decode them.
 type namespaceHead struct {
-	ID    registry.ID `json:"id"`
-	Since time.Time   `json:"since"`
+	ID      registry.ID `json:"id"`
+	Since   time.Time   `json:"since"`
+	Creator string      `json:"creator"`
 }
 
 // ID returns the id of the last namespace, that of the warehouse if there is none.
@@ -59,6 +62,34 @@ func (p *Path) Record() registry.Record {
 		return p.warehouseRecord
 	}
 	return p.levels[len(p.levels)-1].record
+}
+
+// Above returns what decisions need of p: the namespaces of the path, the last one first, and last
+// the warehouse.
+func (p *Path) Above() []access.Object {
+	objects := make([]access.Object, 0, len(p.levels)+1)
+	for _, level := range slices.Backward(p.levels) {
+		objects = append(objects, access.Object{
+			ID: access.ID(level.head.ID), Kind: access.Namespace, Creator: level.head.Creator,
+		})
+	}
+	return append(objects, access.Object{
+		ID: access.ID(p.Warehouse.ID), Kind: access.Warehouse, Creator: p.Warehouse.Creator,
+	})
+}
+
+// Up returns p without its last namespace.
+func (p *Path) Up() *Path {
+	up := *p
+	up.levels = p.levels[:len(p.levels)-1]
+	return &up
+}
+
+// object returns the last namespace of p, or the warehouse, which leads to on.
+func (p *Path) object(on moorage.Identifier) guard.Object {
+	return guard.Object{
+		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),
+	}
 }
 
 // since returns when the present state of record began.
@@ -151,7 +182,7 @@ func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespa
 	if extra == nil {
 		return p, registry.Record{}, nil
 	}
-	records, err := d.ledger.Get(ctx, extra(p.ID()))
+	records, err := d.get(ctx, extra(p.ID()))
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
@@ -166,7 +197,7 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	if extra != nil {
 		keys = append(keys[:len(keys):len(keys)], extra(known.id))
 	}
-	records, err := d.ledger.Get(ctx, keys...)
+	records, err := d.get(ctx, keys...)
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
@@ -191,7 +222,7 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace) (
 	*Path, []registry.Key, error) {
 	keys := []registry.Key{registry.WarehouseKey(name)}
-	records, err := d.ledger.Get(ctx, keys...)
+	records, err := d.get(ctx, keys...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,12 +232,12 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 	}
 	for _, levelName := range ns {
 		key := registry.NamespaceKey(p.Warehouse.ID, p.ID(), levelName)
-		records, err := d.ledger.Get(ctx, key)
+		records, err := d.get(ctx, key)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !records[0].Exists() {
-			return p, nil, moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s", ns)
+			return p, nil, guard.NoSuchNamespace(ns)
 		}
 		if err := p.follow([]registry.Key{key}, records, nil); err != nil {
 			return nil, nil, err
@@ -219,7 +250,7 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 // newPath begins a chain at a warehouse's record.
 func (d *Directory) newPath(ctx context.Context, record registry.Record, name string) (*Path, error) {
 	if !record.Exists() {
-		return nil, moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
+		return nil, guard.NoSuchWarehouse(name)
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](record)
 	if err != nil {

@@ -92,6 +92,17 @@ func OfUpdate(action string, names []string) access.Privileges {
 	return access.Alter | access.Write | access.Maintain | access.Locate
 }
 
+// Needs returns the privileges that every request for the verb asks for on a subject, and whether
+// it asks anything of that.
+func (r Row) Needs(of Subject) (privileges access.Privileges, asks bool) {
+	for _, ask := range r.Asks {
+		if ask.Of == of && ask.When == Always {
+			privileges, asks = privileges|ask.For, true
+		}
+	}
+	return privileges, asks
+}
+
 // asks returns the questions of every verb of a caller. Verbs of the server's own jobs ask none.
 func asks() map[Verb][]Ask {
 	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }

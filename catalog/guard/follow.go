@@ -1,0 +1,232 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"moorage/access"
+	"moorage/registry"
+)
+
+// loadsMax is how often all policy is read until the epoch is the same before and behind. Policy
+// changes at most once for each Apply of the epoch, and one load is some thousand records a page.
+const loadsMax = 100
+
+// pageRecords is how many records of policy are read at a time.
+const pageRecords = 1000
+
+// follow returns the view that is at least as new as all that was seen so far. before is the
+// present one; nil: there is none.
+func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
+	covers := g.seen.Load()
+	for range loadsMax {
+		records, err := g.config.Store.Get(ctx, registry.EpochKey(), registry.RecentKey(), registry.AccessStoreKey())
+		if err != nil {
+			return nil, err
+		}
+		if !records[0].Exists() {
+			return &view{covers: covers}, nil
+		}
+		epoch, err := registry.Decode[registry.Epoch](records[0])
+		if err != nil {
+			return nil, fmt.Errorf("read the epoch: %w", err)
+		}
+		store, err := registry.Decode[registry.AccessStore](records[2])
+		if err != nil {
+			return nil, fmt.Errorf("read since when access is on: %w", err)
+		}
+		next := &view{on: true, covers: max(covers, epoch.Number), store: store}
+		if before != nil && before.on && before.Epoch() == epoch.Number {
+			next.Snapshot = before.Snapshot
+			return next, nil
+		}
+		if next.Snapshot, err = g.changed(ctx, before, epoch.Number, records[1]); err != nil {
+			return nil, err
+		}
+		if next.Snapshot == nil {
+			next.Snapshot, err = g.load(ctx, epoch.Number)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case next.Snapshot == nil: // policy changed while it was read
+			continue
+		}
+		return next, nil
+	}
+	return nil, errors.New("policy changed all the time while it was read")
+}
+
+// changed returns the snapshot of before with what changed since; nil if all has to be read. recent
+// was read in the same call as epoch.
+func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent registry.Record) (
+	*access.Snapshot, error) {
+	if before == nil || !before.on || before.Epoch() > epoch {
+		return nil, nil
+	}
+	named, err := registry.Decode[registry.Recent](recent)
+	if err != nil {
+		g.config.Logger.WarnContext(ctx, "the last changes of policy cannot be read: all policy is", "error", err)
+		return nil, nil
+	}
+	keys, ok := named.Since(before.Epoch())
+	if !ok || named.Changes[len(named.Changes)-1].Epoch != epoch {
+		return nil, nil
+	}
+	records, err := g.config.Store.Get(ctx, append(keys, registry.EpochKey())...)
+	if err != nil {
+		return nil, err
+	}
+	last := len(records) - 1
+	if numberOf(records[last]) != epoch {
+		return nil, nil // the records may be newer
+	}
+	changes := g.changesOf(ctx, keys, records[:last])
+	return before.With(epoch, changes), nil
+}
+
+// load reads all policy. It returns nil if that is not of epoch, because policy changed meanwhile.
+func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error) {
+	var all access.Changes
+	for _, table := range []registry.Table{registry.TablePrincipal, registry.TableRole, registry.TableGrants} {
+		for after := ""; ; {
+			page, err := g.config.Store.List(ctx, table, "", after, pageRecords)
+			if err != nil {
+				return nil, err
+			}
+			for _, record := range page {
+				g.add(ctx, &all, record.Key, record)
+			}
+			if registry.IsLastPage(page, pageRecords) {
+				break
+			}
+			after = page[len(page)-1].Key.ID
+		}
+	}
+	records, err := g.config.Store.Get(ctx, registry.EpochKey())
+	if err != nil {
+		return nil, err
+	}
+	if !records[0].Exists() || numberOf(records[0]) != epoch {
+		return nil, nil
+	}
+	g.addAdmins(&all, true)
+	return access.New(epoch, all.Records), nil
+}
+
+// changesOf returns what records, which were read at keys, say.
+func (g *Guard) changesOf(ctx context.Context, keys []registry.Key, records []registry.Record) access.Changes {
+	var changes access.Changes
+	for i, key := range keys {
+		g.add(ctx, &changes, key, records[i])
+	}
+	g.addAdmins(&changes, slices.Contains(keys, registry.GrantsKey(registry.ID{})))
+	return changes
+}
+
+// add adds what the record at key says to changes. What cannot be read gives nobody anything: a
+// principal is disabled, a role has no members, an object has no grants.
+func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.Key, record registry.Record) {
+	var err error
+	switch key.Table {
+	case registry.TablePrincipal:
+		var principal access.Principal
+		if record.Exists() {
+			principal, err = principalOf(record)
+			changes.Principals = append(changes.Principals, principal)
+		} else {
+			changes.GonePrincipals = append(changes.GonePrincipals, key.ID)
+		}
+	case registry.TableRole:
+		var role registry.Role
+		if record.Exists() {
+			role, err = registry.Decode[registry.Role](record)
+			changes.Roles = append(changes.Roles, access.Role{Name: key.ID, Members: role.Holders})
+		} else {
+			changes.GoneRoles = append(changes.GoneRoles, key.ID)
+		}
+	case registry.TableGrants:
+		var grants access.Grants
+		id, idErr := registry.GrantsObject(key)
+		if record.Exists() && idErr == nil {
+			grants, err = grantsOf(access.ID(id), record)
+		}
+		switch {
+		case idErr != nil || err != nil:
+			err = errors.Join(idErr, err)
+			changes.GoneGrants = append(changes.GoneGrants, access.ID(id))
+		case record.Exists():
+			changes.Grants = append(changes.Grants, grants)
+		default:
+			changes.GoneGrants = append(changes.GoneGrants, access.ID(id))
+		}
+	}
+	if err != nil {
+		g.config.Logger.ErrorContext(ctx, "a record of policy cannot be read: it gives nobody anything",
+			"record", key, "error", err)
+	}
+}
+
+// principalOf reads the record of a principal, who is disabled if it cannot be read.
+func principalOf(record registry.Record) (access.Principal, error) {
+	value, err := registry.Decode[registry.Principal](record)
+	if err != nil {
+		return access.Principal{Name: record.Key.ID, Disabled: true}, err
+	}
+	principal := access.Principal{Name: record.Key.ID, Disabled: value.Disabled}
+	for _, key := range value.Keys {
+		for _, secret := range key.Secrets {
+			principal.Keys = append(principal.Keys, access.Key{
+				ID: key.ID, Generation: secret.Generation, SHA256: secret.SHA256, Ends: secret.Ends, Roles: key.Roles,
+			})
+		}
+	}
+	return principal, nil
+}
+
+// grantsOf reads a grants record. A privilege that this version does not know is left out.
+func grantsOf(id access.ID, record registry.Record) (access.Grants, error) {
+	value, err := registry.Decode[registry.Grants](record)
+	if err != nil {
+		return access.Grants{}, err
+	}
+	return GrantsOf(registry.ID(id), value)
+}
+
+// GrantsOf returns a grants record as package access has it. A privilege that this version does not
+// know is left out. The error says that the kind of the object is not known.
+func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
+	kind, err := access.ParseKind(value.Kind)
+	if err != nil {
+		return access.Grants{}, err
+	}
+	grants := access.Grants{ID: access.ID(id), Kind: kind, Owner: value.Owner, Managed: value.Managed}
+	for _, ancestor := range value.Ancestors {
+		grants.Ancestors = append(grants.Ancestors, access.ID(ancestor))
+	}
+	for _, each := range value.Grants {
+		privileges, _ := access.Parse(each.Privileges) // the known ones
+		grants.Grants = append(grants.Grants, access.Grant{Grantee: each.Grantee, Privileges: privileges})
+	}
+	return grants, nil
+}
+
+// addAdmins adds what the configuration grants to what is granted on the server, if changes have
+// that.
+func (g *Guard) addAdmins(changes *access.Changes, has bool) {
+	if len(g.config.Admins) == 0 || !has {
+		return
+	}
+	changes.GoneGrants = slices.DeleteFunc(changes.GoneGrants, func(id access.ID) bool { return id == access.ServerID })
+	at := slices.IndexFunc(changes.Grants, func(grants access.Grants) bool { return grants.ID == access.ServerID })
+	if at < 0 {
+		at = len(changes.Grants)
+		changes.Grants = append(changes.Grants, access.Grants{ID: access.ServerID, Kind: access.Server})
+	}
+	for _, name := range g.config.Admins {
+		changes.Grants[at].Grants = append(changes.Grants[at].Grants,
+			access.Grant{Grantee: name, Privileges: access.Admin | access.Operate | access.Audit})
+	}
+}
