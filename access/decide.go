@@ -96,29 +96,38 @@ func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	return false
 }
 
-// denied returns the decision about what neither an owner nor a grant allows.
+// denied returns the decision about what neither an owner nor a grant on the path allows. What is
+// beneath the object may still show it.
 func (w *Who) denied(path []Object, t *tally) Decision {
-	if !t.seen && w.showsBeneath(&path[0]) {
-		t.seen = true
-		if t.asked == See {
-			return Decision{Outcome: Allow, By: ByBeneath}
-		}
-		if t.complete.Outcome == Allow {
-			return t.complete
-		}
-	}
-	denied := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
+	decision := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
 	if t.seen {
-		return denied
+		return decision
 	}
-	denied.Outcome, denied.HiddenAt = Hidden, len(path)-1
-	for at := 1; at < len(path); at++ {
-		if t.here&(1<<at) != 0 || w.showsBeneath(&path[at]) {
-			denied.HiddenAt = at - 1
-			break
-		}
+	hidden := w.hidden(path, t.here)
+	switch {
+	case hidden >= 0:
+		decision.Outcome, decision.HiddenAt = Hidden, hidden
+	case t.asked == See:
+		decision = Decision{Outcome: Allow, By: ByBeneath}
+	case t.complete.Outcome == Allow:
+		decision = t.complete
 	}
-	return denied
+	return decision
+}
+
+// hidden returns the index of the outermost object of path that the caller does not see, and -1 if
+// he sees all. Nothing on the path shows what is beneath it. here has a bit set for each object
+// that is shown by what stands on it. Who sees an object sees all above it, so the search goes
+// down, and at most one look finds nothing.
+func (w *Who) hidden(path []Object, here uint64) int {
+	shown := 0 // what is not above it is not known to be seen
+	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsBeneath {
+		shown++
+	}
+	for shown > 0 && w.hasBeneath(path[shown-1].ID) {
+		shown--
+	}
+	return shown - 1
 }
 
 // tally is what was found on a path so far.
@@ -185,16 +194,13 @@ func (w *Who) unmanaged(path []Object) int {
 	return 0
 }
 
-// showsBeneath reports whether something beneath an object shows it to the caller.
-func (w *Who) showsBeneath(object *Object) bool {
-	if object.OwnsBeneath {
-		return true
-	}
-	container, found := w.snapshot.beneath.get(object.ID)
+// hasBeneath reports whether something is granted to the caller beneath a container.
+func (w *Who) hasBeneath(id ID) bool {
+	container, found := w.snapshot.beneath.get(id)
 	if !found {
 		return false
 	}
-	for _, each := range w.numbers {
+	for _, each := range w.granted {
 		if _, found := container.grantees[each]; found {
 			return true
 		}

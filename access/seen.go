@@ -41,7 +41,7 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	}
 	granted, _ := w.snapshot.beneath.get(path[0].ID)
 	children := make(map[ID]bool)
-	for _, each := range w.numbers {
+	for _, each := range w.granted {
 		set, found := granted.grantees[each]
 		if !found {
 			continue
@@ -68,7 +68,7 @@ func (w *Who) SeenIn(child Object) bool {
 		return false
 	}
 	record, _ := w.snapshot.objects.get(child.ID)
-	return w.isOwner(&record, &child) || w.hasGrant(record.grants) || w.showsBeneath(&child)
+	return w.isOwner(&record, &child) || w.hasGrant(record.grants) || child.OwnsBeneath || w.hasBeneath(child.ID)
 }
 
 // hasGrant reports whether one of grants counts for the caller.

@@ -14,6 +14,7 @@ type Who struct {
 	caller   Caller
 	direct   []number // what the caller is by himself: his name, everyone, token roles
 	numbers  []number // direct, and all that those are members of, sorted
+	granted  []number // those of numbers that anything is granted to or handed over to
 	mask     uint64   // has a bit set for each number, modulo 64
 	owns     string   // the name that makes him a creator; empty if he is narrowed to roles
 	disabled bool
@@ -70,8 +71,12 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	if caller.Only != nil {
 		who.narrow(caller.Only)
 	}
+	anything, _ := s.beneath.get(ServerID)
 	for _, each := range who.numbers {
 		who.mask |= 1 << (each % 64)
+		if _, found := anything.grantees[each]; found {
+			who.granted = append(who.granted, each)
+		}
 	}
 	return who
 }

@@ -1,0 +1,144 @@
+package access_test
+
+import (
+	"slices"
+
+	"moorage/access"
+)
+
+// reference decides by nested loops over all records, and knows nothing of package access but its
+// values. Each method goes through everything again.
+type reference struct{ access.Records }
+
+// implied is the table of the design, word by word.
+func implied(set access.Privileges) access.Privileges {
+	has := func(p access.Privileges) bool { return set&p != 0 }
+	if has(access.Purge) {
+		set |= access.Drop
+	}
+	if has(access.Write) {
+		set |= access.Read
+	}
+	if has(access.Read | access.Alter | access.Maintain | access.Create | access.Drop | access.Manage) {
+		set |= access.Describe
+	}
+	return set
+}
+
+// isMember reports whether name is, or is a direct or other member of, what grantee names.
+func (r reference) isMember(names []string, grantee string, deep int) bool {
+	if slices.Contains(names, grantee) {
+		return true
+	}
+	for _, role := range r.Roles {
+		if deep == 0 || role.Name != grantee {
+			continue
+		}
+		for _, member := range role.Members {
+			if r.isMember(names, member, deep-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// counts reports whether what is granted to grantee counts for c.
+func (r reference) counts(c access.Caller, grantee string) bool {
+	for _, p := range r.Principals {
+		if p.Name == c.Name && p.Disabled {
+			return false
+		}
+	}
+	names := append([]string{c.Name, access.Everyone}, c.Roles...)
+	if c.Only == nil {
+		return r.isMember(names, grantee, 9)
+	}
+	narrow := []string{access.Everyone}
+	for _, role := range c.Only {
+		if r.isMember(names, role, 9) && role != c.Name {
+			narrow = append(narrow, role)
+		}
+	}
+	return r.isMember(narrow, grantee, 9)
+}
+
+func (r reference) record(id access.ID) (found access.Grants) {
+	for _, record := range r.Grants {
+		if record.ID == id {
+			found = record
+		}
+	}
+	return found
+}
+
+func (r reference) owns(c access.Caller, o access.Object) bool {
+	if owner := r.record(o.ID).Owner; owner != "" {
+		return r.counts(c, owner)
+	}
+	return o.Creator == c.Name && c.Only == nil && r.counts(c, c.Name)
+}
+
+// at returns what c has by the object at of path itself; the server is the one after the last.
+func (r reference) at(c access.Caller, path []access.Object, at int) (had access.Privileges) {
+	object := access.Object{}
+	if at < len(path) {
+		object = path[at]
+	} else if c.Acting {
+		return 0
+	}
+	for _, grant := range r.record(object.ID).Grants {
+		if r.counts(c, grant.Grantee) {
+			had |= implied(grant.Privileges)
+		}
+	}
+	if at < len(path) && r.owns(c, object) {
+		own := access.OfOwner(object.Kind)
+		for _, above := range path[at+1:] {
+			if r.record(above.ID).Managed {
+				own &^= access.Manage
+			}
+		}
+		had |= own
+	}
+	return had
+}
+
+func (r reference) has(c access.Caller, path []access.Object) (had access.Privileges) {
+	for at := range len(path) + 1 {
+		had |= r.at(c, path, at)
+	}
+	return had
+}
+
+// sees reports whether c sees the object that path begins with: he can describe it, or something
+// stands on it, or he sees something beneath it, of all paths that there are.
+func (r reference) sees(c access.Caller, path []access.Object, all [][]access.Object) bool {
+	if len(path) == 0 {
+		return true
+	}
+	if r.has(c, path)&(access.Describe|access.Admin) != 0 || r.at(c, path, 0) != 0 {
+		return true
+	}
+	for _, other := range all {
+		if at := len(other) - len(path); at > 0 && other[at].ID == path[0].ID && r.at(c, other, 0) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r reference) decide(c access.Caller, path []access.Object, asked access.Privileges, all [][]access.Object) (
+	outcome access.Outcome, missing access.Privileges, hiddenAt int) {
+	missing = asked &^ r.has(c, path)
+	if r.sees(c, path, all) {
+		if missing == 0 && (asked != 0 || r.counts(c, access.Everyone) || len(path) > 0) {
+			return access.Allow, 0, 0
+		}
+		return access.Forbid, missing, 0
+	}
+	for hiddenAt < len(path)-1 && !r.sees(c, path[hiddenAt+1:], all) {
+		hiddenAt++
+	}
+	return access.Hidden, missing, hiddenAt
+}
