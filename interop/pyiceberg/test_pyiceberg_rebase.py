@@ -40,7 +40,7 @@ def test_late_append_is_put_on_top(iceberg, namespace):
     append_row(stale, 2, 2)
     found = iceberg.load_table(f"{namespace}.events")
     assert rows(found) == rows(stale) == [(1, 1), (2, 2)]
-    assert any("moorage.rebased" in snapshot.summary for snapshot in found.snapshots())
+    assert any(snapshot.summary["moorage.rebased"] for snapshot in found.snapshots())
 
 
 @pytest.mark.parametrize("merging", [False, True], ids=["appends", "merges"])
