@@ -109,6 +109,7 @@ type Catalog struct {
 	*service
 	caller moorage.Caller
 	key    *Key // of the request that this value is for; nil: it has none
+	lease  *Lease
 }
 
 // service is what all Catalogs of one New share.
@@ -161,7 +162,7 @@ func New(config Config) (*Catalog, error) {
 }
 
 // As returns the catalog as caller has it.
-func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key} }
+func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key, nil} }
 
 // For returns the catalog as caller has it, for one request with an idempotency key; nil: the
 // request has none. One mutation is called on it. If an attempt with the same key has ended before,
@@ -175,7 +176,17 @@ func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service
 // Further errors: KindUnprocessable if the key was used for another request. KindCommitUnknown if
 // it cannot be told whether an attempt succeeded, or if a success cannot be answered again.
 // Source: REST specification, Idempotency-Key.
-func (c *Catalog) For(caller moorage.Caller, key *Key) Verbs { return &Catalog{c.service, caller, key} }
+func (c *Catalog) For(caller moorage.Caller, key *Key) Verbs {
+	return &Catalog{c.service, caller, key, nil}
+}
+
+// Under returns c for a mutation that is to happen only while its caller holds a lease on the table
+// that it is about; one of them, if they are several.
+//
+// Further errors: KindCommitFailed if the caller does not hold it. Then nothing was changed.
+func (c *Catalog) Under(lease Lease) Verbs {
+	return &Catalog{c.service, c.caller, c.key, &lease}
+}
 
 // Documents returns the metadata files of the catalog, for the packages that look after them.
 func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }
@@ -202,7 +213,7 @@ func refusal(v verb.Verb, on moorage.Identifier, why error) commit.Intent {
 
 // submit carries out intent for the caller of c, with its key.
 func (c *Catalog) submit(ctx context.Context, intent commit.Intent) (commit.Outcome, error) {
-	intent.Caller, intent.Key = c.caller, c.key
+	intent.Caller, intent.Key, intent.Lease = c.caller, c.key, c.lease
 	return c.pipeline.Submit(ctx, intent)
 }
 

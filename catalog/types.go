@@ -69,6 +69,18 @@ type CreateTableRequest struct {
 	Stage         bool // build it, store nothing
 }
 
+// Lease names a lease on a table, as package maintenance/leases gives it out.
+type Lease = registry.LeaseID
+
+// ParseLease reads the text of a lease. Anything else is KindBadRequest.
+func ParseLease(text string) (Lease, error) {
+	lease, err := registry.ParseLeaseID(text)
+	if err != nil {
+		return lease, moorage.Errorf(moorage.KindBadRequest, "Invalid lease: %w", err)
+	}
+	return lease, nil
+}
+
 // CommitRequest is a request to change one table.
 type CommitRequest struct {
 	Requirements []metadata.Requirement

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,6 +222,43 @@ type Hold struct {
 	Since   time.Time     `json:"since"`
 	Expires time.Time     `json:"expires"`
 	TTL     time.Duration `json:"ttl-ns"`
+}
+
+// Hold returns the hold with a token if it has not expired at now, a time of the store's clock.
+func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
+	for _, hold := range l.Holds {
+		if hold.Token == token {
+			return hold, hold.IsLive(now)
+		}
+	}
+	return Hold{}, false
+}
+
+// IsLive reports whether h has not expired at now. One that ends much later than its life allows
+// was written when the store's clock was ahead, and has expired.
+func (h Hold) IsLive(now time.Time) bool {
+	return h.Expires.After(now) && h.Expires.Sub(now) <= 2*h.TTL
+}
+
+// LeaseID names one lease: the table that it is on, and its token.
+type LeaseID struct {
+	Pointer ID
+	Token   uint64
+}
+
+// String returns the pointer's id, a hyphen and the token.
+func (id LeaseID) String() string { return id.Pointer.String() + "-" + strconv.FormatUint(id.Token, 10) }
+
+// ParseLeaseID reads the text of String.
+func ParseLeaseID(text string) (id LeaseID, err error) {
+	pointer, token, _ := strings.Cut(text, "-")
+	if err = id.Pointer.UnmarshalText([]byte(pointer)); err == nil {
+		id.Token, err = strconv.ParseUint(token, 10, 64)
+	}
+	if err != nil || id.String() != text {
+		return LeaseID{}, fmt.Errorf("%q is no lease", text)
+	}
+	return id, nil
 }
 
 // Monitor is the value of the record MonitorKey: how far the log of changes was read for

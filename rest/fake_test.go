@@ -52,6 +52,8 @@ func (f *fakeCatalog) For(_ moorage.Caller, key *catalog.Key) catalog.Verbs {
 	return f
 }
 
+func (f *fakeCatalog) Under(catalog.Lease) catalog.Verbs { return f }
+
 func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifier, why error) error {
 	return why
 }

@@ -18,6 +18,9 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 			return Outcome{}, err
 		}
 	}
+	if err := p.heedLease(ctx, w); err != nil {
+		return Outcome{}, err
+	}
 	if row, found := scope.Verb.Row(); found {
 		w.Verb, w.row = scope.Verb, row
 	}

@@ -107,6 +107,9 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if len(files) == 0 {
 		return o.verifyUnchanged(ctx)
 	}
+	if err := o.pipeline.heedLease(ctx, o.t.work); err != nil {
+		return err
+	}
 	batch, err := o.t.batch()
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	if e.replays(base) {
 		return Outcome{Version: VersionOf(found, e.Ident, base)}, nil
 	}
+	if err := p.heedLease(ctx, w); err != nil {
+		return Outcome{}, err
+	}
 	ground := Ground{Found: found, Base: base, Env: envOf(p.config.Now(), found)}
 	refusal := e.Edit.Check(base)
 	if refusal != nil && !e.moves(ctx, ground) {

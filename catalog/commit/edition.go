@@ -71,6 +71,7 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 		e.member.Snapshot = shared.Snapshot()
 		e.bytes, e.shares = shared.Shares()
 	}
+	e.shares = e.shares && w.Lease == nil // the others must not fail with its lease
 	return e
 }
 

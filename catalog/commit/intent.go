@@ -22,6 +22,8 @@ type Intent struct {
 	// On are the names that the verb is used on, one at least. A warehouse or a namespace has an
 	// empty name.
 	On []moorage.Identifier
+	// Lease is one that the caller must hold when the change happens; nil: none.
+	Lease *registry.LeaseID
 	// Silent says that nothing is answered, and nothing kept to be answered again.
 	Silent bool
 

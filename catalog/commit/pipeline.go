@@ -176,6 +176,11 @@ func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects 
 		}
 		mutation.Answers = append(mutation.Answers, answer)
 	}
+	for _, e := range effects {
+		if err := p.fence(ctx, e.work, &mutation); err != nil {
+			return nil, err
+		}
+	}
 	etags, err := p.config.Ledger.Apply(ctx, mutation)
 	for _, e := range effects {
 		e.applied = e.applied || err == nil
