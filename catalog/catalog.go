@@ -173,19 +173,15 @@ func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service
 // One that failed otherwise left nothing behind, and may be repeated with it. The key stands for a
 // request of the caller.
 //
-// Further errors: KindUnprocessable if the key was used for another request. KindCommitUnknown if
+// lease is one that the caller must hold on the table that the mutation is about, or on one of
+// them; nil: none. Whether it holds is decided by the Apply of the mutation.
+//
+// Further errors: KindCommitFailed if the caller does not hold the lease. Then nothing was changed.
+// KindUnprocessable if the key was used for another request. KindCommitUnknown if
 // it cannot be told whether an attempt succeeded, or if a success cannot be answered again.
 // Source: REST specification, Idempotency-Key.
-func (c *Catalog) For(caller moorage.Caller, key *Key) Verbs {
-	return &Catalog{c.service, caller, key, nil}
-}
-
-// Under returns c for a mutation that is to happen only while its caller holds a lease on the table
-// that it is about; one of them, if they are several.
-//
-// Further errors: KindCommitFailed if the caller does not hold it. Then nothing was changed.
-func (c *Catalog) Under(lease Lease) Verbs {
-	return &Catalog{c.service, c.caller, c.key, &lease}
+func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
+	return &Catalog{c.service, caller, key, lease}
 }
 
 // Documents returns the metadata files of the catalog, for the packages that look after them.

@@ -276,7 +276,7 @@ func TestGroupAnsweredKey(t *testing.T) {
 		must(f.t, err)
 		key, keyed := keyOf("k"), commitOf(setProperty(f.t, "keyed", "yes"))
 		elsewhere := func() {
-			table, err := keyed(f.ctx, other.For(moorage.Caller{Name: "caller 1"}, &key))
+			table, err := keyed(f.ctx, other.For(moorage.Caller{Name: "caller 1"}, &key, nil))
 			must(f.t, err)
 			if value, _ := table.Document.Property("keyed"); value != "yes" {
 				f.t.Errorf("the other node answered the property %q", value)
@@ -284,7 +284,7 @@ func TestGroupAnsweredKey(t *testing.T) {
 		}
 		answers := together(f, count, elsewhere, commitOf(setProperty(f.t, "a", "1")),
 			func(ctx context.Context, _ catalog.Verbs) (*catalog.Table, error) {
-				return keyed(ctx, f.instance.For(moorage.Caller{Name: "caller 1"}, &key))
+				return keyed(ctx, f.instance.For(moorage.Caller{Name: "caller 1"}, &key, nil))
 			}, commitOf(setProperty(f.t, "b", "1")))
 		for i, a := range answers {
 			if a.err != nil {
@@ -308,7 +308,7 @@ func TestGroupKeys(t *testing.T) {
 			key := keyOf("k")
 			key.ID = fmt.Sprintf("01926f3a-7b1c-7def-8123-%012d", i)
 			members = append(members, func(ctx context.Context, _ catalog.Verbs) (*catalog.Table, error) {
-				return f.For(moorage.Anonymous(), &key).Commit(ctx, ident("t"), setProperty(f.t, fmt.Sprintf("p%d", i), "yes"))
+				return f.For(moorage.Anonymous(), &key, nil).Commit(ctx, ident("t"), setProperty(f.t, fmt.Sprintf("p%d", i), "yes"))
 			})
 		}
 		first := together(f, count, nil, members...)

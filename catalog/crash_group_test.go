@@ -134,11 +134,11 @@ func (w *groupCrash) requests() [groupCrashMembers]catalog.CommitRequest {
 // send sends the request of member i to a node.
 func (w *groupCrash) send(ctx context.Context, node *instance, i int, request catalog.CommitRequest) (*catalog.Table, error) {
 	if !w.keyed {
-		return node.For(moorage.Anonymous(), nil).Commit(ctx, ident("t"), request)
+		return node.For(moorage.Anonymous(), nil, nil).Commit(ctx, ident("t"), request)
 	}
 	key := keyOf("k")
 	key.ID = fmt.Sprintf("01926f3a-7b1c-7def-8123-%012d", i)
-	return node.For(moorage.Anonymous(), &key).Commit(ctx, ident("t"), request)
+	return node.For(moorage.Anonymous(), &key, nil).Commit(ctx, ident("t"), request)
 }
 
 // run reports whether there was a k-th call.

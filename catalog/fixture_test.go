@@ -115,7 +115,7 @@ func newInstance(config catalog.Config) (*instance, error) {
 // once sends a mutation with a key.
 func (n *instance) once(ctx context.Context, key catalog.Key,
 	mutate func(ctx context.Context, keyed catalog.Verbs) (reply, error)) (reply, error) {
-	return mutate(ctx, n.For(moorage.Anonymous(), &key))
+	return mutate(ctx, n.For(moorage.Anonymous(), &key, nil))
 }
 
 // as returns n as a caller of this name has it.

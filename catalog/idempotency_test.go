@@ -170,7 +170,7 @@ func TestOnceBinding(t *testing.T) {
 	commits := 0
 	sendAs := func(caller moorage.Caller, key catalog.Key) error {
 		commits++
-		_, err := f.For(caller, &key).Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(commits)))
+		_, err := f.For(caller, &key, nil).Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(commits)))
 		return err
 	}
 	send := func(key catalog.Key) error { return sendAs(moorage.Anonymous(), key) }

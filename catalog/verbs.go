@@ -9,8 +9,6 @@ import (
 
 // Verbs are what can be asked about, and done to, namespaces, tables and views. *Catalog has them.
 type Verbs interface {
-	// Under is the same for a mutation that needs a lease.
-	Under(lease Lease) Verbs
 	// Refuse refuses a request for v that could not even be read, for the reason why.
 	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)

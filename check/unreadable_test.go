@@ -46,7 +46,7 @@ func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.create("gone")
 	f.dropPurged("gone")
 	key := catalog.Key{ID: "a", Warehouse: testWarehouse, Method: "POST", Path: "/v1/w/namespaces"}
-	f.must(f.catalog.For(moorage.Anonymous(), &key).CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"keyed"}, nil))
+	f.must(f.catalog.For(moorage.Anonymous(), &key, nil).CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"keyed"}, nil))
 	return registry.TransactionKey(f.abandon().ID)
 }
 

@@ -247,7 +247,9 @@ type LeaseID struct {
 }
 
 // String returns the pointer's id, a hyphen and the token.
-func (id LeaseID) String() string { return id.Pointer.String() + "-" + strconv.FormatUint(id.Token, 10) }
+func (id LeaseID) String() string {
+	return id.Pointer.String() + "-" + strconv.FormatUint(id.Token, 10)
+}
 
 // ParseLeaseID reads the text of String.
 func ParseLeaseID(text string) (id LeaseID, err error) {

@@ -17,6 +17,7 @@ import (
 // fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
 // what an empty catalog would. It notes the calls.
 type fakeCatalog struct {
+	leases        []catalog.Lease
 	catalog.Verbs // nil: a method that is not faked panics
 	fail          error
 	do            func(call string) error
@@ -45,14 +46,15 @@ func (f *fakeCatalog) call(name string) error {
 	return f.fail
 }
 
-func (f *fakeCatalog) For(_ moorage.Caller, key *catalog.Key) catalog.Verbs {
+func (f *fakeCatalog) For(_ moorage.Caller, key *catalog.Key, lease *catalog.Lease) catalog.Verbs {
+	if lease != nil {
+		f.leases = append(f.leases, *lease)
+	}
 	if key != nil {
 		f.keys = append(f.keys, *key)
 	}
 	return f
 }
-
-func (f *fakeCatalog) Under(catalog.Lease) catalog.Verbs { return f }
 
 func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifier, why error) error {
 	return why

@@ -61,8 +61,9 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 				return nil
 			}
 		}
-		asked, wrong := s.underLease(r, s.config.Catalog.For(callerOf(r), key))
-		if unread = cmp.Or(unread, wrong); unread != nil {
+		lease, wrong := leaseOf(r)
+		asked := s.config.Catalog.For(callerOf(r), key, lease)
+		if unread = cmp.Or(unread, wrong); unread != nil { // the lease binds no refusal
 			warehouse, _ := pathWarehouse(r)
 			on := moorage.Identifier{Warehouse: warehouse}
 			return cmp.Or(asked.Refuse(r.Context(), verb.OfIceberg(id)[0], on, unread), unread)
@@ -78,20 +79,17 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 // leaseHeader names the lease that the caller must hold when the change happens.
 const leaseHeader = "X-Moorage-Lease"
 
-// underLease returns asked as the header has it. One that is empty, or is there twice, is wrong.
-func (s *server) underLease(r *http.Request, asked catalog.Verbs) (catalog.Verbs, error) {
+// leaseOf reads the header; nil if there is none. One that is empty, or is there twice, is wrong.
+func leaseOf(r *http.Request) (*catalog.Lease, error) {
 	values := r.Header.Values(leaseHeader)
 	switch {
 	case len(values) == 0:
-		return asked, nil
+		return nil, nil
 	case len(values) > 1:
-		return asked, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: there are several", leaseHeader)
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: there are several", leaseHeader)
 	}
 	lease, err := catalog.ParseLease(values[0])
-	if err != nil {
-		return asked, err
-	}
-	return asked.Under(lease), nil
+	return &lease, err
 }
 
 // bindKey returns the key id with what tells the request r from others that are sent with it.

@@ -23,7 +23,7 @@ const DefaultWarehouse = "default"
 // Catalog is what the handlers ask for; *catalog.Catalog gives it. All methods are safe for
 // concurrent use and fail with errors that have a moorage.Kind.
 type Catalog interface {
-	For(caller moorage.Caller, key *catalog.Key) catalog.Verbs
+	For(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) catalog.Verbs
 }
 
 // Config is what the Iceberg operations need. Only Catalog is required.
@@ -84,7 +84,9 @@ func mount(on *web.Server, config Config) *server {
 }
 
 // as returns the catalog as the caller of r has it.
-func (s *server) as(r *http.Request) catalog.Verbs { return s.config.Catalog.For(callerOf(r), nil) }
+func (s *server) as(r *http.Request) catalog.Verbs {
+	return s.config.Catalog.For(callerOf(r), nil, nil)
+}
 
 // callerOf returns who sent r. Requests are not authenticated: each is anonymous. Another node that
 // forwarded r says who sent it.

@@ -11,22 +11,25 @@ import (
 
 // A mutation may be asked for under a lease: it is to happen only as long as its caller holds that.
 // The lease is read before each Apply, and the Apply requires that the record is as it was read.
-// Whoever takes the table over writes that record. So a holder that slept past its time cannot
+// A job that takes the table over writes that record. So a holder that slept past its time cannot
 // change the table, whatever it was about to do when it fell asleep.
 
-// heedLease refuses w if it is asked for under a lease that its caller does not hold now.
-func (p *Pipeline) heedLease(ctx context.Context, w *work) error {
-	_, err := p.readLease(ctx, w)
+// leaseReader reads leases.
+type leaseReader struct{ ledger *ledger.Ledger }
+
+// heed refuses w if it is asked for under a lease that its caller does not hold now.
+func (r leaseReader) heed(ctx context.Context, w *work) error {
+	_, err := r.read(ctx, w)
 	return err
 }
 
-// readLease returns the record of the lease that w is asked for under; the zero Record if w is
+// read returns the record of the lease that w is asked for under; the zero Record if w is
 // asked for under none.
-func (p *Pipeline) readLease(ctx context.Context, w *work) (registry.Record, error) {
+func (r leaseReader) read(ctx context.Context, w *work) (registry.Record, error) {
 	if w.Lease == nil {
 		return registry.Record{}, nil
 	}
-	records, err := p.config.Ledger.Get(ctx, registry.LeaseKey(w.Lease.Pointer))
+	records, err := r.ledger.Get(ctx, registry.LeaseKey(w.Lease.Pointer))
 	if err != nil {
 		return registry.Record{}, err
 	}
@@ -37,7 +40,7 @@ func (p *Pipeline) readLease(ctx context.Context, w *work) (registry.Record, err
 	if err != nil {
 		return registry.Record{}, err
 	}
-	now, err := p.config.Ledger.Time(ctx)
+	now, err := r.ledger.Time(ctx)
 	if err != nil {
 		return registry.Record{}, err
 	}
@@ -51,8 +54,8 @@ func (p *Pipeline) readLease(ctx context.Context, w *work) (registry.Record, err
 }
 
 // fence adds to mutation the condition that the lease of w stays as it is.
-func (p *Pipeline) fence(ctx context.Context, w *work, mutation *ledger.Mutation) error {
-	record, err := p.readLease(ctx, w)
+func (r leaseReader) fence(ctx context.Context, w *work, mutation *ledger.Mutation) error {
+	record, err := r.read(ctx, w)
 	if err != nil || !record.Exists() {
 		return err
 	}

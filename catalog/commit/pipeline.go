@@ -66,6 +66,7 @@ type Config struct {
 type Pipeline struct {
 	config       Config
 	transactions *txlog.Log
+	leases       leaseReader
 	queue        *queue
 	// transactionQueue is where transactions wait for others that hold the locks of their tables.
 	transactionQueue *queue
@@ -96,6 +97,7 @@ func New(config Config) *Pipeline {
 	return &Pipeline{
 		config:       config,
 		transactions: txlog.New(config.Ledger),
+		leases:       leaseReader{config.Ledger},
 		queue:        newQueue(),
 
 		transactionQueue: newQueue(),
@@ -177,7 +179,7 @@ func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects 
 		mutation.Answers = append(mutation.Answers, answer)
 	}
 	for _, e := range effects {
-		if err := p.fence(ctx, e.work, &mutation); err != nil {
+		if err := p.leases.fence(ctx, e.work, &mutation); err != nil {
 			return nil, err
 		}
 	}

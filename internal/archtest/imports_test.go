@@ -64,6 +64,7 @@ func importTable() map[string][]string {
 		"catalog":               {"access", "catalog/guard", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
+		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},

@@ -1,0 +1,231 @@
+package catalog_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/leases"
+	"moorage/registry"
+)
+
+// sleepy is a store whose caller falls asleep before the Apply of a change: it calls sleep first.
+type sleepy struct {
+	registry.Store
+	sleep atomic.Pointer[func()] // called once; nil: nobody sleeps
+}
+
+func (s *sleepy) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if batch.Change != nil {
+		if sleep := s.sleep.Swap(nil); sleep != nil {
+			(*sleep)()
+		}
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// leased is a fixture with the tables t and u, and a lease on t.
+type leased struct {
+	*fixture
+	store  *sleepy
+	leases *leases.Leases
+	id     registry.ID
+	lease  leases.Granted
+}
+
+func newLeased(t *testing.T) *leased {
+	store := &sleepy{}
+	f := newFixture(t, func(c *catalog.Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	l := &leased{fixture: f, store: store, leases: leases.New(f.ledger)}
+	f.create("t")
+	f.create("u")
+	_, err := f.LoadTable(f.ctx, ident("t"))
+	found, known := catalog.PointersOf(f.Catalog).Named(ident("t"))
+	if err != nil || !known {
+		t.Fatalf("no pointer of t is known: %v", err)
+	}
+	l.id = found
+	l.lease = l.take(moorage.Anonymous())
+	return l
+}
+
+func (l *leased) take(caller moorage.Caller) leases.Granted {
+	l.t.Helper()
+	granted, err := l.leases.Take(l.ctx, caller, leases.Request{Pointer: l.id, Scope: leases.ScopeAll, Holder: "spark"})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return granted
+}
+
+// under returns the catalog for a change under a lease.
+func (l *leased) under(lease catalog.Lease) catalog.Verbs {
+	return l.For(moorage.Anonymous(), nil, &lease)
+}
+
+// changes are the verbs that heed a lease. Each changes t.
+func (l *leased) changes() map[string]func(catalog.Verbs) error {
+	return map[string]func(catalog.Verbs) error{
+		"commit": func(c catalog.Verbs) error {
+			_, err := c.Commit(l.ctx, ident("t"), setProperty(l.t, "a", "b"))
+			return err
+		},
+		"transaction": func(c catalog.Verbs) error {
+			return c.CommitTransaction(l.ctx, testWarehouse, []catalog.TableChange{
+				on("u", setProperty(l.t, "a", "b")), on("t", setProperty(l.t, "a", "b")),
+			})
+		},
+		"drop":   func(c catalog.Verbs) error { return c.DropTable(l.ctx, ident("t"), catalog.DropOptions{}) },
+		"rename": func(c catalog.Verbs) error { return c.RenameTable(l.ctx, ident("t"), ident("v")) },
+	}
+}
+
+// count returns how many changes there are.
+func (l *leased) count() int {
+	l.t.Helper()
+	changes, err := l.store.Changes(l.ctx, 0, registry.ListLimitMax)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return len(changes)
+}
+
+// A holder that fell asleep past the end of its lease, at the last moment before its change,
+// changes nothing.
+func TestPausedHolderCannotChange(t *testing.T) {
+	t.Parallel()
+	for name := range (&leased{}).changes() {
+		for taken, sleep := range map[string]func(*leased){
+			"taken over": func(l *leased) { l.clock.Advance(leases.TTLDefault); l.take(moorage.Anonymous()) },
+			"taken over in another scope": func(l *leased) {
+				l.clock.Advance(leases.TTLDefault)
+				if _, err := l.leases.Take(l.ctx, moorage.Anonymous(), leases.Request{Pointer: l.id, Scope: "part:0a", Holder: "x"}); err != nil {
+					l.t.Error(err)
+				}
+			},
+			"released": func(l *leased) {
+				if err := l.leases.Release(l.ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases); err != nil {
+					l.t.Error(err)
+				}
+			},
+		} {
+			t.Run(name+"/"+taken, func(t *testing.T) {
+				t.Parallel()
+				l := newLeased(t)
+				before := l.count()
+				asleep := func() { sleep(l) }
+				l.store.sleep.Store(&asleep)
+				wantKind(t, l.changes()[name](l.under(l.lease.ID)), moorage.KindCommitFailed)
+				if l.store.sleep.Load() != nil {
+					t.Error("nothing was about to be applied")
+				}
+				if now := l.count(); now != before {
+					t.Errorf("%d changes more", now-before)
+				}
+				l.wantNoTransactions()
+				l.wantClean()
+			})
+		}
+	}
+}
+
+// A holder that is not the holder any more is refused before anything is written; one that is
+// changes the table, also while it renews its lease.
+func TestLeaseIsHeeded(t *testing.T) {
+	t.Parallel()
+	for name := range (&leased{}).changes() {
+		for state, tt := range map[string]struct {
+			prepare func(*leased) catalog.Verbs
+			fails   bool
+		}{
+			"held": {func(l *leased) catalog.Verbs { return l.under(l.lease.ID) }, false},
+			"renewed meanwhile": {func(l *leased) catalog.Verbs {
+				renew := func() {
+					l.clock.Advance(time.Minute)
+					if _, lost, err := l.leases.Renew(l.ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
+						l.t.Errorf("lost %v, %v", lost, err)
+					}
+				}
+				l.store.sleep.Store(&renew)
+				return l.under(l.lease.ID)
+			}, false},
+			"ended": {func(l *leased) catalog.Verbs { l.clock.Advance(leases.TTLDefault); return l.under(l.lease.ID) }, true},
+			"superseded": {func(l *leased) catalog.Verbs {
+				l.clock.Advance(leases.TTLDefault)
+				l.take(moorage.Anonymous())
+				return l.under(l.lease.ID)
+			}, true},
+			"no token":  {func(l *leased) catalog.Verbs { return l.under(registry.LeaseID{Pointer: l.id, Token: 99}) }, true},
+			"no lease":  {func(l *leased) catalog.Verbs { return l.under(registry.LeaseID{Pointer: registry.ID{9}, Token: 1}) }, true},
+			"another's": {func(l *leased) catalog.Verbs { return l.For(moorage.Caller{Name: "ben"}, nil, &l.lease.ID) }, true},
+		} {
+			t.Run(name+"/"+state, func(t *testing.T) {
+				t.Parallel()
+				l := newLeased(t)
+				verbs, before := tt.prepare(l), l.count()
+				err := l.changes()[name](verbs)
+				if tt.fails {
+					wantKind(t, err, moorage.KindCommitFailed)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if changed := l.count() > before; changed == tt.fails {
+					t.Errorf("changed: %t, %v", changed, err)
+				}
+				l.wantNoTransactions()
+				l.wantClean()
+			})
+		}
+	}
+}
+
+// A lease on one table does not allow to change another.
+func TestLeaseOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	l := newLeased(t)
+	_, err := l.under(l.lease.ID).Commit(l.ctx, ident("u"), setProperty(t, "a", "b"))
+	wantKind(t, err, moorage.KindCommitFailed)
+	l.wantClean()
+}
+
+// A commit under a lease shares no version, so that nobody else fails with it. Without a lease
+// everything is as if there were none.
+func TestLeaseIsAdvice(t *testing.T) {
+	t.Parallel()
+	l := newLeased(t)
+	for name, change := range l.changes() {
+		if slices.Contains([]string{"commit", "transaction"}, name) {
+			if err := change(l.Catalog); err != nil {
+				t.Errorf("%s without the lease: %v", name, err)
+			}
+		}
+	}
+	if _, lost, err := l.leases.Renew(l.ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
+		t.Errorf("the lease is lost: %v", err)
+	}
+}
+
+// A commit whose answer was lost, and that is sent again when its lease has ended, is answered as
+// what it was: a client that were told that it failed would delete its files.
+func TestLeaseEndedAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	l := newLeased(t)
+	table, err := l.LoadTable(l.ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := l.under(l.lease.ID).Commit(l.ctx, ident("t"), appendSnapshot(t, table, 7, 0, 1)); err != nil {
+			t.Fatal(err)
+		}
+		l.clock.Advance(leases.TTLDefault)
+	}
+	l.wantClean()
+}

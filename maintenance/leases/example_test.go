@@ -1,0 +1,26 @@
+package leases_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/leases"
+	"moorage/registry"
+	"moorage/registry/memory"
+)
+
+// A job takes a lease on a table, and says its id with each commit.
+func ExampleLeases() {
+	ctx, caller := context.Background(), moorage.Anonymous()
+	s := leases.New(ledger.Over(memory.New(rand.Reader)))
+	request := leases.Request{Pointer: registry.ID{15: 7}, Scope: leases.ScopeAll, Holder: "spark 17"}
+	granted, err := s.Take(ctx, caller, request)
+	fmt.Println("X-Moorage-Lease:", granted.ID, err)
+	fmt.Println(s.Release(ctx, caller, granted.ID, leases.OwnLeases))
+	// Output:
+	// X-Moorage-Lease: 00000000000000000000000000000007-1 <nil>
+	// <nil>
+}

@@ -1,0 +1,305 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Bounds of leases.
+const (
+	// TTLDefault is how long a lease lasts without a renewal, unless its holder says otherwise.
+	TTLDefault = 2 * time.Minute
+	// TTLMin leaves a holder the time for a slow answer, TTLMax is how long a dead one is in the
+	// way at most.
+	TTLMin, TTLMax = 10 * time.Second, time.Hour
+	// WaitMax is how long a call may wait for a lease.
+	WaitMax = time.Minute
+	// HoldsMax is how many leases a table has at most.
+	HoldsMax = 256
+	// HolderBytesMax bounds what a holder calls itself.
+	HolderBytesMax = 200
+	// RenewMax is how many leases one call renews at most.
+	RenewMax = 1000
+
+	pollFirst, pollMax = 50 * time.Millisecond, 2 * time.Second
+	// releaseTimeout bounds a release whose caller has left.
+	releaseTimeout = 5 * time.Second
+)
+
+// ScopeAll is the scope of the whole table.
+const ScopeAll = "*"
+
+var scopes = regexp.MustCompile(`^(\*|job:[a-z]{1,32}|part:[0-9a-f]{1,64})$`)
+
+// Leases gives out leases. It is safe for concurrent use.
+type Leases struct{ ledger *ledger.Ledger }
+
+// New returns leases that are kept in the store of l.
+func New(l *ledger.Ledger) *Leases { return &Leases{l} }
+
+// Request asks for a lease.
+type Request struct {
+	Pointer registry.ID
+	// Scope is ScopeAll, which is in the way of everything, or "job:" and a kind, or "part:" and
+	// hexadecimal digits. Those are in the way of themselves, and of ScopeAll.
+	Scope  string
+	Holder string        // as the holder calls itself
+	TTL    time.Duration // zero: TTLDefault
+	Wait   time.Duration // how long to wait for others; at most WaitMax
+	Job    registry.ID   // that the lease is for; zero: none
+}
+
+// Granted is a lease that was given out, or that is there.
+type Granted struct {
+	ID registry.LeaseID
+	registry.Hold
+}
+
+// HeldError says who is in the way of a lease.
+type HeldError struct{ registry.Hold }
+
+// Error says who, and until when.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("The table is leased: %s has %s until %s", e.Holder, e.Scope,
+		e.Expires.UTC().Format(time.RFC3339))
+}
+
+// Take gives out a lease, and waits for those in the way if the request says so.
+//
+// Errors: KindBadRequest; KindAlreadyExists with a *HeldError for the first lease in the way;
+// KindUnavailable; KindCommitUnknown. In the last case the lease may have been given out, and ends
+// by itself.
+func (s *Leases) Take(ctx context.Context, caller moorage.Caller, request Request) (Granted, error) {
+	const op = "leases.Take"
+	if err := request.check(); err != nil {
+		return Granted{}, err
+	}
+	began, err := s.ledger.Time(ctx)
+	if err != nil {
+		return Granted{}, moorage.Annotate(op, "", err)
+	}
+	for pause := pollFirst; ; pause = min(2*pause, pollMax) {
+		granted, held, now, err := s.tryTake(ctx, caller, request)
+		switch {
+		case err != nil:
+			return Granted{}, moorage.Annotate(op, "", err)
+		case held == nil:
+			return granted, nil
+		case now.Add(pause).Sub(began) > min(request.Wait, WaitMax) || !sleep(ctx, pause):
+			return Granted{}, &moorage.Error{Kind: moorage.KindAlreadyExists, Message: held.Error(), Err: held}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *Request) check() error {
+	if r.TTL == 0 {
+		r.TTL = TTLDefault
+	}
+	switch {
+	case !scopes.MatchString(r.Scope):
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid scope %q: it is *, or job: and lower-case letters, or part: and hexadecimal digits", r.Scope)
+	case r.Holder == "" || len(r.Holder) > HolderBytesMax:
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid holder: 1 to %d bytes are needed", HolderBytesMax)
+	case r.TTL < TTLMin || r.TTL > TTLMax:
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid time to live %s: %s to %s are allowed", r.TTL, TTLMin, TTLMax)
+	case r.Wait < 0 || r.Wait > WaitMax:
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid wait %s: 0 to %s are allowed", r.Wait, WaitMax)
+	}
+	return nil
+}
+
+// tryTake gives out a lease at once, or returns the hold in the way, and the time.
+func (s *Leases) tryTake(ctx context.Context, caller moorage.Caller, request Request) (
+	granted Granted, held *HeldError, now time.Time, err error) {
+	err = s.change(ctx, request.Pointer, func(lease *registry.Lease, at time.Time) error {
+		now, held = at, nil
+		for _, hold := range lease.Holds {
+			if collide(hold.Scope, request.Scope) {
+				held = &HeldError{hold}
+				return errUnchanged
+			}
+		}
+		if len(lease.Holds) >= HoldsMax {
+			return moorage.Errorf(moorage.KindUnavailable, "The table has %d leases, and can have no more", HoldsMax)
+		}
+		granted = s.grant(lease, caller, request, at)
+		return nil
+	})
+	return granted, held, now, err
+}
+
+// grant adds the next hold to lease.
+func (s *Leases) grant(lease *registry.Lease, caller moorage.Caller, request Request, now time.Time) Granted {
+	lease.Last++
+	hold := registry.Hold{
+		Token: lease.Last, Scope: request.Scope, Holder: request.Holder, Caller: caller.Name, Job: request.Job,
+		Since: now, Expires: now.Add(request.TTL), TTL: request.TTL,
+	}
+	lease.Holds = append(lease.Holds, hold)
+	return Granted{registry.LeaseID{Pointer: request.Pointer, Token: hold.Token}, hold}
+}
+
+// collide reports whether leases of two scopes exclude each other.
+func collide(a, b string) bool { return a == b || a == ScopeAll || b == ScopeAll }
+
+// Renew gives those leases another life that caller still holds, and returns the others. Leases of
+// one table are renewed together.
+//
+// Errors: KindBadRequest for more than RenewMax; KindUnavailable, KindCommitUnknown: some may have
+// been renewed, and the caller may ask again.
+func (s *Leases) Renew(ctx context.Context, caller moorage.Caller, ids []registry.LeaseID) (
+	renewed []Granted, lost []registry.LeaseID, err error) {
+	if len(ids) > RenewMax {
+		return nil, nil, moorage.Errorf(moorage.KindBadRequest, "%d leases, at most %d at a time", len(ids), RenewMax)
+	}
+	tables := make(map[registry.ID][]registry.LeaseID)
+	var order []registry.ID
+	for _, id := range ids {
+		if tables[id.Pointer] == nil {
+			order = append(order, id.Pointer)
+		}
+		tables[id.Pointer] = append(tables[id.Pointer], id)
+	}
+	for _, pointer := range order {
+		var here []Granted
+		var gone []registry.LeaseID
+		err := s.change(ctx, pointer, func(lease *registry.Lease, now time.Time) error {
+			here, gone = nil, nil
+			for _, id := range tables[pointer] {
+				hold := holdOf(lease, id.Token, caller)
+				if hold == nil {
+					gone = append(gone, id)
+					continue
+				}
+				hold.Expires = now.Add(hold.TTL)
+				here = append(here, Granted{id, *hold})
+			}
+			if len(here) == 0 {
+				return errUnchanged
+			}
+			return nil
+		})
+		if err != nil {
+			return renewed, lost, moorage.Annotate("leases.Renew", "", err)
+		}
+		renewed, lost = append(renewed, here...), append(lost, gone...)
+	}
+	return renewed, lost, nil
+}
+
+func holdOf(lease *registry.Lease, token uint64, caller moorage.Caller) *registry.Hold {
+	for i := range lease.Holds {
+		if hold := &lease.Holds[i]; hold.Token == token && hold.Caller == caller.Name {
+			return hold
+		}
+	}
+	return nil
+}
+
+// Release ends a lease. That caller does not hold it is no error, unless another caller does. It
+// goes on for a while when ctx ends: a job that is interrupted leaves nothing in the way.
+//
+// Errors: KindForbidden for a lease of another caller; KindUnavailable, KindCommitUnknown: it may
+// have ended, and ends by itself in any case.
+func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry.LeaseID, others Others) error {
+	ctx, cancel := moorage.Detached(ctx, releaseTimeout)
+	defer cancel()
+	err := s.change(ctx, id.Pointer, func(lease *registry.Lease, _ time.Time) error {
+		for i, hold := range lease.Holds {
+			if hold.Token != id.Token {
+				continue
+			}
+			if hold.Caller != caller.Name && others != AnybodysLeases {
+				return moorage.Errorf(moorage.KindForbidden, "The lease %s belongs to %s", id, hold.Caller)
+			}
+			lease.Holds = append(lease.Holds[:i:i], lease.Holds[i+1:]...)
+			return nil
+		}
+		return errUnchanged
+	})
+	return moorage.Annotate("leases.Release", id.String(), err)
+}
+
+// Others says whose leases a caller may end.
+type Others bool
+
+// The choices.
+const (
+	OwnLeases      Others = false
+	AnybodysLeases Others = true
+)
+
+// ReleaseHolder ends all leases that a holder took as caller, and returns how many those were.
+func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holder string) (released int, err error) {
+	for after := ""; ; {
+		page, next, err := s.List(ctx, after, ledger.ScanPage)
+		if err != nil {
+			return released, err
+		}
+		for _, held := range page {
+			if held.Holder != holder || held.Caller != caller.Name {
+				continue
+			}
+			if err := s.Release(ctx, caller, held.ID, OwnLeases); err != nil {
+				return released, err
+			}
+			released++
+		}
+		if next == "" {
+			return released, nil
+		}
+		after = next
+	}
+}
+
+// List returns the leases of at most limit tables that have, or had, some, behind after. The next
+// page begins after next, which is empty on the last. It changes nothing.
+func (s *Leases) List(ctx context.Context, after string, limit int) (held []Granted, next string, err error) {
+	const op = "leases.List"
+	now, err := s.ledger.Time(ctx)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	records, err := s.ledger.List(ctx, registry.TableLease, "", after, limit)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	for _, record := range records {
+		var id registry.LeaseID
+		lease, err := ledger.Decode[registry.Lease](record)
+		if err == nil {
+			err = id.Pointer.UnmarshalText([]byte(record.Key.ID))
+		}
+		if err != nil {
+			return nil, "", moorage.E(op, record.Key.String(), moorage.KindInternal, err)
+		}
+		for _, hold := range lease.Holds {
+			if id.Token = hold.Token; hold.IsLive(now) {
+				held = append(held, Granted{id, hold})
+			}
+		}
+	}
+	if !registry.IsLastPage(records, limit) {
+		next = records[len(records)-1].Key.ID
+	}
+	return held, next, nil
+}
