@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -17,6 +19,47 @@ import (
 )
 
 var million = flag.Bool("million", false, "also list in a namespace of a million tables, which takes a minute to make")
+
+// A page of 1,000 names costs the same however many tables there are: at most 1.5 times that of
+// 1,000 tables. They are listed in turns, so that what else the machine does is in both. The test
+// measures times, so it is not parallel.
+func TestListPageIsFlat(t *testing.T) {
+	tables := 50_000
+	if *million {
+		tables = 1_000_000
+	}
+	few, many := crowdedWorld(t, 1000), crowdedWorld(t, tables)
+	const rounds, attempts = 25, 4
+	ratio := 0.0
+	for range attempts {
+		var took [2][]time.Duration
+		for range rounds {
+			for i, w := range []*world{few, many} {
+				began := time.Now()
+				listPage(t, w)
+				took[i] = append(took[i], time.Since(began))
+			}
+		}
+		slices.Sort(took[0])
+		slices.Sort(took[1])
+		ratio = float64(took[1][rounds/2]) / float64(took[0][rounds/2])
+		t.Logf("1,000 tables %s, %d tables %s: %.2f", took[0][rounds/2], tables, took[1][rounds/2], ratio)
+		if ratio <= 1.5 {
+			return
+		}
+	}
+	t.Errorf("a page of %d tables takes %.2f times that of 1,000, want 1.5 at most", tables, ratio)
+}
+
+// listPage lists the first 1,000 tables.
+func listPage(t testing.TB, w *world) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	w.ServeHTTP(answer, httptest.NewRequest("GET", pathTables+"?pageToken=&pageSize=1000", nil))
+	if answer.Code != http.StatusOK || strings.Count(answer.Body.String(), `"name"`) != 1000 {
+		t.Fatalf("answered %d with %d names", answer.Code, strings.Count(answer.Body.String(), `"name"`))
+	}
+}
 
 // BenchmarkListPage lists the first 1,000 tables of a namespace in an embedded store. That costs
 // the same however many there are.
@@ -50,7 +93,7 @@ func BenchmarkListPage(b *testing.B) {
 
 // crowdedWorld returns a world over an embedded store, with that many names in the namespace ns.
 // All are of one table. The store was closed and opened again, so that all of it is in files.
-func crowdedWorld(b *testing.B, names int) *world {
+func crowdedWorld(b testing.TB, names int) *world {
 	b.Helper()
 	folder, files := b.TempDir(), memorystorage.New()
 	open := func() *pebble.Store {
