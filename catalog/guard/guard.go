@@ -33,6 +33,9 @@ type Guard struct {
 	view   atomic.Pointer[view]
 	// seen is the greatest epoch that the store may have, as far as this process knows.
 	seen atomic.Uint64
+	// doubts counts the changes of policy of this process whose outcome is unknown, in the order in
+	// which that came out. Those up to settled can no longer happen.
+	doubts, settled atomic.Uint64
 	// following has room for the one request that makes the next view.
 	following chan struct{}
 }
@@ -87,7 +90,7 @@ func New(config Config) *Guard {
 // Key returns the key that is to be read with what is decided on; wanted is false if that is not
 // necessary.
 func (g *Guard) Key() (key registry.Key, wanted bool) {
-	if g == nil || g.config.Alone {
+	if g == nil || g.config.Alone && g.settled.Load() >= g.doubts.Load() {
 		return registry.Key{}, false
 	}
 	return registry.EpochKey(), true

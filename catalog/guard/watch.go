@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"moorage/registry"
@@ -21,20 +22,34 @@ type watched struct {
 func (w *watched) Unwrap() registry.Store { return w.Store }
 
 // Apply implements registry.Store. A request that begins when it has returned is decided by the
-// policy that it wrote: also if its answer was lost, and it happened or may yet.
+// policy that it wrote. If its answer was lost it may yet happen. Then requests read the epoch until
+// a later change of policy makes that impossible, which requires the epoch that both have read.
 func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	at := slices.IndexFunc(batch.Writes, func(write registry.Write) bool { return write.Key == registry.EpochKey() })
 	if at < 0 {
 		return w.Store.Apply(ctx, batch)
 	}
+	doubts := w.guard.doubts.Load()
 	etags, err := w.Store.Apply(ctx, batch)
-	if _, failed := registry.FailedCondition(err); failed {
+	if errors.Is(err, registry.ErrUnknown) {
+		w.guard.doubts.Add(1)
 		return nil, err
 	}
+	if err != nil {
+		return nil, err // nothing was applied, nor will be
+	}
+	w.guard.settle(doubts)
 	write := batch.Writes[at]
 	w.guard.Saw(registry.Record{Key: write.Key, ETag: registry.ETag{1}, Value: write.Value})
-	if err == nil {
-		_, _ = w.guard.current(ctx) // else the next request reads it, or is refused
+	_, _ = w.guard.current(ctx) // if that fails the next request reads it, or is refused
+	return etags, nil
+}
+
+// settle notes that the first doubts changes of policy with unknown outcomes can no longer happen.
+func (g *Guard) settle(doubts uint64) {
+	for settled := g.settled.Load(); settled < doubts; settled = g.settled.Load() {
+		if g.settled.CompareAndSwap(settled, doubts) {
+			return
+		}
 	}
-	return etags, err
 }
