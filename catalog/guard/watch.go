@@ -22,8 +22,8 @@ type watched struct {
 func (w *watched) Unwrap() registry.Store { return w.Store }
 
 // Apply implements registry.Store. A request that begins when it has returned is decided by the
-// policy that it wrote. If its answer was lost it may yet happen. Then requests read the epoch until
-// a later change of policy makes that impossible, which requires the epoch that both have read.
+// policy that it wrote. If its answer was lost it may yet happen. Then requests read the epoch,
+// until a later change of policy makes that impossible: both require the same epoch.
 func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	at := slices.IndexFunc(batch.Writes, func(write registry.Write) bool { return write.Key == registry.EpochKey() })
 	if at < 0 {
