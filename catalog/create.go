@@ -43,7 +43,7 @@ func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, req
 		by = askerOf(c, verb.StageTable)
 	}
 	outcome, err := c.submit(ctx, c.planner.create(by, ident, creation{
-		kind: tableKind, location: request.Location, stage: request.Stage,
+		kind: tableKind, location: request.Location, properties: request.Properties, stage: request.Stage,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
 		},
@@ -66,8 +66,10 @@ func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.
 type creation struct {
 	kind     *kind
 	location string // empty: the server chooses
-	stage    bool   // build it, store nothing
-	build    func(location string, env metadata.Env) (document, error)
+	// properties are those that build gives it.
+	properties map[string]string
+	stage      bool // build it, store nothing
+	build      func(location string, env metadata.Env) (document, error)
 }
 
 // create returns the intent to make what asked says.
@@ -133,7 +135,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.mayCreate(ctx, by, path, ident, asked.location); err != nil {
+	if err := p.mayCreate(ctx, by, path, ident, asked.location, asked.properties); err != nil {
 		return newborn{}, err
 	}
 	if err := asked.kind.CheckFree(found, ident); err != nil {
@@ -233,7 +235,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err != nil {
 		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.mayCreate(ctx, by, path, ident, asked.location); err != nil {
+	if err := p.mayCreate(ctx, by, path, ident, asked.location, asked.properties); err != nil {
 		return newborn{}, err
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claims.Claimant{Fresh: true})
@@ -329,7 +331,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, err
 	}
-	if err := p.mayCreate(ctx, by, path, ident, document.Location()); err != nil {
+	if err := p.mayCreate(ctx, by, path, ident, document.Location(), document.Properties()); err != nil {
 		return newborn{}, err
 	}
 	id, err := p.ledger.NewID()

@@ -31,16 +31,24 @@ func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path
 	}
 }
 
-// mayCreate returns nil if somebody may make a table or view at a location in the namespace of
-// path; empty: the server chooses. A location of his own takes locate, unless it is one that the
-// server might choose: in the folder of the namespace, where nobody was before.
+// mayCreate returns nil if somebody may make a table or view with properties at a location in the
+// namespace of path; empty: the server chooses. A location of his own takes locate, unless it is
+// one that the server might choose: in the folder of the namespace, where nobody was before. A
+// property that says where files are takes locate too.
 func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
-	location string) error {
+	location string, properties map[string]string) error {
 	asked := access.Create
+	for name := range properties {
+		if verb.IsPathProperty(name) {
+			asked |= access.Locate
+		}
+	}
 	if location != "" && p.guarded {
 		folder := folderOf(path.Warehouse, ident.Namespace)
 		normalised, err := storage.Normalise(storage.Trim(location))
-		own := err != nil || folder == path.Warehouse.Location || !strings.HasPrefix(location, folder+"/")
+		home, homeErr := storage.Normalise(folder)
+		own := err != nil || homeErr != nil || folder == path.Warehouse.Location ||
+			!strings.HasPrefix(normalised, home+"/")
 		if !own {
 			records, err := p.ledger.Get(ctx, registry.LocationKey(normalised))
 			if err != nil {

@@ -25,7 +25,7 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
 	outcome, err := c.submit(ctx, c.planner.create(askerOf(c, verb.CreateView), ident, creation{
-		kind: viewKind, location: request.Location,
+		kind: viewKind, location: request.Location, properties: request.Properties,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
 		},

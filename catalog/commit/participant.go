@@ -369,10 +369,11 @@ func locationsOf(files []documents.File) []string {
 	return locations
 }
 
-// OfTable adds the name of the table to the text of err, which a client may see.
+// OfTable adds the name of the table to the text of err, which a client may see. That there is no
+// warehouse is true of all tables, and must be said in the same words to those who do not see it.
 func OfTable(ident moorage.Identifier, err error) error {
 	text := moorage.MessageOf(err)
-	if text == "" || strings.Contains(text, ident.String()) {
+	if text == "" || moorage.KindOf(err) == moorage.KindNoSuchWarehouse || strings.Contains(text, ident.String()) {
 		return moorage.Annotate("", ident.String(), err)
 	}
 	return &moorage.Error{Kind: moorage.KindOf(err), Message: text + " (table " + ident.String() + ")", Err: err}

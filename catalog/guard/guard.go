@@ -82,9 +82,7 @@ func New(config Config) *Guard {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Guard{config: config, following: make(chan struct{}, 1)}
-	g.seen.Store(1) // so that the first decision reads
-	return g
+	return &Guard{config: config, following: make(chan struct{}, 1)}
 }
 
 // Key returns the key that is to be read with what is decided on; wanted is false if that is not

@@ -47,6 +47,8 @@ const (
 	IfMoving
 	// IfTakingBack: the metadata file is that of a dropped table or view.
 	IfTakingBack
+	// IfCreating: a table of a transaction does not exist yet.
+	IfCreating
 	// ForProperties: without it, the answer has no properties.
 	ForProperties
 	// ForUpdates: what each update asks for (OfUpdate), instead of For.
@@ -131,8 +133,11 @@ func asks() map[Verb][]Ask {
 		Rename:           rename,
 		RenameView:       rename,
 		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}},
-		Transaction:      {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}},
-		Replace:          {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}},
+		Transaction: {
+			{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates},
+			{OfContainer, access.Create, IfCreating}, {OfContainer, access.Locate, IfLocated},
+		},
+		Replace: {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}},
 
 		ListWarehouses: one(OfServer, access.See),
 		LoadWarehouse:  see,

@@ -1,0 +1,369 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"moorage/access"
+	"moorage/catalog/verb"
+	"moorage/rest"
+	memorystorage "moorage/storage/memory"
+)
+
+// lake is a guarded world with the warehouse w, unless something of it is left out:
+//
+//	w/a    t and gone (dropped) and the view v of maker, u of other; all else is of root
+//	w/c    nothing
+//	w/e    nothing
+//
+// Two metadata files that no record knows lie in the warehouse too.
+type lake struct {
+	*guardedWorld
+	goneFile, newTable, newView string // metadata locations
+}
+
+// newLake makes a lake without the object called without, and what is in it.
+func newLake(t testing.TB, without string) *lake {
+	t.Helper()
+	files := memorystorage.New()
+	l := &lake{guardedWorld: newGuardedWorld(t, files)}
+	l.newTable, l.newView = strangers(t, files)
+	if without == "w" {
+		return l
+	}
+	l.warehouse("w")
+	for _, ns := range []string{"a", "c", "e"} {
+		if without != "w/"+ns {
+			l.must(root, "POST", "/v1/w/namespaces", fmt.Sprintf(`{"namespace":[%q],"properties":{"secret":"x"}}`, ns))
+		}
+	}
+	if without == "w/a" {
+		return l
+	}
+	for name, by := range map[string]string{"t": maker, "u": other, "gone": maker} {
+		if without != "w/a/"+name {
+			l.must(by, "POST", "/v1/w/namespaces/a/tables", `{"name":"`+name+`","schema":`+schemaJSON+`}`)
+		}
+	}
+	if without != "w/a/gone" {
+		l.goneFile = metadataLocationOf(t, l.must(maker, "GET", "/v1/w/namespaces/a/tables/gone", ""))
+		l.must(maker, "DELETE", "/v1/w/namespaces/a/tables/gone", "")
+	}
+	if without != "w/a/v" {
+		l.must(maker, "POST", "/v1/w/namespaces/a/views", viewJSON("v"))
+	}
+	return l
+}
+
+// strangers returns the metadata locations of a table and a view that another catalog made in the
+// folder of the warehouse w.
+func strangers(t testing.TB, files *memorystorage.Store) (table, view string) {
+	t.Helper()
+	elsewhere := newGuardedWorld(t, files)
+	elsewhere.warehouse("w")
+	elsewhere.must(root, "POST", "/v1/w/namespaces", `{"namespace":["elsewhere"]}`)
+	elsewhere.must(root, "POST", "/v1/w/namespaces/elsewhere/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	elsewhere.must(root, "POST", "/v1/w/namespaces/elsewhere/views", viewJSON("v"))
+	return metadataLocationOf(t, elsewhere.must(root, "GET", "/v1/w/namespaces/elsewhere/tables/t", "")),
+		metadataLocationOf(t, elsewhere.must(root, "GET", "/v1/w/namespaces/elsewhere/views/v", ""))
+}
+
+// cell is one request, and what it is about.
+type cell struct {
+	operation          string
+	method, path, body string
+	verb               verb.Verb
+	on                 map[verb.Subject]string // the names of what it asks about, as lake.objects has them
+	when               []verb.When             // the conditions that it meets
+	updates            access.Privileges       // what its updates ask for
+}
+
+// name returns what the cell is called in messages.
+func (c cell) name() string { return c.operation + " " + c.method + " " + c.path + " " + c.body }
+
+// asked returns what the cell asks about each subject, by the table of verbs, in its order.
+func (c cell) asked() (order []verb.Subject, asked map[verb.Subject]access.Privileges) {
+	row, _ := c.verb.Row()
+	asked = make(map[verb.Subject]access.Privileges)
+	for _, ask := range row.Asks {
+		if ask.When != verb.Always && !slices.Contains(c.when, ask.When) {
+			continue
+		}
+		if !slices.Contains(order, ask.Of) {
+			order = append(order, ask.Of)
+		}
+		asked[ask.Of] |= ask.For
+		if ask.When == verb.ForUpdates {
+			asked[ask.Of] |= c.updates
+		}
+	}
+	return order, asked
+}
+
+// cells returns a request for each operation of the specification, and for each condition.
+func (l *lake) cells() []cell {
+	const (
+		namespaces = "/v1/w/namespaces"
+		a          = namespaces + "/a"
+		t          = a + "/tables/t"
+		v          = a + "/views/v"
+	)
+	on := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfObject: name} }
+	in := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfContainer: name} }
+	to := func(name, destination string) map[verb.Subject]string {
+		return map[verb.Subject]string{verb.OfObject: name, verb.OfDestination: destination}
+	}
+	rename := func(from, ns, name string) string {
+		return fmt.Sprintf(`{"source":{"namespace":["a"],"name":%q},"destination":{"namespace":[%q],"name":%q}}`, from, ns, name)
+	}
+	register := func(name, file, more string) string {
+		return fmt.Sprintf(`{"name":%q,"metadata-location":%q%s}`, name, file, more)
+	}
+	cells := []cell{
+		{operation: "getConfig", method: "GET", path: "/v1/config?warehouse=w", verb: verb.LoadWarehouse, on: on("w")},
+		{operation: "listNamespaces", method: "GET", path: namespaces, verb: verb.ListNamespaces, on: on("w")},
+		{operation: "listNamespaces", method: "GET", path: namespaces + "?parent=a", verb: verb.ListNamespaces, on: on("w/a")},
+		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["new"]}`, verb: verb.CreateNamespace, on: in("w")},
+		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["a","new"]}`, verb: verb.CreateNamespace, on: in("w/a")},
+		{operation: "namespaceExists", method: "HEAD", path: a, verb: verb.LoadNamespace, on: on("w/a")},
+		{operation: "loadNamespaceMetadata", method: "GET", path: a, verb: verb.LoadNamespace, on: on("w/a")},
+		{operation: "dropNamespace", method: "DELETE", path: namespaces + "/e", verb: verb.DropNamespace, on: on("w/e")},
+		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"updates":{"k":"w"}}`, verb: verb.UpdateProperties, on: on("w/a")},
+		{operation: "listTables", method: "GET", path: a + "/tables", verb: verb.ListTables, on: on("w/a")},
+		{operation: "listViews", method: "GET", path: a + "/views", verb: verb.ListViews, on: on("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/x","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a"), when: []verb.When{verb.IfLocated}},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/x","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","properties":{"write.data.path":"file:///lake/w/x"},"schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a"), when: []verb.When{verb.IfLocated}},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","stage-create":true,"schema":` + schemaJSON + `}`, verb: verb.StageTable, on: in("w/a")},
+		{operation: "loadTable", method: "GET", path: t, verb: verb.LoadTable, on: on("w/a/t")},
+		{operation: "tableExists", method: "HEAD", path: t, verb: verb.TableExists, on: on("w/a/t")},
+		{operation: "dropTable", method: "DELETE", path: t, verb: verb.DropTable, on: on("w/a/t")},
+		{operation: "dropTable", method: "DELETE", path: t + "?purgeRequested=true", verb: verb.DropTable, on: on("w/a/t"), when: []verb.When{verb.IfPurging}},
+		{operation: "unregisterTable", method: "POST", path: t + "/unregister", verb: verb.Unregister, on: on("w/a/t")},
+		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "a", "new"), verb: verb.Rename, on: to("w/a/t", "w/a")},
+		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "c", "t"), verb: verb.Rename, on: to("w/a/t", "w/c"), when: []verb.When{verb.IfMoving}},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.newTable, ""), verb: verb.Register, on: in("w/a")},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.goneFile, ""), verb: verb.Register, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.IfTakingBack}},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("t", l.newTable, `,"overwrite":true`), verb: verb.RegisterOver, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfObject: "w/a/t"}},
+		{operation: "createView", method: "POST", path: a + "/views", body: viewJSON("new"), verb: verb.CreateView, on: in("w/a")},
+		{operation: "loadView", method: "GET", path: v, verb: verb.LoadView, on: on("w/a/v")},
+		{operation: "viewExists", method: "HEAD", path: v, verb: verb.ViewExists, on: on("w/a/v")},
+		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-properties","updates":{"k":"w"}}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Alter},
+		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Locate},
+		{operation: "dropView", method: "DELETE", path: v, verb: verb.DropView, on: on("w/a/v")},
+		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "a", "new"), verb: verb.RenameView, on: to("w/a/v", "w/a")},
+		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "c", "v"), verb: verb.RenameView, on: to("w/a/v", "w/c"), when: []verb.When{verb.IfMoving}},
+		{operation: "registerView", method: "POST", path: a + "/register-view", body: register("new", l.newView, ""), verb: verb.RegisterView, on: in("w/a")},
+		{operation: "reportMetrics", method: "POST", path: t + "/metrics", body: rest.ScanReportJSON, verb: verb.ReportMetrics, on: map[verb.Subject]string{verb.OfServer: ""}},
+	}
+	for _, update := range []struct {
+		text  string
+		names []string
+	}{
+		{text: `{"action":"add-schema","schema":` + schemaJSON + `}`},
+		{text: `{"action":"set-properties","updates":{"k":"w"}}`, names: []string{"k"}},
+		{text: `{"action":"remove-properties","removals":["write.data.path"]}`, names: []string{"write.data.path"}},
+		{text: `{"action":"set-location","location":"file:///lake/w/x"}`},
+		{text: `{"action":"remove-snapshots","snapshot-ids":[1]}`},
+		{text: `{"action":"remove-snapshot-ref","ref-name":"main"}`, names: []string{"main"}},
+		{text: `{"action":"remove-snapshot-ref","ref-name":"audit"}`, names: []string{"audit"}},
+		{text: `{"action":"remove-statistics","snapshot-id":1}`},
+		{text: `{"action":"upgrade-format-version","format-version":2}`},
+	} {
+		var action struct{ Action string }
+		_ = json.Unmarshal([]byte(update.text), &action)
+		asked := verb.OfUpdate(action.Action, update.names)
+		one := `"requirements":[],"updates":[` + update.text + `]`
+		cells = append(cells, cell{
+			operation: "updateTable", method: "POST", path: t, body: "{" + one + "}", verb: verb.Commit,
+			on: on("w/a/t"), when: []verb.When{verb.ForUpdates}, updates: asked,
+		}, cell{
+			operation: "commitTransaction", method: "POST", path: "/v1/w/transactions/commit",
+			body: `{"table-changes":[{"identifier":{"namespace":["a"],"name":"t"},` + one + `}]}`, verb: verb.Commit,
+			on: on("w/a/t"), when: []verb.When{verb.ForUpdates}, updates: asked,
+		})
+	}
+	const create = `"requirements":[{"type":"assert-create"}],"updates":[{"action":"upgrade-format-version","format-version":2},` +
+		`{"action":"add-schema","schema":` + schemaJSON + `},{"action":"set-current-schema","schema-id":-1},` +
+		`{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},` +
+		`{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1}`
+	const home = `,{"action":"set-location","location":"file:///lake/w/a/new"}`
+	const change = `{"identifier":{"namespace":["a"],"name":"t"},"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"w"}}]}`
+	transaction := func(changes ...string) cell {
+		return cell{
+			operation: "commitTransaction", method: "POST", path: "/v1/w/transactions/commit",
+			body: `{"table-changes":[` + strings.Join(changes, ",") + `]}`, verb: verb.Transaction,
+			on:   map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfContainer: "w/a"},
+			when: []verb.When{verb.ForUpdates, verb.IfCreating}, updates: access.Alter,
+		}
+	}
+	return append(cells,
+		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + home + `]}`, verb: verb.CommitCreate, on: in("w/a")},
+		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + `,{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: verb.CommitCreate, on: in("w/a"), when: []verb.When{verb.IfLocated}},
+		transaction(change, `{"identifier":{"namespace":["a"],"name":"new"},`+create+home+`]}`),
+		transaction(`{"identifier":{"namespace":["a"],"name":"new"},`+create+home+`]}`, change),
+	)
+}
+
+// principal is who sends a request of the matrix: by name, with what is granted to him.
+type principal struct {
+	name   string
+	caller string
+	grants func(map[string][]access.Object) []access.Grants
+}
+
+// principals returns everybody of the matrix: with nothing, with each privilege alone and with
+// describe too, the owners, and who has everything. A privilege stands on the warehouse, or on its
+// namespaces if it cannot stand there.
+func principals() []principal {
+	everybody := []principal{{name: "nothing", caller: ann}}
+	grant := func(set access.Privileges) func(map[string][]access.Object) []access.Grants {
+		return func(objects map[string][]access.Object) (grants []access.Grants) {
+			for _, name := range slices.Sorted(maps.Keys(objects)) {
+				path := objects[name]
+				here := set & access.MayStand(path[0].Kind)
+				if len(path) == 2 {
+					here &^= access.MayStand(access.Warehouse)
+				}
+				if here != 0 && len(path) <= 2 {
+					grants = append(grants, grantsAt(path, ann, here))
+				}
+			}
+			if here := set & (access.Admin | access.Operate | access.Audit | access.Impersonate); here != 0 {
+				grants = append(grants, grantsAt(nil, ann, here))
+			}
+			return grants
+		}
+	}
+	var all access.Privileges
+	for _, each := range access.Every() {
+		all |= each
+		everybody = append(everybody, principal{each.String(), ann, grant(each)},
+			principal{each.String() + " and describe", ann, grant(each | access.Describe)})
+	}
+	return append(everybody,
+		principal{"everything", ann, grant(all)},
+		principal{"create and locate", ann, grant(access.Create | access.Locate)},
+		principal{"create, locate and drop", ann, grant(access.Create | access.Locate | access.Drop)},
+		principal{"drop, create and manage", ann, grant(access.Drop | access.Create | access.Manage)},
+		principal{"the owner", maker, grant(0)},
+		principal{"the owner of another table", other, grant(0)},
+		principal{"the owner of the warehouse", root, grant(0)})
+}
+
+// missing answers requests of root in lakes that lack one thing.
+type missing struct {
+	mu    sync.Mutex // guards the field below
+	lakes map[string]*lake
+}
+
+func (m *missing) answer(t testing.TB, without string, c cell) *httptest.ResponseRecorder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lakes == nil {
+		m.lakes = make(map[string]*lake)
+	}
+	if m.lakes[without] == nil {
+		m.lakes[without] = newLake(t, without)
+	}
+	answer := m.lakes[without].do(root, c.method, c.path, c.body)
+	if answer.Code < 300 && c.method != "GET" && c.method != "HEAD" {
+		delete(m.lakes, without)
+	}
+	return answer
+}
+
+// Everybody is answered what the table of verbs says: with success, with 403 and the privileges
+// that are missing, or with the bytes that root is answered where the object does not exist.
+func TestAccessMatrix(t *testing.T) {
+	t.Parallel()
+	absent := &missing{}
+	fresh := func() *lake { return newLake(t, "") }
+	count := len(fresh().cells())
+	for _, p := range principals() {
+		l := fresh()
+		for i := range count {
+			objects := l.objects()
+			grants := []access.Grants(nil)
+			if p.grants != nil {
+				grants = p.grants(objects)
+			}
+			l.setPolicy(grants...)
+			c := l.cells()[i]
+			answer := l.do(p.caller, c.method, c.path, c.body)
+			l.check(t, absent, p, c, grants, objects, answer)
+			if answer.Code < 300 && c.method != "GET" && c.method != "HEAD" {
+				l = fresh()
+			}
+		}
+	}
+}
+
+// check compares an answer with what the table of verbs says. If several questions are answered no,
+// the request may be refused for any of them.
+func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants []access.Grants,
+	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
+	t.Helper()
+	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
+	order, asked := c.asked()
+	var wanted []string
+	for _, subject := range order {
+		path := objects[c.on[subject]]
+		d := who.Decide(path, asked[subject])
+		if c.verb == verb.CreateNamespace && d.Outcome == access.Hidden && d.HiddenAt < len(path)-1 {
+			d = who.Decide(path[d.HiddenAt+1:], asked[subject]) // it is made where nothing seems to be
+		}
+		switch d.Outcome {
+		case access.Forbid:
+			if isRefusal(answer, c.method, d.Missing) {
+				return
+			}
+			wanted = append(wanted, fmt.Sprintf("403 Not allowed: %s", d.Missing))
+		case access.Hidden:
+			want := absent.answer(t, nameOf(objects, path[d.HiddenAt]), c)
+			if answer.Code == want.Code && answer.Body.String() == want.Body.String() {
+				return
+			}
+			wanted = append(wanted, fmt.Sprintf("%d %s", want.Code, want.Body))
+		}
+	}
+	if len(wanted) > 0 || answer.Code > 299 {
+		t.Errorf("%s, who has %s, is answered\n%d %s, want one of %q", c.name(), p.name, answer.Code, answer.Body, wanted)
+	}
+}
+
+// isRefusal reports whether an answer says 403, and names some of the privileges that are missing.
+func isRefusal(answer *httptest.ResponseRecorder, method string, missing access.Privileges) bool {
+	if answer.Code != http.StatusForbidden {
+		return false
+	}
+	if method == http.MethodHead {
+		return answer.Body.Len() == 0
+	}
+	var got failure
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Error.Type != "ForbiddenException" {
+		return false
+	}
+	text, isRefusal := strings.CutPrefix(got.Error.Message, "Not allowed: ")
+	words, _, _ := strings.Cut(text, " on ")
+	named, err := access.Parse(strings.Split(words, ", "))
+	return isRefusal && err == nil && named != 0 && missing.Has(named)
+}
+
+// nameOf returns what an object is called.
+func nameOf(objects map[string][]access.Object, object access.Object) string {
+	for name, path := range objects {
+		if path[0].ID == object.ID {
+			return name
+		}
+	}
+	return ""
+}
