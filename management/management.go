@@ -27,7 +27,7 @@ import (
 	"moorage/management/client"
 )
 
-// Config is what the API is made of. Operator and Check are required.
+// Config is what the API is made of. Operator, Check, Leases and FindTable are required.
 type Config struct {
 	Operator Operator
 	// Check looks at the whole store, as check.Checker does.
@@ -35,6 +35,9 @@ type Config struct {
 	// Backup copies the store to a new folder called name, below one of its own choice, and returns
 	// when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
+	// Leases are given out on the tables that FindTable finds.
+	Leases    Leases
+	FindTable FindTable
 	// Gate decides who may use which operation. Default: verb.Open.
 	Gate verb.Gate
 	// Access returns what a caller manages access with. Required.
@@ -97,8 +100,12 @@ func Mount(on *web.Server, config Config) {
 	}
 }
 
-// gated returns the handler of op, which asks the gate first.
+// gated returns the handler of op, which asks the gate first. That of a lease asks the gate itself,
+// when it knows the table.
 func (s *server) gated(op operation) web.Handler {
+	if op.verb() == verb.TakeLease {
+		return op.handle
+	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request := verb.Request{Caller: callerOf(r), Verb: op.verb()}
 		return verb.Pass(r.Context(), s.config.Gate, request, func() error { return op.handle(w, r) })
@@ -122,7 +129,7 @@ func (op operation) verb() verb.Verb {
 // operations returns all operations. Those behind the blank line are other names of operations
 // before it, which older clients know.
 func (s *server) operations() []operation {
-	const get, post = http.MethodGet, http.MethodPost
+	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	operator := s.config.Operator
 	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
 	return slices.Concat(s.accessOperations(), []operation{
@@ -136,6 +143,11 @@ func (s *server) operations() []operation {
 		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, operator.BlockedPurges, tasksPage)},
 		{"retryTask", post, "/tasks/{id}/retry", retry},
 		{"abortTask", post, "/tasks/{id}/abort", abort},
+		{"takeLease", post, "/leases", s.change(s.takeLease)},
+		{"renewLeases", put, "/leases", s.change(s.renewLeases)},
+		{"listLeases", get, "/leases", list(s, "leases", pageSizes, s.listLeases, leasesPage)},
+		{"releaseLeases", remove, "/leases", s.change(s.releaseLeases)},
+		{"releaseLease", remove, "/leases/{lease}", s.change(s.releaseLease)},
 
 		{"checkByPost", post, "/check", s.check},
 		{"listBlockedPurges", get, "/blocked-purges",

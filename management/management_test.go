@@ -96,6 +96,10 @@ func newServer(t *testing.T, config Config) http.Handler {
 	config.Check = config.Operator.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
+	if config.Leases == nil {
+		f, _ := config.Operator.Recovery.(*fake)
+		config.Leases, config.FindTable = fakeLeases{f}, fakeLeases{f}.find
+	}
 	Mount(server, config)
 	d := readDescription(t)
 	var mu sync.Mutex // for d: its compiler is for one at a time
@@ -281,6 +285,9 @@ func TestExamples(t *testing.T) {
 		target := d.target(op.path)
 		if op.id == "listGrants" {
 			target += "?grantee=analysts"
+		}
+		if op.id == "releaseLeases" {
+			target += "?holder=spark"
 		}
 		f := &fake{}
 		h := newServer(t, configOf(f))

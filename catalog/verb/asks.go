@@ -160,5 +160,9 @@ func asks() map[Verb][]Ask {
 		ListTasks:        operate,
 		RetryTask:        operate,
 		AbortTask:        operate,
+		TakeLease:        one(OfObject, access.Write),
+		RenewLeases:      one(OfServer, access.See),
+		ReleaseLease:     one(OfServer, access.See),
+		ListLeases:       operate,
 	}
 }

@@ -67,6 +67,10 @@ const (
 	ListTasks        Verb = "list-tasks"
 	RetryTask        Verb = "retry-task"
 	AbortTask        Verb = "abort-task"
+	TakeLease        Verb = "take-lease"
+	RenewLeases      Verb = "renew-leases"
+	ReleaseLease     Verb = "release-lease"
+	ListLeases       Verb = "list-leases"
 )
 
 // The verbs of the server's own jobs.
@@ -185,6 +189,11 @@ func table() []Row {
 		{Verb: ListTasks, On: OnServer, Reads: true, Management: []string{"listTasks", "listBlockedPurges"}},
 		{Verb: RetryTask, On: OnServer, Keyed: true, Management: []string{"retryTask"}},
 		{Verb: AbortTask, On: OnServer, Keyed: true, Management: []string{"abortTask"}},
+		// A caller renews and ends only what it took.
+		{Verb: TakeLease, On: OnTable, Keyed: true, Management: []string{"takeLease"}},
+		{Verb: RenewLeases, On: OnServer, Keyed: true, Management: []string{"renewLeases"}},
+		{Verb: ReleaseLease, On: OnServer, Keyed: true, Management: []string{"releaseLease", "releaseLeases"}},
+		{Verb: ListLeases, On: OnServer, Reads: true, Management: []string{"listLeases"}},
 
 		{Verb: Purge, On: OnTable},
 		{Verb: EndWindow, On: OnTable},

@@ -28,6 +28,7 @@ import (
 	"moorage/internal/web"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
 	"moorage/management"
@@ -175,6 +176,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
 		Note:   audits.Note, Denials: audits.Denials,
+		Leases: leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).Find,
 	})
 	peers.attach(made, handler)
 	return &node{

@@ -72,7 +72,7 @@ func importTable() map[string][]string {
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"access", "catalog", "management/client", "registry", "storage", "storage/s3"},
-		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/purge", "recovery", "internal/web", "management/client"},
+		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/leases", "maintenance/purge", "recovery", "internal/jsontext", "internal/web", "management/client"},
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

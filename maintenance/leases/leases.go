@@ -37,6 +37,21 @@ const ScopeAll = "*"
 
 var scopes = regexp.MustCompile(`^(\*|job:[a-z]{1,32}|part:[0-9a-f]{1,64})$`)
 
+// ID names one lease.
+type ID = registry.LeaseID
+
+// Table is the pointer of a table.
+type Table = registry.ID
+
+// ParseID reads the name of a lease. Anything else is KindBadRequest.
+func ParseID(text string) (ID, error) {
+	id, err := registry.ParseLeaseID(text)
+	if err != nil {
+		return id, moorage.Errorf(moorage.KindBadRequest, "Invalid lease: %w", err)
+	}
+	return id, nil
+}
+
 // Leases gives out leases. It is safe for concurrent use.
 type Leases struct{ ledger *ledger.Ledger }
 

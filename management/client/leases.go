@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// LeaseRequest asks for a lease on a table.
+type LeaseRequest struct {
+	Warehouse   string   `json:"warehouse"`
+	Namespace   []string `json:"namespace"`
+	Name        string   `json:"name"`
+	Scope       string   `json:"scope,omitempty"` // empty: the whole table
+	Holder      string   `json:"holder"`
+	TTLSeconds  int      `json:"ttl-seconds,omitempty"`
+	WaitSeconds int      `json:"wait-seconds,omitempty"`
+}
+
+// Lease is a lease that somebody holds. Its name is the value of the header X-Moorage-Lease.
+type Lease struct {
+	Lease     string    `json:"lease"`
+	Token     uint64    `json:"token"`
+	Scope     string    `json:"scope"`
+	Holder    string    `json:"holder"`
+	Principal string    `json:"principal"`
+	Since     time.Time `json:"since"`
+	Expires   time.Time `json:"expires"`
+	TableUUID string    `json:"table-uuid,omitempty"` // of one that was just given out
+}
+
+// Renewal is what a renewal did.
+type Renewal struct {
+	Renewed []Lease  `json:"renewed"`
+	Lost    []string `json:"lost"`
+}
+
+// Released says how many leases were ended.
+type Released struct {
+	Released int `json:"released"`
+}
+
+// LeasesPage is a page of leases.
+type LeasesPage struct {
+	Leases        []Lease `json:"leases"`
+	NextPageToken *string `json:"next-page-token"`
+}
+
+// TakeLease asks for a lease on a table.
+func (c *Client) TakeLease(ctx context.Context, request LeaseRequest) (lease Lease, err error) {
+	err = c.ask(ctx, http.MethodPost, "/leases", request, &lease)
+	return lease, err
+}
+
+// RenewLeases gives leases another life.
+func (c *Client) RenewLeases(ctx context.Context, leases ...string) (renewal Renewal, err error) {
+	body := struct {
+		Leases []string `json:"leases"`
+	}{leases}
+	err = c.ask(ctx, http.MethodPut, "/leases", body, &renewal)
+	return renewal, err
+}
+
+// ReleaseLease ends a lease.
+func (c *Client) ReleaseLease(ctx context.Context, lease string) error {
+	var released Released
+	return c.ask(ctx, http.MethodDelete, "/leases/"+url.PathEscape(lease), nil, &released)
+}
+
+// Leases returns a page of the leases that are held.
+func (c *Client) Leases(ctx context.Context, page Page) ([]Lease, string, error) {
+	var answer LeasesPage
+	err := c.ask(ctx, http.MethodGet, "/leases"+query(page), nil, &answer)
+	return answer.Leases, valueOf(answer.NextPageToken), err
+}

@@ -1,0 +1,170 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/internal/jsontext"
+	"moorage/internal/web"
+	"moorage/maintenance/leases"
+	"moorage/management/client"
+)
+
+// Leases is what *leases.Leases does.
+type Leases interface {
+	Take(ctx context.Context, caller moorage.Caller, request leases.Request) (leases.Granted, error)
+	Renew(ctx context.Context, caller moorage.Caller, ids []leases.ID) ([]leases.Granted, []leases.ID, error)
+	Release(ctx context.Context, caller moorage.Caller, id leases.ID, others leases.Others) error
+	ReleaseHolder(ctx context.Context, caller moorage.Caller, holder string) (int, error)
+	List(ctx context.Context, after string, limit int) ([]leases.Granted, string, error)
+}
+
+// FindTable returns the pointer of a table, and its table-uuid.
+type FindTable func(ctx context.Context, ident moorage.Identifier) (leases.Table, string, error)
+
+// takeLease gives out a lease on a table. Only the body says on which, so the gate is asked behind
+// it.
+func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error) {
+	ident, request, unread := readLease(body)
+	caller := callerOf(r)
+	about := verb.Request{Caller: caller, Verb: verb.TakeLease, On: []moorage.Identifier{ident}}
+	err = verb.Pass(r.Context(), s.config.Gate, about, func() error {
+		if unread != nil {
+			return unread
+		}
+		var uuid string
+		if request.Pointer, uuid, err = s.config.FindTable(r.Context(), ident); err != nil {
+			return err
+		}
+		granted, err := s.config.Leases.Take(r.Context(), caller, request)
+		if err != nil {
+			return err
+		}
+		lease := leaseOf(granted)
+		lease.TableUUID = uuid
+		answer = lease
+		return nil
+	})
+	return answer, err
+}
+
+// readLease reads a request for a lease.
+func readLease(body []byte) (ident moorage.Identifier, request leases.Request, err error) {
+	f, err := web.ParseFields(body, "lease request")
+	if err != nil {
+		return ident, request, err
+	}
+	for _, name := range []string{"warehouse", "namespace", "name", "holder"} {
+		f.Require(name)
+	}
+	ident = moorage.Identifier{Warehouse: f.Text("warehouse"), Namespace: f.Texts("namespace"), Name: f.Text("name")}
+	request = leases.Request{
+		Scope: f.Text("scope"), Holder: f.Text("holder"),
+		TTL: secondsIn(f, "ttl-seconds"), Wait: secondsIn(f, "wait-seconds"),
+	}
+	if !f.Has("scope") {
+		request.Scope = leases.ScopeAll
+	}
+	if f.Failure != nil {
+		return moorage.Identifier{}, request, f.Failure
+	}
+	return ident, request, ident.Validate()
+}
+
+// secondsMax keeps a time that a client sends from overflowing. None is allowed to be so long.
+const secondsMax = 1 << 30
+
+// secondsIn returns the member called name; zero if it is missing.
+func secondsIn(f *web.Fields, name string) time.Duration {
+	text := f.Typed(name, jsontext.Number).Bytes()
+	if len(text) == 0 {
+		return 0
+	}
+	seconds, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || seconds < 0 || seconds > secondsMax {
+		f.Fail("member %q must be a whole number of seconds", name)
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// renewLeases gives leases another life. It answers those that are lost.
+func (s *server) renewLeases(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "renewal")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("leases")
+	texts := f.Texts("leases")
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	ids := make([]leases.ID, len(texts))
+	for i, text := range texts {
+		if ids[i], err = leases.ParseID(text); err != nil {
+			return nil, err
+		}
+	}
+	held, lost, err := s.config.Leases.Renew(r.Context(), callerOf(r), ids)
+	if err != nil {
+		return nil, err
+	}
+	renewal := client.Renewal{Renewed: leasesOf(held), Lost: make([]string, len(lost))}
+	for i, id := range lost {
+		renewal.Lost[i] = id.String()
+	}
+	return renewal, nil
+}
+
+// releaseLease ends one lease.
+func (s *server) releaseLease(r *http.Request, _ []byte) (any, error) {
+	text, err := web.PathParam(r, "lease")
+	if err != nil {
+		return nil, err
+	}
+	id, err := leases.ParseID(text)
+	if err != nil {
+		return nil, err
+	}
+	err = s.config.Leases.Release(r.Context(), callerOf(r), id, leases.OwnLeases)
+	return client.Released{Released: 1}, err
+}
+
+// releaseLeases ends all leases of a holder.
+func (s *server) releaseLeases(r *http.Request, _ []byte) (any, error) {
+	holder := r.URL.Query().Get("holder")
+	if holder == "" {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "The parameter holder is missing: whose leases are to end?")
+	}
+	released, err := s.config.Leases.ReleaseHolder(r.Context(), callerOf(r), holder)
+	return client.Released{Released: released}, err
+}
+
+// listLeases returns a page of the leases that are held.
+func (s *server) listLeases(ctx context.Context, page client.Page) ([]client.Lease, string, error) {
+	held, next, err := s.config.Leases.List(ctx, page.After, page.Limit)
+	return leasesOf(held), next, err
+}
+
+func leasesPage(found []client.Lease, next *string) any {
+	return client.LeasesPage{Leases: found, NextPageToken: next}
+}
+
+func leasesOf(held []leases.Granted) []client.Lease {
+	all := make([]client.Lease, len(held))
+	for i, granted := range held {
+		all[i] = leaseOf(granted)
+	}
+	return all
+}
+
+func leaseOf(granted leases.Granted) client.Lease {
+	return client.Lease{
+		Lease: granted.ID.String(), Token: granted.Token, Scope: granted.Scope, Holder: granted.Holder,
+		Principal: granted.Caller, Since: granted.Since, Expires: granted.Expires,
+	}
+}

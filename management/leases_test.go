@@ -1,0 +1,141 @@
+package management
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/internal/web"
+	"moorage/ledger"
+	"moorage/maintenance/leases"
+	"moorage/management/client"
+	"moorage/registry/memory"
+)
+
+// fakeLeases answers as fake does.
+type fakeLeases struct{ *fake }
+
+var granted = leases.Granted{ID: leases.ID{Pointer: leases.Table{1}, Token: 41}}
+
+func (f fakeLeases) find(context.Context, moorage.Identifier) (leases.Table, string, error) {
+	return leases.Table{1}, "u", f.call("Find")
+}
+
+func (f fakeLeases) Take(context.Context, moorage.Caller, leases.Request) (leases.Granted, error) {
+	return granted, f.call("Take")
+}
+
+func (f fakeLeases) Renew(_ context.Context, _ moorage.Caller, ids []leases.ID) ([]leases.Granted, []leases.ID, error) {
+	return []leases.Granted{granted}, ids, f.call("Renew")
+}
+
+func (f fakeLeases) Release(context.Context, moorage.Caller, leases.ID, leases.Others) error {
+	return f.call("Release")
+}
+
+func (f fakeLeases) ReleaseHolder(context.Context, moorage.Caller, string) (int, error) {
+	return 2, f.call("ReleaseHolder")
+}
+
+func (f fakeLeases) List(_ context.Context, after string, limit int) ([]leases.Granted, string, error) {
+	return []leases.Granted{granted}, f.next, f.call("List", client.Page{After: after, Limit: limit})
+}
+
+// leasing is a server with leases in memory, on the only table, main.a.t.
+func leasing(t *testing.T, gate verb.Gate) http.Handler {
+	t.Helper()
+	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
+	find := func(_ context.Context, ident moorage.Identifier) (leases.Table, string, error) {
+		if ident.String() != "a.t" || ident.Warehouse != "main" {
+			return leases.Table{}, "", moorage.Errorf(moorage.KindNoSuchTable, "no")
+		}
+		return leases.Table{0xa1}, "u-1", nil
+	}
+	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(ledger.Over(store)), FindTable: find, Gate: gate})
+}
+
+const (
+	askedLease = `{"warehouse":"main","namespace":["a"],"name":"t","holder":"spark 17","ttl-seconds":60}`
+	leasePath  = base + "/leases"
+)
+
+// A lease is taken, named to others, renewed and ended.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	h := leasing(t, nil)
+	w := send(h, "POST", leasePath, askedLease)
+	var lease client.Lease
+	if err := json.Unmarshal(w.Body.Bytes(), &lease); err != nil || w.Code != 200 || lease.TableUUID != "u-1" || lease.Token != 1 ||
+		lease.Lease != "a1000000000000000000000000000000-1" || lease.Expires.Sub(lease.Since) != time.Minute {
+		t.Fatalf("%d %s (%v)", w.Code, w.Body, err)
+	}
+	w = send(h, "POST", leasePath, strings.Replace(askedLease, "spark 17", "duckdb", 1))
+	wantFailure(t, w, 409, "AlreadyExistsException")
+	if body := w.Body.String(); !strings.Contains(body, "spark 17 has * until") {
+		t.Errorf("the holder is not named: %s", body)
+	}
+	w = send(h, "PUT", leasePath, `{"leases":["`+lease.Lease+`","a1000000000000000000000000000000-9"]}`)
+	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"lost":["a1000000000000000000000000000000-9"]`) {
+		t.Errorf("%d %s", w.Code, body)
+	}
+	if w = send(h, "GET", leasePath, ""); !strings.Contains(w.Body.String(), lease.Lease) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for range 2 {
+		if w = send(h, "DELETE", leasePath+"/"+lease.Lease, ""); w.Code != 200 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	for _, want := range []string{`{"released":1}`, `{"released":0}`} {
+		if want == `{"released":1}` {
+			send(h, "POST", leasePath, askedLease)
+		}
+		if w = send(h, "DELETE", leasePath+"?holder=spark+17", ""); w.Body.String() != want {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+		}
+	}
+}
+
+// The gate of a lease hears on which table it is; that of one that cannot be read hears of none.
+func TestLeaseGate(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{askedLease: "a.t", `{"name":"b"}`: ""} {
+		gate := &closedGate{}
+		w := send(leasing(t, gate), "POST", leasePath, body)
+		wantFailure(t, w, web.FailureOf(moorage.KindForbidden).Status, "ForbiddenException")
+		if len(gate.asked) != 1 || gate.asked[0].Verb != verb.TakeLease || gate.asked[0].On[0].String() != want {
+			t.Errorf("%s: the gate was asked %+v", body, gate.asked)
+		}
+	}
+}
+
+func TestLeasesRefuse(t *testing.T) {
+	t.Parallel()
+	h := leasing(t, nil)
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", "", `{`, 400}, {"POST", "", `{}`, 400}, {"POST", "", `[]`, 400},
+		{"POST", "", strings.Replace(askedLease, "60", "1", 1), 400},
+		{"POST", "", strings.Replace(askedLease, "60", "1e3", 1), 400},
+		{"POST", "", strings.Replace(askedLease, "60", "-60", 1), 400},
+		{"POST", "", strings.Replace(askedLease, "60", "99999999999999999999", 1), 400},
+		{"POST", "", strings.Replace(askedLease, "60", `"60"`, 1), 400},
+		{"POST", "", strings.Replace(askedLease, `"holder"`, `"scope":"table","holder"`, 1), 400},
+		{"POST", "", strings.Replace(askedLease, `"t"`, `"u"`, 1), 404},
+		{"POST", "", strings.Replace(askedLease, `["a"]`, `[]`, 1), 400},
+		{"PUT", "", `{}`, 400}, {"PUT", "", `{"leases":["41"]}`, 400}, {"PUT", "", `{"leases":[41]}`, 400},
+		{"DELETE", "", ``, 400}, {"DELETE", "/41", ``, 400},
+	} {
+		if w := send(h, tt.method, leasePath+tt.path, tt.body); w.Code != tt.status {
+			t.Errorf("%s %s %s: %d %s, want %d", tt.method, tt.path, tt.body, w.Code, w.Body, tt.status)
+		}
+	}
+}
