@@ -6,6 +6,10 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -134,131 +138,6 @@ type AccessAnswer struct {
 // AccessQuestionsMax is how many questions Check takes at once.
 const AccessQuestionsMax = 1000
 
-// errNotYet is the answer of verbs that are being built.
-func errNotYet() error {
-	return moorage.Errorf(moorage.KindUnsupported, "This version cannot manage access yet")
-}
-
-// IsOn reports whether access is on in the store: whether what callers may do is decided at all.
-func (a Access) IsOn(context.Context) (bool, error) { return false, nil }
-
-// Enable switches access on, for good. From then on nobody may do anything without a grant. It
-// returns nil if access is on already.
-func (a Access) Enable(context.Context) error { return errNotYet() }
-
-// ChangeGrants makes all of changes true, or none: at most GrantChangesMax. The caller must have
-// manage on each object, and each privilege that he grants. It returns the names of grantees that
-// have no record, which may be typing errors.
-func (a Access) ChangeGrants(_ context.Context, _ []GrantChange) (unknown []string, err error) {
-	return nil, errNotYet()
-}
-
-// GrantsOn returns what was granted on an object. It needs manage there, or admin.
-func (a Access) GrantsOn(context.Context, ObjectRef) (ObjectGrants, error) {
-	return ObjectGrants{}, errNotYet()
-}
-
-// GrantsTo returns what was granted to one grantee itself, on each object. It needs admin, unless
-// the grantee is the caller. next is the After of the next page.
-func (a Access) GrantsTo(_ context.Context, _ string, _ Page) (grants []ObjectGrants, next string, err error) {
-	return nil, "", errNotYet()
-}
-
-// SetOwner hands an object over. Its owner may do that, the owner of what is above it, and admin.
-// An empty owner gives it back to its creator.
-func (a Access) SetOwner(context.Context, ObjectRef, string) error { return errNotYet() }
-
-// SetManaged says whether the owners of what is in a warehouse or namespace can grant it. It needs
-// manage.
-func (a Access) SetManaged(context.Context, ObjectRef, bool) error { return errNotYet() }
-
-// Principals returns the principals that have a record, sorted by name. It needs admin.
-func (a Access) Principals(_ context.Context, _ Page) (principals []Principal, next string, err error) {
-	return nil, "", errNotYet()
-}
-
-// LoadPrincipal returns what is recorded about a principal. It needs admin, unless that is the
-// caller. One without a record is KindNotFound.
-func (a Access) LoadPrincipal(context.Context, string) (Principal, error) {
-	return Principal{}, errNotYet()
-}
-
-// PutPrincipal makes or changes the record of a principal. Its keys stay. It needs admin.
-func (a Access) PutPrincipal(context.Context, string, PrincipalSpec) (Principal, error) {
-	return Principal{}, errNotYet()
-}
-
-// DeletePrincipal removes the record of a principal, with its keys. What was granted to it stays
-// granted. It needs admin. One without a record is KindNotFound.
-func (a Access) DeletePrincipal(context.Context, string) error { return errNotYet() }
-
-// CreateKey makes an API key of a principal whose alias is key, and the record of that principal if
-// there is none. It needs admin, unless the principal is the caller.
-func (a Access) CreateKey(_ context.Context, principal string, _ KeySpec) (APIKey, error) {
-	_ = principal
-	return APIKey{}, errNotYet()
-}
-
-// RotateKey gives an API key another secret, that of spec. The present one ends after grace. It
-// needs what CreateKey does.
-func (a Access) RotateKey(_ context.Context, principal string, _ KeySpec, grace time.Duration) (APIKey, error) {
-	_, _ = principal, grace
-	return APIKey{}, errNotYet()
-}
-
-// WithdrawKey ends an API key at once. It needs what CreateKey does. A key that is not there is
-// KindNotFound.
-func (a Access) WithdrawKey(_ context.Context, principal, id string) error {
-	_, _ = principal, id
-	return errNotYet()
-}
-
-// Roles returns the roles of the store, sorted by name. It needs admin.
-func (a Access) Roles(_ context.Context, _ Page) (roles []Role, next string, err error) {
-	return nil, "", errNotYet()
-}
-
-// LoadRole returns a role. It needs admin. One that is not there is KindNotFound.
-func (a Access) LoadRole(context.Context, string) (Role, error) { return Role{}, errNotYet() }
-
-// PutRole makes or replaces a role. It needs admin.
-func (a Access) PutRole(context.Context, Role) (Role, error) { return Role{}, errNotYet() }
-
-// ChangeMembers adds members to a role and removes others. It needs admin. A role that is not there
-// is KindNotFound.
-func (a Access) ChangeMembers(_ context.Context, name string, add, remove []string) (Role, error) {
-	_, _, _ = name, add, remove
-	return Role{}, errNotYet()
-}
-
-// DeleteRole removes a role. What was granted to it stays granted, and holds for a role that gets
-// the name. It needs admin. One that is not there is KindNotFound.
-func (a Access) DeleteRole(context.Context, string) error { return errNotYet() }
-
-// Explain says why somebody may do something or not. About others it needs audit.
-func (a Access) Explain(context.Context, AccessQuestion) (AccessAnswer, error) {
-	return AccessAnswer{}, errNotYet()
-}
-
-// Check answers at most AccessQuestionsMax questions, in their order. About others it needs audit.
-func (a Access) Check(context.Context, []AccessQuestion) ([]AccessAnswer, error) {
-	return nil, errNotYet()
-}
-
-// Key returns the API key called id, for authentication; found is false if there is none, or its
-// principal is disabled. Nobody needs to be its caller.
-func (a Access) Key(_ context.Context, id string) (key LiveKey, found bool, err error) {
-	_ = id
-	return LiveKey{}, false, nil
-}
-
-// CheckImpersonate returns nil if the caller may ask for tokens of the subjects of issuer, which is
-// an alias.
-func (a Access) CheckImpersonate(_ context.Context, issuer string) error {
-	_ = issuer
-	return errNotYet()
-}
-
 // PublicKey is the public half of a key with which nodes sign tokens.
 type PublicKey struct {
 	ID        string
@@ -267,14 +146,107 @@ type PublicKey struct {
 	Ends      time.Time // when the last token that it signed ends
 }
 
-// StoreID returns the id of the store in tokens; zero while access is not on.
-func (a Access) StoreID(context.Context) (registry.ID, error) { return registry.ID{}, nil }
+// asking is one caller who asks for a verb about access, and the policy that decides on it.
+type asking struct {
+	Access
+	verb   verb.Verb
+	who    *access.Who // nil: a job of the server, which may do everything
+	policy *access.Snapshot
+}
 
-// PublishKey stores the public half of a key. Other nodes find it when it returns.
-func (a Access) PublishKey(context.Context, PublicKey) error { return errNotYet() }
+// ask returns the caller of a as policy has him now.
+func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
+	if a.catalog.planner.guard == nil {
+		return nil, moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access")
+	}
+	who, policy, err := a.catalog.planner.guard.Who(ctx, a.catalog.caller)
+	return &asking{a, v, who, policy}, err
+}
 
-// PublicKey returns the public key called id; found is false if there is none.
-func (a Access) PublicKey(_ context.Context, id string) (key PublicKey, found bool, err error) {
-	_ = id
-	return PublicKey{}, false, nil
+// decide returns the refusal of what is asked on object, by the rule that asked stands for.
+func (a *asking) decide(ctx context.Context, object guard.Object, asked access.Privileges,
+	rule func(who *access.Who) access.Decision) error {
+	if a.who == nil {
+		return nil
+	}
+	q := guard.Question{Caller: a.catalog.caller, Verb: a.verb, Object: object, Asked: asked}
+	return a.catalog.planner.guard.Heard(ctx, a.policy, q, rule(a.who))
+}
+
+// onServer returns nil if the caller has privileges on the server.
+func (a *asking) onServer(ctx context.Context, asked access.Privileges) error {
+	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who) access.Decision { return who.Decide(nil, asked) })
+}
+
+// isSelf reports whether the caller is a principal, with all that it has: what it does for itself
+// needs no privilege.
+func (a *asking) isSelf(principal string) bool {
+	caller := a.catalog.caller
+	return caller.Name == principal && caller.Only == nil && len(caller.Via) == 0
+}
+
+// adminOrSelf returns nil if the caller is a principal, or an administrator.
+func (a *asking) adminOrSelf(ctx context.Context, principal string) error {
+	if a.isSelf(principal) {
+		return nil
+	}
+	return a.onServer(ctx, access.Admin)
+}
+
+// by returns who is noted to have changed something.
+func (a *asking) by() string { return a.catalog.caller.Name }
+
+// edit is what one change of policy does.
+type edit struct {
+	puts  []ledger.Write
+	gone  []registry.Key
+	items []registry.Item
+	// read are the records that it was planned on, and marks those of objects that are granted from
+	// now on.
+	read  []registry.Condition
+	marks []ledger.Write
+}
+
+// change makes a change of policy: one Apply, which counts the epoch on. plan decides whether the
+// caller may, by the policy of the epoch before, and returns what is to be written. It is called
+// again if policy or a record changed meanwhile.
+func (a Access) change(ctx context.Context, v verb.Verb, plan func(ctx context.Context, a *asking) (edit, error)) error {
+	_, err := a.catalog.submit(ctx, commit.Intent{
+		Verb: v, On: []moorage.Identifier{{}}, Silent: true,
+		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+			asking, err := a.ask(ctx, v)
+			if err != nil {
+				return nil, err
+			}
+			planned, err := plan(ctx, asking)
+			if err != nil {
+				return nil, err
+			}
+			return a.catalog.planner.planPolicy(ctx, asking.policy.Epoch(), planned)
+		},
+	})
+	return err
+}
+
+// planPolicy plans an edit that was decided on by the policy of epoch.
+func (p *planner) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.Plan, error) {
+	if len(e.puts)+len(e.gone) == 0 {
+		return &commit.Plan{Empty: true}, nil
+	}
+	policy, err := p.ledger.DropPolicy(ctx, e.gone, e.puts...)
+	if err != nil {
+		return nil, err
+	}
+	if policy.Epoch != epoch+1 {
+		return nil, ledger.ErrRetry // it was decided by older policy
+	}
+	marks, err := ledger.Encode(e.marks...)
+	return &commit.Plan{
+		Conditions: append(e.read, policy.Conditions...), Writes: append(marks, policy.Writes...), Items: e.items,
+	}, err
+}
+
+// noSuch returns the error that there is none of a name.
+func noSuch(noun, name string) error {
+	return moorage.Errorf(moorage.KindNotFound, "%s does not exist: %s", noun, name)
 }

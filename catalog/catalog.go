@@ -143,7 +143,7 @@ func New(config Config) (*Catalog, error) {
 	p := &planner{
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
-		now:       config.Now, random: config.Random, guarded: config.Guard != nil,
+		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {

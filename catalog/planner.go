@@ -7,6 +7,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/guard"
 	"moorage/catalog/rebase"
 	"moorage/ledger"
 	"moorage/registry"
@@ -22,7 +23,8 @@ type planner struct {
 	rebaser   *rebase.Rebaser
 	now       func() time.Time
 	random    io.Reader
-	guarded   bool // it is decided who may do what
+	guard     *guard.Guard
+	guarded   bool // it is decided who may do what: there is a guard
 }
 
 // parent is the namespace or warehouse in which something is made, as of one read.

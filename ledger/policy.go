@@ -10,6 +10,8 @@ import (
 type Policy struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
+	// Epoch is the number of the change; zero if nothing counts it.
+	Epoch uint64
 }
 
 // ChangePolicy returns what an Apply requires and writes to change records of policy, in one order
@@ -74,5 +76,6 @@ func (l *Ledger) countEpoch(ctx context.Context, writes []registry.Write) (Polic
 	return Policy{
 		Conditions: []registry.Condition{Unchanged(records[0])},
 		Writes:     append(writes, counted...),
+		Epoch:      epoch.Number,
 	}, err
 }

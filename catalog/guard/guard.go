@@ -36,6 +36,8 @@ type Guard struct {
 	// doubts counts the changes of policy of this process whose outcome is unknown, in the order in
 	// which that came out. Those up to settled can no longer happen.
 	doubts, settled atomic.Uint64
+	// looked is when MayLook last let somebody look, in nanoseconds of the clock.
+	looked atomic.Int64
 	// following has room for the one request that makes the next view.
 	following chan struct{}
 }
@@ -175,6 +177,16 @@ func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	return v.Snapshot, v.on, nil
 }
 
+// lookPause is the least time between two looks at the store for what nobody may know of.
+const lookPause = 100 * time.Millisecond
+
+// MayLook reports whether the store may be asked for what this process does not know, such as an id
+// that somebody made up. Some such looks a second find what another node has just made.
+func (g *Guard) MayLook() bool {
+	now, last := g.config.Now().UnixNano(), g.looked.Load()
+	return (last == 0 || now-last >= int64(lookPause) || now < last) && g.looked.CompareAndSwap(last, now)
+}
+
 // Known returns all policy that this process has seen. Its results are those of Fresh.
 func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
 	v, err := g.current(ctx)
@@ -193,4 +205,34 @@ func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool,
 		return registry.AccessStore{}, false, err
 	}
 	return v.store, v.on, nil
+}
+
+// Who returns what policy, as new as the store has it, says of a caller, and that policy. who is nil
+// for jobs of the server, which may do everything.
+//
+// Errors: KindUnsupported if access is not on; KindNotAuthorized as Decide; KindUnavailable.
+func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who, policy *access.Snapshot, err error) {
+	policy, on, err := g.Fresh(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !on:
+		return nil, nil, moorage.Errorf(moorage.KindUnsupported,
+			"Access is not on in this store: everybody may do everything. Switch it on with: moorage access enable")
+	case IsSystem(caller):
+		return nil, policy, nil
+	}
+	who, err = g.who(&view{Snapshot: policy}, caller, g.config.Now())
+	return who, policy, err
+}
+
+// Heard notes a decision that was made by policy, on which Who was asked, and returns the error that
+// it is answered with; nil if it allows what q asks for.
+func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
+	if g.config.Decided != nil {
+		g.config.Decided(ctx, Decision{
+			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: policy.Epoch(),
+		})
+	}
+	return q.Refusal(decision)
 }

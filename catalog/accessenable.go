@@ -1,0 +1,246 @@
+package catalog
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// formatPause is how long a node waits between raising the format of a store that others use and
+// writing what older nodes would not heed. They look at the format each two or three seconds, and
+// serve nobody from then on.
+const formatPause = 5 * time.Second
+
+// IsOn reports whether access is on in the store: whether what callers may do is decided at all.
+func (a Access) IsOn(ctx context.Context) (bool, error) {
+	if a.catalog.planner.guard == nil {
+		return false, nil
+	}
+	_, on, err := a.catalog.planner.guard.Fresh(ctx)
+	return on, moorage.Annotate("catalog.IsOn", "", err)
+}
+
+// Enable switches access on, for good. From then on nobody may do anything without a grant. It
+// returns nil if access is on already. A principal who does this gets admin, operate and audit, so
+// that somebody can grant. Nobody who did not show who he is can do it.
+//
+// It raises the format of the store, so that older versions refuse it. On a store that other nodes
+// may use it then waits until those of older versions have noticed.
+func (a Access) Enable(ctx context.Context) error {
+	const op = "catalog.Enable"
+	by := a.catalog.caller
+	on, err := a.IsOn(ctx)
+	switch {
+	case err != nil || on:
+		return moorage.Annotate(op, "", err)
+	case a.catalog.planner.guard == nil:
+		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access"))
+	case !guard.IsSystem(by) && access.GranteeOf(by.Name) != access.IsPrincipal:
+		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindNotAuthorized,
+			"Show who you are to switch access on, or do it on the store: moorage key create --admin NAME"))
+	}
+	_, err = a.catalog.submit(ctx, commit.Intent{
+		Verb: verb.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,
+		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+			if err := a.raiseFormat(ctx); err != nil {
+				return nil, err
+			}
+			return a.catalog.planner.planEnable(ctx, by)
+		},
+	})
+	return moorage.Annotate(op, "", err)
+}
+
+// raiseFormat makes the store one that older versions refuse, and waits until they have.
+func (a Access) raiseFormat(ctx context.Context) error {
+	records := a.catalog.planner.ledger
+	found, err := records.Get(ctx, registry.FormatKey())
+	if err != nil {
+		return err
+	}
+	format, err := ledger.Decode[registry.Format](found[0])
+	if err != nil || format.Version >= registry.FormatAccess {
+		return err
+	}
+	format.Version = registry.FormatAccess
+	writes, err := ledger.Encode(ledger.Put(found[0].Key, registry.StateNone, format))
+	if err != nil {
+		return err
+	}
+	_, err = records.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(found[0])}, Writes: writes,
+	})
+	if err != nil {
+		return ledger.RetryOnConflict(ledger.StepError("catalog.raiseFormat", err))
+	}
+	if _, shared := a.catalog.planner.guard.Key(); !shared {
+		return nil
+	}
+	timer := time.NewTimer(formatPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return moorage.E("catalog.raiseFormat", "", moorage.KindUnavailable, ctx.Err())
+	}
+}
+
+// planEnable plans the first epoch.
+func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Plan, error) {
+	id, err := p.ledger.NewID()
+	if err != nil {
+		return nil, err
+	}
+	store := registry.AccessStore{ID: id, Since: p.now()}
+	if _, err := io.ReadFull(p.random, store.PageKey[:]); err != nil {
+		return nil, moorage.E("catalog.planEnable", "", moorage.KindInternal, err)
+	}
+	first := registry.PolicyChange{Epoch: 1, Keys: []registry.Key{}}
+	var puts []ledger.Write
+	conditions := []registry.Condition{registry.Absent(registry.EpochKey())}
+	if !guard.IsSystem(by) {
+		key := registry.GrantsKey(registry.ID{})
+		privileges := access.Admin | access.Operate | access.Audit
+		puts = append(puts, ledger.Put(key, registry.StateNone, registry.Grants{
+			Kind:   access.Server.String(),
+			Grants: []registry.Grant{{Grantee: by.Name, Privileges: privileges.Words(), By: by.Name, At: p.now()}},
+		}))
+		first.Keys, conditions = append(first.Keys, key), append(conditions, registry.Absent(key))
+	}
+	puts = append(puts,
+		ledger.Put(registry.EpochKey(), registry.StateNone, registry.Epoch{Number: 1}),
+		ledger.Put(registry.RecentKey(), registry.StateNone, registry.Recent{Changes: []registry.PolicyChange{first}}),
+		ledger.Put(registry.AccessStoreKey(), registry.StateNone, store))
+	writes, err := ledger.Encode(puts...)
+	records, getErr := p.ledger.Get(ctx, registry.EpochKey())
+	switch {
+	case err != nil:
+		return nil, err
+	case getErr != nil:
+		return nil, getErr
+	case records[0].Exists(): // another was faster
+		return &commit.Plan{Empty: true}, nil
+	}
+	return &commit.Plan{Conditions: conditions, Writes: writes}, nil
+}
+
+// Key returns the API key called id, for authentication; found is false if there is none, or its
+// principal is disabled. Nobody needs to be its caller. A key that was made before the call is
+// found, on every node: of an id that this node does not know it looks at the store, at most some
+// times a second.
+func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, err error) {
+	const op = "catalog.Key"
+	g := a.catalog.planner.guard
+	if g == nil {
+		return LiveKey{}, false, nil
+	}
+	policy, on, err := g.Known(ctx)
+	if err != nil {
+		return LiveKey{}, false, moorage.Annotate(op, "", err)
+	}
+	if on {
+		if key, found = liveKey(policy, id, a.catalog.planner.now()); found {
+			return key, true, nil
+		}
+	}
+	if !g.MayLook() {
+		return LiveKey{}, false, nil
+	}
+	if policy, on, err = g.Fresh(ctx); err != nil || !on {
+		return LiveKey{}, false, moorage.Annotate(op, "", err)
+	}
+	key, found = liveKey(policy, id, a.catalog.planner.now())
+	return key, found, nil
+}
+
+// liveKey returns the API key called id as policy has it.
+func liveKey(policy *access.Snapshot, id string, now time.Time) (key LiveKey, found bool) {
+	secrets, owner := policy.Keys(id)
+	if owner.Disabled {
+		return LiveKey{}, false
+	}
+	for _, each := range secrets {
+		if now.Before(each.Ends) {
+			key.Principal, key.Roles = owner.Name, each.Roles
+			key.Secrets = append(key.Secrets, KeySecret{each.SHA256, each.Generation, each.Ends})
+		}
+	}
+	return key, len(key.Secrets) > 0
+}
+
+// SpeaksFor returns the alias of the issuer for whose subjects caller may ask; may is false if it may
+// for none. It takes impersonate.
+func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
+	const op = "catalog.SpeaksFor"
+	if a.catalog.planner.guard == nil {
+		return "", false, nil
+	}
+	who, _, err := a.catalog.planner.guard.Who(ctx, caller)
+	if err != nil || who == nil {
+		return "", false, moorage.Annotate(op, caller.Name, err)
+	}
+	if who.Decide(nil, access.Impersonate).Outcome != access.Allow {
+		return "", false, nil
+	}
+	p, err := a.readPrincipal(ctx, caller.Name)
+	return p.value.SpeaksFor, err == nil && p.value.SpeaksFor != "", moorage.Annotate(op, caller.Name, err)
+}
+
+// StoreID returns the id of the store in tokens; zero while access is not on.
+func (a Access) StoreID(ctx context.Context) (registry.ID, error) {
+	if a.catalog.planner.guard == nil {
+		return registry.ID{}, nil
+	}
+	if _, _, err := a.catalog.planner.guard.Fresh(ctx); err != nil {
+		return registry.ID{}, moorage.Annotate("catalog.StoreID", "", err)
+	}
+	store, _, err := a.catalog.planner.guard.Store(ctx)
+	return store.ID, moorage.Annotate("catalog.StoreID", "", err)
+}
+
+// publicKeysMax is how many public keys are looked at for those that have ended.
+const publicKeysMax = 1000
+
+// PublishKey stores the public half of a key. Other nodes find it when it returns. It removes keys
+// that have ended.
+func (a Access) PublishKey(ctx context.Context, key PublicKey) error {
+	const op = "catalog.PublishKey"
+	records := a.catalog.planner.ledger
+	writes, err := ledger.Encode(ledger.Put(registry.PublicKeyKey(key.ID), registry.StateNone, registry.PublicKey{
+		Algorithm: key.Algorithm, Key: key.Key, Ends: key.Ends,
+	}))
+	if err != nil {
+		return moorage.Annotate(op, key.ID, err)
+	}
+	err = records.Scan(ctx, registry.TableAccess, registry.PublicKeyPrefix, "", func(record registry.Record) (bool, error) {
+		old, err := ledger.Decode[registry.PublicKey](record)
+		if err == nil && old.Ends.Before(a.catalog.planner.now()) && record.Key != writes[0].Key {
+			writes = append(writes, registry.Delete(record.Key))
+		}
+		return len(writes) < publicKeysMax, nil
+	})
+	if err == nil {
+		_, err = records.Step(ctx, registry.Batch{Writes: writes})
+		err = ledger.StepError(op, err)
+	}
+	return moorage.Annotate(op, key.ID, err)
+}
+
+// PublicKey returns the public key called id; found is false if there is none.
+func (a Access) PublicKey(ctx context.Context, id string) (key PublicKey, found bool, err error) {
+	records, err := a.catalog.planner.ledger.Get(ctx, registry.PublicKeyKey(id))
+	if err != nil || !records[0].Exists() {
+		return PublicKey{}, false, moorage.Annotate("catalog.PublicKey", id, err)
+	}
+	value, err := ledger.Decode[registry.PublicKey](records[0])
+	return PublicKey{id, value.Algorithm, value.Key, value.Ends}, err == nil, moorage.Annotate("catalog.PublicKey", id, err)
+}

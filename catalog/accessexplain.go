@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/verb"
+)
+
+// Explain says why somebody may do something or not. About others it needs audit.
+func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAnswer, error) {
+	asking, err := a.ask(ctx, verb.ExplainAccess)
+	if err != nil {
+		return AccessAnswer{}, moorage.Annotate("catalog.Explain", "", err)
+	}
+	answer, err := asking.answer(ctx, question, true)
+	return answer, moorage.Annotate("catalog.Explain", question.Operation, err)
+}
+
+// Check answers at most AccessQuestionsMax questions, in their order. About others it needs audit. A
+// thing that does not exist, or that the caller must not see, is not allowed.
+func (a Access) Check(ctx context.Context, questions []AccessQuestion) ([]AccessAnswer, error) {
+	const op = "catalog.Check"
+	if len(questions) > AccessQuestionsMax {
+		return nil, moorage.Annotate(op, "", moorage.Errorf(moorage.KindTooLarge,
+			"%d questions, at most %d are possible at once", len(questions), AccessQuestionsMax))
+	}
+	asking, err := a.ask(ctx, verb.CheckAccess)
+	if err != nil {
+		return nil, moorage.Annotate(op, "", err)
+	}
+	answers := make([]AccessAnswer, len(questions))
+	for i, question := range questions {
+		answers[i], err = asking.answer(ctx, question, false)
+		switch moorage.KindOf(err) {
+		case moorage.KindNoSuchWarehouse, moorage.KindNoSuchNamespace, moorage.KindNoSuchTable, moorage.KindNoSuchView:
+			continue
+		}
+		if err != nil {
+			return nil, moorage.Annotate(op, "", err)
+		}
+	}
+	return answers, nil
+}
+
+// answer answers one question, with reasons if explained.
+func (a *asking) answer(ctx context.Context, question AccessQuestion, explained bool) (AccessAnswer, error) {
+	asked, err := question.asked()
+	if err != nil {
+		return AccessAnswer{}, err
+	}
+	about := *a
+	caller := question.Caller
+	if caller.IsNobody() {
+		caller = a.catalog.caller
+	}
+	if caller.Name != a.catalog.caller.Name {
+		if err := a.onServer(ctx, access.Audit); err != nil {
+			return AccessAnswer{}, err
+		}
+		if access.GranteeOf(caller.Name) != access.IsPrincipal {
+			return AccessAnswer{}, moorage.Errorf(moorage.KindIllegalArgument,
+				"%q is not the name of a principal: issuer:subject", caller.Name)
+		}
+		// An auditor is told of what he does not see himself.
+		about.Access = AccessOf(a.catalog.As(moorage.System("explain")))
+	}
+	g, err := about.object(ctx, question.Object)
+	if err != nil {
+		return AccessAnswer{}, err
+	}
+	if a.who == nil && caller.Name == a.catalog.caller.Name { // a job of the server
+		return AccessAnswer{Allowed: true, Names: []string{}}, nil
+	}
+	who := a.policy.Who(access.Caller{
+		Name: caller.Name, Roles: caller.Roles, Only: caller.Only, Acting: len(caller.Via) > 0,
+	})
+	if !explained {
+		return AccessAnswer{Allowed: who.Decide(g.object.Path, asked).Outcome == access.Allow}, nil
+	}
+	answer := AccessAnswer{Explanation: who.Explain(g.object.Path, asked)}
+	answer.Allowed = answer.Explanation.Decision.Outcome == access.Allow
+	for _, step := range answer.Explanation.Steps {
+		answer.Names = append(answer.Names, nameOfStep(step.Object, g))
+	}
+	return answer, nil
+}
+
+// nameOfStep returns what an object on the way to g is called.
+func nameOfStep(object access.Object, g *granted) string {
+	ident := g.ref.Ident
+	if object.ID == access.ServerID {
+		return "server"
+	}
+	for i, each := range g.object.Path {
+		if each.ID != object.ID {
+			continue
+		}
+		switch up := len(g.object.Path) - 1 - i; {
+		case up == 0:
+			return ident.Warehouse
+		case object.Kind == access.Namespace:
+			return ident.Namespace[:up].String()
+		}
+	}
+	return ident.String()
+}
+
+// asked returns the privileges that the question is about.
+func (q AccessQuestion) asked() (asked access.Privileges, err error) {
+	if (q.Operation == "") == (q.Privileges == 0) {
+		return 0, moorage.Errorf(moorage.KindIllegalArgument, "Ask for an operation, or for privileges")
+	}
+	if q.Operation == "" {
+		return q.Privileges, nil
+	}
+	row, ok := verb.Verb(q.Operation).Row()
+	if !ok {
+		return 0, moorage.Errorf(moorage.KindIllegalArgument, "There is no operation %q", q.Operation)
+	}
+	for _, subject := range []verb.Subject{verb.OfObject, verb.OfContainer, verb.OfServer} {
+		needs, _ := row.Needs(subject)
+		asked |= needs
+	}
+	return asked, nil
+}

@@ -1,0 +1,289 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// keysMax is how many API keys a principal may have: its record is rewritten as a whole.
+	keysMax = 100
+	// descriptionBytesMax bounds the description of a principal, a role or a key.
+	descriptionBytesMax = 1024
+	// keyAlias begins the names of the principals that have API keys.
+	keyAlias = "key:"
+)
+
+// principalAt is the record of a principal, which need not exist.
+type principalAt struct {
+	name   string
+	record registry.Record
+	value  registry.Principal
+}
+
+// readPrincipal reads the record of a principal.
+func (a Access) readPrincipal(ctx context.Context, name string) (p principalAt, err error) {
+	if access.GranteeOf(name) != access.IsPrincipal {
+		return p, moorage.Errorf(moorage.KindIllegalArgument, "%q is not the name of a principal: issuer:subject", name)
+	}
+	records, err := a.catalog.planner.ledger.Get(ctx, registry.PrincipalKey(name))
+	if err != nil {
+		return p, err
+	}
+	p.name, p.record = name, records[0]
+	if p.record.Exists() {
+		p.value, err = ledger.Decode[registry.Principal](p.record)
+	} else {
+		p.value.Created = a.catalog.planner.now()
+	}
+	return p, err
+}
+
+// put returns the edit that writes p.
+func (p principalAt) put() edit {
+	key := registry.PrincipalKey(p.name)
+	return edit{
+		puts: []ledger.Write{ledger.Put(key, registry.StateNone, p.value)}, read: []registry.Condition{asRead(p.record, key)},
+		items: []registry.Item{policyItem(registry.ItemPrincipal, p.name)},
+	}
+}
+
+// policyItem returns the item of a principal or a role.
+func policyItem(kind, name string) registry.Item {
+	return registry.Item{Kind: kind, Ident: moorage.Identifier{Name: name}}
+}
+
+// asCaller returns p as callers get it.
+func (p principalAt) asCaller() Principal {
+	principal := Principal{
+		Name: p.name, Created: p.value.Created, Keys: []APIKey{}, PrincipalSpec: PrincipalSpec{
+			Disabled: p.value.Disabled, Description: p.value.Description, SpeaksFor: p.value.SpeaksFor,
+		},
+	}
+	for _, key := range p.value.Keys {
+		principal.Keys = append(principal.Keys, keyOf(key))
+	}
+	return principal
+}
+
+// keyOf returns an API key as callers get it.
+func keyOf(key registry.APIKey) APIKey {
+	made := APIKey{
+		ID: key.ID, Description: key.Description, Roles: key.Roles, Created: key.Created, By: key.By,
+	}
+	if n := len(key.Secrets); n > 0 {
+		made.Generation, made.Ends = key.Secrets[n-1].Generation, key.Secrets[n-1].Ends
+	}
+	return made
+}
+
+func checkDescription(text string) error {
+	if len(text) > descriptionBytesMax {
+		return moorage.Errorf(moorage.KindTooLarge, "A description of %d bytes, at most %d are allowed",
+			len(text), descriptionBytesMax)
+	}
+	return nil
+}
+
+// Principals returns the principals that have a record, sorted by name. It needs admin.
+func (a Access) Principals(ctx context.Context, page Page) (principals []Principal, next string, err error) {
+	const op = "catalog.Principals"
+	asking, err := a.ask(ctx, verb.ListPrincipals)
+	if err == nil {
+		err = asking.onServer(ctx, access.Admin)
+	}
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	principals = []Principal{}
+	err = a.catalog.planner.ledger.Scan(ctx, registry.TablePrincipal, "", page.After,
+		func(record registry.Record) (bool, error) {
+			if page.Limit > 0 && len(principals) == page.Limit {
+				next = principals[len(principals)-1].Name
+				return false, nil
+			}
+			value, err := ledger.Decode[registry.Principal](record)
+			principals = append(principals, principalAt{record.Key.ID, record, value}.asCaller())
+			return true, err
+		})
+	return principals, next, moorage.Annotate(op, "", err)
+}
+
+// LoadPrincipal returns what is recorded about a principal. It needs admin, unless that is the
+// caller. One without a record is KindNotFound.
+func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, error) {
+	const op = "catalog.LoadPrincipal"
+	asking, err := a.ask(ctx, verb.LoadPrincipal)
+	if err == nil {
+		err = asking.adminOrSelf(ctx, name)
+	}
+	if err != nil {
+		return Principal{}, moorage.Annotate(op, name, err)
+	}
+	p, err := a.readPrincipal(ctx, name)
+	if err == nil && !p.record.Exists() {
+		err = noSuch("Principal", name)
+	}
+	return p.asCaller(), moorage.Annotate(op, name, err)
+}
+
+// PutPrincipal makes or changes the record of a principal. Its keys stay. It needs admin.
+func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
+	err = a.change(ctx, verb.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.onServer(ctx, access.Admin); err != nil {
+			return edit{}, err
+		}
+		if err := checkDescription(spec.Description); err != nil {
+			return edit{}, err
+		}
+		if spec.SpeaksFor != "" && (access.GranteeOf(spec.SpeaksFor+":x") != access.IsPrincipal || isReserved(spec.SpeaksFor)) {
+			return edit{}, moorage.Errorf(moorage.KindIllegalArgument,
+				"A principal cannot speak for %q: name an issuer of the configuration", spec.SpeaksFor)
+		}
+		p, err := a.readPrincipal(ctx, name)
+		if err != nil {
+			return edit{}, err
+		}
+		p.value.Disabled, p.value.Description, p.value.SpeaksFor = spec.Disabled, spec.Description, spec.SpeaksFor
+		made = p.asCaller()
+		return p.put(), nil
+	})
+	return made, moorage.Annotate("catalog.PutPrincipal", name, err)
+}
+
+// isReserved reports whether an alias is no issuer's.
+func isReserved(alias string) bool {
+	return slices.Contains([]string{"key", "cert", "system", "anonymous", "moorage"}, alias)
+}
+
+// DeletePrincipal removes the record of a principal, with its keys. What was granted to it stays
+// granted. It needs admin. One without a record is KindNotFound.
+func (a Access) DeletePrincipal(ctx context.Context, name string) error {
+	err := a.change(ctx, verb.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.onServer(ctx, access.Admin); err != nil {
+			return edit{}, err
+		}
+		p, err := a.readPrincipal(ctx, name)
+		switch {
+		case err != nil:
+			return edit{}, err
+		case !p.record.Exists():
+			return edit{}, noSuch("Principal", name)
+		}
+		return edit{
+			gone: []registry.Key{p.record.Key}, read: []registry.Condition{ledger.Unchanged(p.record)},
+			items: []registry.Item{policyItem(registry.ItemPrincipal, name)},
+		}, nil
+	})
+	return moorage.Annotate("catalog.DeletePrincipal", name, err)
+}
+
+// CreateKey makes an API key of a principal whose alias is key, and the record of that principal if
+// there is none. It needs admin, unless the principal is the caller.
+func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
+	err = a.change(ctx, verb.CreateKey, func(ctx context.Context, a *asking) (edit, error) {
+		p, err := a.keysOf(ctx, principal, spec)
+		if err != nil {
+			return edit{}, err
+		}
+		if taken, _ := a.policy.Keys(spec.ID); taken != nil || len(p.value.Keys) >= keysMax {
+			return edit{}, moorage.Errorf(moorage.KindAlreadyExists,
+				"There is an API key called %s, or %s has %d keys already", spec.ID, principal, keysMax)
+		}
+		key := registry.APIKey{
+			ID: spec.ID, Description: spec.Description, Roles: spec.Roles, Created: a.catalog.planner.now(), By: a.by(),
+			Secrets: []registry.KeySecret{{SHA256: spec.SHA256, Generation: 1, Ends: spec.Ends}},
+		}
+		p.value.Keys = append(slices.Clip(p.value.Keys), key)
+		made = keyOf(key)
+		return p.put(), nil
+	})
+	return made, moorage.Annotate("catalog.CreateKey", principal, err)
+}
+
+// keysOf reads the principal whose keys are to be changed as spec says, if the caller may.
+func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (principalAt, error) {
+	if err := a.adminOrSelf(ctx, principal); err != nil {
+		return principalAt{}, err
+	}
+	switch {
+	case !strings.HasPrefix(principal, keyAlias):
+		return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument,
+			"%s cannot have API keys: principals called key:NAME can", principal)
+	case spec.ID == "" || spec.SHA256 == [32]byte{}:
+		return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument, "An API key needs an id and a secret")
+	case !a.catalog.planner.now().Before(spec.Ends):
+		return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument, "The API key would end before it begins")
+	}
+	for _, role := range spec.Roles {
+		if kind := access.GranteeOf(role); kind != access.IsRole {
+			return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument, "%q is not the name of a role", role)
+		}
+	}
+	if err := checkDescription(spec.Description); err != nil {
+		return principalAt{}, err
+	}
+	return a.readPrincipal(ctx, principal)
+}
+
+// RotateKey gives an API key another secret, that of spec. The present one ends after grace, or
+// before if it would. It needs what CreateKey does.
+func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
+	made APIKey, err error) {
+	err = a.change(ctx, verb.RotateKey, func(ctx context.Context, a *asking) (edit, error) {
+		p, err := a.keysOf(ctx, principal, spec)
+		if err != nil {
+			return edit{}, err
+		}
+		at := p.keyAt(spec.ID)
+		if at < 0 {
+			return edit{}, noSuch("API key", spec.ID)
+		}
+		p.value.Keys = slices.Clone(p.value.Keys)
+		key := &p.value.Keys[at]
+		present := key.Secrets[len(key.Secrets)-1]
+		if ends := a.catalog.planner.now().Add(max(grace, 0)); ends.Before(present.Ends) {
+			present.Ends = ends
+		}
+		key.Secrets = []registry.KeySecret{
+			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: spec.Ends},
+		}
+		made = keyOf(*key)
+		return p.put(), nil
+	})
+	return made, moorage.Annotate("catalog.RotateKey", principal, err)
+}
+
+// keyAt returns where the API key called id is; -1 for one that p does not have.
+func (p principalAt) keyAt(id string) int {
+	return slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool { return key.ID == id && len(key.Secrets) > 0 })
+}
+
+// WithdrawKey ends an API key at once. It needs what CreateKey does. A key that is not there is
+// KindNotFound.
+func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
+	err := a.change(ctx, verb.WithdrawKey, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.adminOrSelf(ctx, principal); err != nil {
+			return edit{}, err
+		}
+		p, err := a.readPrincipal(ctx, principal)
+		if err != nil {
+			return edit{}, err
+		}
+		at := slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool { return key.ID == id })
+		if at < 0 {
+			return edit{}, noSuch("API key", id)
+		}
+		p.value.Keys = slices.Delete(slices.Clone(p.value.Keys), at, at+1)
+		return p.put(), nil
+	})
+	return moorage.Annotate("catalog.WithdrawKey", principal, err)
+}
