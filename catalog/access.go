@@ -148,10 +148,10 @@ type PublicKey struct {
 
 // asking is one caller who asks for a verb about access, and the policy that decides on it.
 type asking struct {
-	Access
-	verb   verb.Verb
-	who    *access.Who // nil: a job of the server, which may do everything
-	policy *access.Snapshot
+	catalog *Catalog
+	verb    verb.Verb
+	who     *access.Who // nil: a job of the server, which may do everything
+	policy  *access.Snapshot
 }
 
 // ask returns the caller of a as policy has him now.
@@ -160,7 +160,7 @@ func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
 		return nil, moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access")
 	}
 	who, policy, err := a.catalog.planner.guard.Who(ctx, a.catalog.caller)
-	return &asking{a, v, who, policy}, err
+	return &asking{a.catalog, v, who, policy}, err
 }
 
 // decide returns the refusal of what is asked on object, by the rule that asked stands for.
@@ -175,7 +175,9 @@ func (a *asking) decide(ctx context.Context, object guard.Object, asked access.P
 
 // onServer returns nil if the caller has privileges on the server.
 func (a *asking) onServer(ctx context.Context, asked access.Privileges) error {
-	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who) access.Decision { return who.Decide(nil, asked) })
+	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who) access.Decision {
+		return who.Decide(nil, asked)
+	})
 }
 
 // isSelf reports whether the caller is a principal, with all that it has: what it does for itself
@@ -210,7 +212,8 @@ type edit struct {
 // change makes a change of policy: one Apply, which counts the epoch on. plan decides whether the
 // caller may, by the policy of the epoch before, and returns what is to be written. It is called
 // again if policy or a record changed meanwhile.
-func (a Access) change(ctx context.Context, v verb.Verb, plan func(ctx context.Context, a *asking) (edit, error)) error {
+func (a Access) change(ctx context.Context, v verb.Verb,
+	plan func(ctx context.Context, a *asking) (edit, error)) error {
 	_, err := a.catalog.submit(ctx, commit.Intent{
 		Verb: v, On: []moorage.Identifier{{}}, Silent: true,
 		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {

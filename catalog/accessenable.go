@@ -42,7 +42,8 @@ func (a Access) Enable(ctx context.Context) error {
 	case err != nil || on:
 		return moorage.Annotate(op, "", err)
 	case a.catalog.planner.guard == nil:
-		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access"))
+		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindUnsupported,
+			"This server decides nothing about access"))
 	case !guard.IsSystem(by) && access.GranteeOf(by.Name) != access.IsPrincipal:
 		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindNotAuthorized,
 			"Show who you are to switch access on, or do it on the store: moorage key create --admin NAME"))
@@ -147,12 +148,11 @@ func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, er
 	if err != nil {
 		return LiveKey{}, false, moorage.Annotate(op, "", err)
 	}
+	known := false
 	if on {
-		if key, found = liveKey(policy, id, a.catalog.planner.now()); found {
-			return key, true, nil
-		}
+		_, known = liveKey(policy, id, a.catalog.planner.now())
 	}
-	if !g.MayLook() {
+	if !known && !g.MayLook() { // somebody may have made the id up
 		return LiveKey{}, false, nil
 	}
 	if policy, on, err = g.Fresh(ctx); err != nil || !on {
@@ -177,8 +177,8 @@ func liveKey(policy *access.Snapshot, id string, now time.Time) (key LiveKey, fo
 	return key, len(key.Secrets) > 0
 }
 
-// SpeaksFor returns the alias of the issuer for whose subjects caller may ask; may is false if it may
-// for none. It takes impersonate.
+// SpeaksFor returns the alias of the issuer for whose subjects caller may ask; may is false if it
+// may for none. It takes impersonate.
 func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
 	const op = "catalog.SpeaksFor"
 	if a.catalog.planner.guard == nil {
@@ -191,7 +191,7 @@ func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias str
 	if who.Decide(nil, access.Impersonate).Outcome != access.Allow {
 		return "", false, nil
 	}
-	p, err := a.readPrincipal(ctx, caller.Name)
+	p, err := readPrincipal(ctx, a.catalog.planner, caller.Name)
 	return p.value.SpeaksFor, err == nil && p.value.SpeaksFor != "", moorage.Annotate(op, caller.Name, err)
 }
 
@@ -221,7 +221,8 @@ func (a Access) PublishKey(ctx context.Context, key PublicKey) error {
 	if err != nil {
 		return moorage.Annotate(op, key.ID, err)
 	}
-	err = records.Scan(ctx, registry.TableAccess, registry.PublicKeyPrefix, "", func(record registry.Record) (bool, error) {
+	const prefix = registry.PublicKeyPrefix
+	err = records.Scan(ctx, registry.TableAccess, prefix, "", func(record registry.Record) (bool, error) {
 		old, err := ledger.Decode[registry.PublicKey](record)
 		if err == nil && old.Ends.Before(a.catalog.planner.now()) && record.Key != writes[0].Key {
 			writes = append(writes, registry.Delete(record.Key))
@@ -242,5 +243,6 @@ func (a Access) PublicKey(ctx context.Context, id string) (key PublicKey, found 
 		return PublicKey{}, false, moorage.Annotate("catalog.PublicKey", id, err)
 	}
 	value, err := ledger.Decode[registry.PublicKey](records[0])
-	return PublicKey{id, value.Algorithm, value.Key, value.Ends}, err == nil, moorage.Annotate("catalog.PublicKey", id, err)
+	key = PublicKey{id, value.Algorithm, value.Key, value.Ends}
+	return key, err == nil, moorage.Annotate("catalog.PublicKey", id, err)
 }

@@ -18,8 +18,8 @@ func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAns
 	return answer, moorage.Annotate("catalog.Explain", question.Operation, err)
 }
 
-// Check answers at most AccessQuestionsMax questions, in their order. About others it needs audit. A
-// thing that does not exist, or that the caller must not see, is not allowed.
+// Check answers at most AccessQuestionsMax questions, in their order. About others it needs audit.
+// A thing that does not exist, or that the caller must not see, is not allowed.
 func (a Access) Check(ctx context.Context, questions []AccessQuestion) ([]AccessAnswer, error) {
 	const op = "catalog.Check"
 	if len(questions) > AccessQuestionsMax {
@@ -64,7 +64,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 				"%q is not the name of a principal: issuer:subject", caller.Name)
 		}
 		// An auditor is told of what he does not see himself.
-		about.Access = AccessOf(a.catalog.As(moorage.System("explain")))
+		about.catalog = a.catalog.As(moorage.System("explain"))
 	}
 	g, err := about.object(ctx, question.Object)
 	if err != nil {

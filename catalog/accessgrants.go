@@ -158,7 +158,9 @@ func (g *granted) add(e *edit) error {
 // equalGrants reports whether two grants records say the same.
 func equalGrants(a, b registry.Grants) bool {
 	return a.Owner == b.Owner && a.Managed == b.Managed && slices.EqualFunc(a.Grants, b.Grants,
-		func(a, b registry.Grant) bool { return a.Grantee == b.Grantee && slices.Equal(a.Privileges, b.Privileges) })
+		func(a, b registry.Grant) bool {
+			return a.Grantee == b.Grantee && slices.Equal(a.Privileges, b.Privileges)
+		})
 }
 
 // ChangeGrants makes all of changes true, or none: at most GrantChangesMax. The caller must have
@@ -381,7 +383,9 @@ func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 		if !there {
 			continue
 		}
-		value.Grants = slices.DeleteFunc(value.Grants, func(each registry.Grant) bool { return each.Grantee != grantee })
+		value.Grants = slices.DeleteFunc(value.Grants, func(each registry.Grant) bool {
+			return each.Grantee != grantee
+		})
 		grants = append(grants, grantsOf(object, value))
 	}
 	return grants, next, nil

@@ -30,11 +30,11 @@ type principalAt struct {
 }
 
 // readPrincipal reads the record of a principal.
-func (a Access) readPrincipal(ctx context.Context, name string) (p principalAt, err error) {
+func readPrincipal(ctx context.Context, c *planner, name string) (p principalAt, err error) {
 	if access.GranteeOf(name) != access.IsPrincipal {
 		return p, moorage.Errorf(moorage.KindIllegalArgument, "%q is not the name of a principal: issuer:subject", name)
 	}
-	records, err := a.catalog.planner.ledger.Get(ctx, registry.PrincipalKey(name))
+	records, err := c.ledger.Get(ctx, registry.PrincipalKey(name))
 	if err != nil {
 		return p, err
 	}
@@ -42,7 +42,7 @@ func (a Access) readPrincipal(ctx context.Context, name string) (p principalAt, 
 	if p.record.Exists() {
 		p.value, err = ledger.Decode[registry.Principal](p.record)
 	} else {
-		p.value.Created = a.catalog.planner.now()
+		p.value.Created = c.now()
 	}
 	return p, err
 }
@@ -51,7 +51,8 @@ func (a Access) readPrincipal(ctx context.Context, name string) (p principalAt, 
 func (p principalAt) put() edit {
 	key := registry.PrincipalKey(p.name)
 	return edit{
-		puts: []ledger.Write{ledger.Put(key, registry.StateNone, p.value)}, read: []registry.Condition{asRead(p.record, key)},
+		puts:  []ledger.Write{ledger.Put(key, registry.StateNone, p.value)},
+		read:  []registry.Condition{asRead(p.record, key)},
 		items: []registry.Item{policyItem(registry.ItemPrincipal, p.name)},
 	}
 }
@@ -128,7 +129,7 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 	if err != nil {
 		return Principal{}, moorage.Annotate(op, name, err)
 	}
-	p, err := a.readPrincipal(ctx, name)
+	p, err := readPrincipal(ctx, a.catalog.planner, name)
 	if err == nil && !p.record.Exists() {
 		err = noSuch("Principal", name)
 	}
@@ -144,11 +145,12 @@ func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpe
 		if err := checkDescription(spec.Description); err != nil {
 			return edit{}, err
 		}
-		if spec.SpeaksFor != "" && (access.GranteeOf(spec.SpeaksFor+":x") != access.IsPrincipal || isReserved(spec.SpeaksFor)) {
+		isAlias := access.GranteeOf(spec.SpeaksFor+":x") == access.IsPrincipal && !isReserved(spec.SpeaksFor)
+		if spec.SpeaksFor != "" && !isAlias {
 			return edit{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"A principal cannot speak for %q: name an issuer of the configuration", spec.SpeaksFor)
 		}
-		p, err := a.readPrincipal(ctx, name)
+		p, err := readPrincipal(ctx, a.catalog.planner, name)
 		if err != nil {
 			return edit{}, err
 		}
@@ -171,7 +173,7 @@ func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 		if err := a.onServer(ctx, access.Admin); err != nil {
 			return edit{}, err
 		}
-		p, err := a.readPrincipal(ctx, name)
+		p, err := readPrincipal(ctx, a.catalog.planner, name)
 		switch {
 		case err != nil:
 			return edit{}, err
@@ -231,7 +233,7 @@ func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (pr
 	if err := checkDescription(spec.Description); err != nil {
 		return principalAt{}, err
 	}
-	return a.readPrincipal(ctx, principal)
+	return readPrincipal(ctx, a.catalog.planner, principal)
 }
 
 // RotateKey gives an API key another secret, that of spec. The present one ends after grace, or
@@ -264,7 +266,9 @@ func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, g
 
 // keyAt returns where the API key called id is; -1 for one that p does not have.
 func (p principalAt) keyAt(id string) int {
-	return slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool { return key.ID == id && len(key.Secrets) > 0 })
+	return slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool {
+		return key.ID == id && len(key.Secrets) > 0
+	})
 }
 
 // WithdrawKey ends an API key at once. It needs what CreateKey does. A key that is not there is
@@ -274,7 +278,7 @@ func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
 		if err := a.adminOrSelf(ctx, principal); err != nil {
 			return edit{}, err
 		}
-		p, err := a.readPrincipal(ctx, principal)
+		p, err := readPrincipal(ctx, a.catalog.planner, principal)
 		if err != nil {
 			return edit{}, err
 		}

@@ -19,11 +19,11 @@ type roleAt struct {
 }
 
 // readRole reads the record of a role.
-func (a Access) readRole(ctx context.Context, name string) (r roleAt, err error) {
+func readRole(ctx context.Context, c *planner, name string) (r roleAt, err error) {
 	if access.GranteeOf(name) != access.IsRole || name == access.Everyone {
 		return r, moorage.Errorf(moorage.KindIllegalArgument, "%q cannot be the name of a role", name)
 	}
-	records, err := a.catalog.planner.ledger.Get(ctx, registry.RoleKey(name))
+	records, err := c.ledger.Get(ctx, registry.RoleKey(name))
 	if err != nil {
 		return r, err
 	}
@@ -31,7 +31,7 @@ func (a Access) readRole(ctx context.Context, name string) (r roleAt, err error)
 	if r.record.Exists() {
 		r.value, err = ledger.Decode[registry.Role](r.record)
 	} else {
-		r.value.Created = a.catalog.planner.now()
+		r.value.Created = c.now()
 	}
 	return r, err
 }
@@ -51,7 +51,8 @@ func (r roleAt) put(policy *access.Snapshot) (edit, error) {
 	}
 	key := registry.RoleKey(r.name)
 	return edit{
-		puts: []ledger.Write{ledger.Put(key, registry.StateNone, r.value)}, read: []registry.Condition{asRead(r.record, key)},
+		puts:  []ledger.Write{ledger.Put(key, registry.StateNone, r.value)},
+		read:  []registry.Condition{asRead(r.record, key)},
 		items: []registry.Item{policyItem(registry.ItemRole, r.name)},
 	}, nil
 }
@@ -67,7 +68,8 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 		return nil, "", moorage.Annotate(op, "", err)
 	}
 	roles = []Role{}
-	err = a.catalog.planner.ledger.Scan(ctx, registry.TableRole, "", page.After, func(record registry.Record) (bool, error) {
+	records := a.catalog.planner.ledger
+	err = records.Scan(ctx, registry.TableRole, "", page.After, func(record registry.Record) (bool, error) {
 		if page.Limit > 0 && len(roles) == page.Limit {
 			next = roles[len(roles)-1].Name
 			return false, nil
@@ -89,7 +91,7 @@ func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 	if err != nil {
 		return Role{}, moorage.Annotate(op, name, err)
 	}
-	r, err := a.readRole(ctx, name)
+	r, err := readRole(ctx, a.catalog.planner, name)
 	if err == nil && !r.record.Exists() {
 		err = noSuch("Role", name)
 	}
@@ -126,7 +128,7 @@ func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *
 		if err := a.onServer(ctx, access.Admin); err != nil {
 			return edit{}, err
 		}
-		r, err := a.readRole(ctx, name)
+		r, err := readRole(ctx, a.catalog.planner, name)
 		if err == nil {
 			err = do(&r)
 		}
@@ -135,7 +137,8 @@ func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *
 		}
 		e, err := r.put(a.policy)
 		if err == nil {
-			*made = Role{Name: name, Description: r.value.Description, Members: e.puts[0].Value.(registry.Role).Holders}
+			r.value = e.puts[0].Value.(registry.Role)
+			*made = r.asCaller()
 		}
 		return e, err
 	})
@@ -148,7 +151,7 @@ func (a Access) DeleteRole(ctx context.Context, name string) error {
 		if err := a.onServer(ctx, access.Admin); err != nil {
 			return edit{}, err
 		}
-		r, err := a.readRole(ctx, name)
+		r, err := readRole(ctx, a.catalog.planner, name)
 		switch {
 		case err != nil:
 			return edit{}, err

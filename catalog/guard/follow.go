@@ -20,14 +20,13 @@ const pageRecords = 1000
 // follow returns the view that is at least as new as all that was seen so far. before is the
 // present one; nil: there is none.
 func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
-	covers := g.seen.Load()
 	for range loadsMax {
 		records, err := g.config.Store.Get(ctx, registry.EpochKey(), registry.RecentKey(), registry.AccessStoreKey())
 		if err != nil {
 			return nil, err
 		}
 		if !records[0].Exists() {
-			return &view{covers: covers}, nil
+			return &view{}, nil
 		}
 		epoch, err := registry.Decode[registry.Epoch](records[0])
 		if err != nil {
@@ -37,7 +36,7 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read since when access is on: %w", err)
 		}
-		next := &view{on: true, covers: max(covers, epoch.Number), store: store}
+		next := &view{on: true, store: store}
 		if before != nil && before.on && before.Epoch() == epoch.Number {
 			next.Snapshot = before.Snapshot
 			return next, nil

@@ -31,7 +31,7 @@ type Config struct {
 type Guard struct {
 	config Config
 	view   atomic.Pointer[view]
-	// seen is the greatest epoch that the store may have, as far as this process knows.
+	// seen is the greatest epoch that the store has, as far as this process knows.
 	seen atomic.Uint64
 	// doubts counts the changes of policy of this process whose outcome is unknown, in the order in
 	// which that came out. Those up to settled can no longer happen.
@@ -45,9 +45,13 @@ type Guard struct {
 // view is a snapshot of all policy.
 type view struct {
 	*access.Snapshot
-	on     bool   // access is; else there is no policy, and everybody may do everything
-	covers uint64 // the greatest of what was seen when the snapshot was read
-	store  registry.AccessStore
+	on    bool // access is; else there is no policy, and everybody may do everything
+	store registry.AccessStore
+}
+
+// has reports whether v has every change of policy up to an epoch.
+func (v *view) has(epoch uint64) bool {
+	return v != nil && (epoch == 0 || v.on && v.Epoch() >= epoch)
 }
 
 // Object is what is decided on.
@@ -111,11 +115,14 @@ func (g *Guard) Saw(record registry.Record) {
 	}
 }
 
-// numberOf returns the epoch that record holds, the greatest that there is if it cannot be read.
+// unreadable stands for an epoch that cannot be read: no view has it.
+const unreadable = ^uint64(0)
+
+// numberOf returns the epoch that record holds.
 func numberOf(record registry.Record) uint64 {
 	epoch, err := registry.Decode[registry.Epoch](record)
 	if err != nil {
-		return ^uint64(0)
+		return unreadable
 	}
 	return epoch.Number
 }
@@ -141,7 +148,7 @@ func unavailable(err error) error {
 
 // current returns a view that has every change of policy that this process has seen.
 func (g *Guard) current(ctx context.Context) (*view, error) {
-	if v := g.view.Load(); v != nil && v.covers >= g.seen.Load() {
+	if v := g.view.Load(); v.has(g.seen.Load()) {
 		return v, nil
 	}
 	select {
@@ -151,7 +158,7 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 	}
 	defer func() { <-g.following }()
 	v := g.view.Load()
-	if v != nil && v.covers >= g.seen.Load() {
+	if v.has(g.seen.Load()) {
 		return v, nil
 	}
 	next, err := g.follow(ctx, v)
@@ -159,6 +166,9 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 		return nil, unavailable(err)
 	}
 	g.view.Store(next)
+	if next.on {
+		g.seen.CompareAndSwap(unreadable, next.Epoch()) // somebody has mended the record
+	}
 	return next, nil
 }
 
@@ -207,8 +217,8 @@ func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool,
 	return v.store, v.on, nil
 }
 
-// Who returns what policy, as new as the store has it, says of a caller, and that policy. who is nil
-// for jobs of the server, which may do everything.
+// Who returns what policy, as new as the store has it, says of a caller, and that policy. who is
+// nil for jobs of the server, which may do everything.
 //
 // Errors: KindUnsupported if access is not on; KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who, policy *access.Snapshot, err error) {
@@ -226,8 +236,8 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	return who, policy, err
 }
 
-// Heard notes a decision that was made by policy, on which Who was asked, and returns the error that
-// it is answered with; nil if it allows what q asks for.
+// Heard notes a decision that was made by policy, on which Who was asked, and returns the error
+// that it is answered with; nil if it allows what q asks for.
 func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{

@@ -40,7 +40,7 @@ func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 	}
 	w.guard.settle(doubts)
 	write := batch.Writes[at]
-	w.guard.Saw(registry.Record{Key: write.Key, ETag: registry.ETag{1}, Value: write.Value})
+	w.guard.Saw(registry.Record{Key: write.Key, ETag: etags[at], Value: write.Value})
 	_, _ = w.guard.current(ctx) // if that fails the next request reads it, or is refused
 	return etags, nil
 }

@@ -97,7 +97,10 @@ func (a audited) Audit(ctx context.Context, request verb.Request, outcome error)
 	if outcome != nil {
 		kind := moorage.KindOf(outcome)
 		line.Status = web.FailureOf(kind).Status
-		if kind == moorage.KindForbidden {
+		switch {
+		case moorage.IsHidden(outcome):
+			line.Decision = "hidden"
+		case kind == moorage.KindForbidden:
 			line.Decision = "forbid"
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"moorage"
 	"moorage/audit"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/guard"
 	"moorage/check"
 	"moorage/cluster"
 	"moorage/internal/cli"
@@ -77,7 +77,9 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 // newNode makes the catalog and its HTTP handler over opened, which it closes if it fails.
 func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
-	store := meterStore(opened, metrics)
+	metered := meterStore(opened, metrics)
+	guards := guard.New(guard.Config{Store: metered, Alone: !c.InDatabase(), Logger: logger})
+	store := guards.Watch(metered)
 	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
@@ -108,9 +110,10 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	gate := audited{verb.Open(), audits}
+	gate := audited{guards, audits}
 	made, err := catalog.New(catalog.Config{
 		Gate:                gate,
+		Guard:               guards,
 		KickPurge:           func() { dropped.Kick() },
 		KickRecovery:        func() { dead.Kick() },
 		StagedFolder:        kept.RememberStaged,
@@ -163,7 +166,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	handler := web.New(web.Config{
 		Logger:       logger,
 		Registry:     metrics,
-		Ready:        withAudit(store.Healthy, audits),
+		Ready:        withAudit(metered.Healthy, audits),
 		Notices:      func() map[string]string { return auditNotice(audits) },
 		Refusal:      watch.refusal,
 		Hosts:        c.HostNames(),
@@ -180,7 +183,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	})
 	peers.attach(made, handler)
 	return &node{
-		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.Anonymous()),
+		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.System("node")),
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		outgrown: watch, audit: audits, handler: handler, metrics: metrics,
