@@ -114,7 +114,7 @@ func TestStepAppend(t *testing.T) {
 	}
 	a := sentAppend(t, nil)
 	got := fmt.Sprint(a.Branch, a.Snapshot, a.SchemaID, a.HasRows, a.FirstRowID, a.AddedRows)
-	if want := `main{9 1 true 2 1699999999000 s3://b/sent.avro []} 0 true 0 10`; got != want {
+	if want := `main{9 1 true 2 1699999999000 s3://b/sent.avro [] false} 0 true 0 10`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

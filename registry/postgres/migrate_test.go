@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/migrations"
+	"moorage/registry"
 )
 
 func allSteps(t *testing.T) []migrations.Step {
@@ -60,8 +62,10 @@ func TestTenNodesMigrateAtOnce(t *testing.T) {
 // TestFormatIsRefused opens databases whose tables are right, but whose records may not be.
 func TestFormatIsRefused(t *testing.T) {
 	t.Parallel()
+	const newer = registry.FormatVersion + 1
 	for sql, words := range map[string]string{
-		`UPDATE moorage_format SET value = '{"version":2}'`: "newer version of moorage: its records have format 2, this one reads up to 1",
+		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, newer): fmt.Sprintf(
+			"newer version of moorage: its records have format %d, this one reads up to %d", newer, registry.FormatVersion),
 		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
 		`DELETE FROM moorage_format`:                        "nothing says which format",
 	} {
