@@ -10,6 +10,7 @@ type contextKey uint8
 const (
 	requestIDKey contextKey = iota
 	arrivalKey
+	callerKey
 )
 
 // WithRequestID returns a context that carries the id of the request it serves.
@@ -21,6 +22,18 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
+}
+
+// WithCaller returns a context of a request that caller sent. Only the faces read it; below them
+// the caller is an argument.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
+	return context.WithValue(ctx, callerKey, caller)
+}
+
+// CallerOf returns who sent the request that ctx serves. found is false if nobody was asked.
+func CallerOf(ctx context.Context) (caller Caller, found bool) {
+	caller, found = ctx.Value(callerKey).(Caller)
+	return caller, found
 }
 
 // Arrival is what another node says about a request that it forwarded to this one.

@@ -195,6 +195,19 @@ func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias str
 	return p.value.SpeaksFor, err == nil && p.value.SpeaksFor != "", moorage.Annotate(op, caller.Name, err)
 }
 
+// RolesOf returns the roles that caller has, by itself and through others; sorted.
+func (a Access) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, error) {
+	const op = "catalog.RolesOf"
+	if a.catalog.planner.guard == nil {
+		return nil, nil
+	}
+	who, _, err := a.catalog.planner.guard.Who(ctx, caller)
+	if err != nil || who == nil {
+		return nil, moorage.Annotate(op, caller.Name, err)
+	}
+	return who.Roles(), nil
+}
+
 // StoreID returns the id of the store in tokens; zero while access is not on.
 func (a Access) StoreID(ctx context.Context) (registry.ID, error) {
 	if a.catalog.planner.guard == nil {

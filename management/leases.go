@@ -30,7 +30,7 @@ type FindTable func(ctx context.Context, ident moorage.Identifier) (leases.Table
 // it.
 func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error) {
 	ident, request, unread := readLease(body)
-	caller := callerOf(r)
+	caller := web.CallerOf(r)
 	about := verb.Request{Caller: caller, Verb: verb.TakeLease, On: []moorage.Identifier{ident}}
 	err = verb.Pass(r.Context(), s.config.Gate, about, func() error {
 		if unread != nil {
@@ -109,7 +109,7 @@ func (s *server) renewLeases(r *http.Request, body []byte) (any, error) {
 			return nil, err
 		}
 	}
-	held, lost, err := s.config.Leases.Renew(r.Context(), callerOf(r), ids)
+	held, lost, err := s.config.Leases.Renew(r.Context(), web.CallerOf(r), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *server) releaseLease(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.config.Leases.Release(r.Context(), callerOf(r), id, leases.OwnLeases)
+	err = s.config.Leases.Release(r.Context(), web.CallerOf(r), id, leases.OwnLeases)
 	return client.Released{Released: 1}, err
 }
 
@@ -140,7 +140,7 @@ func (s *server) releaseLeases(r *http.Request, _ []byte) (any, error) {
 	if holder == "" {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "The parameter holder is missing: whose leases are to end?")
 	}
-	released, err := s.config.Leases.ReleaseHolder(r.Context(), callerOf(r), holder)
+	released, err := s.config.Leases.ReleaseHolder(r.Context(), web.CallerOf(r), holder)
 	return client.Released{Released: released}, err
 }
 

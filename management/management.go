@@ -107,7 +107,7 @@ func (s *server) gated(op operation) web.Handler {
 		return op.handle
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		request := verb.Request{Caller: callerOf(r), Verb: op.verb()}
+		request := verb.Request{Caller: web.CallerOf(r), Verb: op.verb()}
 		return verb.Pass(r.Context(), s.config.Gate, request, func() error { return op.handle(w, r) })
 	}
 }

@@ -54,7 +54,7 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 		if key == "" {
 			got, err = load(r.Context(), "")
 		} else {
-			key = callerOf(r).Name + "\x00" + key // nobody is answered what another one was
+			key = web.CallerOf(r).Name + "\x00" + key // nobody is answered what another one was
 			got, err = s.made.Get(context.WithoutCancel(r.Context()), key, otter.LoaderFunc[string, *made](load))
 		}
 		if err != nil {

@@ -42,7 +42,7 @@ func (s *server) accessOperations() []operation {
 
 // administrator returns what the caller of r manages access with.
 func (s *server) administrator(r *http.Request) Administrator {
-	return Administrator{Access: s.config.Access(callerOf(r)), Draw: s.config.DrawKey, Now: s.config.Now}
+	return Administrator{Access: s.config.Access(web.CallerOf(r)), Draw: s.config.DrawKey, Now: s.config.Now}
 }
 
 func (s *server) listPrincipals(w http.ResponseWriter, r *http.Request) error {
@@ -128,7 +128,7 @@ func (s *server) withdrawKey(r *http.Request, _ []byte) (any, error) {
 // noteKey notes what became of a key, unless err says that nothing did, and returns err.
 func (s *server) noteKey(r *http.Request, event audit.Event, principal, id string, err error) error {
 	if err == nil {
-		caller := callerOf(r)
+		caller := web.CallerOf(r)
 		s.config.Note(audit.Line{
 			Event: event, RequestID: moorage.RequestID(r.Context()), Caller: caller.Name, Via: caller.Via,
 			Source: string(caller.Source), Address: caller.Address, Principal: principal, Key: id,
@@ -224,6 +224,3 @@ func (s *server) changeMembers(r *http.Request, body []byte) (any, error) {
 	}
 	return s.administrator(r).ChangeMembers(r.Context(), name, change)
 }
-
-// callerOf returns who sent r. Requests are not authenticated: each is anonymous.
-func callerOf(*http.Request) moorage.Caller { return moorage.Anonymous() }

@@ -20,6 +20,9 @@ type configAnswer struct {
 	KeyLifetime string `json:"idempotency-key-lifetime,omitempty"`
 }
 
+// tokenExchange is the setting of Java clients that lets them renew a token by an exchange.
+const tokenExchange = "token-exchange-enabled"
+
 // getConfig answers what a client must know of a warehouse before anything else. A client that
 // names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only
 // operations of the route table are answered, because clients use what is.
@@ -31,6 +34,10 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	defaults, err := s.warehouseProperties(r, name)
 	if err != nil {
 		return err
+	}
+	if source := web.CallerOf(r).Source; source != "" && source != moorage.SourceToken {
+		// Only a token of ours can be exchanged for a new one. Java would try with any.
+		defaults[tokenExchange] = "false"
 	}
 	answer := configAnswer{
 		Defaults:  defaults,

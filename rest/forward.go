@@ -6,6 +6,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/cluster"
+	"moorage/internal/web"
 )
 
 // forwarded is mutate for a commit to the table or view that the path names in the parameter param.
@@ -21,7 +22,7 @@ func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string,
 		return key, false
 	}
 	internal, answered := s.config.Router.Forward(w, r, cluster.Commit{
-		Ident: ident, Caller: callerOf(r), Body: body, HasKey: key != nil,
+		Ident: ident, Caller: web.CallerOf(r), Body: body, HasKey: key != nil,
 	})
 	if internal != "" {
 		key = internalKey(r, internal, body)

@@ -62,7 +62,7 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 			}
 		}
 		lease, wrong := leaseOf(r)
-		asked := s.config.Catalog.For(callerOf(r), key, lease)
+		asked := s.config.Catalog.For(web.CallerOf(r), key, lease)
 		if unread = cmp.Or(unread, wrong); unread != nil { // the lease binds no refusal
 			warehouse, _ := pathWarehouse(r)
 			on := moorage.Identifier{Warehouse: warehouse}

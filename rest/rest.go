@@ -36,6 +36,8 @@ type Config struct {
 	// CompressedBytesMax bounds the memory of compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
+	// Tokens answers requests for tokens. Default: there is no token endpoint.
+	Tokens Tokens
 	// Router sends commits of tables and views to other nodes. Default: none is sent.
 	Router Router
 }
@@ -85,16 +87,5 @@ func mount(on *web.Server, config Config) *server {
 
 // as returns the catalog as the caller of r has it.
 func (s *server) as(r *http.Request) catalog.Verbs {
-	return s.config.Catalog.For(callerOf(r), nil, nil)
-}
-
-// callerOf returns who sent r. Requests are not authenticated: each is anonymous. Another node that
-// forwarded r says who sent it.
-func callerOf(r *http.Request) moorage.Caller {
-	if arrival, forwarded := moorage.ArrivalOf(r.Context()); forwarded {
-		return arrival.Caller
-	}
-	caller := moorage.Anonymous()
-	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
-	return caller
+	return s.config.Catalog.For(web.CallerOf(r), nil, nil)
 }

@@ -345,8 +345,3 @@ func exportAccess(ctx context.Context, c cli.Config, env cli.Environment) error 
 		return encoder.Encode(all)
 	})
 }
-
-// drawKey draws an API key, or a further secret of one.
-func drawKey(string) (management.Drawn, error) {
-	return management.Drawn{}, moorage.Errorf(moorage.KindUnsupported, "This version makes no keys yet")
-}

@@ -23,7 +23,7 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	config := audit.Config{
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
 	}
-	switch to := c.AuditTo(false); to {
+	switch to := c.AuditTo(c.Authenticates()); to {
 	case cli.AuditOff:
 	case cli.AuditStderr:
 		config.Out = audit.Stream(os.Stderr)

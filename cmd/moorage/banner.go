@@ -23,12 +23,16 @@ const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apac
 const flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
 
 // printedURI is how a client on this machine reaches a server that listens on addr.
-func printedURI(addr net.Addr) string {
+func printedURI(addr net.Addr, encrypted bool) string {
+	scheme := "http://"
+	if encrypted {
+		scheme = "https://"
+	}
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+		return fmt.Sprintf("%s127.0.0.1:%d", scheme, tcp.Port)
 	}
-	return "http://" + addr.String()
+	return scheme + addr.String()
 }
 
 // writeBanner says that the server is ready, and how each client reaches it. config says how

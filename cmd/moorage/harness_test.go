@@ -76,7 +76,7 @@ type served struct {
 	stop   func() int // sends the signal and waits
 }
 
-var readyLine = regexp.MustCompile(`(?m)^Moorage is ready at (http://\S+)$`)
+var readyLine = regexp.MustCompile(`(?m)^Moorage is ready at (https?://\S+)$`)
 
 // startServe runs serve in this process on a free port. It is stopped when the test ends.
 func startServe(t *testing.T, args ...string) *served {

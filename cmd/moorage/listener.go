@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -134,6 +135,9 @@ func (c *conn) CloseWrite() error {
 // connectionContext is http.Server.ConnContext: on a connection beyond the limit only probes are
 // answered.
 func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
+	if encrypted, ok := accepted.(*tls.Conn); ok {
+		accepted = encrypted.NetConn()
+	}
 	if c, ok := accepted.(*conn); ok && c.isBeyond {
 		return web.WithProbesOnly(ctx)
 	}

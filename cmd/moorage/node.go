@@ -24,6 +24,7 @@ import (
 	"moorage/catalog/guard"
 	"moorage/check"
 	"moorage/cluster"
+	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -53,6 +54,7 @@ type node struct {
 	outgrown  *outgrown
 	audit     *audit.Log
 	peers     *peers
+	who       *identity.Authenticator // nil: nobody is asked
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
 }
@@ -78,7 +80,9 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	metered := meterStore(opened, metrics)
-	guards := guard.New(guard.Config{Store: metered, Alone: !c.InDatabase(), Logger: logger})
+	guards := guard.New(guard.Config{
+		Store: metered, Alone: !c.InDatabase(), Admins: c.Admins, Logger: logger,
+	})
 	store := guards.Watch(metered)
 	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
@@ -163,7 +167,12 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	checker := check.New(checks)
 	meterRecovery(metrics, dead.Stats)
 	meterPurges(metrics, dropped.Stats)
+	who, err := openIdentity(c, made, audits, logger)
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
 	handler := web.New(web.Config{
+		Authenticate: asking(who),
 		Logger:       logger,
 		Registry:     metrics,
 		Ready:        withAudit(metered.Healthy, audits),
@@ -172,13 +181,19 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
-	rest.Mount(handler, rest.Config{
-		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(),
-	})
+	faces := rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter()}
+	drawn := drawKey
+	if who != nil {
+		faces.Tokens = who
+	}
+	if !c.APIKeys {
+		drawn = nil // nobody could use one
+	}
+	rest.Mount(handler, faces)
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
-		Note:   audits.Note, Denials: audits.Denials,
+		Note:   audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Leases: leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).Find,
 	})
 	peers.attach(made, handler)
@@ -186,13 +201,16 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.System("node")),
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
-		outgrown: watch, audit: audits, handler: handler, metrics: metrics,
+		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
 	}, nil
 }
 
 // start starts the workers.
 func (n *node) start() {
 	n.audit.Start()
+	if n.who != nil {
+		n.who.Start()
+	}
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
@@ -200,6 +218,9 @@ func (n *node) start() {
 
 // stop ends the workers and waits for them. It may be called again.
 func (n *node) stop() {
+	if n.who != nil {
+		n.who.Stop()
+	}
 	n.retention.Stop()
 	n.purges.Stop()
 	n.recovery.Stop()

@@ -13,11 +13,16 @@ import (
 
 	"moorage/cluster"
 	"moorage/internal/cli"
+	"moorage/internal/worker"
 )
 
 // serve runs the catalog until ctx ends.
 func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	logger := newLogger(c, env.Stderr)
+	encryption, err := openTLS(c, time.Now, logger)
+	if err != nil {
+		return err
+	}
 	if err := checkListen(ctx, c); err != nil {
 		return err
 	}
@@ -27,6 +32,9 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	}
 	defer func() { err = errors.Join(err, node.close()) }()
 
+	if err := refuseOpenStore(ctx, c, node.catalog); err != nil {
+		return err
+	}
 	warehouse, err := node.ensureDefaultWarehouse(ctx, c, logger)
 	if err != nil {
 		return err
@@ -42,12 +50,13 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	bounded := boundListener(listener, c.ConnectionsMax)
 	meterConnections(node.metrics, bounded)
 	server := newServer(cluster.DropHeaders(node.handler))
+	server.TLSConfig = encryption
 	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	node.locks.announce(listener.Addr())
 	node.peers.start()
 	node.start()
 	defer node.stop()
-	if to := c.AuditTo(false); to != cli.AuditOff && to != cli.AuditStderr && env.OnHangup != nil {
+	if to := c.AuditTo(c.Authenticates()); to != cli.AuditOff && to != cli.AuditStderr && env.OnHangup != nil {
 		env.OnHangup(node.audit.Reopen)
 	}
 	node.outgrown.worker.Start()
@@ -58,14 +67,12 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 
 	holdHeapFloor(env.Environ)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(bounded) }()
+	go func() { served <- serveOn(server, bounded) }()
 
-	uri := printedURI(listener.Addr())
+	uri := printedURI(listener.Addr(), encryption != nil)
 	writeBanner(env.Stdout, uri, warehouse, clientConfig)
-	if !cli.IsLoopback(listener.Addr().String()) {
-		logger.Warn("anybody who can reach this address can change every table: there is no authentication",
-			"address", listener.Addr().String())
-	}
+	open := warnOpen(c, listener.Addr(), logger)
+	defer open()
 	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())
 
 	select {
@@ -119,13 +126,39 @@ func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	}
 	// The name localhost means what the machine's owner says it means.
 	addr, ok := listener.Addr().(*net.TCPAddr)
-	if !c.Insecure && (!ok || !addr.IP.IsLoopback()) {
-		return nil, errors.Join(
-			fmt.Errorf("%s is %s, which can be reached from other machines, and there is no authentication; "+
-				"say --insecure if that is meant", c.Listen, listener.Addr()),
-			listener.Close())
+	if !ok || !addr.IP.IsLoopback() {
+		if err := c.RefuseListen(fmt.Sprintf("%s, which is %s,", c.Listen, listener.Addr())); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
 	}
 	return listener, nil
+}
+
+// serveOn answers what comes over listener, by TLS if the server has a configuration for it.
+func serveOn(server *http.Server, listener net.Listener) error {
+	if server.TLSConfig != nil {
+		return server.ServeTLS(listener, "", "")
+	}
+	return server.Serve(listener)
+}
+
+// warnOpen logs each minute that anybody may do everything, if that is so beyond loopback or in a
+// store with access control. It does until stop is called.
+func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func()) {
+	if c.Authenticates() || !c.InsecureNoAuth {
+		return func() {}
+	}
+	warning := worker.New(worker.Config{
+		Name: "open server", Interval: openStoreInterval, Jitter: newJitter(), Logger: logger,
+		Run: func(context.Context) error {
+			logger.Warn("anybody who can reach this address can change every table: there is no authentication",
+				"address", address.String())
+			return nil
+		},
+	})
+	warning.Kick()
+	warning.Start()
+	return warning.Stop
 }
 
 // shutdown lets the requests under way end, but no longer than timeout.

@@ -359,8 +359,8 @@ func TestHostNames(t *testing.T) {
 		{nil, "rebound.example", http.StatusMisdirectedRequest},
 		{[]string{"--host", "a.example", "--host", "b.example"}, "b.example:443", http.StatusOK},
 		{[]string{"--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
-		{[]string{"--insecure"}, "rebound.example", http.StatusOK},
-		{[]string{"--insecure", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
+		{[]string{"--insecure-no-auth"}, "rebound.example", http.StatusOK},
+		{[]string{"--insecure-no-auth", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
 	} {
 		server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, tt.args...)...)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.uri+"/healthz", nil)
@@ -386,7 +386,7 @@ func TestPrintedURI(t *testing.T) {
 		"127.0.0.1:8181": "http://127.0.0.1:8181", "[::1]:80": "http://[::1]:80",
 		"0.0.0.0:8181": "http://127.0.0.1:8181", "[::]:8181": "http://127.0.0.1:8181",
 	} {
-		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got != want {
+		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), false); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}

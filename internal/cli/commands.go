@@ -195,10 +195,7 @@ profile of S3 that are given, and these win over the server's. It does not keep 
 }
 
 func validateServe(c Config, faults *usageError) {
-	if checkHostPort(c.Listen) == nil && !c.Insecure && !IsLoopback(c.Listen) {
-		faults.addf("--listen: %s can be reached from other machines and there is no authentication; "+
-			"listen on 127.0.0.1, or say --insecure", c.Listen)
-	}
+	validateIdentity(c, faults)
 	validateS3(c, faults)
 	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
 		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"moorage/catalog"
+	"moorage/identity"
 	"moorage/storage/s3"
 )
 
@@ -22,7 +24,14 @@ type Config struct {
 	Migrate         bool          // bring the tables of the database to this version first
 	Listen          string        // host:port; port 0 takes a free one
 	Hosts           []string      // names by which clients may ask a server on loopback
-	Insecure        bool          // may listen beyond loopback without authentication
+	APIKeys         bool          // accept the API keys of the store, and give out tokens for them
+	Admins          []string      // principals who are always administrators
+	TokenLifetime   time.Duration // how long a token lasts that the server gives out
+	TLSCert         string        // PEM file: the certificate of the server; empty: it speaks plain HTTP
+	TLSKey          string        // PEM file: the key of TLSCert
+	TLSClientCA     string        // PEM file: what signs certificates of clients; empty: they show none
+	Insecure        bool          // may listen beyond loopback without TLS
+	InsecureNoAuth  bool          // may listen beyond loopback without authentication
 	PeerListen      string        // host:port at which other nodes reach this one; empty: they do not
 	PeerAddress     string        // host:port that they call; empty: that of PeerListen
 	PeerCert        string        // PEM file: the certificate of this node
@@ -46,6 +55,9 @@ type Config struct {
 	CommitGroup     int           // how many commits of one table share a version at most
 	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
+
+	Issuers        []identity.IssuerConfig // outside issuers whose tokens are accepted
+	TrustedProxies []netip.Prefix          // whose X-Forwarded-For is believed
 
 	// AppendRebase is of appends whose branch has moved, where nobody else says it.
 	AppendRebase catalog.RebaseChoice
@@ -105,8 +117,8 @@ func (c Config) StoreDir() string {
 
 // HostNames are the names by which clients may ask for the server; nil: any.
 func (c Config) HostNames() []string {
-	if c.Insecure && len(c.Hosts) == 0 {
-		return nil
+	if (c.Authenticates() || c.InsecureNoAuth) && len(c.Hosts) == 0 {
+		return nil // a page of a browser has nothing to show, or nothing is to be hidden from it
 	}
 	return append([]string{}, c.Hosts...)
 }

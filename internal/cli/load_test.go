@@ -150,8 +150,22 @@ func TestListenBeyondLoopback(t *testing.T) {
 		if (err == nil) != loopback {
 			t.Errorf("--listen %s: got error %v, want one: %t", listen, err, !loopback)
 		}
-		if _, err := load(named("serve"), []string{"--listen", listen, "--insecure"}, nil); err != nil {
-			t.Errorf("--listen %s --insecure: %v", listen, err)
+		if _, err := load(named("serve"), []string{"--listen", listen, "--insecure-no-auth"}, nil); err != nil {
+			t.Errorf("--listen %s --insecure-no-auth: %v", listen, err)
+		}
+		for _, row := range []struct {
+			args []string
+			want bool
+		}{
+			{[]string{"--insecure"}, false}, {[]string{"--keys"}, false}, {[]string{"--trusted-proxy", "10.0.0.0/8"}, false},
+			{[]string{"--tls-cert", "a", "--tls-key", "b"}, false}, {[]string{"--keys", "--insecure"}, true},
+			{[]string{"--keys", "--trusted-proxy", "10.0.0.1"}, true}, {[]string{"--keys", "--tls-cert", "a", "--tls-key", "b"}, true},
+			{[]string{"--tls-client-ca", "c", "--tls-cert", "a", "--tls-key", "b"}, true},
+		} {
+			_, err := load(named("serve"), append([]string{"--listen", listen}, row.args...), nil)
+			if (err == nil) != (row.want || loopback) {
+				t.Errorf("--listen %s %v: got error %v", listen, row.args, err)
+			}
 		}
 	}
 }
@@ -360,5 +374,29 @@ func TestChangeRetentionSetting(t *testing.T) {
 	}
 	if got := mustLoad(t, nil, nil).ChangeRetention; got != 0 {
 		t.Errorf("by default %s", got)
+	}
+}
+
+func TestIdentitySettings(t *testing.T) {
+	t.Parallel()
+	const corp = "corp=https://idp.example,audience=moorage"
+	got := mustLoad(t, []string{"--keys", "--issuer", corp, "--issuer", "k8s=https://kubernetes.default.svc,audience=moorage",
+		"--admin", "corp:1", "--admin", "key:root", "--trusted-proxy", "10.1.2.3/8", "--token-lifetime", "5s"}, nil)
+	if !got.APIKeys || len(got.Issuers) != 2 || got.Issuers[1].Alias != "k8s" || len(got.Admins) != 2 ||
+		got.TrustedProxies[0].String() != "10.0.0.0/8" || got.TokenLifetime != 5*time.Second || !got.Authenticates() || got.HostNames() != nil {
+		t.Errorf("got %+v", got)
+	}
+	if got := mustLoad(t, nil, nil); got.Authenticates() || got.TokenLifetime != time.Hour || got.HostNames() == nil {
+		t.Errorf("by default: %+v", got)
+	}
+	for _, bad := range [][]string{
+		{"--issuer", "corp"}, {"--issuer", "key=https://idp.example,audience=a"}, {"--issuer", corp, "--issuer", corp},
+		{"--admin", "key:root"}, {"--keys", "--admin", "root"}, {"--keys", "--admin", "corp:1"}, {"--keys", "--admin", ":1"},
+		{"--trusted-proxy", "proxy"}, {"--token-lifetime", "13h"}, {"--token-lifetime", "0s"},
+		{"--tls-cert", "a"}, {"--tls-key", "a"}, {"--tls-client-ca", "a"},
+	} {
+		if got, err := load(named("serve"), bad, nil); err == nil {
+			t.Errorf("%v was read as %+v", bad, got)
+		}
 	}
 }

@@ -37,7 +37,8 @@ func (s setting) variable() string {
 
 // serverSettings returns the settings that the YAML file may hold: those of serve.
 func serverSettings() []setting {
-	return slices.Concat(nodeSettings(), accessSettings(), auditSettings(), peerSettings(), limitSettings())
+	return slices.Concat(
+		nodeSettings(), accessSettings(), identitySettings(), auditSettings(), peerSettings(), limitSettings())
 }
 
 // peerSettings returns the settings of serve that let nodes send commits to one another.
@@ -80,8 +81,9 @@ func accessSettings() []setting {
 			}},
 		{name: "host", value: "NAME", list: true,
 			usage: "Name by which clients may ask for the server, besides localhost and loopback addresses: that " +
-				"of a proxy in front of it, say. The server refuses others (421), unless --insecure stands without " +
-				"--host: a web page could make its own name mean this machine. May be given more than once.",
+				"of a proxy in front of it, say. The server refuses others (421): a web page could make its own name " +
+				"mean this machine. Default: any name if callers have to show who they are, or with " +
+				"--insecure-no-auth. May be given more than once.",
 			set: func(c *Config, v []string) error {
 				c.Hosts = v
 				if slices.Contains(v, "") {
@@ -89,9 +91,6 @@ func accessSettings() []setting {
 				}
 				return nil
 			}},
-		{name: "insecure", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Insecure }),
-			usage: "Listen beyond loopback although there is no authentication: a client that can reach the port " +
-				"can change every table."},
 		{name: "migrate", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Migrate }),
 			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),

@@ -17,7 +17,7 @@ type directRoute struct {
 
 // HandleOften is Handle for a route that nearly all requests take. It has the same effect.
 func (s *Server) HandleOften(operation, method, path string, h Handler) {
-	handle := s.add(operation, method, path, h)
+	handle := s.add(operation, method, path, s.authenticated(h))
 	s.direct = append(s.direct, directRoute{method, partsOf(path), handle})
 }
 

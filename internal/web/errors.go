@@ -73,7 +73,7 @@ var (
 // help says in one sentence what a client can do about a failure with that status.
 var help = map[int]string{
 	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
-	http.StatusUnauthorized:          "Ask as somebody whom the server knows.",
+	http.StatusUnauthorized:          "Show who you are: with an API key, a token, or a client certificate.",
 	http.StatusForbidden:             "Ask from where, and as somebody, the message allows.",
 	http.StatusNotFound:              "List what there is; openapi.yaml has every path.",
 	http.StatusMethodNotAllowed:      "Use a method that the header Allow names.",
@@ -141,7 +141,16 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	if kind == moorage.KindUnavailable || kind == moorage.KindTooManyRequests {
 		x.Header().Set("Retry-After", retryAfter)
 	}
+	if asked, ok := errors.AsType[challenger](err); ok && kind == moorage.KindNotAuthorized {
+		x.Header().Set("WWW-Authenticate", asked.Challenge())
+	}
 	s.writeFailure(x, r, answer, message)
+}
+
+// challenger is an error that says how a client can show who it is.
+type challenger interface {
+	error
+	Challenge() string
 }
 
 func (s *Server) writeFailure(x *exchange, r *http.Request, answer Failure, message string) {

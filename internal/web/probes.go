@@ -22,8 +22,8 @@ const (
 func (s *Server) routeProbes() {
 	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		s.Handle(operationHealth, method, "/healthz", s.health)
-		s.Handle(operationReady, method, "/readyz", s.ready)
+		s.HandleOpen(operationHealth, method, "/healthz", s.health)
+		s.HandleOpen(operationReady, method, "/readyz", s.ready)
 		s.Handle(operationMetrics, method, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
 			metrics.ServeHTTP(w, r)
 			return nil

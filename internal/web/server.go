@@ -21,6 +21,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
 )
 
 // Defaults of Config.
@@ -52,6 +54,10 @@ type Config struct {
 	// Refusal returns nil, or why the server refuses every request except those for /healthz and
 	// /metrics. It does so until it ends. Default: it refuses none.
 	Refusal func() error
+	// Authenticate returns who sends a request. The server asks it before anything else, except for
+	// the routes of HandleOpen. The error may have a method Challenge in its chain, which returns
+	// the header WWW-Authenticate. Default: everybody is moorage.Anonymous.
+	Authenticate func(r *http.Request) (moorage.Caller, error)
 	// Hosts are the names by which clients may ask for the server, besides localhost and loopback
 	// addresses; nil: any. A server that trusts everybody who reaches it must not answer other
 	// names: a page in a browser can bind a name of its own to the server's address.
@@ -141,18 +147,23 @@ func New(config Config) *Server {
 	s.exchanges.New = func() any { return &exchange{route: chi.NewRouteContext()} }
 	s.gzipWriters.New = newGzipWriter
 	s.routeProbes()
-	s.router.NotFound(s.adapt(s.unknown, s.noRoute))
-	s.router.MethodNotAllowed(s.adapt(s.unknown, s.noMethod))
+	s.router.NotFound(s.adapt(s.unknown, s.authenticated(s.noRoute)))
+	s.router.MethodNotAllowed(s.adapt(s.unknown, s.authenticated(s.noMethod)))
 	return s
 }
 
 // Handle adds a route. Logs and metrics call its requests operation. A part of path in braces is a
 // parameter.
 func (s *Server) Handle(operation, method, path string, h Handler) {
+	s.add(operation, method, path, s.authenticated(h))
+}
+
+// HandleOpen is Handle for a route that anybody may use: nobody is asked who sends a request.
+func (s *Server) HandleOpen(operation, method, path string, h Handler) {
 	s.add(operation, method, path, h)
 }
 
-// add is Handle. It returns what the router calls.
+// add adds a route and returns what the router calls.
 func (s *Server) add(operation, method, path string, h Handler) http.HandlerFunc {
 	adapted := s.adapt(s.metrics.operation(operation), h)
 	s.learn(path)

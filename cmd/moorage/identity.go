@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/audit"
+	"moorage/catalog"
+	"moorage/identity"
+	"moorage/internal/cli"
+	"moorage/management"
+)
+
+// whoAuthenticates is the caller of what authentication reads and writes in the store.
+const whoAuthenticates = "identity"
+
+// openIdentity returns what finds out who sends a request, not started; nil if nobody is asked.
+func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *slog.Logger) (
+	*identity.Authenticator, error) {
+	if !c.Authenticates() {
+		return nil, nil
+	}
+	config := identity.Config{
+		Issuers: c.Issuers, Certificates: c.TLSClientCA != "", TokenLifetime: c.TokenLifetime, Admins: c.Admins,
+		TrustedProxies: c.TrustedProxies, Refused: log.NoteRefused, Logger: logger, Jitter: newJitter(),
+		Issued: func(ctx context.Context, issued identity.Issued) { noteIssued(ctx, log, issued) },
+	}
+	if c.APIKeys {
+		config.Records = keyRecords{catalog.AccessOf(made.As(moorage.System(whoAuthenticates)))}
+	}
+	return identity.New(config)
+}
+
+// asking returns what the HTTP server asks who sends a request; nil if it asks nobody.
+func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, error) {
+	if a == nil {
+		return nil
+	}
+	return a.Authenticate
+}
+
+// keyRecords are the keys of a store, as package identity needs them.
+type keyRecords struct{ access catalog.Access }
+
+// APIKey returns the key with that id.
+func (k keyRecords) APIKey(ctx context.Context, id string) (key identity.APIKey, found bool, err error) {
+	live, found, err := k.access.Key(ctx, id)
+	if err != nil || !found {
+		return identity.APIKey{}, false, err
+	}
+	key = identity.APIKey{Principal: live.Principal, Roles: live.Roles}
+	for _, secret := range live.Secrets {
+		key.Secrets = append(key.Secrets, identity.KeySecret(secret))
+	}
+	return key, true, nil
+}
+
+// Store returns the id of the store.
+func (k keyRecords) Store(ctx context.Context) (string, error) {
+	id, err := k.access.StoreID(ctx)
+	if err == nil && id.IsZero() {
+		err = errors.New("access control is not on in this store")
+	}
+	return id.String(), err
+}
+
+// signingAlgorithm is what the keys of tokens are for.
+const signingAlgorithm = "EdDSA"
+
+// PublicKey returns a key that a node has published.
+func (k keyRecords) PublicKey(ctx context.Context, kid string) (key identity.PublicKey, found bool, err error) {
+	public, found, err := k.access.PublicKey(ctx, kid)
+	if err != nil || !found || public.Algorithm != signingAlgorithm {
+		return identity.PublicKey{}, false, err
+	}
+	bytes, err := base64.RawURLEncoding.DecodeString(public.Key)
+	if err != nil || len(bytes) != ed25519.PublicKeySize {
+		return identity.PublicKey{}, false, fmt.Errorf("the public key %s has %d bytes: %w", kid, len(bytes), err)
+	}
+	return identity.PublicKey{Key: bytes, Ends: public.Ends}, true, nil
+}
+
+// Publish makes key known to all nodes.
+func (k keyRecords) Publish(ctx context.Context, kid string, key identity.PublicKey) error {
+	return k.access.PublishKey(ctx, catalog.PublicKey{
+		ID: kid, Algorithm: signingAlgorithm, Key: base64.RawURLEncoding.EncodeToString(key.Key), Ends: key.Ends,
+	})
+}
+
+// SpeaksFor returns the alias of the issuer for whose subjects caller may ask.
+func (k keyRecords) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
+	return k.access.SpeaksFor(ctx, caller)
+}
+
+// HasRole reports whether caller has a role.
+func (k keyRecords) HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error) {
+	roles, err := k.access.RolesOf(ctx, caller)
+	return slices.Contains(roles, role), err
+}
+
+// noteIssued writes into the audit log that a token was given out.
+func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
+	log.Note(audit.Line{
+		Event: audit.TokenIssued, RequestID: moorage.RequestID(ctx), Principal: issued.Caller.Name,
+		Via: issued.Caller.Via, Address: issued.Caller.Address, Key: issued.Caller.KeyID,
+	})
+}
+
+// drawKey draws an API key, or a further secret of one.
+func drawKey(id string) (management.Drawn, error) {
+	made, err := identity.NewAPIKey(rand.Reader, id)
+	if err != nil {
+		return management.Drawn{}, moorage.E("moorage.drawKey", id, moorage.KindIllegalArgument, err)
+	}
+	return management.Drawn{ID: made.ID, Text: made.Text, SHA256: made.SHA256}, nil
+}
+
+// refuseOpenStore returns why a store with access control must not be served without a way to show
+// who one is; nil: it may.
+func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
+	if c.Authenticates() || c.InsecureNoAuth {
+		return nil
+	}
+	on, err := catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).IsOn(ctx)
+	if err == nil && on {
+		err = errors.New("this store has access control: say how callers show who they are, with --keys, --issuer or " +
+			"--tls-client-ca")
+	}
+	return err
+}
+
+// openStoreInterval is how often a server that asks nobody says so.
+const openStoreInterval = time.Minute

@@ -1,0 +1,260 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	mathrand "math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"moorage"
+	"moorage/internal/worker"
+)
+
+const (
+	// verifiedMax bounds the bearers that are remembered.
+	verifiedMax = 100_000
+	// verifiedFor is how long a bearer is remembered at most.
+	verifiedFor = 5 * time.Minute
+)
+
+// Authenticator finds out who sends a request. It is safe for concurrent use.
+type Authenticator struct {
+	config   Config
+	issuers  map[string]*issuer // by what tokens have for iss
+	aliases  map[string]bool    // of issuers
+	mint     *mint
+	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer
+	failures *limiter
+	renewals []*worker.Worker
+}
+
+// verified is a bearer that was found good.
+type verified struct {
+	caller moorage.Caller
+	until  time.Time
+	issuer *issuer // nil: it is a token of ours
+	set    *keySet // of issuer, by which it was verified
+}
+
+// New returns an Authenticator. It reads the files that config names, and fetches nothing before
+// Start.
+func New(config Config) (*Authenticator, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	a := &Authenticator{
+		config: config, issuers: map[string]*issuer{}, aliases: map[string]bool{},
+		mint:     newMint(config),
+		verified: otter.Must(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: verifiedMax}),
+		failures: newLimiter(config.Now, failuresMax),
+	}
+	for _, each := range config.Issuers {
+		made, err := newIssuer(each, config.Now, config.Logger)
+		if err != nil {
+			return nil, err
+		}
+		a.issuers[each.URL], a.aliases[each.Alias] = made, true
+	}
+	return a, nil
+}
+
+// Start begins to fetch the keys of the issuers, now and then in the background.
+func (a *Authenticator) Start() {
+	if len(a.issuers) == 0 || len(a.renewals) > 0 {
+		return
+	}
+	// A worker's pauses differ by half of their mean, and keys shall be renewed after 15 minutes
+	// give or take a tenth. So it looks each minute, and the age that it renews at is drawn.
+	for _, each := range a.issuers {
+		spread := renewInterval / 10
+		age := renewInterval - spread + time.Duration(a.config.Jitter.Int64N(int64(2*spread)))
+		renewal := worker.New(worker.Config{
+			Name: "keys of " + each.config.Alias, Interval: renewPause, Logger: a.config.Logger,
+			Jitter: newJitter(a.config.Jitter),
+			Run: func(ctx context.Context) error {
+				if each.isStale(age) {
+					each.renew(ctx)
+				}
+				return nil
+			},
+		})
+		a.renewals = append(a.renewals, renewal)
+		renewal.Kick()
+		renewal.Start()
+	}
+}
+
+// Stop ends what Start began. It may be called again.
+func (a *Authenticator) Stop() {
+	for _, renewal := range a.renewals {
+		renewal.Stop()
+	}
+}
+
+// Authenticate returns who sends r.
+//
+// Errors: KindNotAuthorized, with a method Challenge in its chain that returns the WWW-Authenticate
+// header of the answer; KindTooManyRequests if too many credentials of that address were refused;
+// KindUnavailable if it cannot be found out now.
+func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
+	address := a.addressOf(r)
+	caller, err := a.identify(r, address)
+	if err != nil {
+		return moorage.Caller{}, a.answered(address, err)
+	}
+	caller.Address = address
+	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
+	return caller, nil
+}
+
+// Texts for clients. One text serves for everything that can be wrong with a credential.
+const (
+	textNone    = "Show who you are: the request has no credentials"
+	textRefused = "Invalid credentials"
+)
+
+// answered turns the failure of an authentication into an error with a kind. It counts a refusal.
+func (a *Authenticator) answered(address string, err error) error {
+	refused, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return err
+	}
+	a.config.Refused(address, refused.reason)
+	text := textRefused
+	if refused.reason == reasonNone {
+		text = textNone
+	} else if !a.failures.add(address) {
+		return errTooMany()
+	}
+	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: text, Err: refused}
+}
+
+func errTooMany() error {
+	return moorage.Errorf(moorage.KindTooManyRequests, "Too many invalid credentials come from this address")
+}
+
+// identify looks at the first thing in r that shows who sends it.
+func (a *Authenticator) identify(r *http.Request, address string) (moorage.Caller, error) {
+	if strings.Contains(r.URL.RawQuery, "access_token=") { // logs and proxies keep it
+		return moorage.Caller{}, refuse(reasonMalformed)
+	}
+	switch headers := r.Header["Authorization"]; len(headers) {
+	case 0:
+		if a.config.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+			return callerOfCertificate(r.TLS.VerifiedChains[0][0])
+		}
+		return moorage.Caller{}, refuse(reasonNone)
+	case 1:
+		return a.authorize(r.Context(), headers[0], address)
+	}
+	return moorage.Caller{}, refuse(reasonMalformed)
+}
+
+// authorize returns who sends a request with that header Authorization.
+func (a *Authenticator) authorize(ctx context.Context, header, address string) (moorage.Caller, error) {
+	scheme, credential, found := strings.Cut(header, " ")
+	switch {
+	case len(header) > tokenBytesMax:
+		return moorage.Caller{}, refuse(reasonTooLong)
+	case !found || credential == "":
+		return moorage.Caller{}, refuse(reasonMalformed)
+	case strings.EqualFold(scheme, "Bearer"):
+		return a.bearer(ctx, credential, address)
+	case strings.EqualFold(scheme, "Basic"):
+		id, secret, ok := parseBasic(credential)
+		if !ok {
+			return moorage.Caller{}, refuse(reasonMalformed)
+		}
+		return a.callerOfKey(ctx, id, secret)
+	}
+	return moorage.Caller{}, refuse(reasonMalformed)
+}
+
+// parseBasic returns the API key in the credential of the scheme Basic: id and secret with a colon
+// between, or, as Java sends it, a whole key without one.
+func parseBasic(credential string) (id, secret string, ok bool) {
+	text, err := base64.StdEncoding.DecodeString(credential)
+	if err != nil {
+		return "", "", false
+	}
+	clientID, clientSecret, found := strings.Cut(string(text), ":")
+	if !found {
+		clientID, clientSecret = "", clientID
+	}
+	return parsePair(clientID, clientSecret)
+}
+
+// bearer returns who sends a request with that bearer token.
+func (a *Authenticator) bearer(ctx context.Context, text, address string) (moorage.Caller, error) {
+	if strings.HasPrefix(text, keyPrefix) {
+		id, secret, ok := parseAPIKey(text)
+		if !ok {
+			return moorage.Caller{}, refuse(reasonMalformed)
+		}
+		return a.callerOfKey(ctx, id, secret)
+	}
+	now, hash := a.config.Now(), sha256.Sum256([]byte(text))
+	found, isKnown := a.verified.GetIfPresent(hash)
+	if isKnown && now.Before(found.until) && (found.issuer == nil || found.issuer.keys() == found.set) {
+		return a.stillAlive(ctx, found.caller, now)
+	}
+	if !a.failures.allows(address) {
+		return moorage.Caller{}, errTooMany()
+	}
+	t, err := parseToken(text)
+	if err != nil {
+		return moorage.Caller{}, err
+	}
+	made := &verified{until: now.Add(verifiedFor)}
+	if made.caller, err = a.verify(ctx, t, made); err != nil {
+		return moorage.Caller{}, err
+	}
+	if made.caller.Ends.Before(made.until) {
+		made.until = made.caller.Ends
+	}
+	a.verified.Set(hash, made)
+	return a.stillAlive(ctx, made.caller, now)
+}
+
+// verify returns whom a token stands for, and notes in made by what that was found out.
+func (a *Authenticator) verify(ctx context.Context, t *token, made *verified) (caller moorage.Caller, err error) {
+	from, ok := t.claims.text("iss")
+	if !ok {
+		return moorage.Caller{}, refuse(reasonClaims)
+	}
+	if strings.HasPrefix(from, ownIssuer) {
+		return a.verifyOwn(ctx, t, isNotExpired)
+	}
+	if made.issuer, ok = a.issuers[from]; !ok {
+		return moorage.Caller{}, refuse(reasonIssuer)
+	}
+	caller, made.set, err = made.issuer.verify(ctx, t)
+	return caller, err
+}
+
+// stillAlive returns caller if the API key that its token was given for is still alive.
+func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, now time.Time) (moorage.Caller, error) {
+	if caller.KeyID == "" {
+		return caller, nil
+	}
+	alive, err := a.isAlive(ctx, &caller, now)
+	if err == nil && !alive {
+		err = refuse(reasonAPIKey)
+	}
+	if err != nil {
+		return moorage.Caller{}, err
+	}
+	return caller, nil
+}
+
+// newJitter returns a source of chance that nobody else draws from.
+func newJitter(from *mathrand.Rand) *mathrand.Rand {
+	return mathrand.New(mathrand.NewPCG(from.Uint64(), from.Uint64()))
+}

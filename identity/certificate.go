@@ -1,0 +1,24 @@
+package identity
+
+import (
+	"crypto/x509"
+
+	"moorage"
+)
+
+// callerOfCertificate returns who shows a certificate that the TLS layer has verified: the first
+// SPIFFE id in it, else the common name of its subject.
+func callerOfCertificate(certificate *x509.Certificate) (moorage.Caller, error) {
+	subject := certificate.Subject.CommonName
+	for _, uri := range certificate.URIs {
+		if uri.Scheme == "spiffe" {
+			subject = uri.String()
+			break
+		}
+	}
+	name, ok := nameOf(aliasCertificate, subject)
+	if !ok {
+		return moorage.Caller{}, refuse(reasonCertificate)
+	}
+	return moorage.Caller{Name: name, Source: moorage.SourceCertificate, Ends: certificate.NotAfter}, nil
+}

@@ -1,0 +1,26 @@
+package identity_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+
+	"moorage"
+	"moorage/identity"
+)
+
+// A server asks who sends a request before it does anything else with it.
+func ExampleAuthenticator() {
+	corp, err := identity.ParseIssuer("corp=https://idp.example/realms/lake,audience=moorage")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, err := identity.New(identity.Config{Issuers: []identity.IssuerConfig{corp}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	caller, err := a.Authenticate(httptest.NewRequest("GET", "/v1/config", nil))
+	fmt.Printf("%q %v %s\n", caller.Name, moorage.KindOf(err), moorage.MessageOf(err))
+	// Output: "" not authorized Show who you are: the request has no credentials
+}

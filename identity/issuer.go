@@ -1,0 +1,226 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"moorage"
+)
+
+const (
+	// renewInterval is how old the keys of an issuer get. A key that it withdraws dies with them.
+	renewInterval = 15 * time.Minute
+	// renewPause is the shortest time between two fetches from one issuer.
+	renewPause = 30 * time.Second
+	// keysServe is how long keys serve that could not be renewed.
+	keysServe = 24 * time.Hour
+)
+
+// issuer verifies the tokens of one outside issuer. It is safe for concurrent use.
+type issuer struct {
+	config  IssuerConfig
+	fetcher *fetcher
+	now     func() time.Time
+	logger  *slog.Logger
+
+	mu       sync.Mutex    // guards the fields below; leaf; never held over I/O
+	set      *keySet       // nil: none was fetched yet
+	fetched  time.Time     // when set was
+	tried    time.Time     // when the last fetch began
+	fetching chan struct{} // closed when the fetch under way ends; nil: there is none
+	failed   bool          // the last fetch did
+}
+
+func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (*issuer, error) {
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("issuer %s: %w", config.Alias, err)
+	}
+	fetcher, err := newFetcher(config)
+	if err != nil {
+		return nil, err
+	}
+	return &issuer{config: config, fetcher: fetcher, now: now, logger: logger.With("issuer", config.Alias)}, nil
+}
+
+// keys returns the present keys, nil if there are none or they have grown too old.
+func (i *issuer) keys() *keySet {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.now().Sub(i.fetched) > keysServe {
+		return nil
+	}
+	return i.set
+}
+
+// renew fetches the keys, unless a fetch began within renewPause. While one is under way it waits
+// for its end.
+func (i *issuer) renew(ctx context.Context) {
+	i.mu.Lock()
+	if underWay := i.fetching; underWay != nil {
+		i.mu.Unlock()
+		select {
+		case <-underWay:
+		case <-ctx.Done():
+		}
+		return
+	}
+	now := i.now()
+	if since := now.Sub(i.tried); !i.tried.IsZero() && since >= 0 && since < renewPause {
+		i.mu.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	i.fetching, i.tried = done, now
+	i.mu.Unlock()
+	// Others wait for this fetch, so it goes on if the request that began it is given up.
+	set, err := i.fetcher.fetch(context.WithoutCancel(ctx))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fetching = nil
+	close(done)
+	if err != nil {
+		i.logger.LogAttrs(ctx, slog.LevelWarn, "the keys of an issuer cannot be fetched; those known before serve on",
+			slog.String("error", moorage.OneLine(err.Error())), slog.Bool("known", i.set != nil))
+		i.failed = true
+		return
+	}
+	if i.failed {
+		i.logger.LogAttrs(ctx, slog.LevelInfo, "the keys of an issuer can be fetched again")
+	}
+	i.failed, i.fetched = false, now
+	if i.set == nil || i.set.text != set.text { // callers that were verified by the same set are kept
+		i.set = set
+	}
+}
+
+// isStale reports whether it is time to renew the keys, in the background.
+func (i *issuer) isStale(age time.Duration) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failed || i.set == nil || i.now().Sub(i.fetched) >= age
+}
+
+// verify returns whom t stands for, and the keys by which that was found out.
+func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet, error) {
+	if !slices.Contains(i.config.algorithms(), t.algorithm) {
+		return moorage.Caller{}, nil, refuse(reasonAlgorithm)
+	}
+	set := i.keys()
+	if set == nil {
+		i.renew(ctx)
+		if set = i.keys(); set == nil {
+			return moorage.Caller{}, nil, unavailable("issuer "+i.config.Alias, errors.New("its keys are not known"))
+		}
+	}
+	key, known, err := set.find(t.algorithm, t.kid)
+	if err == nil && !known {
+		i.renew(ctx)
+		if set = i.keys(); set != nil {
+			key, known, err = set.find(t.algorithm, t.kid)
+		}
+	}
+	switch {
+	case err != nil:
+		return moorage.Caller{}, nil, err
+	case !known:
+		return moorage.Caller{}, nil, refuse(reasonKey)
+	}
+	if _, err := t.signed.Verify(key); err != nil {
+		return moorage.Caller{}, nil, refuse(reasonSignature)
+	}
+	caller, err := i.callerOf(t.claims)
+	return caller, set, err
+}
+
+// callerOf returns whom claims stand for that the issuer has signed.
+func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
+	ends, err := c.checkTimes(i.now(), lifetimeMax, leeway)
+	if err != nil {
+		return moorage.Caller{}, err
+	}
+	audiences, err := c.texts("aud")
+	if err != nil || !slices.Contains(audiences, i.config.Audience) {
+		return moorage.Caller{}, refuse(reasonAudience)
+	}
+	others := []string{"ID", "Refresh", "Offline", "Logout"} // kinds of token that Keycloak signs too
+	if kind, _ := c.text("typ"); slices.Contains(others, kind) || c["nonce"] != nil {
+		return moorage.Caller{}, refuse(reasonKind)
+	}
+	if subject, ok := c.text("sub"); !ok || subject == "" {
+		return moorage.Caller{}, refuse(reasonClaims)
+	}
+	subjects, err := c.texts(i.config.Subject)
+	if err != nil || len(subjects) != 1 {
+		return moorage.Caller{}, refuse(reasonClaims)
+	}
+	name, ok := nameOf(i.config.Alias, subjects[0])
+	if !ok {
+		return moorage.Caller{}, refuse(reasonName)
+	}
+	roles, err := i.rolesOf(c)
+	if err != nil {
+		return moorage.Caller{}, err
+	}
+	return moorage.Caller{Name: name, Roles: roles, Source: moorage.SourceIssuer, Ends: ends.Add(leeway)}, nil
+}
+
+// rolesOf returns the roles that claims name, as the store knows them.
+func (i *issuer) rolesOf(c claims) (roles []string, err error) {
+	if i.config.Roles != "" {
+		if isElsewhere(c, i.config.Roles) {
+			return nil, refuse(reasonRoles)
+		}
+		named, err := c.texts(i.config.Roles)
+		if err != nil {
+			return nil, err
+		}
+		for _, role := range named {
+			if role, ok := strings.CutPrefix(role, i.config.RolesPrefix); ok && role != "" {
+				roles = append(roles, i.config.Alias+"/"+role)
+			}
+		}
+	}
+	if namespace, ok := serviceNamespace(c); ok {
+		roles = append(roles, i.config.Alias+"/ns/"+namespace)
+	}
+	if len(roles) > rolesMax {
+		return nil, refuse(reasonRoles)
+	}
+	for _, role := range roles {
+		if !isName(role) {
+			return nil, refuse(reasonRoles)
+		}
+	}
+	slices.Sort(roles)
+	return slices.Compact(roles), nil
+}
+
+// isElsewhere reports whether the issuer left a claim out because it is too long, and says where to
+// ask for it. Entra does so from 200 groups on.
+func isElsewhere(c claims, path string) bool {
+	var names map[string]json.RawMessage
+	if json.Unmarshal(c["_claim_names"], &names) != nil {
+		return false
+	}
+	name, _, _ := strings.Cut(path, ".")
+	_, found := names[name]
+	return found
+}
+
+// serviceNamespace returns the namespace of a service account of Kubernetes.
+func serviceNamespace(c claims) (namespace string, ok bool) {
+	subject, _ := c.text("sub")
+	rest, ok := strings.CutPrefix(subject, "system:serviceaccount:")
+	if !ok || c["kubernetes.io"] == nil {
+		return "", false
+	}
+	namespace, _, ok = strings.Cut(rest, ":")
+	return namespace, ok && namespace != ""
+}

@@ -1,0 +1,128 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// IssuerConfig is an outside issuer of tokens. ParseIssuer makes one.
+type IssuerConfig struct {
+	// Alias begins the names of its subjects: [a-z][a-z0-9-]*, and none of those that mean
+	// something else.
+	Alias string
+	// URL is what its tokens have for iss, to the byte. It is HTTPS, except on loopback.
+	URL string
+	// Audience must be among those of a token.
+	Audience string
+	// Subject is the path of the claim that names the caller. Default sub.
+	Subject string
+	// Roles is the path of the claim with the caller's roles; empty: its tokens have none.
+	Roles string
+	// RolesPrefix is what a role must begin with to count. It is taken off.
+	RolesPrefix string
+	// Algorithms are those with which it signs. Default: all that are accepted.
+	Algorithms []string
+	// KeySet is the URL or file of its keys. Default: what its discovery document says.
+	KeySet string
+	// CA is a PEM file with the authorities that its server is known by. Default: the system's.
+	CA string
+	// TokenFile has a token to show to its server, read for each fetch. Default: none.
+	TokenFile string
+}
+
+// ParseIssuer reads ALIAS=URL,audience=A and further settings of the form name=value, separated by
+// commas.
+func ParseIssuer(text string) (IssuerConfig, error) {
+	alias, rest, _ := strings.Cut(text, "=")
+	address, settings, _ := strings.Cut(rest, ",")
+	c := IssuerConfig{Alias: alias, URL: address, Subject: "sub"}
+	fields := map[string]*string{
+		"audience": &c.Audience, "subject": &c.Subject, "roles": &c.Roles, "roles-prefix": &c.RolesPrefix,
+		"jwks": &c.KeySet, "ca": &c.CA, "token-file": &c.TokenFile, "algorithms": new(string),
+	}
+	seen := map[string]bool{}
+	for setting := range strings.SplitSeq(settings, ",") {
+		if settings == "" {
+			break
+		}
+		name, value, _ := strings.Cut(setting, "=")
+		field, known := fields[name]
+		switch {
+		case !known:
+			return IssuerConfig{}, fmt.Errorf("%q is no setting of an issuer", name)
+		case seen[name]:
+			return IssuerConfig{}, fmt.Errorf("%s is given more than once", name)
+		case value == "":
+			return IssuerConfig{}, fmt.Errorf("%s has no value", name)
+		}
+		seen[name], *field = true, value
+	}
+	if names := *fields["algorithms"]; names != "" {
+		c.Algorithms = strings.Split(names, "+")
+	}
+	return c, c.check()
+}
+
+func (c IssuerConfig) check() error {
+	if !isAlias(c.Alias) {
+		return fmt.Errorf("%q is not an alias: it is lower-case letters, digits and dashes, begins with a letter, "+
+			"and is none of %s", c.Alias, strings.Join(reservedAliases(), ", "))
+	}
+	if err := checkURL(c.URL); err != nil {
+		return err
+	}
+	if c.Audience == "" {
+		return errors.New("it needs audience=…: else a token for another service would do here too")
+	}
+	for _, name := range c.Algorithms {
+		if !slices.Contains(algorithms(), jose.SignatureAlgorithm(name)) {
+			return fmt.Errorf("algorithms: %q is none of %v", name, algorithms())
+		}
+	}
+	if isURL(c.KeySet) {
+		return checkURL(c.KeySet)
+	}
+	return nil
+}
+
+func isURL(text string) bool { return strings.Contains(text, "://") }
+
+// checkURL refuses what cannot be trusted with keys: anything that is not HTTPS, except on this
+// machine.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q is not a URL such as https://idp.example/realms/lake", text)
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Host):
+		return nil
+	}
+	return fmt.Errorf("%q must begin with https://", text)
+}
+
+func isLoopback(hostPort string) bool {
+	host := hostPort
+	if before, _, err := net.SplitHostPort(hostPort); err == nil {
+		host = before
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+func (c IssuerConfig) algorithms() []jose.SignatureAlgorithm {
+	if len(c.Algorithms) == 0 {
+		return algorithms()
+	}
+	chosen := make([]jose.SignatureAlgorithm, len(c.Algorithms))
+	for i, name := range c.Algorithms {
+		chosen[i] = jose.SignatureAlgorithm(name)
+	}
+	return chosen
+}

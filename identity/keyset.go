@@ -1,0 +1,256 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Bounds of what is fetched from an issuer.
+const (
+	fetchTimeout   = 5 * time.Second // for discovery and keys together
+	fetchBytesMax  = 1 << 20
+	fetchHopsMax   = 3
+	keysMax        = 200
+	rsaBitsMin     = 2048
+	rsaBitsMax     = 8192 // a longer one makes each verification slow
+	discoveryPath  = "/.well-known/openid-configuration"
+	fetchedDetails = 512 // bytes of a response that are read before a connection is given up
+)
+
+// keySet is what an issuer signs with at present. It never changes.
+type keySet struct {
+	keys []jose.JSONWebKey
+	text string // of all keys, to recognise a set that did not change
+}
+
+// find returns the key for a token. known is false if the set has none with that id.
+func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, known bool, err error) {
+	if kid == "" {
+		if len(s.keys) != 1 {
+			return nil, false, refuse(reasonNoKeyID)
+		}
+		if !fits(s.keys[0], algorithm) {
+			return nil, false, refuse(reasonAlgorithm)
+		}
+		return s.keys[0].Key, true, nil
+	}
+	for _, key := range s.keys {
+		if key.KeyID != kid {
+			continue
+		}
+		known = true
+		if fits(key, algorithm) {
+			return key.Key, true, nil
+		}
+	}
+	if known {
+		return nil, true, refuse(reasonAlgorithm)
+	}
+	return nil, false, nil
+}
+
+// fits reports whether a signature of that algorithm can be by key.
+func fits(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
+	if key.Algorithm != "" && key.Algorithm != string(algorithm) {
+		return false
+	}
+	switch public := key.Key.(type) {
+	case *rsa.PublicKey:
+		return algorithm == jose.RS256 || algorithm == jose.PS256
+	case *ecdsa.PublicKey:
+		return algorithm == jose.ES256 && public.Curve == elliptic.P256() ||
+			algorithm == jose.ES384 && public.Curve == elliptic.P384()
+	case ed25519.PublicKey:
+		return algorithm == jose.EdDSA
+	}
+	return false
+}
+
+// parseKeySet reads a JWK set. It leaves out keys that cannot verify a signature with one of the
+// algorithms.
+func parseKeySet(text []byte, allowed []jose.SignatureAlgorithm) (*keySet, error) {
+	var document struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("read the key set: %w", err)
+	}
+	if len(document.Keys) > keysMax {
+		return nil, fmt.Errorf("the key set has %d keys, %d are allowed", len(document.Keys), keysMax)
+	}
+	set := &keySet{}
+	var all strings.Builder
+	for _, raw := range document.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(raw, &key) != nil || !isUsable(key, allowed) {
+			continue
+		}
+		set.keys = append(set.keys, key)
+		all.Write(raw)
+	}
+	if len(set.keys) == 0 {
+		return nil, errors.New("the key set has no key that can be used")
+	}
+	set.text = all.String()
+	return set, nil
+}
+
+func isUsable(key jose.JSONWebKey, allowed []jose.SignatureAlgorithm) bool {
+	if !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {
+		return false
+	}
+	if public, isRSA := key.Key.(*rsa.PublicKey); isRSA {
+		if bits := public.N.BitLen(); bits < rsaBitsMin || bits > rsaBitsMax {
+			return false
+		}
+	}
+	for _, algorithm := range allowed {
+		if fits(key, algorithm) {
+			return true
+		}
+	}
+	return false
+}
+
+// fetcher reads the keys of one issuer.
+type fetcher struct {
+	config IssuerConfig
+	client *http.Client
+}
+
+func newFetcher(config IssuerConfig) (*fetcher, error) {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: fetchTimeout,
+	}
+	if config.CA != "" {
+		text, err := os.ReadFile(config.CA)
+		if err != nil {
+			return nil, fmt.Errorf("issuer %s: read ca: %w", config.Alias, err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("issuer %s: %s holds no certificate", config.Alias, config.CA)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	return &fetcher{config: config, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
+}
+
+// checkRedirect follows a redirect on the same host and scheme only: another one was not
+// configured, and must not get the token of token-file.
+func checkRedirect(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(before) > fetchHopsMax {
+		return errors.New("it redirects elsewhere")
+	}
+	return nil
+}
+
+// fetch returns the issuer's keys.
+func (f *fetcher) fetch(ctx context.Context) (*keySet, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	source := f.config.KeySet
+	if source == "" {
+		var err error
+		if source, err = f.discover(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var text []byte
+	var err error
+	if isURL(source) {
+		text, err = f.get(ctx, source)
+	} else {
+		text, err = readBounded(source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseKeySet(text, f.config.algorithms())
+}
+
+// discover returns where the issuer says its keys are.
+func (f *fetcher) discover(ctx context.Context) (string, error) {
+	text, err := f.get(ctx, strings.TrimSuffix(f.config.URL, "/")+discoveryPath)
+	if err != nil {
+		return "", err
+	}
+	var document struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return "", fmt.Errorf("read the discovery document: %w", err)
+	}
+	if document.Issuer != f.config.URL {
+		return "", fmt.Errorf("the discovery document is of %q, not of %q", document.Issuer, f.config.URL)
+	}
+	if err := checkURL(document.Keys); err != nil {
+		return "", fmt.Errorf("jwks_uri: %w", err)
+	}
+	return document.Keys, nil
+}
+
+// get returns what is at address.
+func (f *fetcher) get(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if f.config.TokenFile != "" {
+		shown, err := readBounded(f.config.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read token-file: %w", err)
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(shown)))
+	}
+	answer, err := f.client.Do(request)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // the other parts repeat the address
+		}
+		return nil, fmt.Errorf("get %s: %w", address, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		_, _ = io.CopyN(io.Discard, answer.Body, fetchedDetails) // so that the connection can serve again
+		return nil, fmt.Errorf("get %s: it answers %s", address, answer.Status)
+	}
+	return bounded(answer.Body, address)
+}
+
+func readBounded(file string) ([]byte, error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	return bounded(opened, file)
+}
+
+func bounded(r io.Reader, name string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, fetchBytesMax+1))
+	if err == nil && len(text) > fetchBytesMax {
+		err = fmt.Errorf("%s has more than %d bytes", name, fetchBytesMax)
+	}
+	return text, err
+}

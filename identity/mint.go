@@ -1,0 +1,211 @@
+package identity
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"moorage"
+)
+
+const (
+	// ownIssuer begins the iss of our tokens; the id of the store follows.
+	ownIssuer = "moorage:"
+	// signerLife is how long a process signs with one key.
+	signerLife = 24 * time.Hour
+	// publicGrace is how long a public key is kept after the last token that it verifies: a client
+	// that slept renews an expired token by showing its credential beside it.
+	publicGrace = 24 * time.Hour
+	// publicKeysMax bounds the public keys that are remembered, and those of them that were missed.
+	publicKeysMax = 4096
+	// missedFor is how long a key that the store does not have is not looked up again.
+	missedFor = 30 * time.Second
+	// lookupsMax is how many keys are looked up in the store in a second. Forged tokens name
+	// others.
+	lookupsMax = 10
+)
+
+// mint signs tokens of ours, and has the keys to verify them. It is safe for concurrent use.
+type mint struct {
+	config  Config
+	turn    chan struct{} // holds the right to draw and publish a key
+	lookups *limiter
+
+	mu     sync.Mutex // guards the fields below; leaf; never held over I/O
+	signer *signer    // nil: none was drawn yet
+	public map[string]PublicKey
+	missed map[string]time.Time // when the store did not have it
+}
+
+// signer is a key that signs tokens.
+type signer struct {
+	kid     string
+	signer  jose.Signer
+	retires time.Time
+}
+
+func newMint(config Config) *mint {
+	return &mint{
+		config: config, turn: make(chan struct{}, 1), lookups: newLimiter(config.Now, lookupsMax),
+		public: map[string]PublicKey{}, missed: map[string]time.Time{},
+	}
+}
+
+// sign returns a token with these claims.
+func (m *mint) sign(ctx context.Context, c ownClaims) (string, error) {
+	by, err := m.current(ctx)
+	if err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	signed, err := by.signer.Sign(body)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+// current returns the key to sign with. It draws one if there is none yet, or the last one has
+// served its time, and publishes it.
+func (m *mint) current(ctx context.Context) (*signer, error) {
+	if found := m.fresh(); found != nil {
+		return found, nil
+	}
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-m.turn }()
+	if found := m.fresh(); found != nil {
+		return found, nil
+	}
+	drawn, public, err := m.draw()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.config.Records.Publish(ctx, drawn.kid, public); err != nil {
+		return nil, unavailable("publish a key", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.signer = drawn
+	m.rememberLocked(drawn.kid, public)
+	return drawn, nil
+}
+
+func (m *mint) fresh() *signer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.signer != nil && m.config.Now().Before(m.signer.retires) {
+		return m.signer
+	}
+	return nil
+}
+
+// draw makes a key.
+func (m *mint) draw() (*signer, PublicKey, error) {
+	seed := make([]byte, ed25519.SeedSize+16)
+	if _, err := io.ReadFull(m.config.Random, seed); err != nil {
+		return nil, PublicKey{}, fmt.Errorf("draw a key: %w", err)
+	}
+	private := ed25519.NewKeyFromSeed(seed[:ed25519.SeedSize])
+	kid := base64.RawURLEncoding.EncodeToString(seed[ed25519.SeedSize:])
+	made, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: kid}},
+		(&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, PublicKey{}, err
+	}
+	retires := m.config.Now().Add(signerLife)
+	ends := retires.Add(m.config.TokenLifetime + publicGrace)
+	return &signer{kid, made, retires}, PublicKey{private.Public().(ed25519.PublicKey), ends}, nil
+}
+
+// keyOf returns the public key called kid. found is false if no node has published it.
+func (m *mint) keyOf(ctx context.Context, kid string) (key ed25519.PublicKey, found bool, err error) {
+	now := m.config.Now()
+	m.mu.Lock()
+	known, found := m.public[kid]
+	missed, isMissed := m.missed[kid]
+	m.mu.Unlock()
+	switch {
+	case found:
+		return known.Key, now.Before(known.Ends), nil
+	case isMissed && now.Sub(missed) < missedFor:
+		return nil, false, nil
+	case !m.lookups.add(""):
+		return nil, false, unavailable("look up a key", errors.New("too many keys are looked up"))
+	}
+	known, found, err = m.config.Records.PublicKey(ctx, kid)
+	if err != nil {
+		return nil, false, unavailable("look up a key", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !found {
+		if len(m.missed) >= publicKeysMax {
+			clear(m.missed)
+		}
+		m.missed[kid] = now
+		return nil, false, nil
+	}
+	delete(m.missed, kid)
+	m.rememberLocked(kid, known)
+	return known.Key, now.Before(known.Ends), nil
+}
+
+// rememberLocked adds a public key, within the bound. m.mu must be held.
+func (m *mint) rememberLocked(kid string, key PublicKey) {
+	if len(m.public) >= publicKeysMax {
+		clear(m.public) // the store has them
+	}
+	m.public[kid] = key
+}
+
+// ownClaims are the claims of a token of ours.
+type ownClaims struct {
+	Issuer        string    `json:"iss"`
+	Subject       string    `json:"sub"` // the whole name of the caller
+	Actor         *ownActor `json:"act,omitempty"`
+	ID            string    `json:"jti"`
+	Issued        int64     `json:"iat"`
+	Ends          int64     `json:"exp"`
+	Authenticated int64     `json:"auth_time"` // when the credential was shown
+	Key           ownKey    `json:"key"`
+	Only          []string  `json:"only"` // null: it is not narrowed
+}
+
+// ownActor is who asks in the name of the subject.
+type ownActor struct {
+	Subject string `json:"sub"`
+}
+
+// ownKey is the API key that a token was given for.
+type ownKey struct {
+	ID         string `json:"id"`
+	Generation uint64 `json:"generation"`
+}
+
+// caller returns whom a token stands for.
+func (c ownClaims) caller() moorage.Caller {
+	caller := moorage.Caller{
+		Name: c.Subject, Only: c.Only, Source: moorage.SourceToken,
+		KeyID: c.Key.ID, KeyGeneration: c.Key.Generation, Ends: time.Unix(c.Ends, 0).UTC(),
+	}
+	if c.Actor != nil {
+		caller.Via = []string{c.Actor.Subject}
+	}
+	return caller
+}

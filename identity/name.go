@@ -1,0 +1,50 @@
+package identity
+
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// nameBytesMax bounds the name of a caller. OpenID Connect bounds a subject to 255 characters.
+const nameBytesMax = 512
+
+// aliasCertificate is the alias of callers who show a certificate.
+const aliasCertificate = "cert"
+
+// nameOf returns what somebody is called whom an issuer calls subject. ok is false if that is no
+// name: empty, too long, or with characters that nobody sees.
+func nameOf(alias, subject string) (name string, ok bool) {
+	name = alias + ":" + subject
+	return name, subject != "" && isName(name)
+}
+
+func isName(name string) bool {
+	if len(name) > nameBytesMax || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAlias reports whether an issuer may have that alias: a letter, then letters, digits and dashes,
+// all in lower case, and not one that means something else.
+func isAlias(alias string) bool {
+	if alias == "" || len(alias) > 64 || slices.Contains(reservedAliases(), alias) {
+		return false
+	}
+	for i, c := range []byte(alias) {
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+func reservedAliases() []string {
+	return []string{"key", aliasCertificate, "system", "anonymous", "moorage"}
+}

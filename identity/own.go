@@ -1,0 +1,104 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"moorage"
+)
+
+// expiry says which tokens of ours are read.
+type expiry bool
+
+const (
+	isNotExpired expiry = false // those that have not ended
+	maybeExpired expiry = true
+)
+
+// verifyOwn returns whom a token of ours stands for.
+func (a *Authenticator) verifyOwn(ctx context.Context, t *token, which expiry) (moorage.Caller, error) {
+	c, err := a.ownClaimsOf(ctx, t, which)
+	if err != nil {
+		return moorage.Caller{}, err
+	}
+	return c.caller(), nil
+}
+
+// ownClaimsOf returns the claims of a token that this store's nodes gave out.
+func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry) (ownClaims, error) {
+	if a.config.Records == nil {
+		return ownClaims{}, refuse(reasonIssuer)
+	}
+	if t.algorithm != jose.EdDSA {
+		return ownClaims{}, refuse(reasonAlgorithm)
+	}
+	if t.kid == "" {
+		return ownClaims{}, refuse(reasonNoKeyID)
+	}
+	key, found, err := a.mint.keyOf(ctx, t.kid)
+	if err != nil {
+		return ownClaims{}, err
+	}
+	if !found {
+		return ownClaims{}, refuse(reasonKey)
+	}
+	body, err := t.signed.Verify(key)
+	if err != nil {
+		return ownClaims{}, refuse(reasonSignature)
+	}
+	store, err := a.config.Records.Store(ctx)
+	if err != nil {
+		return ownClaims{}, unavailable("look up the store", err)
+	}
+	var c ownClaims
+	if json.Unmarshal(body, &c) != nil || !isName(c.Subject) || c.Subject == "" || c.Key.ID == "" {
+		return ownClaims{}, refuse(reasonClaims)
+	}
+	if c.Issuer != ownIssuer+store {
+		return ownClaims{}, refuse(reasonStore)
+	}
+	_, err = t.claims.checkTimes(a.config.Now(), tokenLifetimeMax, 0)
+	if refused, ok := errors.AsType[*refusal](err); ok && which == maybeExpired && refused.reason == reasonExpired {
+		err = nil
+	}
+	return c, err
+}
+
+// give signs a token for caller, whose credential was shown at authenticated.
+func (a *Authenticator) give(ctx context.Context, caller moorage.Caller, authenticated time.Time, grant string) (
+	text string, life time.Duration, err error) {
+	now := a.config.Now()
+	life = min(a.config.TokenLifetime, authenticated.Add(tokenLifetimeMax).Sub(now)).Truncate(time.Second)
+	if life <= 0 {
+		return "", 0, oauthErrorf(codeGrant, "The credential was shown more than %s ago: show it again",
+			tokenLifetimeMax)
+	}
+	id, err := drawText(a.config.Random, 22)
+	if err != nil {
+		return "", 0, err
+	}
+	store, err := a.config.Records.Store(ctx)
+	if err != nil {
+		return "", 0, unavailable("look up the store", err)
+	}
+	c := ownClaims{
+		Issuer: ownIssuer + store, Subject: caller.Name, ID: id, Only: slices.Clone(caller.Only),
+		Issued: now.Unix(), Ends: now.Add(life).Unix(), Authenticated: authenticated.Unix(),
+		Key: ownKey{caller.KeyID, caller.KeyGeneration},
+	}
+	if caller.IsActing() {
+		c.Actor = &ownActor{caller.Via[0]}
+	}
+	if text, err = a.mint.sign(ctx, c); err != nil {
+		return "", 0, err
+	}
+	stands := c.caller()
+	stands.Address, stands.Client = caller.Address, caller.Client
+	a.config.Issued(ctx, Issued{Caller: stands, Grant: grant, ID: id, Ends: stands.Ends})
+	return text, life, nil
+}

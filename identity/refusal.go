@@ -1,0 +1,54 @@
+package identity
+
+import "moorage"
+
+// Why a credential is not accepted, in words for logs.
+const (
+	reasonNone        = "no credentials"
+	reasonMalformed   = "malformed"
+	reasonTooLong     = "too long"
+	reasonAlgorithm   = "algorithm"
+	reasonCritical    = "critical header"
+	reasonIssuer      = "unknown issuer"
+	reasonKey         = "unknown key"
+	reasonNoKeyID     = "no key id"
+	reasonSignature   = "signature"
+	reasonAudience    = "audience"
+	reasonExpired     = "expired"
+	reasonNotYet      = "not valid yet"
+	reasonLifetime    = "lives too long"
+	reasonClaims      = "claims"
+	reasonKind        = "not an access token"
+	reasonRoles       = "too many roles"
+	reasonName        = "name"
+	reasonAPIKey      = "API key"
+	reasonCertificate = "certificate"
+	reasonStore       = "another store"
+)
+
+// refusal is a credential that is not accepted.
+type refusal struct{ reason string }
+
+func refuse(reason string) error { return &refusal{reason} }
+
+// Error returns the reason, which is not for clients.
+func (r *refusal) Error() string { return "credentials refused: " + r.reason }
+
+// Challenge returns the WWW-Authenticate header of the answer.
+func (r *refusal) Challenge() string {
+	switch r.reason {
+	case reasonNone:
+		return `Bearer realm="moorage"`
+	case reasonExpired:
+		return `Bearer realm="moorage", error="invalid_token", error_description="expired"`
+	}
+	return `Bearer realm="moorage", error="invalid_token"`
+}
+
+// unavailable is the error of a request that cannot be decided now.
+func unavailable(doing string, err error) error {
+	return &moorage.Error{
+		Ident: doing, Kind: moorage.KindUnavailable, Err: err,
+		Message: "It cannot be found out now who you are; nothing was changed",
+	}
+}

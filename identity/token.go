@@ -1,0 +1,179 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// tokenBytesMax is far more than access tokens have. net/http allows a header 1 MiB.
+	tokenBytesMax = 16 << 10
+	// leeway is how far the clocks of an issuer and of this server may be apart.
+	leeway = time.Minute
+	// lifetimeMax is how long a token of an outside issuer may live: it cannot be taken back.
+	lifetimeMax = 24 * time.Hour
+	// rolesMax bounds the roles that a token may have.
+	rolesMax = 500
+)
+
+// algorithms returns every algorithm with which an outside issuer may sign.
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{jose.RS256, jose.PS256, jose.ES256, jose.ES384, jose.EdDSA}
+}
+
+// token is a JWT that was read, and not verified yet.
+type token struct {
+	algorithm jose.SignatureAlgorithm
+	kid       string
+	claims    claims
+	signed    *jose.JSONWebSignature
+}
+
+// parseToken reads a signed JWT.
+func parseToken(text string) (*token, error) {
+	if len(text) > tokenBytesMax {
+		return nil, refuse(reasonTooLong)
+	}
+	header, body, err := splitToken(text)
+	if err != nil {
+		return nil, err
+	}
+	if _, found := header["crit"]; found {
+		return nil, refuse(reasonCritical)
+	}
+	algorithm, _ := header.text("alg")
+	t := &token{algorithm: jose.SignatureAlgorithm(algorithm), claims: body}
+	if !slices.Contains(algorithms(), t.algorithm) {
+		return nil, refuse(reasonAlgorithm)
+	}
+	if _, found := header["kid"]; found {
+		if t.kid, _ = header.text("kid"); t.kid == "" {
+			return nil, refuse(reasonMalformed)
+		}
+	}
+	if t.signed, err = jose.ParseSignedCompact(text, algorithms()); err != nil {
+		return nil, refuse(reasonMalformed)
+	}
+	return t, nil
+}
+
+// splitToken returns the header and the claims of a JWT in its compact form. It checks no
+// signature.
+func splitToken(text string) (header, body claims, err error) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return nil, nil, refuse(reasonMalformed)
+	}
+	if header, err = parseMembers(parts[0]); err != nil {
+		return nil, nil, err
+	}
+	if body, err = parseMembers(parts[1]); err != nil {
+		return nil, nil, err
+	}
+	return header, body, nil
+}
+
+// parseMembers reads a JSON object in base64url.
+func parseMembers(encoded string) (claims, error) {
+	if strings.ContainsAny(encoded, "\r\n") { // which the decoder would skip
+		return nil, refuse(reasonMalformed)
+	}
+	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return nil, refuse(reasonMalformed)
+	}
+	var members claims
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, refuse(reasonMalformed)
+	}
+	return members, nil
+}
+
+// claims are the members of a JSON object by their exact names.
+type claims map[string]json.RawMessage
+
+// text returns a member that is a text.
+func (c claims) text(name string) (text string, ok bool) {
+	raw, found := c[name]
+	if !found || !bytes.HasPrefix(raw, []byte(`"`)) {
+		return "", false
+	}
+	return text, json.Unmarshal(raw, &text) == nil
+}
+
+// moment returns a member that is a number of seconds since 1970. found is false if it is not
+// there.
+func (c claims) moment(name string) (moment time.Time, found bool, err error) {
+	raw, found := c[name]
+	if !found {
+		return time.Time{}, false, nil
+	}
+	var seconds float64
+	const far = 1 << 40 // thirty thousand years
+	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &seconds) != nil || !(math.Abs(seconds) < far) {
+		return time.Time{}, true, refuse(reasonClaims)
+	}
+	return time.UnixMilli(int64(seconds * 1000)).UTC(), true, nil
+}
+
+// texts returns a member that is a text or a list of texts. Path is its name, or the names of the
+// objects around it with dots between; nil if it is not there.
+func (c claims) texts(path string) ([]string, error) {
+	raw, found := c[path]
+	if !found {
+		name, rest, nested := strings.Cut(path, ".")
+		if inner, found := c[name]; nested && found {
+			var members claims
+			if json.Unmarshal(inner, &members) != nil {
+				return nil, refuse(reasonClaims)
+			}
+			return members.texts(rest)
+		}
+		return nil, nil
+	}
+	if text, ok := c.text(path); ok {
+		return []string{text}, nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, refuse(reasonClaims)
+	}
+	texts := make([]string, len(list))
+	for i, element := range list {
+		if !bytes.HasPrefix(element, []byte(`"`)) || json.Unmarshal(element, &texts[i]) != nil {
+			return nil, refuse(reasonClaims)
+		}
+	}
+	return texts, nil
+}
+
+// checkTimes returns when a token ends, without leeway. slack is how long after that it passes.
+func (c claims) checkTimes(now time.Time, longest, slack time.Duration) (ends time.Time, err error) {
+	ends, found, err := c.moment("exp")
+	if err != nil || !found {
+		return time.Time{}, refuse(reasonClaims)
+	}
+	issued, isIssued, err := c.moment("iat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	begins, _, err := c.moment("nbf")
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case issued.After(now.Add(leeway)) || begins.After(now.Add(leeway)):
+		return time.Time{}, refuse(reasonNotYet)
+	case isIssued && ends.Sub(issued) > longest, ends.Sub(now) > longest+leeway:
+		return time.Time{}, refuse(reasonLifetime)
+	case !now.Before(ends.Add(slack)):
+		return ends, refuse(reasonExpired)
+	}
+	return ends, nil
+}

@@ -1,0 +1,88 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"moorage"
+	"moorage/identity"
+	"moorage/internal/web"
+)
+
+// Tokens gives out tokens; *identity.Authenticator does.
+type Tokens interface {
+	Token(r *http.Request, body []byte) (identity.TokenAnswer, error)
+}
+
+// tokenBodyBytesMax bounds the form of a request for a token, which may hold two tokens.
+const tokenBodyBytesMax = 64 << 10
+
+// tokenRetryAfter is what a client is told to wait that the endpoint cannot answer now, in seconds.
+const tokenRetryAfter = "1"
+
+// tokenError is the body of a failure of the token endpoint. Source: RFC 6749, 5.2.
+type tokenError struct {
+	Code        string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// getToken gives out a token. Its answers are those of OAuth, not of the other operations.
+func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, tokenBodyBytesMax)
+	body, err := s.ReadBody(w, r)
+	if err != nil {
+		return answerTokenError(w, err)
+	}
+	answer, err := s.config.Tokens.Token(r, body)
+	if err != nil {
+		return answerTokenError(w, err)
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return moorage.E("rest.getToken", "", moorage.KindInternal, err)
+	}
+	return writeToken(w, http.StatusOK, text)
+}
+
+// answerTokenError answers a failure of the token endpoint. It returns one that is the server's
+// own.
+func answerTokenError(w http.ResponseWriter, err error) error {
+	refused, ok := errors.AsType[*identity.OAuthError](err)
+	switch kind := moorage.KindOf(err); {
+	case ok:
+	case kind == moorage.KindUnavailable, kind == moorage.KindTooManyRequests:
+		refused = &identity.OAuthError{
+			Status: web.FailureOf(kind).Status, Code: "temporarily_unavailable", Description: moorage.MessageOf(err),
+		}
+	case kind == moorage.KindInternal:
+		return err
+	default:
+		refused = &identity.OAuthError{
+			Status: http.StatusBadRequest, Code: "invalid_request", Description: moorage.MessageOf(err),
+		}
+	}
+	text, err := json.Marshal(tokenError{refused.Code, refused.Description})
+	if err != nil {
+		return moorage.E("rest.answerTokenError", "", moorage.KindInternal, err)
+	}
+	switch refused.Status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="moorage"`)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", tokenRetryAfter)
+	}
+	return writeToken(w, refused.Status, text)
+}
+
+// writeToken writes an answer of the token endpoint, which nobody may keep.
+func writeToken(w http.ResponseWriter, status int, text []byte) error {
+	header := w.Header()
+	header["Content-Type"] = web.HeaderJSON
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client is gone if this fails
+	return nil
+}
