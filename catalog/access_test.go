@@ -3,6 +3,7 @@ package catalog_test
 import (
 	cryptorand "crypto/rand"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -374,4 +375,62 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	}
 	_, err = s.as(annName).LoadTable(t.Context(), ident("t"))
 	wantKind(t, err, moorage.KindUnavailable)
+}
+
+// Lists and their pages name what their caller sees, and nothing else.
+func TestListsNameWhatIsSeen(t *testing.T) {
+	eachPolicyStore(t, func(t *testing.T, store registry.Store, alone bool) {
+		s := newSecured(t, store, alone)
+		s.populate()
+		ctx, ns := t.Context(), moorage.Namespace{"ns"}
+		bob := s.as(bobName)
+		tables := func(limit int) (all []string) {
+			t.Helper()
+			page := catalog.Page{Limit: limit}
+			for range 10 {
+				names, next, err := bob.ListTables(ctx, testWarehouse, ns, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, names...)
+				if next == "t" && !slices.Contains(all, "t") {
+					t.Errorf("the position %q names a table", next)
+				}
+				if page.After = next; next == "" {
+					return all
+				}
+			}
+			t.Fatal("the list does not end")
+			return nil
+		}
+		s.grant(onTable("u"), bobName, access.Read)
+		for _, limit := range []int{0, 1} {
+			if got := fmt.Sprint(tables(limit)); got != "[u]" {
+				t.Errorf("limit %d: one granted table lists %s", limit, got)
+			}
+		}
+		s.grant(onNamespace("ns"), bobName, access.Locate) // sees it, and nothing beneath by that
+		for _, limit := range []int{0, 1} {
+			if got := fmt.Sprint(tables(limit)); got != "[u]" {
+				t.Errorf("limit %d: a filtered list has %s", limit, got)
+			}
+		}
+		if _, _, err := bob.ListTables(ctx, testWarehouse, ns, catalog.Page{After: "\x00forged position, of no list", Limit: 1}); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("a forged position: %v", err)
+		}
+		spaces, _, err := bob.ListNamespaces(ctx, testWarehouse, nil, catalog.Page{})
+		if err != nil || fmt.Sprint(spaces) != "[ns]" {
+			t.Errorf("namespaces %v, %v; want ns", spaces, err)
+		}
+		s.grant(onNamespace("ns"), bobName, access.Describe)
+		if got := fmt.Sprint(tables(1)); got != "[t u]" {
+			t.Errorf("who describes the namespace lists %s", got)
+		}
+		if found, err := bob.Warehouses(ctx); err != nil || len(found) != 1 {
+			t.Errorf("warehouses %v, %v", found, err)
+		}
+		if found, err := s.as("corp:eve").Warehouses(ctx); err != nil || len(found) != 0 {
+			t.Errorf("somebody without grants lists warehouses %v, %v", found, err)
+		}
+	})
 }

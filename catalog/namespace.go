@@ -196,8 +196,8 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
 	prefix := registry.NamespacePrefix(resolved.Path.Warehouse.ID, resolved.Path.ID())
-	names, next, err := c.planner.listNames(ctx, registry.TableNamespace, prefix, page,
-		func(registry.Record) bool { return true })
+	names, next, err := lister{c.planner}.listFor(ctx, askerOf(c, verb.ListNamespaces), resolved.Path,
+		listing{table: registry.TableNamespace, prefix: prefix, kind: access.Namespace}, page)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
@@ -228,8 +228,14 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	if err != nil {
 		return nil, "", err
 	}
-	return c.planner.listNames(ctx, registry.TableEntry, registry.EntryPrefix(resolved.Path.ID()), page,
-		func(record registry.Record) bool { return record.State == k.State })
+	list := listing{
+		table: registry.TableEntry, prefix: registry.EntryPrefix(resolved.Path.ID()),
+		kind: access.Table, state: k.State,
+	}
+	if k == viewKind {
+		list.kind = access.View
+	}
+	return lister{c.planner}.listFor(ctx, askerOf(c, k.list), resolved.Path, list, page)
 }
 
 // listNames lists the rest of each ID of table that begins with prefix. It passes over the records

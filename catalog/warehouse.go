@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/verb"
 	"moorage/ledger"
@@ -158,16 +159,21 @@ func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]str
 	return clientConfig(resolved.Path.Storage), nil
 }
 
-// Warehouses returns all warehouses, ordered by name.
+// Warehouses returns all warehouses that the caller sees, ordered by name.
 func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	const op = "catalog.Warehouses"
 	var found []Warehouse
 	if _, err := c.resolve(ctx, verb.ListWarehouses, moorage.Identifier{}); err != nil {
 		return nil, moorage.Annotate(op, "", err)
 	}
-	err := c.planner.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+	who, err := c.planner.guard.Seeing(ctx, c.caller)
+	if err != nil {
+		return nil, moorage.Annotate(op, "", err)
+	}
+	err = c.planner.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
-		if err == nil {
+		at := access.Object{ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator}
+		if err == nil && (who == nil || who.Seen([]access.Object{at})) {
 			found = append(found, warehouseOf(record.Key.ID, value))
 		}
 		return true, err

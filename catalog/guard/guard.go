@@ -246,3 +246,18 @@ func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, 
 	}
 	return q.Refusal(decision)
 }
+
+// Seeing returns what all policy that this process has seen says of a caller, for lists. It is nil
+// for one who sees everything: access is not on, or he is a job of the server.
+//
+// Errors: KindNotAuthorized as Decide; KindUnavailable.
+func (g *Guard) Seeing(ctx context.Context, caller moorage.Caller) (*access.Who, error) {
+	if g == nil {
+		return nil, nil
+	}
+	v, err := g.current(ctx)
+	if err != nil || !v.on || IsSystem(caller) {
+		return nil, err
+	}
+	return g.who(v, caller, g.config.Now())
+}

@@ -1,0 +1,199 @@
+package catalog
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"io"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Bounds of one page of a list that leaves out what its caller does not see.
+const (
+	// lookedAtMin is how many records one page looks at at least, before it is answered short.
+	lookedAtMin = 1000
+	// lookedAtTimes is how many records it looks at for each name that was asked for.
+	lookedAtTimes = 10
+)
+
+// sealedMark begins a position in a list that is sealed. No name contains it.
+const sealedMark = "\x00"
+
+// listing is a list of what is directly in a namespace or a warehouse.
+type listing struct {
+	table  registry.Table
+	prefix string // of the IDs
+	kind   access.Kind
+	state  registry.State // of the records; StateNone: any
+}
+
+// lister lists names, a page at a time.
+type lister struct{ planner *planner }
+
+// listFor lists the names of what is in the container of path and which the caller sees. A page of
+// a caller who sees all costs what the page has. Else it looks at a bounded number of records, and
+// may be short or empty although it is not the last. The position after such a page is sealed: it
+// would name what its caller must not see.
+func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page Page) (
+	names []string, next string, err error) {
+	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
+	who, err := l.planner.guard.Seeing(ctx, by.Caller)
+	if err != nil {
+		return nil, "", err
+	}
+	if page.After, err = l.unseal(ctx, of.prefix, page.After); err != nil {
+		return nil, "", err
+	}
+	if who == nil {
+		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
+	}
+	plan, ids := who.PlanList(path.Above(), of.kind)
+	switch {
+	case plan == access.ListAll:
+		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
+	case plan == access.ListNone:
+		return []string{}, "", nil
+	case plan == access.ListChildren && of.table == registry.TableEntry:
+		names, next, err = l.listGranted(ctx, path, of, ids, page)
+	default: // namespaces have no key by their id
+		names, next, err = l.listSeen(ctx, who, of, page, keep)
+	}
+	if err != nil || next == "" {
+		return names, "", err
+	}
+	next, err = l.seal(ctx, of.prefix, next)
+	return names, next, err
+}
+
+// listSeen is listFor of a caller who sees some of what is there. next names the last record that
+// was looked at.
+func (l lister) listSeen(ctx context.Context, who *access.Who, of listing, page Page,
+	keep func(registry.Record) bool) (names []string, next string, err error) {
+	names = []string{}
+	after := ""
+	if page.After != "" {
+		after = of.prefix + page.After
+	}
+	looked, bound := 0, max(lookedAtMin, lookedAtTimes*page.Limit)
+	err = l.planner.ledger.Scan(ctx, of.table, of.prefix, after, func(record registry.Record) (bool, error) {
+		name := record.Key.ID[len(of.prefix):]
+		if keep(record) {
+			child, err := of.child(record)
+			if err != nil {
+				return false, err
+			}
+			if who.SeenIn(child) {
+				names = append(names, name)
+			}
+		}
+		looked++
+		if page.Limit > 0 && (len(names) == page.Limit || looked == bound) {
+			next = name
+			return false, nil
+		}
+		return true, nil
+	})
+	return names, next, err
+}
+
+// child returns what a decision about a record of l is made on.
+func (l listing) child(record registry.Record) (access.Object, error) {
+	if l.table == registry.TableEntry {
+		entry, err := ledger.Decode[registry.Entry](record)
+		return access.Object{ID: access.ID(entry.Pointer), Kind: l.kind, Creator: entry.Creator}, err
+	}
+	namespace, err := ledger.Decode[registry.Namespace](record)
+	return access.Object{ID: access.ID(namespace.ID), Kind: l.kind, Creator: namespace.Creator}, err
+}
+
+// listGranted is listFor of a caller who sees only what was granted to him, ids. It reads no
+// others.
+func (l lister) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page Page) (
+	names []string, next string, err error) {
+	names = []string{}
+	keys := make([]registry.Key, len(ids))
+	for i, id := range ids {
+		keys[i] = registry.PointerKey(registry.ID(id))
+	}
+	if len(keys) == 0 {
+		return names, "", nil
+	}
+	records, err := l.planner.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, record := range records {
+		if !record.Exists() || record.State != registry.StateLive {
+			continue
+		}
+		pointer, err := ledger.Decode[registry.Pointer](record)
+		if err != nil {
+			return nil, "", err
+		}
+		if pointer.NamespaceID == path.ID() && pointer.View == (of.kind == access.View) && pointer.Name > page.After {
+			names = append(names, pointer.Name)
+		}
+	}
+	slices.Sort(names)
+	if page.Limit > 0 && len(names) > page.Limit {
+		names = names[:page.Limit]
+		next = names[page.Limit-1]
+	}
+	return names, next, nil
+}
+
+// pageSeal returns what seals positions; nil while access is not on.
+func (l lister) pageSeal(ctx context.Context) (cipher.AEAD, error) {
+	if l.planner.guard == nil {
+		return nil, nil
+	}
+	store, on, err := l.planner.guard.Store(ctx)
+	if err != nil || !on {
+		return nil, err
+	}
+	block, err := aes.NewCipher(store.PageKey[:])
+	if err != nil {
+		return nil, moorage.E("catalog.pageSeal", "", moorage.KindInternal, err)
+	}
+	return cipher.NewGCM(block)
+}
+
+// seal returns a position in the list of prefix that nobody else can read.
+func (l lister) seal(ctx context.Context, prefix, position string) (string, error) {
+	seal, err := l.pageSeal(ctx)
+	if err != nil || seal == nil {
+		return position, err
+	}
+	nonce := make([]byte, seal.NonceSize())
+	if _, err := io.ReadFull(l.planner.random, nonce); err != nil {
+		return "", moorage.E("catalog.seal", "", moorage.KindInternal, err)
+	}
+	return sealedMark + string(seal.Seal(nonce, nonce, []byte(position), []byte(prefix))), nil
+}
+
+// unseal returns the position that seal was given. One that is not sealed is its own. Errors:
+// KindBadRequest for one of another list.
+func (l lister) unseal(ctx context.Context, prefix, sealed string) (string, error) {
+	text, found := strings.CutPrefix(sealed, sealedMark)
+	if !found {
+		return sealed, nil
+	}
+	seal, err := l.pageSeal(ctx)
+	if err != nil {
+		return "", err
+	}
+	if seal != nil && len(text) > seal.NonceSize() {
+		n := seal.NonceSize()
+		if position, err := seal.Open(nil, []byte(text[:n]), []byte(text[n:]), []byte(prefix)); err == nil {
+			return string(position), nil
+		}
+	}
+	return "", moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it is not of this list")
+}
