@@ -79,8 +79,9 @@ func (p Pager) open(token string) (string, error) {
 		return "", errPageToken
 	}
 	after := string(content[tokenBytesHead:])
-	// Sealing again finds another version or list, and spellings that decode alike.
-	if moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
+	// Sealing again finds another version or list, and spellings that decode alike. A position that
+	// begins with a zero byte is one that the catalog has sealed: it means nothing here.
+	if after[0] != 0 && moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
 		return "", errPageToken
 	}
 	return after, nil
