@@ -11,7 +11,7 @@ import pytest
 # Before it is imported: a check of its own that fails says what it compared, as those in the suites do.
 pytest.register_assert_rewrite("harness")
 
-from harness import clients, cluster, paths, proxy, s3, server, trino  # noqa: E402
+from harness import clients, cluster, paths, proxy, s3, secured, server, trino  # noqa: E402
 from harness.compare import ordered  # noqa: E402
 
 
@@ -110,6 +110,13 @@ def lake_server(request, pytestconfig, lake_files):
         yield request.getfixturevalue("catalog_server")
         return
     with server.Moorage(s3=lake_files) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured_server():
+    """Moorage with authentication and access on, whose tokens are good for a few seconds."""
+    with secured.Secured(["--token-lifetime", f"{secured.LIFETIME_SECONDS}s"]) as running:
         yield running
 
 

@@ -13,6 +13,8 @@
 # flink   the jars of flink/pom.xml, 217 MB, by the checksums that Maven Central has for them
 # flink-s3
 #         what Flink needs beside them for tables in S3, 64 MB, for the full forms only
+# keycloak
+#         an identity provider, 160 MB, by the hash of oauth/archives.sha256, for the full forms only
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
 # minio   the S3 server that makes credentials for engines (scripts/minioserver.py): built from its
@@ -95,8 +97,26 @@ minio() {
   echo "$minio_version" >"$cache/minio.key"
 }
 
+# keycloak: unpacks the server.
+keycloak() {
+  local key archives=$cache/jars/keycloak-archives hashes=$here/oauth/archives.sha256
+  key=$(cat "$here/oauth/pom.xml" "$hashes" | sha256sum)
+  fresh keycloak "$key" && return
+  rm -rf "$cache/keycloak" "$cache/keycloak.key"
+  jars keycloak-archives oauth
+  rm "$cache/keycloak-archives.key" # they are not kept
+  (cd "$archives" && sha256sum --check --quiet "$hashes")
+  mkdir -p "$cache/keycloak"
+  tar -xzf "$archives"/keycloak-quarkus-dist-*.tar.gz -C "$cache/keycloak" --strip-components=1
+  # What it otherwise does at each start.
+  "$cache/keycloak/bin/kc.sh" build --db=dev-file >"$cache/keycloak/build.log" 2>&1 ||
+    { cat "$cache/keycloak/build.log" >&2; return 1; }
+  rm -rf "$archives"
+  echo "$key" >"$cache/keycloak.key"
+}
+
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 s3 minio)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 keycloak s3 minio)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -104,6 +124,7 @@ for part in "${parts[@]}"; do
     minio) minio ;;
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
+    keycloak) keycloak ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
     flink) jars flink flink --strict-checksums ;;
     flink-s3) jars flink-s3 flink --strict-checksums --activate-profiles s3 -DincludeArtifactIds=iceberg-aws-bundle ;;

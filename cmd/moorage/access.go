@@ -15,6 +15,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/management"
 	"moorage/management/client"
+	"moorage/registry/pebble"
 )
 
 // administrators is what manages who may do what: a catalog of this process, or a server that runs.
@@ -54,11 +55,27 @@ func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(
 	if c.URI != "" {
 		return do(client.New(c.URI, c.Token))
 	}
-	return orAsk(withStopped(ctx, c, env, func(node *node) error {
-		return do(management.Administrator{
-			Access: catalog.AccessOf(node.catalog.As(moorage.System(whoOpened))), Draw: drawKey, Now: time.Now,
-		})
-	}))
+	open := openStopped
+	if c.Admin { // the first thing that is done to a new store
+		open = openNew
+	}
+	node, err := open(ctx, c, env)
+	if err != nil {
+		return orAsk(err)
+	}
+	err = do(management.Administrator{
+		Access: catalog.AccessOf(node.catalog.As(moorage.System(whoOpened))), Draw: drawKey, Now: time.Now,
+	})
+	return errors.Join(err, node.close())
+}
+
+// openNew opens a database, or the store of a stopped server, and makes the store if there is none.
+func openNew(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
+	node, err := openNode(ctx, c, stoppedLogger(env))
+	if errors.Is(err, pebble.ErrLocked) {
+		err = fmt.Errorf("%w: stop the server first", err)
+	}
+	return node, err
 }
 
 func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {

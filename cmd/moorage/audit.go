@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,9 +12,7 @@ import (
 
 	"moorage"
 	"moorage/audit"
-	"moorage/catalog/verb"
 	"moorage/internal/cli"
-	"moorage/internal/web"
 )
 
 // openAudit opens the audit log that the settings ask for, not started.
@@ -67,65 +64,4 @@ func withAudit(ready func(context.Context) error, log *audit.Log) func(context.C
 		}
 		return ready(ctx)
 	}
-}
-
-// audited is a gate that writes down what another one decides. It is safe for concurrent use.
-type audited struct {
-	verb.Gate
-	log *audit.Log
-}
-
-// Authorize refuses what cannot be written down, if the log is strict.
-func (a audited) Authorize(ctx context.Context, request verb.Request) error {
-	if err := a.log.Room(); err != nil {
-		return err
-	}
-	return a.Gate.Authorize(ctx, request)
-}
-
-// Audit notes a line for each object of the request.
-func (a audited) Audit(ctx context.Context, request verb.Request, outcome error) {
-	a.Gate.Audit(ctx, request, outcome)
-	if errors.Is(outcome, audit.ErrNoRoom) {
-		return
-	}
-	row, _ := request.Verb.Row()
-	line := audit.Line{
-		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: request.Caller.Name,
-		Operation: string(request.Verb), Decision: audit.Allowed,
-	}
-	if outcome != nil {
-		kind := moorage.KindOf(outcome)
-		line.Status = web.FailureOf(kind).Status
-		switch {
-		case moorage.IsHidden(outcome):
-			line.Decision = "hidden"
-		case kind == moorage.KindForbidden:
-			line.Decision = "forbid"
-		}
-	}
-	line.Sampled = row.Reads && line.Decision == audit.Allowed
-	line.Object.Kind = kindOf(row.On)
-	if len(request.On) == 0 {
-		a.log.Note(line)
-	}
-	for _, on := range request.On {
-		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = on.Warehouse, on.Namespace, on.Name
-		a.log.Note(line)
-	}
-}
-
-// kindOf returns the word for what a verb is about.
-func kindOf(object verb.Object) string {
-	switch object {
-	case verb.OnWarehouse:
-		return "warehouse"
-	case verb.OnNamespace:
-		return "namespace"
-	case verb.OnTable:
-		return "table"
-	case verb.OnView:
-		return "view"
-	}
-	return "server"
 }

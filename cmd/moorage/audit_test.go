@@ -75,7 +75,7 @@ func TestStrictAuditRefuses(t *testing.T) {
 	t.Parallel()
 	log := audit.New(audit.Config{Out: brokenOut{audit.Stream(nil)}, Strict: true, LinesMax: 2, Jitter: newJitter()})
 	log.Start()
-	gate := audited{verb.Open(), log}
+	gate := newAudited(log)
 	ready := withAudit(func(context.Context) error { return nil }, log)
 	request := verb.Request{Caller: moorage.Anonymous(), Verb: verb.LoadTable, On: []moorage.Identifier{{Name: "t"}}}
 	done := 0

@@ -80,9 +80,15 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	metered := meterStore(opened, metrics)
+	audits, err := openAudit(c, metrics, logger)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	gate := newAudited(audits)
 	guards := guard.New(guard.Config{
-		Store: metered, Alone: !c.InDatabase(), Admins: c.Admins, Logger: logger,
+		Store: metered, Alone: !c.InDatabase(), Admins: c.Admins, Logger: logger, Decided: gate.Decided,
 	})
+	gate.Gate = guards
 	store := guards.Watch(metered)
 	locks, err := openLocks(ctx, c, metrics, logger)
 	if err != nil {
@@ -110,11 +116,6 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	var dropped *purge.Worker
 	var dead *recovery.Recovery
-	audits, err := openAudit(c, metrics, logger)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	gate := audited{guards, audits}
 	made, err := catalog.New(catalog.Config{
 		Gate:                gate,
 		Guard:               guards,
@@ -194,7 +195,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
 		Note:   audits.Note, Denials: audits.Denials, DrawKey: drawn,
-		Leases: leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).Find,
+		Authenticates: c.Authenticates(),
+		Leases:        leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).Find,
 	})
 	peers.attach(made, handler)
 	return &node{

@@ -58,7 +58,7 @@ func TestDocumentsExist(t *testing.T) {
 		"docs/divergences.md", "docs/design/mechanisms.md", "docs/design/promises.md",
 		"docs/guide/install.md", "docs/guide/configure.md", "docs/guide/cluster.md",
 		"docs/guide/tables.md", "docs/guide/backup.md", "docs/guide/monitor.md",
-		"docs/guide/troubleshoot.md", "docs/guide/curl.md",
+		"docs/guide/troubleshoot.md", "docs/guide/curl.md", "docs/guide/secure.md",
 		"docs/reference/behaviour.md", "docs/reference/limits.md", "docs/reference/errors.md",
 		"docs/reference/metrics.md", "docs/reference/settings.md", "docs/reference/commands.md",
 	} {

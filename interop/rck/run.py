@@ -7,6 +7,7 @@
     python3 interop/rck/run.py --class view         # one class of the kit
     python3 interop/rck/run.py -m testListTables    # one method
     python3 interop/rck/run.py --beside             # other clients commit to each table at the same moment
+    python3 interop/rck/run.py --access             # the server asks who the kit is, and what it may do
 
 --warehouse s3 keeps tables and views on an S3 server, for which it must run with the Python
 of .cache/interop/venv. The tests that are on_disk_only then run afterwards, over a folder.
@@ -28,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import cluster, paths, proxy, s3, server
+from harness import cluster, paths, proxy, s3, secured, server
 
 SERVERS = ["moorage", "cluster", "reference"]
 
@@ -132,7 +133,7 @@ class Part:
 
 
 @contextlib.contextmanager
-def running_server(name: str, in_s3: bool, beside: int):
+def running_server(name: str, in_s3: bool, beside: int, access: bool):
     """A started server, and the address for the kit: with several nodes, that of a proxy which asks them in turns."""
     arguments = ["--allow-location", "file:/tmp"]
     with contextlib.ExitStack() as parts:
@@ -143,14 +144,16 @@ def running_server(name: str, in_s3: bool, beside: int):
             running = parts.enter_context(cluster.Cluster(arguments=arguments, s3=bucket))
             yield running, parts.enter_context(proxy.Proxy(running, beside)).uri
             return
+        elif access:
+            running = parts.enter_context(secured.Secured(arguments, s3=bucket))
         else:
             running = parts.enter_context(server.Moorage(arguments, s3=bucket))
         yield running, parts.enter_context(proxy.Proxy(running, beside)).uri if beside else running.uri
 
 
-def run_part(running, uri: str, part: Part, reports: Path) -> Outcome:
+def run_part(running, uri: str, part: Part, reports: Path, credentials: dict[str, str]) -> Outcome:
     """Runs a part of the kit in a JVM of its own and reads its report."""
-    properties = {**FLAGS, **running.files.client_properties, "uri": uri.rstrip("/") + "/", "warehouse": running.warehouse}
+    properties = {**FLAGS, **running.files.client_properties, "uri": uri.rstrip("/") + "/", "warehouse": running.warehouse, **credentials}
     command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command += [f"-D{name}={value}" for name, value in properties.items()]
     jars = paths.jars("rck") + (paths.jars("rck-s3") if running.files.in_s3 else [])
@@ -214,8 +217,11 @@ def main() -> int:
     parser.add_argument("--warehouse", choices=["folder", "s3"], default="folder", help="where the server keeps its tables")
     parser.add_argument("--class", dest="kit", choices=[kit.name for kit in KITS], help="run only this class")
     parser.add_argument("--beside", action="store_true", help=f"{BESIDE} other clients commit to a table with each commit")
+    parser.add_argument("--access", action="store_true", help="the server knows who the kit is, and decides what it may do")
     parser.add_argument("-m", "--method", action="append", default=[], help="run only this method (repeatable)")
     options = parser.parse_args()
+    if options.access and (options.server != "moorage" or options.beside):
+        parser.error("--access is for moorage, without --beside")
     if options.warehouse == "s3" and options.server == "reference":
         parser.error("--warehouse s3 is for moorage and cluster")
 
@@ -224,7 +230,7 @@ def main() -> int:
     for in_s3, parts in divide(kits, frozenset(options.method), options.warehouse == "s3"):
         if options.beside:
             parts = [Part(part.kit, part.methods, part.without | part.kit.counts_versions) for part in parts]
-        run(options.server, in_s3, parts, outcomes, BESIDE if options.beside else 0)
+        run(options.server, in_s3, parts, outcomes, BESIDE if options.beside else 0, options.access)
     faults = sum(judge(kit, outcome, not options.method, options.beside) for kit, outcome in outcomes.items())
     if not any(outcome.executed for outcome in outcomes.values()):
         faults += 1
@@ -242,16 +248,17 @@ def divide(kits: list[Kit], chosen: frozenset[str], in_s3: bool) -> list[tuple[b
     return [(True, remote), (False, [part for part in local if part.methods])]
 
 
-def run(name: str, in_s3: bool, parts: list[Part], outcomes: dict[Kit, Outcome], beside: int) -> None:
+def run(name: str, in_s3: bool, parts: list[Part], outcomes: dict[Kit, Outcome], beside: int, access: bool) -> None:
     """Runs parts of the kit, if there are any, against a server that is started for them and left clean, and adds their outcomes."""
     if not parts:
         return
     for folder in KIT_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
-    with running_server(name, in_s3, beside) as (running, uri):
+    with running_server(name, in_s3, beside, access) as (running, uri):
+        credentials = secured.java_credentials(running, running.owner("kit")) if access else {}
         for part in parts:
             with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports:
-                outcomes[part.kit].add(run_part(running, uri, part, Path(reports)))
+                outcomes[part.kit].add(run_part(running, uri, part, Path(reports), credentials))
 
 
 if __name__ == "__main__":

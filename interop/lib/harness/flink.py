@@ -91,8 +91,11 @@ class Flink:
             made.setString(name, value)
         return made
 
-    def session(self, server, settings: dict[str, str]) -> "Session":
-        """A session of SQL whose current catalog `ice` is the server's. The settings are BATCH or STREAMING, and others."""
+    def session(self, server, settings: dict[str, str], **more: str) -> "Session":
+        """A session of SQL whose current catalog `ice` is the server's, with further properties.
+
+        The settings are BATCH or STREAMING, and others.
+        """
         address = self.cluster.getRestAddress().get()
         common = {
             "execution.target": "remote",
@@ -106,7 +109,7 @@ class Flink:
         api = self.jvm.org.apache.flink.table.api
         environment = api.EnvironmentSettings.newInstance().withConfiguration(self._configuration(common | settings)).build()
         made = Session(self, api.TableEnvironment.create(environment))
-        made.run(catalog("ice", server))
+        made.run(catalog("ice", server, **more))
         made.run("USE CATALOG ice")
         return made
 

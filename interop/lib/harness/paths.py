@@ -21,3 +21,11 @@ def trino() -> Path:
     if not found.is_dir():
         raise FileNotFoundError(f"no {found}: run interop/setup.sh trino")
     return found
+
+
+def keycloak() -> Path:
+    """The folder of Keycloak, as it was unpacked."""
+    found = CACHE / "keycloak"
+    if not found.is_dir():
+        raise FileNotFoundError(f"no {found}: run interop/setup.sh keycloak")
+    return found

@@ -66,20 +66,20 @@ class Trino:
         self.execute(f"CREATE CATALOG {name} USING {properties['connector.name']} WITH ({quoted})")
         return name
 
-    def connect(self, **more):
+    def connect(self, user: str = USER, **more):
         """A session, in which names without a catalog are those of `ice`."""
         from trino.dbapi import connect
 
-        return connect(host="127.0.0.1", port=self._port, user=USER, catalog="ice", timezone="UTC", **more)
+        return connect(host="127.0.0.1", port=self._port, user=user, catalog="ice", timezone="UTC", **more)
 
-    def execute(self, statement: str) -> list[tuple]:
+    def execute(self, statement: str, user: str = USER) -> list[tuple]:
         """Runs one statement in a session of its own and returns its rows.
 
         What it raises has notes of what was the matter below: Trino's message often leaves out what the catalog answered.
         """
         from trino.exceptions import TrinoQueryError
 
-        with self.connect() as connection:
+        with self.connect(user) as connection:
             cursor = connection.cursor()
             try:
                 cursor.execute(statement)

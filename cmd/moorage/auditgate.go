@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"moorage"
+	"moorage/access"
+	"moorage/audit"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
+	"moorage/internal/web"
+)
+
+// audited is a gate that writes down what another one decides, and what a guard decides behind it.
+// It is safe for concurrent use.
+type audited struct {
+	verb.Gate
+	log *audit.Log
+
+	mu sync.Mutex // guards made; leaf
+	// made holds the decisions of requests under way, which get a line each when the request ends.
+	made map[request][]guard.Decision
+}
+
+// request is one use of a verb that is under way.
+type request struct {
+	id, caller string
+	verb       verb.Verb
+}
+
+// requestsMax bounds how many requests with decisions are waited for. Those of more are written
+// before they end.
+const requestsMax = 10_000
+
+// newAudited returns a gate that refuses nobody until another one takes the place of its Gate.
+func newAudited(log *audit.Log) *audited {
+	return &audited{Gate: verb.Open(), log: log, made: make(map[request][]guard.Decision)}
+}
+
+// Authorize refuses what cannot be written down, if the log is strict.
+func (a *audited) Authorize(ctx context.Context, request verb.Request) error {
+	if err := a.log.Room(); err != nil {
+		return err
+	}
+	return a.Gate.Authorize(ctx, request)
+}
+
+// Decided keeps a decision until its request ends. One about the same object as an earlier one
+// takes the place of that: the last one stands on the records that the change requires.
+func (a *audited) Decided(ctx context.Context, decision guard.Decision) {
+	of := request{moorage.RequestID(ctx), decision.Caller.Name, decision.Verb}
+	a.mu.Lock()
+	all, known := a.made[of]
+	full := !known && len(a.made) >= requestsMax
+	if !full {
+		at := slices.IndexFunc(all, func(d guard.Decision) bool { return isSame(d, decision) })
+		if at < 0 {
+			all = append(all, decision)
+		} else {
+			all[at] = decision
+		}
+		a.made[of] = all
+	}
+	a.mu.Unlock()
+	if full {
+		a.log.Note(lineOf(ctx, decision))
+	}
+}
+
+// isSame reports whether two decisions of a request are about one object and the same privileges.
+func isSame(d, other guard.Decision) bool {
+	return d.Asked == other.Asked && d.Object.Kind() == other.Object.Kind() &&
+		(len(d.Object.Path) == 0 || d.Object.Path[0].ID == other.Object.Path[0].ID)
+}
+
+// Audit notes a line for each decision of the request, or for each object if there was none.
+func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) {
+	a.Gate.Audit(ctx, asked, outcome)
+	of := request{moorage.RequestID(ctx), asked.Caller.Name, asked.Verb}
+	a.mu.Lock()
+	made := a.made[of]
+	delete(a.made, of)
+	a.mu.Unlock()
+	if errors.Is(outcome, audit.ErrNoRoom) {
+		return
+	}
+	row, _ := asked.Verb.Row()
+	ended := func(line audit.Line) {
+		if outcome != nil {
+			line.Status = web.FailureOf(moorage.KindOf(outcome)).Status
+		}
+		line.Sampled = row.Reads && line.Decision == audit.Allowed
+		a.log.Note(line)
+	}
+	for _, decision := range made {
+		ended(lineOf(ctx, decision))
+	}
+	if len(made) > 0 {
+		return
+	}
+	line := lineFrom(ctx, asked.Caller, asked.Verb)
+	line.Decision, line.Object.Kind = decisionOf(outcome), kindOf(row.On)
+	if len(asked.On) == 0 {
+		ended(line)
+	}
+	for _, on := range asked.On {
+		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = on.Warehouse, on.Namespace, on.Name
+		ended(line)
+	}
+}
+
+// decisionOf returns what was decided about a request that ended with outcome.
+func decisionOf(outcome error) string {
+	switch kind := moorage.KindOf(outcome); {
+	case outcome == nil:
+	case moorage.IsHidden(outcome):
+		return access.Hidden.String()
+	case kind == moorage.KindForbidden, kind == moorage.KindNotAuthorized:
+		return access.Forbid.String()
+	}
+	return access.Allow.String()
+}
+
+// lineFrom returns the part of a line that says who asked for what.
+func lineFrom(ctx context.Context, caller moorage.Caller, v verb.Verb) audit.Line {
+	return audit.Line{
+		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: caller.Name, Via: caller.Via,
+		Source: string(caller.Source), Address: caller.Address, Operation: string(v), Key: caller.KeyID,
+	}
+}
+
+// lineOf returns the line of a decision.
+func lineOf(ctx context.Context, d guard.Decision) audit.Line {
+	line := lineFrom(ctx, d.Caller, d.Verb)
+	line.Object.Kind = d.Object.Kind().String()
+	if len(d.Object.Path) > 0 {
+		ident := d.Object.Ident
+		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = ident.Warehouse, ident.Namespace, ident.Name
+		line.Object.ID = d.Object.Path[0].ID.String()
+	}
+	line.Asked, line.Missing = d.Asked.Words(), d.Missing.Words()
+	line.Decision, line.Epoch, line.Took = d.Outcome.String(), d.Epoch, d.Took
+	switch d.By {
+	case access.ByOwner:
+		line.By = "owner " + d.Grantee
+	case access.ByGrant:
+		line.By = "grant to " + d.Grantee
+	case access.ByBeneath:
+		line.By = "something beneath it"
+	}
+	return line
+}
+
+// kindOf returns the word for what a verb is about.
+func kindOf(object verb.Object) string {
+	switch object {
+	case verb.OnWarehouse:
+		return access.Warehouse.String()
+	case verb.OnNamespace:
+		return access.Namespace.String()
+	case verb.OnTable:
+		return access.Table.String()
+	case verb.OnView:
+		return access.View.String()
+	}
+	return access.Server.String()
+}

@@ -1,0 +1,129 @@
+"""Moorage with authentication and access on, and what each client shows to it.
+
+The first administrator is made on the store, before the server starts; all else is asked of the server.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+from harness import clients, server
+from harness.s3 import Server as S3
+
+COMMAND_SECONDS_MAX = 60
+
+# How long a token is good where a test waits for its end, and how long that takes with what a server forgives.
+LIFETIME_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key: what a client shows as a credential or as a token."""
+
+    principal: str
+    text: str
+
+    @property
+    def id(self) -> str:
+        return self.text.split("_")[1]
+
+    @property
+    def secret(self) -> str:
+        return self.text.split("_")[2]
+
+    @property
+    def pair(self) -> str:
+        """ID:SECRET, as OAuth clients have it."""
+        return f"{self.id}:{self.secret}"
+
+
+class Secured(server.Moorage):
+    """A server that knows who asks, and decides what they may do. `admin` is the key of an administrator without data."""
+
+    name = "secured"
+
+    def __init__(self, arguments: list[str] | None = None, s3: S3 | None = None):
+        super().__init__(["--keys", *(arguments or [])], s3)
+        self.folder.joinpath("data").mkdir(exist_ok=True)
+        self.admin = self._key(self._on_store("key", "create", "root", "--admin"), "key:root")
+
+    def _on_store(self, *words: str) -> str:
+        return self._run([*words, "--data", str(self.data)], self._env)
+
+    def command(self, *words: str, key: Key | None = None) -> str:
+        """Runs a command of moorage that asks the server, as the administrator unless a key is given."""
+        return self._run([*words, "--uri", self.uri], {**self._env, "MOORAGE_TOKEN": (key or self.admin).text})
+
+    def _run(self, words: list[str], env: dict[str, str]) -> str:
+        done = subprocess.run(
+            [str(self.binary), *words], capture_output=True, text=True, env=env, timeout=COMMAND_SECONDS_MAX, check=False
+        )
+        assert done.returncode == 0, f"moorage {' '.join(words)}: exit status {done.returncode}\n{done.stderr}"
+        return done.stdout
+
+    @staticmethod
+    def _key(printed: str, principal: str) -> Key:
+        return Key(principal, printed.splitlines()[-1])
+
+    def key(self, name: str, *options: str) -> Key:
+        """Makes a key of key:NAME."""
+        return self._key(self.command("key", "create", name, *options), f"key:{name}")
+
+    def engineer(self, name: str) -> Key:
+        """Makes a key that may make namespaces and tables in the warehouse, and owns what it makes."""
+        made = self.key(name)
+        self.command("grant", "create,write,alter,maintain", "on", "warehouse", self.warehouse, "to", made.principal)
+        return made
+
+    def owner(self, name: str) -> Key:
+        """Makes a key that the warehouse belongs to: it may do everything there."""
+        made = self.key(name)
+        self.command("owner", "warehouse", self.warehouse, "to", made.principal)
+        return made
+
+    @property
+    def token_endpoint(self) -> str:
+        return f"{self.uri}/v1/oauth/tokens"
+
+
+def java_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]:
+    """The properties by which a catalog of the Java client shows a key."""
+    return {"credential": key.text, "oauth2-server-uri": running.token_endpoint, **more}
+
+
+def trino_catalog(running: Secured, key: Key, **more: str) -> dict[str, str]:
+    """The properties by which a catalog of Trino's shows a key."""
+    return {
+        **clients.trino_catalog(running),
+        "iceberg.rest-catalog.security": "OAUTH2",
+        "iceberg.rest-catalog.oauth2.credential": key.text,
+        "iceberg.rest-catalog.oauth2.server-uri": running.token_endpoint,
+        **more,
+    }
+
+
+def duckdb_secrets(running: Secured, key: Key) -> dict[str, str]:
+    """The ways in which DuckDB shows a key, each what CREATE SECRET takes."""
+    return {
+        "token": f"TOKEN '{key.text}'",
+        "credential": f"CLIENT_ID '{key.id}', CLIENT_SECRET '{key.secret}', OAUTH2_SERVER_URI '{running.token_endpoint}'",
+    }
+
+
+def attach_duckdb(connection, running: Secured, secret: str) -> None:
+    """Attaches the server to a DuckDB connection as `ice`, with a secret."""
+    connection.execute(f"CREATE SECRET ice_secret (TYPE ICEBERG, {secret})")
+    connection.execute(
+        f"ATTACH '{running.warehouse}' AS ice (TYPE ICEBERG, ENDPOINT '{running.uri}', SECRET ice_secret, "
+        "SUPPORT_NESTED_NAMESPACES true, PURGE_REQUESTED false)"
+    )
+
+
+def curl(running: Secured, path: str, *options: str) -> str:
+    """What curl prints for a request, with its status on a last line."""
+    env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    done = subprocess.run(
+        ["curl", "-sS", "-w", "\n%{http_code}", *options, running.uri + path],
+        capture_output=True, text=True, env=env, timeout=COMMAND_SECONDS_MAX, check=True,
+    )  # fmt: skip
+    return done.stdout
