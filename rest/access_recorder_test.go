@@ -1,0 +1,60 @@
+package rest_test
+
+import (
+	"testing"
+
+	"moorage/access"
+	"moorage/catalog/verb"
+)
+
+// Each verb of the specification is called by the matrix. It asks for exactly what the table of
+// verbs says, about exactly what the table says.
+func TestVerbsAskWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	called := make(map[verb.Verb]bool)
+	everything := principals()[0]
+	for _, p := range principals() {
+		if p.name == "everything" {
+			everything = p
+		}
+	}
+	for i := range newLake(t, "").cells() {
+		l := newLake(t, "")
+		objects, c := l.objects(), l.cells()[i]
+		called[c.verb] = true
+		l.setPolicy(everything.grants(objects)...)
+		l.decided = nil
+		if answer := l.do(everything.caller, c.method, c.path, c.body); answer.Code > 299 {
+			t.Errorf("%s is answered %d %s", c.name(), answer.Code, answer.Body)
+		}
+		got := make(map[string]access.Privileges)
+		for _, d := range l.decided {
+			name := ""
+			if len(d.Object.Path) > 0 {
+				name = nameOf(objects, d.Object.Path[0])
+			}
+			got[name] |= d.Asked
+		}
+		c.when = append(c.when, verb.ForProperties) // asked in any case; the matrix refuses nobody for it
+		_, asked := c.asked()
+		want := make(map[string]access.Privileges)
+		for subject, privileges := range asked {
+			want[c.on[subject]] |= privileges
+		}
+		for name, privileges := range want {
+			if got[name].Implied() != privileges.Implied() {
+				t.Errorf("%s asks for %q on %q, the table says %q", c.name(), got[name], name, privileges)
+			}
+		}
+		for name, privileges := range got {
+			if _, found := want[name]; !found && privileges != access.See {
+				t.Errorf("%s asks for %q on %q, which the table does not know", c.name(), privileges, name)
+			}
+		}
+	}
+	for _, row := range verb.Table() {
+		if len(row.Iceberg) > 0 && !called[row.Verb] {
+			t.Errorf("nothing calls %s", row.Verb)
+		}
+	}
+}
