@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -11,6 +12,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
 	"moorage/locks"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -106,6 +108,18 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			want := []string{shard("t"), pointer(f, "t")}
 			_, err := f.UnregisterTable(f.ctx, ident("t"))
 			return want, err
+		}},
+		{verb.Expire, func(f *fixture) ([]string, error) {
+			tables := catalog.TablesOf(f.Catalog.As(moorage.System("expire")))
+			id, err := tables.Find(f.ctx, ident("t"))
+			if err != nil {
+				return nil, err
+			}
+			_, _, err = tables.Tend(f.ctx, id, catalog.Tending{Verb: verb.Expire,
+				Plan: func(base *metadata.Document, now time.Time) ([]metadata.Update, error) {
+					return metadata.PlanExpire(base, metadata.Retention{MinSnapshots: 1}, now).Updates(), nil
+				}})
+			return nil, err
 		}},
 		{verb.Rename, func(f *fixture) ([]string, error) {
 			want := []string{shard("t"), shard("new"), pointer(f, "t")}

@@ -25,6 +25,8 @@ type Item struct {
 	// before. Each is empty if there was none then, and for what has no metadata.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
+	// Rule is the hash of the rule by which the server took care of a table; empty otherwise.
+	Rule string `json:"rule,omitempty"`
 	// Facts are what is known of a table's version after the change; nil if it has no new version,
 	// or if an older version of the server wrote the change.
 	Facts *Facts `json:"facts,omitempty"`

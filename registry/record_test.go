@@ -108,6 +108,7 @@ func goldenValues() map[string][2]registry.Value {
 			Changed: &registry.ChangedProperties{Updated: []string{"a", "b"}, Removed: []string{}, Missing: []string{"c"}},
 		}}, registry.Idempotency{}},
 		"horizon": {registry.Horizon{Position: 7}, registry.Horizon{}},
+		"store":   {registry.StoreID{ID: registry.ID{1}}, registry.StoreID{}},
 		"retention": {registry.Retention{
 			Time: someTime, Elapsed: time.Hour, Marks: []registry.Mark{{Position: 7, Elapsed: time.Minute}, {Position: 9, Elapsed: time.Hour}},
 		}, registry.Retention{}},
@@ -260,6 +261,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("idempotency", registrytest.KeepsUnknown[registry.Idempotency])
 	t.Run("claim", registrytest.KeepsUnknown[registry.Claim])
 	t.Run("horizon", registrytest.KeepsUnknown[registry.Horizon])
+	t.Run("store", registrytest.KeepsUnknown[registry.StoreID])
 	t.Run("retention", registrytest.KeepsUnknown[registry.Retention])
 	t.Run("maintenancepolicy", registrytest.KeepsUnknown[registry.MaintenancePolicy])
 	t.Run("care", registrytest.KeepsUnknown[registry.Care])
@@ -310,6 +312,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Idempotency](decoders)
 	addDecoder[registry.Claim](decoders)
 	addDecoder[registry.Horizon](decoders)
+	addDecoder[registry.StoreID](decoders)
 	addDecoder[registry.Retention](decoders)
 	addDecoder[registry.MaintenancePolicy](decoders)
 	addDecoder[registry.Care](decoders)

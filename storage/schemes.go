@@ -97,6 +97,19 @@ func reach(ctx context.Context, store Store, location string) error {
 	return ctx.Err()
 }
 
+// List lists the files below a folder by the store of its scheme.
+func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Page, error) {
+	store, err := s.at(ctx, folder)
+	if err != nil {
+		return Page{}, err
+	}
+	lister, ok := store.(Lister)
+	if !ok {
+		return Page{}, fmt.Errorf("list %s: %w", folder, errors.ErrUnsupported)
+	}
+	return lister.List(ctx, folder, after, limit)
+}
+
 // MayBeGone says what the store of location says.
 func (s Schemes) MayBeGone(location string) bool {
 	parsed, err := Parse(location)
@@ -155,4 +168,5 @@ var (
 	_ Folders = (Schemes)(nil)
 	_ Local   = (Schemes)(nil)
 	_ Remote  = (Schemes)(nil)
+	_ Lister  = (Schemes)(nil)
 )

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"moorage"
 	"moorage/ledger"
@@ -235,6 +236,10 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 	return nil
 }
 
+// ownFolder is the folder of a warehouse in which the server keeps files of its own (package
+// maintenance/jobs). No name of a table or namespace makes a folder that is called so.
+const ownFolder = "~moorage"
+
 // claimPath returns the normalised form of location and the folders above it, the nearest first, up
 // to the highest of its disk or bucket. It goes that far because roots may lie within those of
 // other warehouses, or change at the next start. The location must be below one of roots. A root
@@ -243,6 +248,10 @@ func (c *Claims) claimPath(roots []string, location string) (normalised string, 
 	place, err := storage.Parse(location)
 	if err != nil {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+	}
+	if strings.Contains(place.Path+"/", "/"+ownFolder+"/") {
+		return "", nil, moorage.Errorf(moorage.KindBadRequest,
+			"Location is in a folder that the server keeps for itself: %s", location)
 	}
 	normalised = place.String()
 	if len(normalised) > registry.KeyBytesMax {

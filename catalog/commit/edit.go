@@ -27,7 +27,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 			p.queue.end(mine)
 		}
 	}()
-	found, base, err := findFor(ctx, p, w, e.Target)
+	found, base, err := findTarget(ctx, p, e)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -95,6 +95,9 @@ func findFor(ctx context.Context, p *Pipeline, w *work, target Target) (
 // turnIfFree begins a turn of e at its pointer if the node knows that pointer and nobody is in
 // front; else it returns nil. Then one read serves the whole edit.
 func (p *Pipeline) turnIfFree(e *edition) *turn {
+	if !e.Pointer.IsZero() {
+		return p.queue.takeIfFree(e.Pointer, e)
+	}
 	known, ok := p.config.Directory.Known(e.Ident)
 	if !ok {
 		return nil
@@ -162,7 +165,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
 		err = p.config.Directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
 	}
-	if err == nil {
+	if err == nil && e.Pointer.IsZero() { // else a job of the server asks
 		err = e.may(ctx, p.config.Directory, found)
 	}
 	return found, err
@@ -195,11 +198,16 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	if err != nil {
 		return err
 	}
+	beside, err := g.lead.beside(ctx, found, base, planned.next, plan)
+	if err != nil {
+		return err
+	}
 	writing, stop := g.writing(ctx)
 	defer stop()
 	written, err := p.config.Documents.WriteWith(writing, file, planned.lists)
 	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation, Lists: planned.lists}
 	if err != nil {
+		beside.end(ctx)
 		if documents.MayRemain(err) {
 			g.lost = mine
 		}
@@ -209,16 +217,19 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 		file = written
 		if to, plan, err = p.planMove(ctx, found, base, file, planned.works()...); err != nil {
 			g.lost = mine
+			beside.end(ctx)
 			return err
 		}
+		beside.addTo(plan)
 	}
 	g.applying = planned.carried
 	etags, lost, err := p.applyPlan(ctx, change, plan, planned.effects(version)...)
 	if lost {
 		g.lost = mine
+		beside.end(ctx)
 	}
 	if err != nil {
-		err = ledger.RetryOnConflict(err)
+		err = ledger.RetryOnConflict(beside.translate(err))
 		if errors.Is(err, ledger.ErrRetry) {
 			p.config.RaceLost(found.Pointer.ID)
 		}

@@ -186,6 +186,8 @@ type Target struct {
 	// decides itself.
 	Asks access.Privileges
 	Edit Edit
+	// Pointer is the table or view itself, if it is not to be found by its name; zero if it is.
+	Pointer registry.ID
 	// Create, if it is set, makes the table instead. There must be none of the name.
 	Create Planner
 	// MadeBefore reports whether base, the present version of the name, shows that Create happened

@@ -163,3 +163,31 @@ func namesFile(location string, document Document, file string) bool {
 	}
 	return false
 }
+
+// DeleteExpired deletes files that only expired snapshots of a live table reached. That is safe
+// because the snapshots are gone for good: no commit can bring them back, and the caller has looked
+// before each batch at all that was committed since. It leaves out what the present version
+// reaches, metadata files, and what lies outside the table's claims.
+func DeleteExpired(ctx context.Context, store storage.Store, files []string) error {
+	return deleteFiles(ctx, store, files)
+}
+
+// DeleteOrphans deletes files in the claims of a live table that no version of it reached, neither
+// when they were found nor now. That is safe because they are as old as they were found, days ago:
+// a commit that was under way then has ended, or names them now. The caller has looked before each
+// batch.
+func DeleteOrphans(ctx context.Context, store storage.Store, files []string) error {
+	return deleteFiles(ctx, store, files)
+}
+
+// DeleteJobFiles deletes the files that a maintenance job kept in folder, which is its own. That is
+// safe because the job has ended, or never began: no record names them, and no other job writes
+// there. A file elsewhere is an error, and nothing is deleted.
+func DeleteJobFiles(ctx context.Context, store storage.Store, folder string, files []string) error {
+	for _, file := range files {
+		if within, err := storage.Within(folder, file); err != nil || !within {
+			return moorage.Errorf(moorage.KindInternal, "The file %s is not in the folder of the job, %s", file, folder)
+		}
+	}
+	return deleteFiles(ctx, store, files)
+}

@@ -77,6 +77,7 @@ const (
 const (
 	Purge     Verb = "purge"
 	EndWindow Verb = "end-undrop-window"
+	Expire    Verb = "expire"
 )
 
 // Object is what a verb is about.
@@ -197,6 +198,7 @@ func table() []Row {
 
 		{Verb: Purge, On: OnTable},
 		{Verb: EndWindow, On: OnTable},
+		{Verb: Expire, On: OnTable, Contended: pointer},
 	}...)
 }
 

@@ -30,7 +30,8 @@ func TestTable(t *testing.T) {
 		if len(row.Locks) > 0 && len(row.Contended) > 0 {
 			t.Errorf("%s has two lock rules", row.Verb)
 		}
-		if job := row.Verb == verb.Purge || row.Verb == verb.EndWindow; job != (len(row.Asks) == 0) {
+		jobs := []verb.Verb{verb.Purge, verb.EndWindow, verb.Expire}
+		if job := slices.Contains(jobs, row.Verb); job != (len(row.Asks) == 0) {
 			t.Errorf("%s is a job of the server: %v, and asks %v", row.Verb, job, row.Asks)
 		}
 		for _, operation := range row.Iceberg {
@@ -56,7 +57,7 @@ func TestNames(t *testing.T) {
 		"create-warehouse", "drop-warehouse", "create-namespace", "drop-namespace", "update-namespace-properties",
 		"create-table", "stage-table", txlog.Operation, "commit-table", "commit-create", "register-table",
 		"register-table-overwrite", "drop-table", "unregister-table", "rename-table", "create-view", "register-view",
-		"drop-view", "rename-view", "replace-view", "purge", "end-undrop-window",
+		"drop-view", "rename-view", "replace-view", "purge", "end-undrop-window", "expire",
 	}
 	var got []verb.Verb
 	for _, row := range verb.Table() {

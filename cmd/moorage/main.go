@@ -35,6 +35,8 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,
 		RoleList: listRoles, RoleCreate: createRole, RoleDrop: dropRole, RoleAdd: addMembers, RoleRemove: removeMembers,
 		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
+		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
+		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
 		Version: printVersion,
 	})
 }

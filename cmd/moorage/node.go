@@ -29,6 +29,7 @@ import (
 	"moorage/internal/web"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
@@ -50,6 +51,8 @@ type node struct {
 	purges    *purge.Worker
 	retention *retention.Retention
 	recovery  *recovery.Recovery
+	care      *jobs.Jobs
+	jobs      *jobs.Worker
 	operator  management.Operator // for the API, and for commands on a stopped store
 	outgrown  *outgrown
 	audit     *audit.Log
@@ -150,6 +153,13 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
+	maintained, err := jobs.New(jobs.Config{
+		Store: store, Tables: catalog.TablesOf(made.As(moorage.System("expire"))), Alone: !c.InDatabase(),
+		Logger: logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
 	watch, err := watchStore(opened, logger)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
@@ -203,6 +213,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.System("node")),
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
+		care: maintained, jobs: maintained.NewWorker(),
 		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
 	}, nil
 }
@@ -216,6 +227,7 @@ func (n *node) start() {
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
+	n.jobs.Start()
 }
 
 // stop ends the workers and waits for them. It may be called again.

@@ -63,6 +63,7 @@ func importTable() map[string][]string {
 		"catalog/commit":        {"access", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"catalog":               {"access", "catalog/guard", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
+		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/verb", "ledger", "maintenance/reach", "metadata", "registry", "storage", "txlog"},
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
 		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure

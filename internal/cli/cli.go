@@ -48,6 +48,9 @@ type Actions struct {
 	KeyCreate, KeyList, KeyRotate, KeyWithdraw          Action
 	RoleList, RoleCreate, RoleDrop, RoleAdd, RoleRemove Action
 	Grant, Revoke, Grants, Owner, Explain               Action
+
+	MaintainPlan, MaintainRun, MaintainStatus Action
+	MaintainJobs, MaintainFiles, MaintainJob  Action
 }
 
 // Run executes one command line and returns the exit code of the process. It returns when the

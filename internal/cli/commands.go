@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strconv"
+	"time"
 
 	"moorage/catalog"
 	"moorage/registry"
@@ -26,7 +28,7 @@ type command struct {
 
 // commands returns every command, in the order of the help text.
 func commands(actions Actions) []command {
-	all := append(storeCommands(actions), recoverCommands(actions)...)
+	all := append(append(storeCommands(actions), recoverCommands(actions)...), maintainCommands(actions)...)
 	all = append(all, warehouseCommands(actions)...)
 	all = append(all, accessCommands(actions)...)
 	return append(all,
@@ -292,4 +294,125 @@ func validateAbort(c Config, faults *usageError) {
 func isUnfinishedID(text string) bool {
 	var id registry.ID
 	return id.UnmarshalText([]byte(text)) == nil && !id.IsZero()
+}
+
+const maintainText = `
+A table is called by warehouse, namespace and name, such as default.sales.orders. The command opens
+the store itself. If that is a folder, its server must be stopped; the server carries on with the
+jobs when it starts.
+`
+
+func maintainCommands(actions Actions) []command {
+	with := func(more ...setting) []setting { return append(nodeSettings(), more...) }
+	return []command{
+		{
+			name: "maintain plan", operand: "snapshots TABLE", words: wordsOfMaintain(KindSnapshots),
+			summary:  "say what would expire, and why the rest stays",
+			settings: with(snapshotSettings()...), validate: validateStopped, run: actions.MaintainPlan,
+			text: `Prints the snapshots, branches and tags of a table that would expire now, and why each
+other one stays. It changes nothing. What the table says itself wins over the flags: by its properties
+history.expire.max-snapshot-age-ms, .min-snapshots-to-keep and .max-ref-age-ms, and by the limits of
+each branch and tag.
+` + maintainText,
+		},
+		{
+			name: "maintain run", operand: "snapshots|orphans TABLE",
+			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
+			summary:  "expire snapshots, or find orphans, and delete files later",
+			settings: with(append(snapshotSettings(), orphanSettings()...)...), validate: validateStopped,
+			run: actions.MaintainRun,
+			text: `For snapshots, removes from the table what maintain plan prints, at once, and makes a job that
+deletes the files which only that has reached, after --delay. For orphans, makes a job that lists the files
+in the locations of the table which no version of it reaches; it deletes them after --quarantine if
+they are still not reached. Until then maintain job cancel keeps all files.
+
+Nothing is deleted of a table with gc.enabled=false or moorage.maintenance.hold=true, nor of an
+encrypted one. Metadata files, and files outside the locations of the table, stay in any case.
+` + maintainText,
+		},
+		{
+			name: "maintain status", operand: "TABLE", words: wordsOfMaintainTable,
+			summary:  "show the jobs of a table, and those that ended",
+			settings: with(), validate: validateStopped, run: actions.MaintainStatus,
+			text: "Prints the jobs of a table that are under way, and the last that ended.\n" + maintainText,
+		},
+		{
+			name: "maintain jobs", summary: "list all jobs under way", settings: with(), validate: validateStopped,
+			run: actions.MaintainJobs,
+			text: `Prints every maintenance job under way. It exits with 1 if one is blocked: then mend what it
+names, and say maintain job retry.
+` + maintainText,
+		},
+		{
+			name: "maintain files", operand: "ID", words: wordsOfMaintainID,
+			summary:  "list the files that a job will delete",
+			settings: with(), validate: validateStopped, run: actions.MaintainFiles,
+			text: "Prints the location of each file that a job will delete, one a line.\n" + maintainText,
+		},
+		{
+			name: "maintain job", operand: "cancel|retry|quarantine ID", words: wordsOfMaintainJob,
+			summary: "end, retry or stop a job",
+			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
+				usage: "Why a job is put into quarantine.",
+				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}),
+			validate: validateStopped, run: actions.MaintainJob,
+			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on.
+Quarantine blocks a job, with --reason, until somebody cancels or retries it.
+` + maintainText,
+		},
+	}
+}
+
+func snapshotSettings() []setting {
+	return []setting{
+		{name: "max-snapshot-age", value: "DURATION", preset: "120h", flagOnly: true,
+			usage: "How old a snapshot of a branch grows at least, besides the last ones.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.MaxSnapshotAge })},
+		{name: "min-snapshots", value: "NUMBER", preset: "1", flagOnly: true,
+			usage: "How many snapshots of each branch stay in any case.",
+			set: func(c *Config, v []string) (err error) {
+				c.Maintain.MinSnapshots, err = strconv.Atoi(v[0])
+				if err != nil || c.Maintain.MinSnapshots < 1 {
+					err = fmt.Errorf("%q is not a number above zero", v[0])
+				}
+				return err
+			}},
+		{name: "max-ref-age", value: "DURATION", preset: "0s", flagOnly: true,
+			usage: "How old the snapshot of a tag, or of a branch other than main, may be before that goes. " +
+				"0: any age.",
+			set: span(func(c *Config) *time.Duration { return &c.Maintain.MaxRefAge })},
+		{name: "delay", value: "DURATION", preset: "24h", flagOnly: true,
+			usage: "How long files stay after their snapshots expired, for queries that began before.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Delay })},
+		{name: "keep-files", flagOnly: true, usage: "Delete no file, only take the snapshots out of the table.",
+			set: func(c *Config, _ []string) error { c.Maintain.KeepFiles = true; return nil }},
+	}
+}
+
+func orphanSettings() []setting {
+	return []setting{
+		{name: "older-than", value: "DURATION", preset: "72h", flagOnly: true,
+			usage: "How old an orphan is at least when it is found; a day or more.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.OlderThan })},
+		{name: "quarantine", value: "DURATION", preset: "240h", flagOnly: true,
+			usage: "How long an orphan stays after it was found.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Quarantine })},
+		{name: "equal-authorities", flagOnly: true,
+			usage: "Keep files whose paths differ from those of the table in scheme or bucket only, without asking.",
+			set:   func(c *Config, _ []string) error { c.Maintain.EqualAuthorities = true; return nil }},
+		{name: "confirm", flagOnly: true, usage: "It is right that most files of the table are orphans.",
+			set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }},
+	}
+}
+
+// span is the set of a setting that takes a time span of 0 or more.
+func span(field func(*Config) *time.Duration) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		d, err := time.ParseDuration(values[0])
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is not a time span such as 24h", values[0])
+		}
+		*field(c) = d
+		return nil
+	}
 }

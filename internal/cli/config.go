@@ -75,6 +75,8 @@ type Config struct {
 	URI        string            // the running server to ask; empty: open the store
 	Token      string            // shows the server of URI who asks; empty: nobody does
 
+	Maintain MaintainWords // commands about maintenance: their words and settings
+
 	Access      AccessWords   // commands about access: their words
 	Admin       bool          // key create: it may administer the server
 	Expires     time.Duration // key create, key rotate: how long the secret is good

@@ -124,6 +124,11 @@ func (h *History) again(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.added, false)})
 }
 
+// AddAgain adds the data file at path, which was there before, to a branch.
+func (h *History) AddAgain(branch, path string) []string {
+	return h.append(branch, []entry{{path, false}})
+}
+
 // twice adds a file that is there already.
 func (h *History) twice(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.Heads[branch].live(), false)})

@@ -118,3 +118,6 @@ func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 	err := group.Wait()
 	return manifests, err
 }
+
+// Manifest is a manifest as a list names it.
+type Manifest = manifest.Listed

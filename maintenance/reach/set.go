@@ -2,7 +2,10 @@ package reach
 
 import (
 	"hash/maphash"
+	"net/url"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"moorage/storage"
 )
@@ -25,6 +28,9 @@ type Set struct {
 	seeds    [2]maphash.Seed
 	expected int64
 	max      int // paths that are kept exactly
+	// elsewhere has the paths without scheme and authority, and alike what is left of the paths
+	// when all that look-alikes may differ in is taken out; nil for a Set that does not tell.
+	elsewhere, alike *Set
 
 	// mu guards the fields below; a leaf.
 	mu    sync.RWMutex
@@ -36,6 +42,13 @@ type Set struct {
 // NewSet returns an empty set for about so many paths.
 func NewSet(expected int64) *Set { return newSet(expected, exactMax) }
 
+// NewSetOfNames is NewSet of a set that knows look-alikes, too.
+func NewSetOfNames(expected int64) *Set {
+	s := NewSet(expected)
+	s.elsewhere, s.alike = NewSet(expected), NewSet(expected)
+	return s
+}
+
 func newSet(expected int64, exact int) *Set {
 	return &Set{
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, expected: expected, max: exact,
@@ -45,6 +58,10 @@ func newSet(expected int64, exact int) *Set {
 
 // Add adds the place that path names, however it is spelled.
 func (s *Set) Add(path string) {
+	if s.alike != nil {
+		s.elsewhere.Add(pathOf(path))
+		s.alike.Add(folded(path))
+	}
 	hash := s.hash(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,4 +151,43 @@ func spelled(path string) string {
 		return normal
 	}
 	return path
+}
+
+// HasElsewhere reports whether a path may have been added that differs from path in scheme or
+// authority at most. It is false for a Set that does not tell.
+func (s *Set) HasElsewhere(path string) bool {
+	return s.elsewhere != nil && s.elsewhere.Has(pathOf(path))
+}
+
+// LooksLike reports whether a path may have been added that some engine, or somebody who typed it,
+// may take for path. It is false for a Set that does not tell.
+func (s *Set) LooksLike(path string) bool { return s.alike != nil && s.alike.Has(folded(path)) }
+
+// pathOf returns path without scheme and authority.
+func pathOf(path string) string {
+	if parsed, err := storage.Parse(path); err == nil {
+		return parsed.Path
+	}
+	return path
+}
+
+// folded returns what is left of path without scheme and authority, without percent encoding, and
+// without doubled slashes and bytes that are not ASCII, in small letters.
+func folded(path string) string {
+	path = pathOf(path)
+	for range 2 { // encoded twice
+		if decoded, err := url.PathUnescape(path); err == nil {
+			path = decoded
+		}
+	}
+	var left strings.Builder
+	slash := false
+	for _, c := range []byte(strings.ToLower(path)) {
+		if c >= utf8.RuneSelf || c == '/' && slash {
+			continue
+		}
+		slash = c == '/'
+		left.WriteByte(c)
+	}
+	return left.String()
 }

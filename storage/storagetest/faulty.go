@@ -33,6 +33,7 @@ const (
 	MethodDelete            = "Delete"
 	MethodMakeFolder        = "MakeFolder"
 	MethodRemoveEmptyFolder = "RemoveEmptyFolder"
+	MethodList              = "List"
 )
 
 // Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
@@ -156,6 +157,19 @@ func (f *FaultyStore) RemoveEmptyFolder(ctx context.Context, location string, ag
 		return err
 	})
 	return removed && err == nil, err
+}
+
+// List implements storage.Lister.
+func (f *FaultyStore) List(ctx context.Context, folder, after string, limit int) (page storage.Page, err error) {
+	err = f.do(MethodList, func() (err error) {
+		lister, ok := f.store.(storage.Lister)
+		if !ok {
+			return errors.ErrUnsupported
+		}
+		page, err = lister.List(ctx, folder, after, limit)
+		return err
+	})
+	return page, err
 }
 
 // MayBeGone implements storage.Local: it says what the store says. It is not counted.

@@ -1,0 +1,147 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Tending is care that the server takes of one table: a commit by pointer id.
+type Tending struct {
+	Verb verb.Verb // verb.Expire
+	// Plan returns the updates of base; none says that there is nothing to do. It is pure, and is
+	// called on the base of each attempt, so it sees what was committed meanwhile. now is the
+	// store's time when the tending began.
+	Plan func(base *metadata.Document, now time.Time) ([]metadata.Update, error)
+	// Beside returns what goes beside the move of the table; see commit.Tended. It may be nil.
+	Beside func(ctx context.Context, before, next *Version) (Beside, error)
+}
+
+// Version is one version of a table, as a tending meets and makes it.
+type Version = commit.Version
+
+// Beside is what goes beside the move of a table.
+type Beside = commit.Beside
+
+// ErrBeside says that a record beside a table is not as its tending requires.
+var ErrBeside = commit.ErrBeside
+
+// Tables is the catalog as those have it who take care of tables, by their ids. It is safe for
+// concurrent use.
+type Tables struct{ catalog *Catalog }
+
+// TablesOf returns the tables of c, as its caller has them.
+func TablesOf(c *Catalog) *Tables { return &Tables{c} }
+
+// Tend takes care of the table with this id, as the caller of t. It returns the version of the
+// table, and whether Tend made that. Writers do not notice: it retries when others were faster, and
+// takes no lock before it has lost several races.
+//
+// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. KindCommitUnknown is about
+// the records beside the table, too.
+func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending) (
+	version *Version, changed bool, err error) {
+	const op = "catalog.Tend"
+	c := t.catalog
+	now, err := c.planner.ledger.Time(ctx)
+	if err != nil {
+		return nil, false, moorage.Annotate(op, pointer.String(), err)
+	}
+	found, err := c.planner.directory.FindPointer(ctx, pointer)
+	if err != nil {
+		return nil, false, moorage.Annotate(op, pointer.String(), err)
+	}
+	edit := &tendEdit{tending: tending, now: now}
+	ident := found.Pointer.Identifier()
+	outcome, err := c.submit(ctx, commit.Intent{
+		Verb: tending.Verb, On: []moorage.Identifier{ident},
+		Edits: []commit.Target{{Kind: directory.Table(), Ident: ident, Pointer: pointer, Edit: edit}},
+	})
+	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
+}
+
+// TableByID returns the present version of the live table with this id, with its claims.
+//
+// Errors: KindNoSuchTable; those of Catalog.LoadTable.
+func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
+	const op = "catalog.TableByID"
+	var version *Version
+	var found *directory.Found
+	err := t.catalog.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		if found, err = t.catalog.planner.directory.FindPointer(ctx, pointer); err != nil {
+			return err
+		}
+		document, err := t.catalog.planner.documents.Current(ctx, found)
+		if err != nil {
+			return err
+		}
+		version = commit.VersionOf(found, found.Pointer.Identifier(), document)
+		return nil
+	})
+	if err != nil {
+		return nil, registry.Pointer{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	return version, found.Pointer, nil
+}
+
+// Find returns the id of the live table called ident.
+//
+// Errors: KindNoSuchTable.
+func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
+	found, err := t.catalog.planner.directory.Find(ctx, directory.Table(), ident)
+	if err != nil {
+		return registry.ID{}, moorage.Annotate("catalog.Find", ident.String(), err)
+	}
+	return found.Pointer.ID, nil
+}
+
+// WarehouseLocation returns where a warehouse makes its tables, and a storage that reaches it.
+func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error) {
+	path, err := t.catalog.planner.directory.Path(ctx, warehouse, nil)
+	if err != nil {
+		return "", nil, moorage.Annotate("catalog.WarehouseLocation", warehouse, err)
+	}
+	return path.Warehouse.Location, path.Storage, nil
+}
+
+// tendEdit is the edit of a Tending.
+type tendEdit struct {
+	tending Tending
+	now     time.Time
+	changes bool // the last attempt made a version
+}
+
+func (e *tendEdit) Check(document) error { return nil }
+
+func (e *tendEdit) Next(base document, env metadata.Env) (document, error) {
+	e.changes = false
+	table := base.(*metadata.Document)
+	updates, err := e.tending.Plan(table, e.now)
+	if err != nil || len(updates) == 0 {
+		return base, err
+	}
+	return table.Apply(updates, env)
+}
+
+func (e *tendEdit) Asks() bool            { return true }
+func (e *tendEdit) Replays(document) bool { return false }
+func (e *tendEdit) Pins() bool            { return true }
+
+// Beside implements commit.Tended.
+func (e *tendEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (Beside, error) {
+	e.changes = true
+	if e.tending.Beside == nil {
+		return Beside{}, nil
+	}
+	ident := found.Pointer.Identifier()
+	after := commit.VersionOf(found, ident, next)
+	after.Location = "" // it has none yet
+	return e.tending.Beside(ctx, commit.VersionOf(found, ident, base), after)
+}

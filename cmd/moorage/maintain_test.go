@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/tabletest"
+	"moorage/storage/file"
+)
+
+// TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
+// lets a server delete the files.
+func TestMaintain(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	made := server.makeTable(t)
+	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
+	files, err := file.New([]string{location})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().UnixMilli())
+	for range 4 {
+		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
+		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
+			t.Fatalf("commit: %d %s", code, answer)
+		}
+	}
+	server.stop()
+	const table = "default.harbour.ships"
+	command := func(code int, want string, args ...string) string {
+		t.Helper()
+		got := runToEnd(t, append(args, "--data", data)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Fatalf("%s: %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
+		}
+		return got.stdout
+	}
+	command(0, "0 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table)
+	command(0, "3 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table, "--max-snapshot-age", "0s")
+	command(0, "not yet run", "maintain", "status", table)
+	ran := command(0, "waiting, ", "maintain", "run", "snapshots", table, "--max-snapshot-age", "0s", "--delay", "1s")
+	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(ran)
+	listed := strings.Fields(command(0, "snap-", "maintain", "files", id))
+	for _, path := range listed {
+		if _, err := os.Stat(strings.TrimPrefix(path, "file://")); err != nil {
+			t.Errorf("a listed file is not there: %v", err)
+		}
+	}
+	command(0, "snapshots of harbour.ships", "maintain", "jobs")
+	command(0, "done", "maintain", "job", "quarantine", id, "--reason", "to look")
+	command(1, "1 job blocked", "maintain", "jobs")
+	command(0, "done", "maintain", "job", "retry", id)
+	command(1, "is not blocked", "maintain", "job", "retry", id)
+	command(0, "nothing expires", "maintain", "run", "snapshots", table, "--max-snapshot-age", "0s")
+	server = startServe(t, "--data", data)
+	server.awaitLog(t, "maintenance job ended")
+	for _, path := range listed {
+		if _, err := os.Stat(strings.TrimPrefix(path, "file://")); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+	server.stop()
+	command(0, "snapshots done: 3 snapshots; ", "maintain", "status", table)
+	command(0, "no maintenance is under way", "maintain", "jobs")
+	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"moorage/management/client"
+)
+
+// MaintainWords are what the words of a command about maintenance come to.
+type MaintainWords struct {
+	Kind   string        // of the job: snapshots or orphans
+	Table  client.Object // whose
+	Change string        // of a job: cancel, retry or quarantine
+	Job    string        // id
+
+	MaxSnapshotAge, MaxRefAge, Delay time.Duration
+	MinSnapshots                     int
+	KeepFiles                        bool
+	OlderThan, Quarantine            time.Duration
+	EqualAuthorities, Confirm        bool
+	Reason                           string
+}
+
+// Kinds of jobs, as commands name them.
+const (
+	KindSnapshots = "snapshots"
+	KindOrphans   = "orphans"
+)
+
+// jobIDs are the ids of jobs.
+var jobIDs = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// wordsOfMaintain reads one of kinds and TABLE.
+func wordsOfMaintain(kinds ...string) func(*Config, []string) error {
+	return func(c *Config, words []string) error {
+		if len(words) == 2 {
+			for _, kind := range kinds {
+				if words[0] == kind {
+					c.Maintain.Kind = kind
+					return wordsOfMaintainTable(c, words[1:])
+				}
+			}
+		}
+		return fmt.Errorf("takes %s TABLE, such as snapshots default.sales.orders", strings.Join(kinds, "|"))
+	}
+}
+
+// wordsOfMaintainTable reads TABLE.
+func wordsOfMaintainTable(c *Config, words []string) (err error) {
+	if len(words) != 1 {
+		return fmt.Errorf("takes one TABLE, such as default.sales.orders")
+	}
+	c.Maintain.Table, err = client.ParseObject("table", words[0])
+	return err
+}
+
+// wordsOfMaintainID reads ID.
+func wordsOfMaintainID(c *Config, words []string) error {
+	if len(words) != 1 || !jobIDs.MatchString(words[0]) {
+		return fmt.Errorf("takes the ID of a job, 32 hexadecimal digits that maintain jobs shows")
+	}
+	c.Maintain.Job = words[0]
+	return nil
+}
+
+// wordsOfMaintainJob reads what to do and ID.
+func wordsOfMaintainJob(c *Config, words []string) error {
+	if len(words) == 2 && (words[0] == "cancel" || words[0] == "retry" || words[0] == "quarantine") {
+		c.Maintain.Change = words[0]
+		return wordsOfMaintainID(c, words[1:])
+	}
+	return fmt.Errorf("takes cancel, retry or quarantine, and the ID of a job")
+}

@@ -1,0 +1,215 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/reach"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// The checks, by the names with which tests switch them off.
+const (
+	checkHash     = "list has changed"
+	checkCount    = "list has another length"
+	checkTime     = "not before its time"
+	checkRecord   = "record of the job"
+	checkPaused   = "paused"
+	checkTable    = "table is live"
+	checkUUID     = "same table"
+	checkHeld     = "held"
+	checkBack     = "expired snapshot is back"
+	checkNew      = "new snapshots"
+	checkNamed    = "named by the document"
+	checkOwn      = "claims and metadata files"
+	checkDropped  = "dropped table in the folder"
+	checkFile     = "orphan as listed"
+	checkOldest   = "older than the policy"
+	checkAge      = "young orphan"
+	checkOwner    = "owner of the folder"
+	checkShare    = "share of orphans"
+	checkLookLike = "look-alike"
+)
+
+// look reads the table of a job, which must be live, the same one, and free to have files deleted.
+func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
+	version, table, err := j.tables.TableByID(ctx, at.value.Pointer)
+	switch {
+	case moorage.KindOf(err) == moorage.KindNoSuchTable:
+		return nil, &calledOff{"the table is gone"}
+	case err != nil:
+		return nil, err
+	case table.TableUUID != at.value.UUID && !j.skip[checkUUID]:
+		return nil, &calledOff{"another table has its place"}
+	}
+	found := &look{version: version, document: version.Document.(*metadata.Document), table: table}
+	if err := held(found.document); err != nil && !j.skip[checkHeld] {
+		return nil, &calledOff{err.Error()}
+	}
+	for _, e := range in.Expired {
+		if found.document.HasSnapshot(e.ID) && !j.skip[checkBack] {
+			return nil, &calledOff{fmt.Sprintf("the snapshot %d is back", e.ID)}
+		}
+	}
+	for _, claim := range table.Claims {
+		parsed, err := storage.Parse(claim)
+		if err != nil {
+			return nil, moorage.E("jobs.look", claim, moorage.KindInternal, err)
+		}
+		found.claims = append(found.claims, parsed)
+	}
+	return found, nil
+}
+
+// guard knows, during the deletions of a job, what may not go.
+type guard struct {
+	jobs *Jobs
+	in   input
+	set  *reach.Set // what versions reach that came after the lists were made
+	look *look      // the last
+	// known are the snapshots whose manifests were looked at: by the collection, or here.
+	known map[version]bool
+	kept  map[string]int64
+}
+
+// version is a snapshot: its id and its list, in case that somebody gives an id again.
+type version struct {
+	id   int64
+	list string
+}
+
+func versionOf(s metadata.Snapshot) version { return version{s.ID, s.ManifestList} }
+
+// guardOf returns the guard of a job that begins, or goes on, to delete. If the table has moved
+// since its lists were made, all that its present version reaches is read. So is it for orphans,
+// whose lists are days old.
+func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
+	look, err := j.look(ctx, at, in)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{jobs: j, in: in, look: look, known: make(map[version]bool), kept: make(map[string]int64)}
+	if look.version.Location == at.value.Looked && in.Orphans == nil {
+		g.set = reach.NewSet(0)
+		reach.Named(look.document, look.version.Location, g.set.Add)
+	} else if g.set, _, err = j.live(ctx, look, in); err != nil {
+		return nil, err
+	}
+	if in.Orphans != nil {
+		if err := j.mayMark(ctx, look, g.set); err != nil {
+			return nil, err
+		}
+	}
+	g.note(look)
+	return g, nil
+}
+
+func (g *guard) note(look *look) {
+	for snapshot := range look.document.Snapshots() {
+		g.known[versionOf(snapshot)] = true
+	}
+	g.look = look
+}
+
+// check looks before a batch: at the job, at pauses, and at what was committed since the last look.
+// It returns errMoved if the job is in other hands, and calledOff if it is to end.
+func (g *guard) check(ctx context.Context, at *job) error {
+	if err := mayGoOn(ctx, g.jobs, at, g.look.table); err != nil {
+		return err
+	}
+	now, err := g.jobs.look(ctx, at, g.in)
+	if err != nil || now.version.Location == g.look.version.Location {
+		return err
+	}
+	if g.jobs.skip[checkNew] {
+		g.look = now
+		return nil
+	}
+	reach.Named(now.document, now.version.Location, g.set.Add)
+	isNew := func(s metadata.Snapshot) bool { return !g.known[versionOf(s)] }
+	isKnown := func(s metadata.Snapshot) bool { return g.known[versionOf(s)] }
+	added, _, err := reach.Manifests(ctx, now.version.Storage, now.document, isNew)
+	if err != nil {
+		return err
+	}
+	if len(added) > 0 {
+		old, _, err := reach.Manifests(ctx, now.version.Storage, now.document, isKnown)
+		if err != nil {
+			return err
+		}
+		met := make(map[string]bool, len(old))
+		for _, m := range old {
+			met[m.Path()] = true
+		}
+		for _, m := range added {
+			g.set.Add(m.Path())
+		}
+		added = slices.DeleteFunc(added, func(m reach.Manifest) bool { return met[m.Path()] })
+		if err := reach.LiveIn(ctx, now.version.Storage, added, g.set); err != nil {
+			return err
+		}
+	}
+	g.note(now)
+	return nil
+}
+
+// mayGoOn reports whether a job may delete its next batch: errMoved or errPaused if it may not.
+func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) error {
+	records, err := j.ledger.Get(ctx, at.record.Key, registry.PauseKey())
+	if err != nil {
+		return err
+	}
+	if records[0].ETag != at.record.ETag && !j.skip[checkRecord] {
+		return errMoved
+	}
+	if at.value.Paused && !j.skip[checkPaused] {
+		return errPaused
+	}
+	if !records[1].Exists() || j.skip[checkPaused] {
+		return nil
+	}
+	pauses, err := ledger.Decode[registry.Pauses](records[1])
+	if err != nil {
+		return err
+	}
+	for _, pause := range pauses.Pauses {
+		if covers(pause, table) {
+			return errPaused
+		}
+	}
+	return nil
+}
+
+// errPaused says that an operator has paused the scope of a job.
+var errPaused = errors.New("jobs: paused")
+
+// covers reports whether a pause is about a table.
+func covers(pause registry.Pause, table registry.Pointer) bool {
+	if pause.Scope == registry.ScopeServer || pause.Scope == registry.TableScope(table.ID) {
+		return true
+	}
+	if pause.Ident.Warehouse != table.Warehouse || pause.Ident.Name != "" {
+		return false
+	}
+	levels := len(pause.Ident.Namespace)
+	return levels <= len(table.Namespace) && slices.Equal(pause.Ident.Namespace, table.Namespace[:levels])
+}
+
+// mayGo reports whether a listed file may be deleted, and counts why not.
+func (g *guard) mayGo(file Listed) bool {
+	switch {
+	case !reach.IsOwn(g.look.claims, file.Path) && !g.jobs.skip[checkOwn]:
+		g.kept[keptOutside]++
+	case g.set.Has(file.Path) && !g.jobs.skip[checkNamed]:
+		g.kept[keptNamedAgain]++
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/jobs"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/storage/memory"
+)
+
+// TestKeepFiles expires snapshots and deletes nothing.
+func TestKeepFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	s := settings(3 * time.Second)
+	s.KeepFiles = true
+	began, err := w.jobs.Expire(w.ctx, w.table, s, nil)
+	if err != nil || began.Outcome != jobs.OutcomeDone || began.Snapshots == 0 || w.job() != nil {
+		t.Fatalf("Expire = %+v, %v; the job is %v", began, err, w.job())
+	}
+	w.clock.Advance(48 * time.Hour)
+	must(t, w.jobs.RunOnce(w.ctx))
+	if gone := w.judge(w.node, false, "with files kept"); gone > 0 {
+		t.Errorf("%d files are gone", gone)
+	}
+}
+
+// TestOneJobOfAKind: while there is a job on a table, another one of the kind changes nothing.
+func TestOneJobOfAKind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	began, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(t, err)
+	for range 3 {
+		w.clock.Advance(time.Second)
+		w.commit(w.history.AddAgain("main", w.history.Files[0])...)
+	}
+	before := len(w.present(w.node))
+	if _, err := w.jobs.Expire(w.ctx, w.table, settings(0), nil); !errors.Is(err, jobs.ErrBusy) {
+		t.Errorf("a second job: %v", err)
+	}
+	if after := len(w.present(w.node)); after != before || w.job().ID != began.Job {
+		t.Errorf("%d snapshots are left of %d; the job is %s", after, before, w.job().ID)
+	}
+	if own := w.own(); len(own) != 1 {
+		t.Errorf("the refused job has left %q", own)
+	}
+}
+
+// hooked is a storage that calls before each read of a list of a job.
+type hooked struct {
+	*memory.Store
+	before func()
+}
+
+// Open implements storage.Store.
+func (h hooked) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	if strings.Contains(location, "/list-") {
+		h.before()
+	}
+	return h.Store.Open(ctx, location)
+}
+
+// scenario is a way to lose a file that one check alone prevents.
+type scenario struct {
+	check string
+	// lose makes it happen with jobs that lack some checks, and reports whether it did.
+	lose func(w *world, without func(n node)) bool
+}
+
+// due begins an expiry and brings it to the moment at which its files may go.
+func (w *world) due() (doomed []jobs.Listed) {
+	w.t.Helper()
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(w.t, err)
+	must(w.t, w.jobs.RunOnce(w.ctx))
+	doomed, err = w.jobs.Files(w.ctx, w.job().ID, 0, 1000)
+	must(w.t, err)
+	w.clock.Advance(time.Hour)
+	return doomed
+}
+
+// goOn lets a node without the check work on the job of the table.
+func (w *world) goOn(kind string, files storage.Store, without func(n node)) {
+	n := w.newNode(w.store, files)
+	without(n)
+	_ = n.jobs.Step(w.ctx, registry.JobKey(w.table, kind))
+}
+
+// contentOf returns the first data file of a list.
+func contentOf(doomed []jobs.Listed) string {
+	for _, file := range doomed {
+		if strings.HasSuffix(file.Path, ".parquet") {
+			return file.Path
+		}
+	}
+	return doomed[0].Path
+}
+
+func scenarios() []scenario {
+	property := func(name, value string) string {
+		return `{"action":"set-properties","updates":{"` + name + `":"` + value + `"}}`
+	}
+	orphan := func(change func(w *world), s func(*jobs.OrphanSettings), victim string) func(*world, func(node)) bool {
+		return func(w *world, without func(node)) bool {
+			w.strays()
+			change(w)
+			settings := orphanSettings()
+			settings.Quarantine = 0
+			s(&settings)
+			n := w.newNode(w.store, w.files)
+			without(n)
+			_, _ = n.jobs.FindOrphans(w.ctx, w.table, settings, nil)
+			w.goOn(jobs.KindOrphans, w.files, without)
+			return !w.exists(victim)
+		}
+	}
+	nothing, usual := func(*world) {}, func(*jobs.OrphanSettings) {}
+	return []scenario{
+		{jobs.CheckHash, func(w *world, without func(node)) bool {
+			w.due()
+			list, live := w.job().Lists[0].Location, ""
+			for path := range w.history.Reach(w.present(w.node)) {
+				if strings.HasSuffix(path, ".parquet") {
+					live = path
+				}
+			}
+			must(w.t, w.files.Delete(w.ctx, list))
+			must(w.t, w.files.Create(w.ctx, list, []byte(strings.Repeat(`{"path":"`+live+`"}`+"\n", int(w.job().Lists[0].Count)))))
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(live)
+		}},
+		{jobs.CheckTime, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			w.clock.Advance(-time.Minute)
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckRecord, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			id := w.job().ID
+			w.goOn(jobs.KindSnapshots, hooked{w.files, func() { must(w.t, w.jobs.Quarantine(w.ctx, id, "look", "ann")) }}, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckPaused, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			value, err := registry.Encode(registry.Pauses{Pauses: []registry.Pause{{Scope: "w/1", Ident: moorage.Identifier{Warehouse: "w"}}}})
+			must(w.t, err)
+			_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+			must(w.t, err)
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckHeld, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			w.commit(property("gc.enabled", "false"))
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckNew, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			w.goOn(jobs.KindSnapshots, hooked{w.files, func() {
+				w.clock.Advance(time.Second)
+				w.commit(w.history.AddAgain("main", victim)...)
+			}}, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckNamed, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			w.commit(w.history.AddAgain("main", victim)...)
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckOwn, orphan(nothing, usual, strangers()[0])},
+		{jobs.CheckAge, orphan(nothing, usual, young)},
+		{jobs.CheckOldest, orphan(nothing, func(s *jobs.OrphanSettings) { s.Since = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC) }, orphans()[0])},
+		{jobs.CheckOwner, orphan(func(w *world) {
+			must(w.t, w.files.Create(w.ctx, "file:///wh/~moorage/owner", []byte("another")))
+		}, usual, orphans()[0])},
+		{jobs.CheckShare, orphan(func(w *world) {
+			for i := range 120 {
+				must(w.t, w.files.Create(w.ctx, storage.Join(tableAt, "data", strings.Repeat("x", i+1)), make([]byte, 1000)))
+			}
+			w.clock.Advance(4 * 24 * time.Hour)
+		}, usual, orphans()[0])},
+		{jobs.CheckDropped, func(w *world, without func(node)) bool {
+			ann := w.catalog.As(moorage.Anonymous())
+			w.strays()
+			must(w.t, ann.DropTable(w.ctx, ident(), catalog.DropOptions{}))
+			_, err := ann.CreateTable(w.ctx, ident(), catalog.CreateTableRequest{
+				Location: tableAt, Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
+			})
+			must(w.t, err)
+			n := w.newNode(w.store, w.files)
+			without(n)
+			if w.table, err = n.jobs.Find(w.ctx, ident()); err != nil {
+				w.t.Fatal(err)
+			}
+			s := orphanSettings()
+			s.Quarantine = 0
+			_, _ = n.jobs.FindOrphans(w.ctx, w.table, s, nil)
+			w.goOn(jobs.KindOrphans, w.files, without)
+			return !w.exists(w.history.Files[0])
+		}},
+		{jobs.CheckFile, func(w *world, without func(node)) bool {
+			w.strays()
+			_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+			must(w.t, err)
+			must(w.t, w.jobs.RunOnce(w.ctx))
+			w.clock.Advance(10 * 24 * time.Hour)
+			must(w.t, w.files.Delete(w.ctx, orphans()[0]))
+			must(w.t, w.files.Create(w.ctx, orphans()[0], []byte("new")))
+			w.goOn(jobs.KindOrphans, w.files, without)
+			return !w.exists(orphans()[0])
+		}},
+	}
+}
+
+// TestEveryCheckIsNeeded switches each check off in turn, and expects that a file is lost then that
+// the check keeps.
+func TestEveryCheckIsNeeded(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		t.Run(s.check, func(t *testing.T) {
+			t.Parallel()
+			if s.lose(newWorld(t, inMemory, 5, 7), func(node) {}) {
+				t.Error("with all checks a file is lost")
+			}
+			if !s.lose(newWorld(t, inMemory, 5, 7), func(n node) { n.jobs.Skip(s.check) }) {
+				t.Error("without the check nothing is lost")
+			}
+		})
+	}
+}

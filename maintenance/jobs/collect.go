@@ -1,0 +1,115 @@
+package jobs
+
+import (
+	"context"
+
+	"moorage/catalog"
+	"moorage/maintenance/reach"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// collect finds out which files go, writes the lists of them, and lets the job wait for its time.
+func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error {
+	in, err := j.readInput(ctx, store, at)
+	if err != nil {
+		return err
+	}
+	look, err := j.look(ctx, at, in)
+	if err != nil {
+		return err
+	}
+	writing := &lists{jobs: j, store: store, folder: at.value.Folder}
+	set, cost, err := j.live(ctx, look, in)
+	if err != nil {
+		return err
+	}
+	value := at.value
+	value.Reach, value.Looked, value.Lists = reachFull, look.version.Location, nil
+	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
+	if in.Orphans != nil {
+		err = j.mark(ctx, &value, look, *in.Orphans, set, writing)
+	} else {
+		err = j.doom(ctx, &value, look, in, set, writing)
+	}
+	if err == nil {
+		err = writing.flush(ctx)
+	}
+	if err != nil {
+		return err // lists that were written stay in the folder until the sweep
+	}
+	at.value = value
+	at.value.Lists, at.value.Progress = writing.written, registry.JobProgress{}
+	at.value.Tries, at.value.Laters, at.value.LastError = 0, 0, ""
+	if len(writing.written) == 0 {
+		return j.endWith(ctx, at, store, OutcomeDone, "")
+	}
+	return j.put(ctx, at, registry.StateWaiting)
+}
+
+// reachFull says that all manifests of the live side were read.
+const reachFull = "full"
+
+// live returns all that the version which look met reaches.
+func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reach.Cost, error) {
+	manifests, cost, err := reach.Manifests(ctx, look.version.Storage, look.document, nil)
+	if err != nil {
+		return nil, cost, err
+	}
+	set := reach.NewSet(cost.Files + cost.Manifests)
+	if in.Orphans != nil {
+		set = reach.NewSetOfNames(cost.Files + cost.Manifests)
+	}
+	reach.Named(look.document, look.version.Location, set.Add)
+	return set, cost, reach.LiveIn(ctx, look.version.Storage, manifests, set)
+}
+
+// doom lists the files that only expired snapshots reach.
+func (j *Jobs) doom(ctx context.Context, value *registry.Job, look *look, in input, set *reach.Set, to *lists) error {
+	kept, err := reach.Doomed(ctx, look.version.Storage, in.reach(), set, look.claims, func(f reach.File) error {
+		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
+	})
+	if err != nil {
+		return err
+	}
+	for _, why := range kept.Unreadable {
+		j.log.WarnContext(ctx, "maintenance: a list or manifest of an expired snapshot is skipped; "+
+			"files that only it names are left behind", "job", value.ID, "pointer", value.Pointer, "error", why)
+	}
+	value.Totals.Kept = keptOf(map[string]int64{keptOutside: kept.Outside, keptUnreadable: kept.Skipped})
+	return nil
+}
+
+// The reasons for which files stay, as records spell them.
+const (
+	keptOutside    = "outside"
+	keptUnreadable = "unreadable"
+	keptNamedAgain = "named again"
+	keptLookAlike  = "look-alike"
+	keptChanged    = "changed"
+)
+
+// keptOf returns counts in the order of their reasons, without zeros.
+func keptOf(counts map[string]int64) (all []registry.KeptOf) {
+	for _, reason := range []string{keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged} {
+		if counts[reason] > 0 {
+			all = append(all, registry.KeptOf{Reason: reason, Files: counts[reason]})
+		}
+	}
+	return all
+}
+
+// look is a table as a job has just met it.
+type look struct {
+	version  *catalog.Version
+	document *metadata.Document
+	table    registry.Pointer
+	claims   []storage.Location
+}
+
+// calledOff says why a job ends with its files kept.
+type calledOff struct{ why string }
+
+// Error returns the text of the error.
+func (e *calledOff) Error() string { return "called off: " + e.why }

@@ -1,0 +1,98 @@
+package jobs
+
+import (
+	"context"
+
+	"moorage/catalog/documents"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// deleteAll deletes what is left of the lists of a job, batch by batch, and ends it.
+func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) error {
+	in, err := j.readInput(ctx, store, at)
+	if err != nil {
+		return err
+	}
+	g, err := guardOf(ctx, j, at, in)
+	if err != nil {
+		return err
+	}
+	batches := 0
+	for at.value.Progress.List < len(at.value.Lists) {
+		list, err := j.readList(ctx, store, at.value.Lists[at.value.Progress.List])
+		if err != nil {
+			return err
+		}
+		for line := at.value.Progress.Line; line < int64(len(list)); {
+			batch := list[line:min(line+batchMax, int64(len(list)))]
+			if err := j.deleteBatch(ctx, at, g, batch); err != nil {
+				return err
+			}
+			line += int64(len(batch))
+			at.value.Progress.Line = line
+			if batches++; batches%progressEvery == 0 {
+				if err := j.put(ctx, at, registry.StateDeleting); err != nil {
+					return err
+				}
+			}
+		}
+		at.value.Progress = registry.JobProgress{List: at.value.Progress.List + 1}
+	}
+	at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, g.kept)
+	return j.endWith(ctx, at, store, OutcomeDone, "")
+}
+
+// deleteBatch deletes those files of a batch that may go.
+func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
+	if err := g.check(ctx, at); err != nil {
+		return err
+	}
+	files, bytes := make([]string, 0, len(batch)), int64(0)
+	for _, file := range batch {
+		if !g.mayGo(file) {
+			continue
+		}
+		files, bytes = append(files, file.Path), bytes+file.Bytes
+	}
+	if g.in.Orphans != nil {
+		var err error
+		if files, err = g.asListed(ctx, batch, files); err != nil || len(files) == 0 {
+			return err
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	remove := documents.DeleteExpired
+	if g.in.Orphans != nil {
+		remove = documents.DeleteOrphans
+	}
+	if err := remove(ctx, g.look.version.Storage, files); err != nil {
+		return err
+	}
+	at.value.Totals.Files += int64(len(files))
+	at.value.Totals.Bytes += bytes
+	return nil
+}
+
+// endWith ends a job and deletes the files that it kept.
+func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcome, why string) error {
+	if err := j.end(ctx, at, outcome, why); err != nil {
+		return err
+	}
+	j.deleteOwn(ctx, store, at.value)
+	return nil
+}
+
+// mergeKept adds counts to those that a record has.
+func mergeKept(before []registry.KeptOf, counts map[string]int64) []registry.KeptOf {
+	all := make(map[string]int64, len(counts))
+	for reason, n := range counts {
+		all[reason] = n
+	}
+	for _, kept := range before {
+		all[kept.Reason] += kept.Files
+	}
+	return keptOf(all)
+}

@@ -1,0 +1,244 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// SnapshotSettings say which snapshots expire, and what becomes of the files that only they reach.
+type SnapshotSettings struct {
+	// Retention is what holds unless the table says something else by its properties or refs.
+	Retention metadata.Retention
+	// KeepFiles says that no file is deleted.
+	KeepFiles bool
+	// Delay is how long files stay after their snapshots expired, for readers that began before.
+	Delay  time.Duration
+	Rule   string // hash of the rule that asks for it
+	Caller string // who asks for it
+}
+
+// DefaultSnapshots returns the settings of somebody who says nothing. Source: Java TableProperties,
+// MAX_SNAPSHOT_AGE_MS_DEFAULT, MIN_SNAPSHOTS_TO_KEEP_DEFAULT.
+func DefaultSnapshots() SnapshotSettings {
+	return SnapshotSettings{
+		Retention: metadata.Retention{MaxSnapshotAge: 5 * 24 * time.Hour, MinSnapshots: 1}, Delay: 24 * time.Hour,
+	}
+}
+
+// retentionOf returns what r says where document does not say something else.
+func retentionOf(document *metadata.Document, r metadata.Retention) (metadata.Retention, error) {
+	for name, set := range map[string]func(int64){
+		metadata.PropMaxSnapshotAge: func(n int64) { r.MaxSnapshotAge = milliseconds(n) },
+		metadata.PropMinSnapshots:   func(n int64) { r.MinSnapshots = int(min(n, 1<<30)) },
+		metadata.PropMaxRefAge:      func(n int64) { r.MaxRefAge = milliseconds(n) },
+	} {
+		value, ok := document.Property(name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 0 || n == 0 && name != metadata.PropMaxSnapshotAge {
+			return r, &HeldError{fmt.Sprintf("the property %s is %q, which is not a number above zero", name,
+				moorage.Cut(value, 50))}
+		}
+		set(n)
+	}
+	if r.MinSnapshots < 1 {
+		return r, &HeldError{"a branch keeps at least one snapshot"}
+	}
+	return r, nil
+}
+
+// milliseconds returns n of them; the longest time if they are more than that.
+func milliseconds(n int64) time.Duration {
+	const longest = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(n, longest)) * time.Millisecond
+}
+
+// planExpiry returns what expires of document.
+func planExpiry(document *metadata.Document, s SnapshotSettings, now time.Time) (metadata.Expiry, error) {
+	if err := held(document); err != nil {
+		return metadata.Expiry{}, err
+	}
+	retention, err := retentionOf(document, s.Retention)
+	if err != nil {
+		return metadata.Expiry{}, err
+	}
+	return metadata.PlanExpire(document, retention, now), nil
+}
+
+// Extra returns conditions and writes that the caller adds to those of the first step of a job.
+type Extra func() ([]registry.Condition, []registry.Write, error)
+
+// Began says what became of the first step of a job.
+type Began struct {
+	Outcome   string      // OutcomeNothing; OutcomeDone if no file is to be deleted; empty: the job goes on
+	Job       registry.ID // zero for OutcomeNothing
+	Table     moorage.Identifier
+	Snapshots int
+	Refs      int
+}
+
+// Expire expires snapshots of a table and, unless s says that files stay, makes the job that
+// deletes what only they reach. extra may be nil.
+//
+// Errors: HeldError; ErrBusy; those of catalog.Tend. After KindCommitUnknown the snapshots may have
+// expired, and there may be the job.
+func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettings, extra Extra) (Began, error) {
+	const op = "jobs.Expire"
+	version, table, err := j.tables.TableByID(ctx, pointer)
+	if err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	warehouse, store, err := j.tables.WarehouseLocation(ctx, table.Warehouse)
+	if err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	id, err := j.ledger.NewID()
+	if err != nil {
+		return Began{}, err
+	}
+	began := Began{Table: version.Ident}
+	e := &expiring{
+		jobs: j, settings: s, extra: extra, store: store, uuid: table.TableUUID,
+		job: registry.Job{
+			ID: id, Kind: KindSnapshots, Pointer: pointer, UUID: table.TableUUID, Rule: s.Rule, Caller: s.Caller,
+			Folder: storage.Join(warehouse, Folder, "jobs", id.String()), Node: j.owner,
+		},
+	}
+	_, changed, err := j.tables.Tend(ctx, pointer, catalog.Tending{
+		Verb: verb.Expire, Plan: e.plan, Beside: e.beside,
+	})
+	switch {
+	case errors.Is(err, catalog.ErrBeside):
+		return began, ErrBusy
+	case err != nil:
+		return began, err
+	case !changed:
+		began.Outcome = OutcomeNothing
+		return began, nil
+	}
+	began.Job, began.Snapshots, began.Refs = id, len(e.expiry.Snapshots), len(e.expiry.Refs)
+	if s.KeepFiles {
+		began.Outcome = OutcomeDone
+	}
+	j.log.InfoContext(ctx, "snapshots expired", "table", version.Ident.String(), "snapshots", began.Snapshots,
+		"refs", began.Refs, "job", id, "caller", s.Caller)
+	return began, nil
+}
+
+// expiring is one call of Expire.
+type expiring struct {
+	jobs     *Jobs
+	settings SnapshotSettings
+	extra    Extra
+	store    storage.Store // of the warehouse
+	uuid     string
+	job      registry.Job
+	expiry   metadata.Expiry // of the last attempt
+}
+
+func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Update, error) {
+	var err error
+	e.expiry, err = planExpiry(base, e.settings, now)
+	if err != nil {
+		return nil, err
+	}
+	return e.expiry.Updates(), nil
+}
+
+// beside returns the job, or the run if no file is to be deleted, and what the caller adds.
+func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
+	beside := catalog.Beside{Rule: e.settings.Rule}
+	if e.extra != nil {
+		var err error
+		if beside.Conditions, beside.Writes, err = e.extra(); err != nil {
+			return beside, err
+		}
+	}
+	now, err := e.jobs.ledger.Time(ctx)
+	if err != nil {
+		return beside, err
+	}
+	value := e.job
+	value.Created, value.Since, value.Touched, value.NotBefore = now, now, now, now.Add(e.settings.Delay)
+	value.Totals.Snapshots = int64(len(e.expiry.Snapshots))
+	if e.settings.KeepFiles {
+		run := runOf(value, OutcomeDone, "", now)
+		key := registry.RunKey(value.Pointer, now, value.ID)
+		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, run.value))
+		beside.Writes = append(beside.Writes, writes...)
+		return beside, err
+	}
+	in := inputOf(before.Document.(*metadata.Document), next.Document.(*metadata.Document))
+	body, err := json.Marshal(in)
+	if err != nil {
+		return beside, err
+	}
+	file, err := writeFile(ctx, e.jobs.ledger, e.store, value.Folder, "input", "input", int64(len(in.Expired)), body)
+	if err != nil {
+		return beside, moorage.E("jobs.beside", value.Folder, moorage.KindUnavailable, err)
+	}
+	beside.Lost = func(ctx context.Context) {
+		e.jobs.deleteFiles(context.WithoutCancel(ctx), e.store, value.Folder, []string{file.Location})
+	}
+	value.Input = &file
+	key := registry.JobKey(value.Pointer, value.Kind)
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateCollecting, value))
+	beside.Conditions = append(beside.Conditions, registry.Absent(key))
+	beside.Writes = append(beside.Writes, writes...)
+	return beside, err
+}
+
+// inputOf returns what next has lost of before.
+func inputOf(before, next *metadata.Document) input {
+	in := input{Version: inputVersion}
+	for snapshot := range before.Snapshots() {
+		if next.HasSnapshot(snapshot.ID) {
+			continue
+		}
+		in.Expired = append(in.Expired, expired{
+			ID: snapshot.ID, List: snapshot.ManifestList, Manifests: snapshot.Manifests, Encrypted: snapshot.Encrypted,
+		})
+	}
+	in.Stats = before.StatisticsOf(in.ids())
+	return in
+}
+
+// Plan is what Expire would do.
+type Plan struct {
+	Table  moorage.Identifier
+	Expiry metadata.Expiry
+	// Held says why nothing may happen; empty if it may.
+	Held string
+}
+
+// PlanSnapshots returns what Expire would do. It changes nothing.
+func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s SnapshotSettings) (Plan, error) {
+	version, _, err := j.tables.TableByID(ctx, pointer)
+	if err != nil {
+		return Plan{}, err
+	}
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Table: version.Ident}
+	plan.Expiry, err = planExpiry(version.Document.(*metadata.Document), s, now)
+	if why, ok := errors.AsType[*HeldError](err); ok {
+		plan.Held, err = why.Why, nil
+	}
+	return plan, err
+}

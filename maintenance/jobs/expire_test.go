@@ -1,0 +1,52 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"moorage/maintenance/jobs"
+	"moorage/registry"
+)
+
+// TestExpire expires histories of all sorts, and deletes what only expired snapshots reached.
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	gone := 0
+	for seed := range uint64(12) {
+		w := newWorld(t, inMemory, seed, 12)
+		began, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+		must(t, err)
+		if began.Outcome == jobs.OutcomeNothing {
+			continue
+		}
+		must(t, w.jobs.RunOnce(w.ctx))
+		if gone := w.judge(w.node, false, "before its time"); gone > 0 {
+			t.Errorf("seed %d: %d files are gone before their time", seed, gone)
+		}
+		if job := w.job(); job == nil || job.State != registry.StateWaiting && job.State != registry.StateCollecting {
+			t.Errorf("seed %d: the job is %+v", seed, job)
+		}
+		w.clock.Advance(time.Hour - time.Second)
+		must(t, w.jobs.RunOnce(w.ctx))
+		if gone := w.judge(w.node, false, "a second before its time"); gone > 0 {
+			t.Errorf("seed %d: %d files are gone a second too early", seed, gone)
+		}
+		w.clock.Advance(time.Second)
+		must(t, w.jobs.RunOnce(w.ctx))
+		gone += w.judge(w.node, true, "in the end")
+		if job := w.job(); job != nil {
+			t.Errorf("seed %d: the job is left: %+v", seed, job)
+		}
+		if own := w.own(); len(own) > 0 {
+			t.Errorf("seed %d: the job has left %q", seed, own)
+		}
+		runs, err := w.jobs.Runs(w.ctx, w.table, 10)
+		if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Caller != "ann" ||
+			runs[0].Totals.Snapshots != int64(began.Snapshots) {
+			t.Errorf("seed %d: the runs are %+v, %v", seed, runs, err)
+		}
+	}
+	if gone < 50 {
+		t.Errorf("only %d files were deleted: the histories are too short", gone)
+	}
+}

@@ -1,0 +1,22 @@
+package jobs
+
+// The checks, for tests that switch them off.
+const (
+	CheckHash    = checkHash
+	CheckTime    = checkTime
+	CheckRecord  = checkRecord
+	CheckPaused  = checkPaused
+	CheckHeld    = checkHeld
+	CheckNew     = checkNew
+	CheckNamed   = checkNamed
+	CheckOwn     = checkOwn
+	CheckDropped = checkDropped
+	CheckFile    = checkFile
+	CheckOldest  = checkOldest
+	CheckAge     = checkAge
+	CheckOwner   = checkOwner
+	CheckShare   = checkShare
+)
+
+// Skip switches a check off.
+func (j *Jobs) Skip(check string) { j.skip = map[string]bool{check: true} }

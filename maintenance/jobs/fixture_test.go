@@ -1,0 +1,240 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/jsontext"
+	"moorage/internal/tabletest"
+	"moorage/locks"
+	"moorage/maintenance/jobs"
+	"moorage/metadata"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// clock is a time that stands still until a test moves it.
+type clock struct {
+	mu  sync.Mutex // guards now
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// lockedRandom is a seeded source of bits that many goroutines may read.
+type lockedRandom struct {
+	mu     sync.Mutex // guards source
+	source *rand.ChaCha8
+}
+
+func newLockedRandom(seed byte) *lockedRandom {
+	return &lockedRandom{source: rand.NewChaCha8([32]byte{seed})}
+}
+
+func (r *lockedRandom) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is a catalog and its jobs, as one process has them.
+type node struct {
+	catalog *catalog.Catalog
+	jobs    *jobs.Jobs
+}
+
+// world is the table w.ns.t with a history, and a node over it.
+type world struct {
+	node
+	t       testing.TB
+	ctx     context.Context
+	clock   *clock
+	random  *lockedRandom
+	store   registry.Store
+	files   *memorystorage.Store
+	history *tabletest.History
+	table   registry.ID
+	// orphaned says that what no snapshot ever reached may go.
+	orphaned bool
+}
+
+// newStore makes a store of records whose clock is now.
+type newStore func(t testing.TB, random *lockedRandom, now func() time.Time) registry.Store
+
+func inMemory(_ testing.TB, random *lockedRandom, now func() time.Time) registry.Store {
+	return memoryregistry.NewWithClock(random, now)
+}
+
+func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
+	t.Helper()
+	w := &world{
+		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
+		random: newLockedRandom(1),
+	}
+	w.store, w.files = open(t, w.random, w.clock.Now), memorystorage.NewWithClock(w.clock.Now)
+	w.node = w.newNode(w.store, w.files)
+	ann := w.catalog.As(moorage.Anonymous())
+	_, err := ann.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	must(t, err)
+	_, err = ann.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
+	must(t, err)
+	made, err := ann.CreateTable(w.ctx, ident(), catalog.CreateTableRequest{
+		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
+	})
+	must(t, err)
+	w.history = tabletest.New(t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)), w.clock.Now().UnixMilli())
+	records, err := w.store.List(w.ctx, registry.TablePointer, "", "", 10)
+	must(t, err)
+	pointer, err := registry.Decode[registry.Pointer](records[0])
+	must(t, err)
+	w.table = pointer.ID
+	for range steps {
+		w.step()
+	}
+	return w
+}
+
+func ident() moorage.Identifier {
+	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+}
+
+// newNode returns another process over store and files.
+func (w *world) newNode(store registry.Store, files storage.Store) node {
+	w.t.Helper()
+	served, err := catalog.New(catalog.Config{
+		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.clock.Now, Random: w.random,
+		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil },
+		Logger:      slog.New(slog.DiscardHandler),
+	})
+	must(w.t, err)
+	made, err := jobs.New(jobs.Config{
+		Store: store, Tables: catalog.TablesOf(served.As(moorage.System("expire"))), Now: w.clock.Now, Random: w.random, Alone: true,
+	})
+	must(w.t, err)
+	return node{served, made}
+}
+
+// step commits the next change of the history.
+func (w *world) step() {
+	w.t.Helper()
+	w.clock.Advance(time.Second)
+	w.commit(w.history.Step(1000)...)
+}
+
+func (w *world) commit(updates ...string) {
+	w.t.Helper()
+	checked, err := jsontext.Check([]byte("[" + strings.Join(updates, ",") + "]"))
+	must(w.t, err)
+	decoded, err := metadata.DecodeUpdates(checked)
+	must(w.t, err)
+	_, err = w.catalog.As(moorage.Anonymous()).Commit(w.ctx, ident(), catalog.CommitRequest{Updates: decoded})
+	must(w.t, err)
+}
+
+// settings expire what is older than age and delete an hour later.
+func settings(age time.Duration) jobs.SnapshotSettings {
+	return jobs.SnapshotSettings{
+		Retention: metadata.Retention{MaxSnapshotAge: age, MinSnapshots: 1}, Delay: time.Hour, Caller: "ann",
+	}
+}
+
+// present returns the snapshots that the table has.
+func (w *world) present(n node) map[int64]bool {
+	w.t.Helper()
+	loaded, err := n.catalog.As(moorage.Anonymous()).LoadTable(w.ctx, ident())
+	must(w.t, err)
+	ids := map[int64]bool{}
+	for s := range loaded.Document.Snapshots() {
+		ids[s.ID] = true
+	}
+	return ids
+}
+
+// all returns the snapshots that the table ever had.
+func (w *world) all() map[int64]bool {
+	ids := map[int64]bool{}
+	for _, s := range w.history.Snapshots {
+		ids[s.ID] = true
+	}
+	return ids
+}
+
+func (w *world) exists(path string) bool {
+	_, err := w.files.Stat(w.ctx, path)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// judge fails the test unless all that the present snapshots reach is there, and nothing is gone
+// that they or no expired one reach. If it is final, all that only expired ones reach is gone.
+func (w *world) judge(n node, final bool, at string) (gone int) {
+	w.t.Helper()
+	present := w.present(n)
+	live, ever := w.history.Reach(present), w.history.Reach(w.all())
+	for _, path := range w.history.Files {
+		there := w.exists(path)
+		switch {
+		case live[path] && !there:
+			w.t.Errorf("%s: the live file %s is gone", at, path)
+		case !ever[path] && !there && !w.orphaned:
+			w.t.Errorf("%s: %s, which no snapshot reached, is gone", at, path)
+		case final && ever[path] && !live[path] && there:
+			w.t.Errorf("%s: %s is left", at, path)
+		}
+		if !there {
+			gone++
+		}
+	}
+	return gone
+}
+
+// own returns the files that jobs have left in the warehouse.
+func (w *world) own() []string {
+	w.t.Helper()
+	page, err := w.files.List(w.ctx, "file:///wh/~moorage", "", 1000)
+	must(w.t, err)
+	var names []string
+	for _, file := range page.Files {
+		names = append(names, file.Location)
+	}
+	return names
+}
+
+func (w *world) job() *jobs.Under {
+	w.t.Helper()
+	all, _, err := w.jobs.List(w.ctx, registry.ID{}, "", 0)
+	must(w.t, err)
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[0]
+}

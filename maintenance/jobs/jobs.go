@@ -1,0 +1,259 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// The kinds of jobs, as records spell them.
+const (
+	KindSnapshots = "snapshots"
+	KindOrphans   = "orphans"
+)
+
+const (
+	// batchMax is how many files are deleted between two looks at what was committed.
+	batchMax = 1000
+	// listMax is how many files one list of a job has. A list is in memory as a whole.
+	listMax = 20_000
+	// progressEvery is after how many batches the record says how far the job is.
+	progressEvery = 10
+	// triesMax is after how many failures that another try would meet again a job is blocked.
+	triesMax = 5
+	// latersMax and laterMax are after how many failures that may pass, and after how long, a job
+	// is blocked.
+	latersMax = 30
+	laterMax  = 4 * time.Hour
+	// runsMax is how many runs are kept of a table.
+	runsMax = 50
+	// claimLife is how long other nodes leave a job alone after they last heard of its node.
+	claimLife = time.Minute
+	// lookEvery is the mean pause between two looks for jobs.
+	lookEvery = 15 * time.Second
+	// claimPrefix begins the names of the claims on jobs.
+	claimPrefix = "job/"
+)
+
+// Tables is what jobs need of the catalog. *catalog.Tables is one.
+type Tables interface {
+	Tend(ctx context.Context, pointer registry.ID, tending catalog.Tending) (*catalog.Version, bool, error)
+	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
+	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
+}
+
+// Config is what Jobs is made from. Fields without a default are required.
+type Config struct {
+	Store registry.Store
+	// Tables are those of the caller system:expire.
+	Tables Tables
+	// Alone says that no other process uses the store.
+	Alone bool
+	// Interval is the mean pause between two looks for jobs. Default 15 s.
+	Interval time.Duration
+	Now      func() time.Time // default time.Now
+	Random   io.Reader        // default crypto/rand.Reader
+	Logger   *slog.Logger     // default: discards
+}
+
+// Jobs carries out the jobs of a store. It is safe for concurrent use.
+type Jobs struct {
+	tables Tables
+	ledger *ledger.Ledger
+	claims *ledger.Claimer
+	owner  registry.ID
+	log    *slog.Logger
+
+	interval time.Duration
+	jitter   *rand.Rand
+	// skip has the checks that a test switches off, to see that it notices.
+	skip map[string]bool
+}
+
+// New returns the jobs of a store. It fails if the source of random bits does.
+func New(config Config) (*Jobs, error) {
+	if config.Store == nil || config.Tables == nil {
+		panic("jobs: Store and Tables are required")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = cryptorand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	records, err := ledger.New(ledger.Config{
+		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ledger.NewOwner(config.Alone, config.Random)
+	if err != nil {
+		return nil, err
+	}
+	jitter, err := ledger.NewJitter(config.Random)
+	if err != nil {
+		return nil, err
+	}
+	return &Jobs{
+		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
+		log: config.Logger, interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
+	}, nil
+}
+
+// The outcomes of jobs, as runs spell them.
+const (
+	OutcomeDone      = "done"
+	OutcomeNothing   = "nothing"
+	OutcomeCancelled = "cancelled"
+	OutcomeCalledOff = "called off" // the table is gone, or does not allow it any more
+)
+
+// ErrBusy says that there is a job of the kind on the table, or that a record beside it changed.
+// Nothing was changed.
+var ErrBusy = errors.New("jobs: there is such a job, or a rule has changed")
+
+// HeldError says why nothing may be deleted of a table.
+type HeldError struct{ Why string }
+
+// Error returns the text of the error.
+func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
+
+// held returns why nothing may be deleted of a table; nil if it may.
+func held(document *metadata.Document) error {
+	if value, set := document.Property(metadata.PropCollects); set && value != "true" {
+		return &HeldError{metadata.PropCollects + " is not true"}
+	}
+	if value, _ := document.Property("moorage.maintenance.hold"); value == "true" {
+		return &HeldError{"moorage.maintenance.hold is true"}
+	}
+	if document.HasEncryption() {
+		return &HeldError{"the table is encrypted, so its manifests cannot be read here"}
+	}
+	return nil
+}
+
+// job is a job under way, as of one read.
+type job struct {
+	record registry.Record
+	value  registry.Job
+}
+
+// read reads the job at key; nil if there is none.
+func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
+	records, err := j.ledger.Get(ctx, key)
+	if err != nil || !records[0].Exists() {
+		return nil, err
+	}
+	value, err := ledger.Decode[registry.Job](records[0])
+	if err != nil {
+		return nil, err
+	}
+	return &job{records[0], value}, nil
+}
+
+// errMoved says that somebody else has changed the record of a job.
+var errMoved = errors.New("jobs: the job is in other hands")
+
+// put writes the record of a job, unless somebody else has changed it: errMoved.
+func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	value := at.value
+	value.Touched, value.Node = now, j.owner
+	if state != at.record.State {
+		value.Since = now
+	}
+	writes, err := ledger.Encode(ledger.Put(at.record.Key, state, value))
+	if err != nil {
+		return err
+	}
+	etags, err := j.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(at.record)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return errMoved
+	}
+	if err != nil {
+		return ledger.StepError("jobs.put", err)
+	}
+	at.value = value
+	at.record = registry.Record{Key: at.record.Key, ETag: etags[0], State: state, Value: writes[0].Value}
+	return nil
+}
+
+// end removes the record of a job, and writes a run in its place.
+func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	run := runOf(at.value, outcome, why, now)
+	runKey := registry.RunKey(run.pointer, now, run.value.Job)
+	writes, err := ledger.Encode(ledger.Put(runKey, registry.StateNone, run.value))
+	if err != nil {
+		return err
+	}
+	trimmed, err := surplusRuns(ctx, j.ledger, run.pointer)
+	if err != nil {
+		return err
+	}
+	writes = append(append(writes, registry.Delete(at.record.Key)), trimmed...)
+	_, err = j.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(at.record)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return errMoved
+	}
+	if err != nil {
+		return ledger.StepError("jobs.end", err)
+	}
+	j.log.InfoContext(ctx, "maintenance job ended", "job", at.value.ID, "kind", at.value.Kind,
+		"pointer", at.value.Pointer, "outcome", outcome, "files", at.value.Totals.Files, "why", why)
+	return nil
+}
+
+// runRecord is a run of a table.
+type runRecord struct {
+	pointer registry.ID
+	value   registry.Run
+}
+
+func runOf(value registry.Job, outcome, why string, now time.Time) runRecord {
+	return runRecord{value.Pointer, registry.Run{
+		Job: value.ID, Kind: value.Kind, Outcome: outcome, Rule: value.Rule, Caller: value.Caller, Commit: value.Commit,
+		Reach: value.Reach, Began: value.Created, Ended: now, Error: moorage.Cut(why, 1000), Totals: value.Totals,
+	}}
+}
+
+// surplusRuns returns the deletions of the oldest runs of a table, beyond runsMax with one more.
+func surplusRuns(ctx context.Context, l *ledger.Ledger, pointer registry.ID) (writes []registry.Write, err error) {
+	runs, err := l.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", 2*runsMax)
+	if err != nil {
+		return nil, err
+	}
+	for i, run := range runs {
+		if i >= runsMax-1 {
+			writes = append(writes, registry.Delete(run.Key))
+		}
+	}
+	return writes, nil
+}

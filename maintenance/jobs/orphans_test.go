@@ -1,0 +1,178 @@
+package jobs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/maintenance/jobs"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// orphanSettings find what is older than three days, and delete it ten days later.
+func orphanSettings() jobs.OrphanSettings {
+	s := jobs.DefaultOrphans()
+	s.Caller = "ann"
+	return s
+}
+
+const (
+	tableAt = "file:///wh/ns/t"
+	young   = tableAt + "/data/young.parquet"
+)
+
+// strays puts files that nobody names into the table's location, and others beside it, and lets
+// them grow old. Then it adds a young one.
+func (w *world) strays() {
+	w.t.Helper()
+	w.orphaned = true
+	for _, path := range append(orphans(), strangers()...) {
+		must(w.t, w.files.Create(w.ctx, path, []byte("stray")))
+	}
+	w.clock.Advance(4 * 24 * time.Hour)
+	must(w.t, w.files.Create(w.ctx, young, []byte("stray")))
+}
+
+func orphans() []string {
+	return []string{tableAt + "/data/o1.parquet", tableAt + "/metadata/o2.avro", tableAt + "/o3.stats"}
+}
+
+// strangers are files that stay.
+func strangers() []string {
+	return []string{
+		tableAt + "/metadata/old.metadata.json", tableAt + "/metadata/v1.gz.metadata.json", tableAt + "/metadata/version-hint.text",
+		tableAt + "/data/_temporary/1.parquet", tableAt + "/data/.x.parquet", "file:///wh/ns/t2/a.parquet", "file:///wh/ns/a.parquet",
+	}
+}
+
+// judgeStrays fails the test unless the orphans are gone, or there, and the others are there.
+func (w *world) judgeStrays(gone bool, at string) {
+	w.t.Helper()
+	for _, path := range orphans() {
+		if w.exists(path) == gone {
+			w.t.Errorf("%s: the orphan %s is there: %v", at, path, !gone)
+		}
+	}
+	for _, path := range append(strangers(), young) {
+		if !w.exists(path) {
+			w.t.Errorf("%s: %s is gone", at, path)
+		}
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		w := newWorld(t, inMemory, seed, 8)
+		w.strays()
+		_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+		must(t, err)
+		must(t, w.jobs.RunOnce(w.ctx))
+		w.judgeStrays(false, "when they are found")
+		if job := w.job(); job == nil || job.State != registry.StateWaiting {
+			t.Fatalf("the job is %+v", job)
+		}
+		listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
+		if err != nil || len(listed) < len(orphans()) {
+			t.Errorf("%v are listed, %v", listed, err)
+		}
+		for range 5 {
+			w.step() // the table goes on
+		}
+		w.clock.Advance(10*24*time.Hour - time.Hour)
+		must(t, w.jobs.RunOnce(w.ctx))
+		w.judgeStrays(false, "in quarantine")
+		w.clock.Advance(time.Hour)
+		must(t, w.jobs.RunOnce(w.ctx))
+		w.judgeStrays(true, "in the end")
+		w.judge(w.node, false, "in the end")
+	}
+}
+
+// A file that is an orphan when it is found, and that a commit names before the quarantine is over,
+// stays. So does one that was written again.
+func TestOrphansThatAreNamedLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.clock.Advance(time.Second)
+	w.commit(`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":1001,"statistics-path":"` +
+		orphans()[0] + `","file-size-in-bytes":5}}`)
+	must(t, w.files.Delete(w.ctx, orphans()[1]))
+	must(t, w.files.Create(w.ctx, orphans()[1], []byte("again")))
+	w.clock.Advance(10 * 24 * time.Hour)
+	must(t, w.jobs.RunOnce(w.ctx))
+	for i, want := range []bool{true, true, false} {
+		if got := w.exists(orphans()[i]); got != want {
+			t.Errorf("%s is there: %v", orphans()[i], got)
+		}
+	}
+}
+
+// What looks as if the job were wrong needs an operator.
+func TestOrphansThatNeedAnOperator(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		prepare func(w *world)
+		change  func(*jobs.OrphanSettings)
+		why     string
+	}{
+		"most files": {func(w *world) {
+			for i := range 120 {
+				must(w.t, w.files.Create(w.ctx, storage.Join(tableAt, "data", strings.Repeat("x", i+1)), make([]byte, 1000)))
+			}
+			w.clock.Advance(4 * 24 * time.Hour)
+		}, func(s *jobs.OrphanSettings) { s.Confirmed = true }, "confirm that this is right"},
+		"another authority": {func(w *world) {
+			w.commit(`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":1001,"statistics-path":"` +
+				`s3://b/wh/ns/t/data/o1.parquet","file-size-in-bytes":5}}`)
+			w.strays()
+		}, func(s *jobs.OrphanSettings) { s.EqualAuthorities = true }, "differs from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, inMemory, 1, 3)
+			tt.prepare(w)
+			s := orphanSettings()
+			_, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+			must(t, err)
+			for range 6 {
+				must(t, w.jobs.RunOnce(w.ctx))
+			}
+			job := w.job()
+			if job.State != registry.StateBlocked || !strings.Contains(job.LastError, tt.why) {
+				t.Errorf("the job is %s: %s", job.State, job.LastError)
+			}
+			must(t, w.jobs.Cancel(w.ctx, job.ID, "ann"))
+			tt.change(&s)
+			_, err = w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+			must(t, err)
+			must(t, w.jobs.RunOnce(w.ctx))
+			if job := w.job(); job == nil || job.State != registry.StateWaiting {
+				t.Errorf("once it is confirmed the job is %+v", job)
+			}
+		})
+	}
+}
+
+// Two stores over one folder: the second one may not look for orphans there.
+func TestOrphansOfTwoStores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	must(t, w.files.Create(w.ctx, "file:///wh/~moorage/owner", []byte("0123456789abcdef0123456789abcdef\n")))
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	if blocked, ok := errors.AsType[*jobs.BlockedError](err); !ok || !strings.Contains(blocked.Why, "0123456789abcdef0123456789abcdef") {
+		t.Errorf("FindOrphans = %v", err)
+	}
+	if w.job() != nil {
+		t.Error("there is a job")
+	}
+	if _, err := w.jobs.FindOrphans(w.ctx, w.table, jobs.OrphanSettings{OlderThan: time.Hour}, nil); err == nil {
+		t.Error("files of an hour may be orphans")
+	}
+}

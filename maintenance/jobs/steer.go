@@ -1,0 +1,176 @@
+package jobs
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Under is a job under way, as operators see it.
+type Under struct {
+	registry.Job
+	State registry.State
+	Table moorage.Identifier // empty if the table is gone
+}
+
+// Find returns the id of the live table called ident. The errors are those of catalog.Tables.Find.
+func (j *Jobs) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
+	return j.tables.Find(ctx, ident)
+}
+
+// List returns all jobs of a table, or of all tables for a zero pointer: at most limit of them (0:
+// all), behind the ID after of a key. next is the after of the next page; empty for the last.
+func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limit int) (
+	all []Under, next string, err error) {
+	prefix := ""
+	if !pointer.IsZero() {
+		prefix = registry.JobPrefix(pointer)
+	}
+	last := ""
+	err = j.ledger.Scan(ctx, registry.TableJob, prefix, after, func(record registry.Record) (bool, error) {
+		if limit > 0 && len(all) == limit {
+			next = last
+			return false, nil
+		}
+		value, err := ledger.Decode[registry.Job](record)
+		if err != nil {
+			return false, err
+		}
+		under := Under{Job: value, State: record.State}
+		if _, table, err := j.tables.TableByID(ctx, value.Pointer); err == nil {
+			under.Table = table.Identifier()
+		}
+		all, last = append(all, under), record.Key.ID
+		return true, nil
+	})
+	return all, next, moorage.Annotate("jobs.List", "", err)
+}
+
+// Runs returns the last runs of a table, the latest first, at most limit of them.
+func (j *Jobs) Runs(ctx context.Context, pointer registry.ID, limit int) (runs []registry.Run, err error) {
+	records, err := j.ledger.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records {
+		run, err := ledger.Decode[registry.Run](record)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// find returns the job with this id.
+func (j *Jobs) find(ctx context.Context, id registry.ID) (*job, error) {
+	var found *job
+	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Job](record)
+		if err == nil && value.ID == id {
+			found = &job{record, value}
+		}
+		return found == nil, err
+	})
+	if err == nil && found == nil {
+		err = moorage.Errorf(moorage.KindNotFound, "No maintenance job has the id %s", id)
+	}
+	return found, err
+}
+
+// Files returns the files that a job will delete: at most limit of them behind the first skip.
+//
+// Errors: KindNotFound if there is no such job; DamagedError.
+func (j *Jobs) Files(ctx context.Context, id registry.ID, skip, limit int) ([]Listed, error) {
+	const op = "jobs.Files"
+	at, err := j.find(ctx, id)
+	if err != nil {
+		return nil, moorage.Annotate(op, id.String(), err)
+	}
+	_, store, err := j.storeOf(ctx, at)
+	if err != nil {
+		return nil, moorage.Annotate(op, id.String(), err)
+	}
+	var files []Listed
+	for _, list := range at.value.Lists {
+		if skip >= int(list.Count) {
+			skip -= int(list.Count)
+			continue
+		}
+		page, err := j.readList(ctx, store, list)
+		if err != nil {
+			return nil, moorage.Annotate(op, id.String(), err)
+		}
+		files = append(files, page[min(skip, len(page)):]...)
+		skip = 0
+		if len(files) >= limit {
+			return files[:limit], nil
+		}
+	}
+	return files, nil
+}
+
+// Cancel ends a job. All files that it has not deleted stay. caller says who asks.
+func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error {
+	return j.change(ctx, "jobs.Cancel", id, func(at *job) error {
+		var store storage.Store
+		if _, found, err := j.storeOf(ctx, at); err == nil {
+			store = found
+		}
+		if err := j.end(ctx, at, OutcomeCancelled, "cancelled by "+caller); err != nil || store == nil {
+			return err
+		}
+		j.deleteOwn(ctx, store, at.value)
+		return nil
+	})
+}
+
+// Retry lets a job that is blocked go on where it was.
+//
+// Errors: KindCommitFailed if it is not blocked.
+func (j *Jobs) Retry(ctx context.Context, id registry.ID) error {
+	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
+		if at.record.State != registry.StateBlocked {
+			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not blocked, it is %s", id, at.record.State)
+		}
+		state := at.value.Before
+		if state != registry.StateWaiting && state != registry.StateDeleting {
+			state = registry.StateCollecting
+		}
+		at.value.Before, at.value.Tries, at.value.Laters, at.value.LastError = 0, 0, 0, ""
+		return j.put(ctx, at, state)
+	})
+}
+
+// Quarantine blocks a job, for a reason, until somebody retries or cancels it.
+//
+// Errors: KindCommitFailed if it is blocked.
+func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller string) error {
+	return j.change(ctx, "jobs.Quarantine", id, func(at *job) error {
+		if at.record.State == registry.StateBlocked {
+			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is blocked", id)
+		}
+		at.value.Before = at.record.State
+		at.value.LastError = moorage.Cut("quarantined by "+caller+": "+reason, 1000)
+		return j.put(ctx, at, registry.StateBlocked)
+	})
+}
+
+// change does something to a job, again if somebody else changed it meanwhile.
+func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*job) error) error {
+	err := j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		at, err := j.find(ctx, id)
+		if err != nil {
+			return err
+		}
+		err = do(at)
+		if err == errMoved { //nolint:errorlint // it is returned as it is
+			return ledger.ErrRetry
+		}
+		return err
+	})
+	return moorage.Annotate(op, id.String(), err)
+}

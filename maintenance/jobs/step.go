@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/reach"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Step takes a job, whose record is at key, as far as it goes now: to its end, or until it waits.
+// While another node works on the job it does nothing. A failure is noted in the job, and is the
+// error.
+func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
+	err := j.claims.Claim(ctx, claimPrefix+key.ID, claimLife, func(ctx context.Context) error {
+		return j.stepAll(ctx, key)
+	})
+	if errors.Is(err, ledger.ErrClaimed) {
+		return nil
+	}
+	return moorage.Annotate("jobs.Step", key.ID, err)
+}
+
+// stepAll takes steps until the job ends or waits.
+func (j *Jobs) stepAll(ctx context.Context, key registry.Key) error {
+	for {
+		at, err := j.read(ctx, key)
+		if err != nil || at == nil {
+			return err
+		}
+		before := at.record
+		err = j.step(ctx, at)
+		switch {
+		case errors.Is(err, errMoved), errors.Is(err, errPaused):
+			return nil
+		case err != nil:
+			return j.fail(ctx, key, err)
+		case at.record.ETag == before.ETag && at.record.State == before.State:
+			return nil // it waits, or is gone
+		}
+	}
+}
+
+// step takes one step of a job.
+func (j *Jobs) step(ctx context.Context, at *job) error {
+	switch at.record.State {
+	case registry.StateCollecting, registry.StateWaiting, registry.StateDeleting:
+	default:
+		return nil
+	}
+	_, store, err := j.storeOf(ctx, at)
+	if called, ok := errors.AsType[*calledOff](err); ok {
+		return j.end(ctx, at, OutcomeCalledOff, called.why)
+	}
+	if err != nil {
+		return err
+	}
+	switch at.record.State {
+	case registry.StateCollecting:
+		err = j.collect(ctx, at, store)
+	case registry.StateWaiting:
+		err = j.begin(ctx, at)
+	default:
+		err = j.deleteAll(ctx, at, store)
+	}
+	if called, ok := errors.AsType[*calledOff](err); ok {
+		return j.endWith(ctx, at, store, OutcomeCalledOff, called.why)
+	}
+	return err
+}
+
+// begin lets a job delete if its time has come.
+func (j *Jobs) begin(ctx context.Context, at *job) error {
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Before(at.value.NotBefore) && !j.skip[checkTime] {
+		return nil
+	}
+	return j.put(ctx, at, registry.StateDeleting)
+}
+
+// storeOf returns the location of the warehouse of a job's table, and its storage.
+func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, error) {
+	_, table, err := j.tables.TableByID(ctx, at.value.Pointer)
+	if moorage.KindOf(err) == moorage.KindNoSuchTable {
+		return "", nil, &calledOff{"the table is gone"}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return j.tables.WarehouseLocation(ctx, table.Warehouse)
+}
+
+// fail notes in a job why a step of it failed. It returns cause.
+func (j *Jobs) fail(ctx context.Context, key registry.Key, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	at, err := j.read(ctx, key)
+	if err != nil || at == nil || at.record.State == registry.StateBlocked {
+		return cause
+	}
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return cause
+	}
+	state := at.record.State
+	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
+	if isLasting(cause) {
+		at.value.Tries++
+	} else {
+		if at.value.Laters++; at.value.Laters == 1 {
+			at.value.LaterSince = now
+		}
+	}
+	isLate := at.value.Laters > 0 && now.Sub(at.value.LaterSince) > laterMax
+	if at.value.Tries >= triesMax || at.value.Laters >= latersMax || isLate {
+		at.value.Before, state = state, registry.StateBlocked
+	}
+	if err := j.put(ctx, at, state); err == nil && state == registry.StateBlocked {
+		j.log.ErrorContext(ctx, "maintenance job is blocked until an operator looks", "job", at.value.ID,
+			"kind", at.value.Kind, "pointer", at.value.Pointer, "error", at.value.LastError)
+	}
+	return cause
+}
+
+// isLasting reports whether another try would meet the same failure.
+func isLasting(err error) bool {
+	if _, ok := errors.AsType[*reach.UnreadableError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*DamagedError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*BlockedError](err)
+	return ok
+}
+
+// BlockedError says why a job needs an operator.
+type BlockedError struct{ Why string }
+
+// Error returns the text of the error.
+func (e *BlockedError) Error() string { return e.Why }
