@@ -144,6 +144,7 @@ func New(config Config) (*Catalog, error) {
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
+		vends: newVends(config.Now, config.Random),
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {

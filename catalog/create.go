@@ -48,7 +48,11 @@ func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, req
 			return request.build(location, env)
 		},
 	}))
-	return tableOf(outcome.Version), moorage.Annotate("catalog.CreateTable", ident.String(), err)
+	table := tableOf(outcome.Version)
+	if err == nil && outcome.IsStaged() && request.Location == "" {
+		err = reachStaged(ctx, c.planner, table, outcome.Version)
+	}
+	return table, moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
 
 // build returns the document of the table that is to live at location.
@@ -182,8 +186,10 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 		if locations, err = p.defaultLocations(path, ident); err != nil {
 			return "", claims.Claim{}, err
 		}
-		if asked.stage {
-			locations = locations[1:] // nothing claims the first for the table until the commit
+		// Nothing claims the first for a staged table until the commit. And credentials for a table
+		// must not reach what an earlier one of its name left behind.
+		if asked.stage || len(path.Warehouse.Delegation) > 0 {
+			locations = locations[1:]
 		}
 	}
 	var planned claims.Claim

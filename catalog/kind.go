@@ -48,7 +48,7 @@ func tableOf(v *commit.Version) *Table {
 	}
 	return &Table{
 		Identifier: v.Ident, MetadataLocation: v.Location, Document: v.Document.(*metadata.Document),
-		Config: clientConfig(v.Storage), Registration: v.Registration, pointer: v.Pointer,
+		Config: clientConfig(v.Storage), Registration: v.Registration, pointer: v.Pointer, found: v.Found,
 	}
 }
 

@@ -21,6 +21,7 @@ type planner struct {
 	claims    *claims.Claims
 	documents *documents.Documents
 	rebaser   *rebase.Rebaser
+	vends     *vends
 	now       func() time.Time
 	random    io.Reader
 	guard     *guard.Guard

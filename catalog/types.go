@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/catalog/rebase"
 	"moorage/metadata"
 	"moorage/registry"
@@ -26,6 +27,10 @@ type Table struct {
 	Registration registry.ID
 
 	pointer registry.ID // zero for a staged table
+	// found is what the pointer was found as; nil if it was not looked for. staged is how the files
+	// of a staged table are reached; nil: not at all.
+	found  *directory.Found
+	staged *reach
 }
 
 // View is one version of a view, as loads and commits answer it.
@@ -49,6 +54,9 @@ type WarehouseSpec struct {
 	// Properties go to every client of the warehouse, as defaults of its own configuration. No
 	// secrets.
 	Properties map[string]string
+	// Delegation says how engines reach the files without a key of their own, the preferred way
+	// first. Empty: not at all.
+	Delegation []Delegation
 }
 
 // Warehouse is a catalog with its own storage location.
@@ -57,6 +65,7 @@ type Warehouse struct {
 	Location         string
 	AllowedLocations []string
 	Properties       map[string]string
+	Delegation       []Delegation
 }
 
 // CreateTableRequest is a request for a new table.

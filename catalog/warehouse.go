@@ -28,6 +28,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		AllowedLocations: spec.AllowedLocations,
 		Storage:          spec.Storage,
 		Properties:       spec.Properties,
+		Delegation:       namesOf(spec.Delegation),
 		Since:            c.planner.now(),
 		Creator:          askerOf(c, verb.CreateWarehouse).Creator(),
 	}
@@ -50,7 +51,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value registry.Warehouse) error {
 	const op = "catalog.checkWarehouse"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name),
-		checkProperties(spec.Properties), checkOwn(spec.Properties))
+		checkProperties(spec.Properties), checkOwn(spec.Properties), checkDelegation(spec.Delegation))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 		return moorage.E(op, spec.Name, moorage.KindBadRequest,
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}
-	return nil
+	return probeDelegation(ctx, p, spec, value)
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.
@@ -123,6 +124,7 @@ func warehouseOf(name string, value registry.Warehouse) Warehouse {
 		Location:         value.Location,
 		AllowedLocations: value.AllowedLocations,
 		Properties:       maps.Clone(value.Properties),
+		Delegation:       delegationsOf(value.Delegation),
 	}
 }
 

@@ -97,6 +97,9 @@ type Warehouse struct {
 	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
+	// Delegation says how engines reach its files without a key of their own, the preferred way
+	// first. Empty: not at all.
+	Delegation []string `json:"delegation,omitempty"`
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's
 	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`

@@ -142,7 +142,7 @@ func TestBadInput(t *testing.T) {
 	}
 	wantSpecifiedStatuses(t, w)
 	wantSpecifiedStatuses(t, limited)
-	if got := len(answered(t, w)); got != 26-3 { // a HEAD has no body that could say what is wrong
+	if got := len(answered(t, w)); got != 28-3 { // a HEAD has no body that could say what is wrong
 		t.Errorf("%d operations were asked", got)
 	}
 	w.wantClean()

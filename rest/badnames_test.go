@@ -205,7 +205,9 @@ func routeRows() (rows []bad) {
 	add("slash behind a view", "DELETE", pathView+"/", "", 404, noRoute)
 	add("below a view", "POST", pathView+"/unregister", "", 404, noRoute)
 	add("scan planning", "POST", pathTable+"/plan", `{}`, 404, noRoute)
-	add("credentials", "GET", pathTable+"/credentials", "", 404, noRoute)
+	add("credentials of a warehouse without", "GET", pathTable+"/credentials", "", 400, badRequest)
+	add("signature in a warehouse without", "POST", pathTable+"/sign",
+		`{"region":"us-east-1","uri":"http://s3/b/k","method":"GET","headers":{}}`, 400, badRequest)
 	for _, row := range []struct{ method, path string }{
 		{"PUT", "/v1/namespaces/ns"}, {"PATCH", pathTable}, {"DELETE", pathNamespaces}, {"POST", "/v1/config"}, {"DELETE", pathTables},
 		{"GET", pathRegister}, {"GET", pathProperties}, {"DELETE", pathMetrics}, {"OPTIONS", pathTable}, {"POST", "/healthz"},

@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"net/http"
+	"slices"
 
 	"moorage"
 	"moorage/catalog"
@@ -31,10 +32,11 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defaults, err := s.warehouseProperties(r, name)
+	warehouse, err := s.warehouseOf(r, name)
 	if err != nil {
 		return err
 	}
+	defaults := orEmpty(warehouse.Properties)
 	if source := web.CallerOf(r).Source; source != "" && source != moorage.SourceToken {
 		// Only a token of ours can be exchanged for a new one. Java would try with any.
 		defaults[tokenExchange] = "false"
@@ -43,6 +45,11 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 		Defaults:  defaults,
 		Overrides: map[string]string{"namespace-separator": namespaceSeparator},
 		Endpoints: s.endpoints,
+	}
+	for _, op := range s.operations() {
+		if op.offer != "" && slices.Contains(warehouse.Delegation, op.offer) {
+			answer.Endpoints = append(slices.Clip(answer.Endpoints), op.method+" "+op.path)
+		}
 	}
 	if s.config.IdempotencyLifetime > 0 {
 		answer.KeyLifetime = isoDuration(s.config.IdempotencyLifetime)
@@ -53,16 +60,15 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, answer)
 }
 
-// warehouseProperties returns the properties of a warehouse, which clients take for defaults: their
-// own settings win. Without a name they are those of DefaultWarehouse, if there is one.
-func (s *server) warehouseProperties(r *http.Request, name string) (map[string]string, error) {
+// warehouseOf returns a warehouse with the properties that clients take for defaults: their own
+// settings win. Without a name it is DefaultWarehouse, if there is one.
+func (s *server) warehouseOf(r *http.Request, name string) (catalog.Warehouse, error) {
 	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {
-		return nil, err
+		return warehouse, err
 	}
-	properties := orEmpty(warehouse.Properties)
 	for _, own := range catalog.OwnProperties() { // that an older version kept
-		delete(properties, own)
+		delete(warehouse.Properties, own)
 	}
-	return properties, nil
+	return warehouse, nil
 }

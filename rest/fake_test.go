@@ -36,6 +36,9 @@ type fakeCatalog struct {
 	replacedView catalog.ReplaceViewRequest
 	registered   string
 	keys         []catalog.Key
+	access       catalog.Delegated
+	delegation   []catalog.Delegation
+	signed       catalog.SignRequest
 }
 
 func (f *fakeCatalog) call(name string) error {
@@ -60,10 +63,24 @@ func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifie
 	return why
 }
 
+func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delegation) (catalog.Delegated, error) {
+	return f.access, f.fail
+}
+
+func (f *fakeCatalog) LoadCredentials(context.Context, moorage.Identifier) (catalog.Delegated, error) {
+	return f.access, f.call("LoadCredentials")
+}
+
+func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, request catalog.SignRequest) (
+	catalog.Signature, error) {
+	f.signed = request
+	return catalog.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, f.call("Sign")
+}
+
 func (f *fakeCatalog) ReportMetrics(context.Context, moorage.Identifier) error { return nil }
 
 func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {
-	return catalog.Warehouse{Name: name}, f.call("LoadWarehouse " + name)
+	return catalog.Warehouse{Name: name, Delegation: f.delegation}, f.call("LoadWarehouse " + name)
 }
 
 func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {
@@ -195,6 +212,8 @@ func (f *fakeCatalog) RegisterView(_ context.Context, ident moorage.Identifier, 
 // nothing but package rest looks at it.
 type sample struct{ operation, method, path, body string }
 
+const signJSON = `{"region":"us-east-1","uri":"http://s3/b/k","method":"GET","headers":{}}`
+
 func samples() []sample {
 	return []sample{
 		{"getConfig", "GET", "/v1/config?warehouse=w", ""},
@@ -212,6 +231,8 @@ func samples() []sample {
 		{"dropTable", "DELETE", "/v1/w/namespaces/a/tables/t", ""},
 		{"unregisterTable", "POST", "/v1/w/namespaces/a/tables/t/unregister", ""},
 		{"reportMetrics", "POST", "/v1/w/namespaces/a/tables/t/metrics", ScanReportJSON},
+		{"loadCredentials", "GET", "/v1/w/namespaces/a/tables/t/credentials", ""},
+		{"signRequest", "POST", "/v1/w/namespaces/a/tables/t/sign", signJSON},
 		{"registerTable", "POST", "/v1/w/namespaces/a/register", `{"name":"t","metadata-location":"file:///m"}`},
 		{"renameTable", "POST", "/v1/w/tables/rename", `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`},
 		{"commitTransaction", "POST", "/v1/w/transactions/commit", `{"table-changes":[]}`},

@@ -57,14 +57,22 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 // answerTable answers one version of a table: the bytes of its document, with the location and
 // the caller's configuration around them.
 func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *catalog.Table, form answerForm) error {
-	config, err := encodeConfig(table.Config)
+	var given catalog.Delegated
+	if asked := asksFor(r); form.config && len(asked) > 0 {
+		var err error
+		if given, err = catalog.FilesOf(s.as(r)).Delegate(r.Context(), table, asked); err != nil {
+			return err
+		}
+	}
+	open := configWith(r, table.Identifier, table.Config, given)
+	config, err := encodeConfig(open)
 	if err != nil {
 		return err
 	}
 	w.Header()["Vary"] = headerVaryLoad
 	tag := ""
 	if form.tag && table.MetadataLocation != "" {
-		tag = loadTag(r, table, config, form)
+		tag = loadTag(r, table, config, given.Version, form)
 		if r.Method == http.MethodGet && matchesAny(r.Header["If-None-Match"], tag) {
 			w.Header()["ETag"] = []string{tag}
 			w.WriteHeader(http.StatusNotModified)
@@ -78,17 +86,27 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if !form.config {
 		config = nil
 	}
+	var credentials []byte
+	if given.Delegation == catalog.VendedCredentials {
+		w.Header()["Cache-Control"] = headerPrivate
+		if config, credentials, err = encodeCredential(given, open); err != nil {
+			return err
+		}
+	}
 	return s.answerDocument(w, r, document{
-		location: table.MetadataLocation, text: text, config: config, tag: tag, key: keyOf(table, form)})
+		location: table.MetadataLocation, text: text, config: config, credentials: credentials, tag: tag,
+		key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, and what stands around it in an answer.
 type document struct {
 	location string // of the metadata file; empty: there is none
 	text     []byte
-	config   []byte        // JSON; nil: none is answered
-	tag      string        // the ETag; empty: none is answered
-	key      compressedKey // names text
+	config   []byte // JSON; nil: none is answered
+	// credentials are JSON; nil: none are answered. They are secret.
+	credentials []byte
+	tag         string        // the ETag; empty: none is answered
+	key         compressedKey // names text
 }
 
 // envelope is what stands before and behind a document in one answer. It is made for each answer,
@@ -109,6 +127,9 @@ func (e *envelope) of(d document) {
 	e.head = append(e.head, `"metadata":`...)
 	if d.config != nil {
 		e.tail = append(append(e.tail, `,"config":`...), d.config...)
+	}
+	if d.credentials != nil {
+		e.tail = append(append(e.tail, `,"storage-credentials":`...), d.credentials...)
 	}
 	e.tail = append(e.tail, '}')
 }
@@ -163,7 +184,7 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 // coding. It is the same on every node and after a restart. A create, register or commit answers
 // the tag that a plain load of the new version would have. The location alone does not name a
 // version: the owner of a registered file may rewrite it, and need not have noted when.
-func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerForm) string {
+func loadTag(r *http.Request, table *catalog.Table, config []byte, credential string, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
 	text = append(text, 0)
@@ -184,6 +205,7 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, form answerFo
 	}
 	text = append(text, 0)
 	text = append(text, config...)
+	text = append(text, credential...) // it stands for a credential as long as that is given again
 	sum := sha256.Sum256(text)
 	tag := make([]byte, 0, 24)
 	tag = append(tag, '"')

@@ -14,6 +14,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"moorage/catalog"
 )
 
 // fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an
@@ -56,22 +58,27 @@ func factOf(t *testing.T, operation string) fact {
 }
 
 // operationCount is how many operations of the specification are served.
-const operationCount = 26
+const operationCount = 28
 
 // The routes, and what the configuration advertises, are spelled as in the specification.
 func TestRoutesAreTheSpecifications(t *testing.T) {
 	t.Parallel()
-	s := NewServer(TestConfig{Catalog: &fakeCatalog{}})
-	var want []string
+	fake := &fakeCatalog{}
+	s := NewServer(TestConfig{Catalog: fake})
+	var want, offered []string
 	for _, op := range s.operations() {
 		f := factOf(t, op.id)
 		if op.method != f.method || op.path != f.path {
 			t.Errorf("%s is %s %s, want %s %s", op.id, op.method, op.path, f.method, f.path)
 		}
+		if op.offer != "" {
+			offered = append(offered, f.method+" "+f.path)
+			continue
+		}
 		want = append(want, f.method+" "+f.path)
 	}
-	if len(want) != operationCount {
-		t.Errorf("%d operations, want %d", len(want), operationCount)
+	if got := len(want) + len(offered); got != operationCount {
+		t.Errorf("%d operations, want %d", got, operationCount)
 	}
 	var answer configAnswer
 	body := send(s, "GET", "/v1/config", "").Body
@@ -79,6 +86,14 @@ func TestRoutesAreTheSpecifications(t *testing.T) {
 		t.Fatalf("%v: %s", err, body)
 	}
 	if !slices.Equal(answer.Endpoints, want) {
+		t.Errorf("endpoints are %q, want %q", answer.Endpoints, want)
+	}
+	// A warehouse that offers something advertises the operations for it.
+	fake.delegation = catalog.Delegations()
+	if err := json.Unmarshal(send(s, "GET", "/v1/config?warehouse=w", "").Body.Bytes(), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if want = append(want, offered...); !slices.Equal(answer.Endpoints, want) {
 		t.Errorf("endpoints are %q, want %q", answer.Endpoints, want)
 	}
 }

@@ -20,6 +20,9 @@ type operation struct {
 	// commits is the parameter of path that names the table or view that the operation commits to;
 	// empty: it is no commit of one.
 	commits string
+	// offer is the delegation that a warehouse must offer for clients to be told of the operation;
+	// empty: they are told.
+	offer catalog.Delegation
 }
 
 // operations returns the operations of the specification that are served. Each has a route as it
@@ -54,6 +57,10 @@ func (s *server) operations() []operation {
 		{id: "dropTable", method: http.MethodDelete, path: table, mutate: s.dropTable},
 		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
+		{id: "loadCredentials", method: http.MethodGet, path: table + "/credentials", handle: s.loadCredentials,
+			offer: catalog.VendedCredentials},
+		{id: "signRequest", method: http.MethodPost, path: table + "/sign", handle: s.signRequest, often: true,
+			offer: catalog.RemoteSigning},
 		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
 		{id: "renameTable", method: http.MethodPost, path: prefix + "/tables/rename",
 			mutate: rename("rename table request", catalog.Verbs.RenameTable)},
@@ -92,6 +99,8 @@ func (s *server) routes() {
 		if short := strings.Replace(op.path, "/{prefix}", "", 1); short != op.path {
 			add(op.id, op.method, short, handle)
 		}
-		s.endpoints = append(s.endpoints, op.method+" "+op.path)
+		if op.offer == "" {
+			s.endpoints = append(s.endpoints, op.method+" "+op.path)
+		}
 	}
 }

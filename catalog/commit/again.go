@@ -77,6 +77,7 @@ func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered re
 	}
 	return &Version{
 		answered.Ident, answered.Pointer, answered.MetadataLocation, document, store, answered.Registration,
+		nil,
 	}, nil
 }
 
@@ -125,5 +126,7 @@ func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answer
 	if err != nil {
 		return nil, err
 	}
-	return &Version{answered.Ident, pointer.ID, pointer.MetadataLocation, document, store, pointer.Registration}, nil
+	return &Version{
+		answered.Ident, pointer.ID, pointer.MetadataLocation, document, store, pointer.Registration, nil,
+	}, nil
 }

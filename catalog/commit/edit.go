@@ -188,7 +188,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 		return nil
 	}
 	version := func(e *edition) *Version {
-		return &Version{e.Ident, found.Pointer.ID, file.Location, file.Document, found.Storage, registry.ID{}}
+		return &Version{e.Ident, found.Pointer.ID, file.Location, file.Document, found.Storage, registry.ID{}, nil}
 	}
 	change, err := planned.change(ctx, p.config.Ledger, found.Pointer.Identifier())
 	if err != nil {
@@ -262,7 +262,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	to = &directory.Found{
 		Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse,
-		Above: found.Above,
+		Above: found.Above, Delegation: found.Delegation,
 	}
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}

@@ -148,12 +148,15 @@ type Version struct {
 	Storage  storage.Store // that the files are in
 	// Registration is that of the pointer; zero if it is not known any more.
 	Registration registry.ID
+	// Found is what was found, if it was looked at for a load; nil otherwise.
+	Found *directory.Found
 }
 
 // VersionOf returns the version of ident that found names, which is in document.
 func VersionOf(found *directory.Found, ident moorage.Identifier, document documents.Document) *Version {
 	return &Version{
 		ident, found.Pointer.ID, found.Pointer.MetadataLocation, document, found.Storage, found.Pointer.Registration,
+		found,
 	}
 }
 

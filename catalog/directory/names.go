@@ -21,6 +21,8 @@ type Found struct {
 	Place   storage.Place // that Storage reaches, as the warehouse has it
 	// Warehouse is the id of that.
 	Warehouse registry.ID
+	// Delegation is that of the warehouse.
+	Delegation []string
 	// Above are the namespaces that it is in, the nearest first, and last the warehouse. All that
 	// is in it stays as long as the pointer's namespace does.
 	Above []access.Object
@@ -194,6 +196,7 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	return &Found{
 		Record: record, Pointer: pointer, Storage: path.Storage,
 		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID, Above: path.Above(),
+		Delegation: path.Warehouse.Delegation,
 	}
 }
 

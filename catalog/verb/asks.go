@@ -149,7 +149,10 @@ func asks() map[Verb][]Ask {
 		TableExists:    one(OfObject, access.Describe),
 		LoadView:       one(OfObject, access.Describe),
 		ViewExists:     one(OfObject, access.Describe),
-		ReportMetrics:  one(OfServer, access.See), // about a table that need not exist
+		// What writes takes write too: that is asked for when it is known what is to be done.
+		LoadCredentials: one(OfObject, access.Read),
+		Sign:            one(OfObject, access.Read),
+		ReportMetrics:   one(OfServer, access.See), // about a table that need not exist
 
 		Describe:         one(OfServer, access.See),
 		Check:            operate,

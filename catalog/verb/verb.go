@@ -51,9 +51,12 @@ const (
 	LoadTable      Verb = "load-table"
 	TableExists    Verb = "table-exists"
 	ReportMetrics  Verb = "report-metrics"
-	ListViews      Verb = "list-views"
-	LoadView       Verb = "load-view"
-	ViewExists     Verb = "view-exists"
+	// LoadCredentials and Sign are about the files of a table.
+	LoadCredentials Verb = "load-credentials"
+	Sign            Verb = "sign-request"
+	ListViews       Verb = "list-views"
+	LoadView        Verb = "load-view"
+	ViewExists      Verb = "view-exists"
 )
 
 // The verbs of those who operate a server.
@@ -175,6 +178,8 @@ func table() []Row {
 		{Verb: LoadTable, On: OnTable, Reads: true, Iceberg: []string{"loadTable"}},
 		{Verb: TableExists, On: OnTable, Reads: true, Iceberg: []string{"tableExists"}},
 		{Verb: ReportMetrics, On: OnTable, Reads: true, Iceberg: []string{"reportMetrics"}},
+		{Verb: LoadCredentials, On: OnTable, Reads: true, Iceberg: []string{"loadCredentials"}},
+		{Verb: Sign, On: OnTable, Reads: true, Iceberg: []string{"signRequest"}},
 		{Verb: ListViews, On: OnNamespace, Reads: true, Iceberg: []string{"listViews"}},
 		{Verb: LoadView, On: OnView, Reads: true, Iceberg: []string{"loadView"}},
 		{Verb: ViewExists, On: OnView, Reads: true, Iceberg: []string{"viewExists"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -79,6 +80,15 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 		}
 		if slices.ContainsFunc(append(c.AllowLocations, c.Location), isInS3) {
 			spec.Storage = c.S3Place()
+		}
+		for _, way := range c.Delegation {
+			spec.Delegation = append(spec.Delegation, catalog.Delegation(way))
+		}
+		if len(c.StorageOptions) > 0 {
+			if spec.Storage == nil {
+				spec.Storage = make(map[string]string)
+			}
+			maps.Copy(spec.Storage, c.StorageOptions)
 		}
 		made, err := node.catalog.CreateWarehouse(ctx, spec)
 		if err != nil {

@@ -72,8 +72,11 @@ type Config struct {
 
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
-	URI        string            // the running server to ask; empty: open the store
-	Token      string            // shows the server of URI who asks; empty: nobody does
+	// Delegation and StorageOptions are those of warehouse create.
+	Delegation     []string
+	StorageOptions map[string]string
+	URI            string // the running server to ask; empty: open the store
+	Token          string // shows the server of URI who asks; empty: nobody does
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
 

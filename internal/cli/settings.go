@@ -233,17 +233,35 @@ func warehouseSettings() []setting {
 		{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
 			usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
 				"of its own settings, such as table-default.write.format.default=orc. No secrets. May be repeated.",
+			set: pairs(func(c *Config) *map[string]string { return &c.Properties })},
+		{name: "delegation", value: "WAY", list: true, flagOnly: true,
+			usage: "How engines reach the files without a key of their own: vended-credentials or " +
+				"remote-signing. May be repeated, the preferred way first. The storage is tried first, and must " +
+				"enforce it.",
 			set: func(c *Config, values []string) error {
-				c.Properties = make(map[string]string, len(values))
-				for _, pair := range values {
-					key, value, ok := strings.Cut(pair, "=")
-					if !ok || key == "" {
-						return fmt.Errorf("%q is not KEY=VALUE", pair)
-					}
-					c.Properties[key] = value
-				}
+				c.Delegation = values
 				return nil
 			}},
+		{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
+			usage: "Option of the warehouse's storage, such as " +
+				"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",
+			set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })},
+	}
+}
+
+// pairs is the set of a setting whose values are KEY=VALUE.
+func pairs(field func(*Config) *map[string]string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		read := make(map[string]string, len(values))
+		for _, pair := range values {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok || key == "" {
+				return fmt.Errorf("%q is not KEY=VALUE", pair)
+			}
+			read[key] = value
+		}
+		*field(c) = read
+		return nil
 	}
 }
 

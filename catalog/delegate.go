@@ -1,0 +1,277 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
+	"moorage/storage"
+)
+
+// Delegation is a way in which an engine reaches files without a key of its own.
+type Delegation string
+
+// The delegations, as clients ask for them in X-Iceberg-Access-Delegation.
+const (
+	// VendedCredentials are credentials that reach the files of one table for a while.
+	VendedCredentials Delegation = "vended-credentials"
+	// RemoteSigning is that the server signs each request to the storage.
+	RemoteSigning Delegation = "remote-signing"
+)
+
+// Delegations returns all that a warehouse can offer.
+func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
+
+// stagedDuration is how long the credentials of a table live that is not stored yet: long enough
+// for the first write of a job, and nothing renews them.
+const stagedDuration = 15 * time.Minute
+
+// Delegated is how a client reaches the files of a table.
+type Delegated struct {
+	// Delegation is what it was given; empty: nothing.
+	Delegation Delegation
+	// Credential is what it was given of VendedCredentials.
+	Credential storage.Credential
+	// Prefix is the location that the credential is for, as the table spells it, with a slash at
+	// its end.
+	Prefix string
+	// Version is the same as long as the same credential is given. It is no secret.
+	Version string
+	// Refresh says that LoadCredentials renews the credential.
+	Refresh bool
+	// Reason says why the client was given nothing although it asked and the warehouse offers it.
+	Reason string
+}
+
+// Files are the verbs by which a caller reaches the files of a table. They are safe for concurrent
+// use.
+type Files interface {
+	// Delegate gives a client what it asks for to reach the files of table: the first of the
+	// warehouse's delegations that it named. A client that named none is given nothing, nor is one
+	// that may not read the table, or whose table no credential can be made for.
+	//
+	// Errors: KindUnavailable if the storage makes no credentials now, KindTooManyRequests if too
+	// many were asked for. The table is as it was.
+	Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error)
+	// LoadCredentials returns new credentials for the files of a table, for a client that was given
+	// some before.
+	//
+	// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
+	// gives no credentials, or none can be made for this table. Source: REST specification,
+	// loadCredentials.
+	LoadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error)
+	// Sign signs a request that a client is about to send to the storage of a table. The request
+	// needs no locations: they are the table's.
+	//
+	// Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot
+	// be read; KindForbidden if it is not one that is signed, or that the caller may send. Source:
+	// REST specification, signRequest.
+	Sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error)
+}
+
+// FilesOf returns the verbs about files, for the caller of v.
+func FilesOf(v Verbs) Files {
+	if c, ok := v.(*Catalog); ok {
+		return files{c}
+	}
+	return v.(Files) // a fake
+}
+
+// files implements Files.
+type files struct{ catalog *Catalog }
+
+// reach is what the files of a table are reached by.
+type reach struct {
+	offers    []Delegation
+	store     storage.Store
+	place     string   // a text that differs for storages that differ
+	locations []string // the present one first
+	// found is nil for a staged table, which belongs to who made it.
+	found *directory.Found
+	ident moorage.Identifier
+}
+
+// reachOf returns how the files of a pointer are reached, which was asked for as ident.
+func reachOf(found *directory.Found, ident moorage.Identifier) *reach {
+	locations := slices.Clone(found.Pointer.Claims)
+	slices.Reverse(locations) // the present one is last there
+	return &reach{
+		offers: delegationsOf(found.Delegation), store: found.Storage,
+		place: placeName(found.Place, found.Warehouse), locations: locations,
+		found: found, ident: ident,
+	}
+}
+
+func delegationsOf(names []string) []Delegation {
+	offers := make([]Delegation, len(names))
+	for i, name := range names {
+		offers[i] = Delegation(name)
+	}
+	return offers
+}
+
+// Delegate: see Files.
+func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error) {
+	const op = "catalog.Delegate"
+	if len(asked) == 0 {
+		return Delegated{}, nil
+	}
+	reach := table.staged
+	if !table.pointer.IsZero() {
+		found := table.found
+		if found == nil { // it was just made, say
+			var err error
+			if found, err = f.catalog.planner.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
+				return Delegated{}, moorage.Annotate(op, table.Identifier.String(), err)
+			}
+		}
+		if len(found.Delegation) > 0 && found.Pointer.ID == table.pointer {
+			reach = reachOf(found, table.Identifier)
+		}
+	}
+	if reach == nil {
+		return Delegated{}, nil
+	}
+	given, err := f.delegate(ctx, verb.LoadTable, reach, table.Document.Location(), asked)
+	return given, moorage.Annotate(op, table.Identifier.String(), err)
+}
+
+// delegate returns what the first of the delegations gives that are offered and asked for, to who
+// may read the table. Who may only describe it is given nothing.
+func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
+	Delegated, error) {
+	offers := slices.DeleteFunc(slices.Clone(r.offers), func(o Delegation) bool { return !slices.Contains(asked, o) })
+	if len(offers) == 0 {
+		return Delegated{}, nil
+	}
+	write, err := f.may(ctx, v, r, access.Write)
+	if err != nil {
+		return Delegated{}, err
+	}
+	if !write {
+		read, err := f.may(ctx, v, r, access.Read)
+		if err != nil || !read {
+			return Delegated{Reason: "the caller may not read the table"}, err
+		}
+	}
+	var reason string
+	for _, offer := range offers {
+		switch {
+		case offer == RemoteSigning && r.found == nil:
+			reason = "requests for a table are signed once it is made"
+		case offer == RemoteSigning:
+			if _, ok := r.store.(storage.Signer); ok {
+				return Delegated{Delegation: RemoteSigning}, nil
+			}
+			reason = "this storage signs no requests"
+		case offer == VendedCredentials:
+			made, err := f.vend(ctx, r, write)
+			if err == nil {
+				return Delegated{
+					Delegation: VendedCredentials, Credential: made.credential, Version: made.version,
+					Prefix: storage.Trim(location) + "/", Refresh: r.found != nil,
+				}, nil
+			}
+			if !errors.Is(err, storage.ErrUnscopable) {
+				return Delegated{}, err
+			}
+			reason = "no policy of the storage can spell the location of the table"
+		}
+	}
+	return Delegated{Reason: reason}, nil
+}
+
+// may reports whether the caller has a privilege on what r reaches. An error says that it cannot be
+// told.
+func (f files) may(ctx context.Context, v verb.Verb, r *reach, asked access.Privileges) (bool, error) {
+	if r.found == nil {
+		return true, nil
+	}
+	by := directory.Asker{Caller: f.catalog.caller, Verb: v}
+	err := f.catalog.planner.directory.May(ctx, by, asked, r.found, r.ident)
+	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// vend returns a credential that reaches what r does.
+func (f files) vend(ctx context.Context, r *reach, write bool) (vended, error) {
+	vender, ok := r.store.(storage.Vender)
+	if !ok {
+		return vended{}, storage.ErrUnscopable
+	}
+	scope := storage.Scope{Locations: r.locations, Write: write, Session: f.catalog.caller.Name}
+	if r.found == nil {
+		scope.Duration = stagedDuration
+	}
+	return f.catalog.planner.vends.get(ctx, vender, r.place, scope)
+}
+
+// LoadCredentials: see Files.
+func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error) {
+	given, err := f.loadCredentials(ctx, ident)
+	return given, moorage.Annotate("catalog.LoadCredentials", ident.String(), err)
+}
+
+func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error) {
+	resolved, err := f.catalog.resolve(ctx, verb.LoadCredentials, ident)
+	if err != nil {
+		return Delegated{}, err
+	}
+	reach := reachOf(resolved.Found, ident)
+	if !slices.Contains(reach.offers, VendedCredentials) {
+		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
+			"The warehouse %s gives no credentials for its storage", ident.Warehouse)
+	}
+	given, err := f.delegate(ctx, verb.LoadCredentials, reach, reach.locations[0], []Delegation{VendedCredentials})
+	if err == nil && given.Delegation == "" {
+		err = moorage.Errorf(moorage.KindBadRequest, "There are no credentials for this table: %s", given.Reason)
+	}
+	return given, err
+}
+
+// SignRequest is a request that a client wants signed; Signature is what it adds to the request.
+type (
+	SignRequest = storage.SignRequest
+	Signature   = storage.Signature
+)
+
+// Sign: see Files.
+func (f files) Sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error) {
+	signature, err := f.sign(ctx, ident, request)
+	return signature, moorage.Annotate("catalog.Sign", ident.String(), err)
+}
+
+func (f files) sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error) {
+	resolved, err := f.catalog.resolve(ctx, verb.Sign, ident)
+	if err != nil {
+		return Signature{}, err
+	}
+	reach := reachOf(resolved.Found, ident)
+	signer, ok := reach.store.(storage.Signer)
+	if !ok || !slices.Contains(reach.offers, RemoteSigning) {
+		return Signature{}, moorage.Errorf(moorage.KindBadRequest,
+			"The warehouse %s signs no requests to its storage", ident.Warehouse)
+	}
+	write, err := f.may(ctx, verb.Sign, reach, access.Write)
+	if err != nil {
+		return Signature{}, err
+	}
+	request.Locations, request.Write = reach.locations, write
+	signature, err := signer.Sign(ctx, request)
+	switch {
+	case errors.Is(err, storage.ErrNeedsWrite):
+		return Signature{}, moorage.Errorf(moorage.KindForbidden, "Not allowed: write on table %s", ident)
+	case errors.Is(err, storage.ErrMalformedRequest):
+		return Signature{}, moorage.Errorf(moorage.KindBadRequest, "%w", err)
+	case errors.Is(err, storage.ErrNotSigned):
+		return Signature{}, moorage.Errorf(moorage.KindForbidden, "%w", err)
+	}
+	return signature, moorage.E("catalog.sign", "", moorage.KindUnavailable, err)
+}

@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// delegationProbeMax bounds the probe of what a warehouse offers: some thirty small requests.
+const delegationProbeMax = 30 * time.Second
+
+// namesOf spells delegations for a record.
+func namesOf(offers []Delegation) (names []string) {
+	for _, offer := range offers {
+		names = append(names, string(offer))
+	}
+	return names
+}
+
+// checkDelegation returns KindBadRequest if a warehouse cannot offer what it is to.
+func checkDelegation(offers []Delegation) error {
+	for i, offer := range offers {
+		if !slices.Contains(Delegations(), offer) || slices.Contains(offers[:i], offer) {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Invalid delegation of a warehouse: %q, want vended-credentials, remote-signing or both", offer)
+		}
+	}
+	return nil
+}
+
+// probeDelegation lets the storage show that it enforces what a new warehouse offers. value is its
+// record. One that does not is KindBadRequest: its credentials would open the files of all tables.
+func probeDelegation(ctx context.Context, p *planner, spec WarehouseSpec, value registry.Warehouse) error {
+	if len(spec.Delegation) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
+	defer cancel()
+	store, giveBack, err := p.directory.Borrow(ctx, p.directory.PlaceOf(value))
+	if err != nil {
+		return moorage.E("catalog.probeDelegation", spec.Name, moorage.KindUnavailable, err)
+	}
+	defer giveBack()
+	for _, offer := range spec.Delegation {
+		if err := probeOffer(ctx, store, offer); err != nil {
+			if errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil {
+				return moorage.E("catalog.probeDelegation", spec.Name, moorage.KindUnavailable, err)
+			}
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The storage of the warehouse cannot offer %s, leave it out: %w", offer, err)
+		}
+	}
+	return nil
+}
+
+// probeOffer probes one delegation.
+func probeOffer(ctx context.Context, store storage.Store, offer Delegation) error {
+	switch offer {
+	case VendedCredentials:
+		if vender, ok := store.(storage.Vender); ok {
+			return vender.ProbeVending(ctx)
+		}
+	case RemoteSigning:
+		if signer, ok := store.(storage.Signer); ok {
+			return signer.ProbeSigning(ctx)
+		}
+	}
+	return errors.New("there is no such thing for this kind of storage")
+}
+
+// reachStaged notes how the files of a staged table are reached, whose location the server chose.
+// One that the client chose is nobody's until the commit claims it.
+func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.Version) error {
+	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, nil)
+	if err != nil || len(path.Warehouse.Delegation) == 0 {
+		return err
+	}
+	location, err := storage.Normalise(table.Document.Location())
+	if err != nil {
+		return err
+	}
+	table.staged = &reach{
+		offers: delegationsOf(path.Warehouse.Delegation), store: version.Storage, locations: []string{location},
+		place: placeName(p.directory.PlaceOf(path.Warehouse), path.Warehouse.ID),
+	}
+	return nil
+}
+
+// placeName returns a text that differs for warehouses that differ.
+func placeName(place storage.Place, warehouse registry.ID) string {
+	return directory.PlaceKey(place) + warehouse.String()
+}
