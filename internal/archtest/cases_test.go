@@ -134,6 +134,11 @@ func ruleCases() []ruleCase {
 			"func (x s) Delete(ctx context.Context, files ...string) error { return x.in.Delete(ctx, files...) }"), 0},
 		{"other deletions", "one caller of deletion", "catalog", source("package catalog\nimport (\"moorage/registry\"; \"slices\")\nvar a, b = registry.Delete(registry.Key{}), slices.Delete([]int{1}, 0, 1)"), 0},
 
+		{"system caller in a face", "system caller", "rest", source("package rest\nimport \"moorage\"\nvar a, f, b = moorage.System(\"x\"), moorage.System, moorage.Caller{Name: \"system:x\"}"), 3},
+		{"system caller of a job", "system caller", "maintenance/purge", source("package purge\nimport \"moorage\"\nvar a = moorage.System(\"x\")"), 0},
+		{"system caller in a test", "system caller", "rest", test("package rest\nimport \"moorage\"\nvar a = moorage.System(\"x\")"), 0},
+		{"other callers", "system caller", "identity", source("package identity\nimport \"moorage\"\nvar a, b = moorage.Anonymous(), \"system:serviceaccount:\""), 0},
+
 		{"wrong operations", "operation", "catalog", source("package catalog\nimport \"moorage\"\nfunc F(err error, x string) error {\nconst op = \"catalog.G\"\n_ = moorage.Annotate(op, x, err)\n" +
 			"func() { _ = moorage.E(\"read it\", x, 0, err); _ = moorage.E(\"rest.F\", x, 0, err) }()\n" +
 			"g(\"catalog.f\")\n_ = moorage.E(x, x, 0, err)\nreturn &moorage.Error{Op: \"catalog.G\"} }\nfunc g(op string) {}"), 6},

@@ -30,6 +30,7 @@ func rules() []rule {
 		{"types", checkTypes},
 		{"one caller of Apply", checkApply},
 		{"one caller of deletion", checkDeletion},
+		{"system caller", checkSystem},
 		{"operation", checkOperations},
 		{"context value", checkContextValues},
 		{"example", checkExamples},
