@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moorage/catalog"
+	"moorage/internal/cli"
 	"moorage/storage/s3"
 )
 
@@ -35,26 +36,65 @@ func printedURI(addr net.Addr, encrypted bool) string {
 	return scheme + addr.String()
 }
 
+// shown is what clients show to say who they are. The banner has a placeholder for it.
+type shown string
+
+const (
+	shownNothing shown = ""
+	shownKey     shown = "KEY"   // an API key
+	shownToken   shown = "TOKEN" // a token of an outside issuer
+)
+
+// shownTo returns what the clients of a server show, as far as they all can.
+func shownTo(c cli.Config) shown {
+	switch {
+	case c.APIKeys:
+		return shownKey
+	case len(c.Issuers) > 0:
+		return shownToken
+	}
+	return shownNothing
+}
+
+// property returns the property by which PyIceberg, Spark and Flink are given it.
+func (s shown) property() string {
+	if s == shownKey {
+		return "credential"
+	}
+	return "token"
+}
+
 // writeBanner says that the server is ready, and how each client reaches it. config says how
 // clients reach the files of the warehouse.
-func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string) {
+func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string, who shown) {
 	name, inS3 := warehouse.Name, isInS3(warehouse.Location)
 	fmt.Fprintf(out, "Moorage is ready at %s\nWarehouse %s is at %s\n\n", uri, name, warehouse.Location)
 	show := func(client string, lines ...string) {
 		fmt.Fprintf(out, "%s\n  %s\n\n", client, strings.Join(lines, "\n  "))
 	}
-	show("curl", fmt.Sprintf("curl -s '%s/v1/config?warehouse=%s'", uri, name))
-	show("PyIceberg", pyIcebergLines(uri, name, inS3)...)
-	show("Spark", strings.Join(sparkOptions(uri, name, inS3), " \\\n    "))
-	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, inS3, config)...)
-	show("Flink SQL, with "+flinkNeeds(inS3), flinkStatement(uri, name, inS3))
-	show("DuckDB", duckDBLines(uri, name, inS3)...)
+	show("curl", curlLine(uri, name, who))
+	show("PyIceberg", pyIcebergLines(uri, name, inS3, who)...)
+	show("Spark", strings.Join(sparkOptions(uri, name, inS3, who), " \\\n    "))
+	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, inS3, config, who)...)
+	show("Flink SQL, with "+flinkNeeds(inS3), flinkStatement(uri, name, inS3, who))
+	show("DuckDB", duckDBLines(uri, name, inS3, who)...)
 }
 
-func pyIcebergLines(uri, warehouse string, inS3 bool) []string {
+func curlLine(uri, warehouse string, who shown) string {
+	header := ""
+	if who != shownNothing {
+		header = fmt.Sprintf(" -H 'Authorization: Bearer %s'", who)
+	}
+	return fmt.Sprintf("curl -s%s '%s/v1/config?warehouse=%s'", header, uri, warehouse)
+}
+
+func pyIcebergLines(uri, warehouse string, inS3 bool, who shown) []string {
 	keys := ""
+	if who != shownNothing {
+		keys = fmt.Sprintf(`, %s="%s"`, who.property(), who)
+	}
 	if inS3 {
-		keys = `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
+		keys += `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
 	}
 	return []string{
 		"from pyiceberg.catalog import load_catalog",
@@ -62,7 +102,7 @@ func pyIcebergLines(uri, warehouse string, inS3 bool) []string {
 	}
 }
 
-func sparkOptions(uri, warehouse string, inS3 bool) []string {
+func sparkOptions(uri, warehouse string, inS3 bool, who shown) []string {
 	options := []string{
 		"spark-sql --packages " + sparkRuntime,
 		"--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -70,6 +110,12 @@ func sparkOptions(uri, warehouse string, inS3 bool) []string {
 		"--conf spark.sql.catalog.moorage.type=rest",
 		"--conf spark.sql.catalog.moorage.uri=" + uri,
 		"--conf spark.sql.catalog.moorage.warehouse=" + warehouse,
+	}
+	if who != shownNothing {
+		options = append(options, fmt.Sprintf("--conf spark.sql.catalog.moorage.%s=%s", who.property(), who))
+	}
+	if who == shownKey {
+		options = append(options, "--conf spark.sql.catalog.moorage.oauth2-server-uri="+tokenEndpoint(uri))
 	}
 	if inS3 {
 		options[0] += "," + sparkAWS
@@ -80,13 +126,17 @@ func sparkOptions(uri, warehouse string, inS3 bool) []string {
 
 // trinoProperties returns the properties of a catalog in Trino. Unlike other clients Trino ignores
 // what the server answers about files in S3.
-func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string) []string {
+func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string, who shown) []string {
 	properties := []string{
 		"connector.name=iceberg",
 		"iceberg.catalog.type=rest",
 		"iceberg.rest-catalog.uri=" + uri,
 		"iceberg.rest-catalog.warehouse=" + warehouse,
 		"iceberg.rest-catalog.nested-namespace-enabled=true",
+	}
+	if who != shownNothing {
+		properties = append(properties, "iceberg.rest-catalog.security=OAUTH2",
+			fmt.Sprintf("iceberg.rest-catalog.oauth2.%s=%s", who.property(), who))
 	}
 	if !inS3 {
 		return append(properties, "fs.native-local.enabled=true", "local.location=/")
@@ -108,23 +158,34 @@ func flinkNeeds(inS3 bool) string {
 	return flinkJars
 }
 
-func flinkStatement(uri, warehouse string, inS3 bool) string {
-	fileIO := ""
+func flinkStatement(uri, warehouse string, inS3 bool, who shown) string {
+	more := ""
+	if who != shownNothing {
+		more = fmt.Sprintf(", '%s' = '%s'", who.property(), who)
+	}
+	if who == shownKey {
+		more += fmt.Sprintf(", 'oauth2-server-uri' = '%s'", tokenEndpoint(uri))
+	}
 	if !inS3 {
-		fileIO = ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
+		more += ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
 	}
 	return fmt.Sprintf("CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "+
-		"'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, fileIO)
+		"'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, more)
 }
 
-func duckDBLines(uri, warehouse string, inS3 bool) []string {
-	delegation := ""
+func duckDBLines(uri, warehouse string, inS3 bool, who shown) []string {
+	lines := []string{"INSTALL iceberg; LOAD iceberg;"}
+	options := "AUTHORIZATION_TYPE 'none'"
+	if who != shownNothing {
+		lines = append(lines, fmt.Sprintf("CREATE SECRET moorage_secret (TYPE ICEBERG, TOKEN '%s');", who))
+		options = "SECRET moorage_secret"
+	}
 	if inS3 { // otherwise DuckDB takes what the server tells about the endpoint for credentials
-		delegation = ", ACCESS_DELEGATION_MODE 'none'"
+		options += ", ACCESS_DELEGATION_MODE 'none'"
 	}
-	return []string{
-		"INSTALL iceberg; LOAD iceberg;",
-		fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', AUTHORIZATION_TYPE 'none', "+
-			"SUPPORT_NESTED_NAMESPACES true%s);", warehouse, uri, delegation),
-	}
+	return append(lines, fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', "+
+		"SUPPORT_NESTED_NAMESPACES true, %s);", warehouse, uri, options))
 }
+
+// tokenEndpoint is where clients get a token for a key.
+func tokenEndpoint(uri string) string { return uri + "/v1/oauth/tokens" }

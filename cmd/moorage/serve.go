@@ -70,7 +70,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	go func() { served <- serveOn(server, bounded) }()
 
 	uri := printedURI(listener.Addr(), encryption != nil)
-	writeBanner(env.Stdout, uri, warehouse, clientConfig)
+	writeBanner(env.Stdout, uri, warehouse, clientConfig, shownTo(c))
 	open := warnOpen(c, listener.Addr(), logger)
 	defer open()
 	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"moorage/catalog"
+	"moorage/identity"
 	"moorage/internal/cli"
 )
 
@@ -292,6 +294,45 @@ func TestBannerNamesEveryClient(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the banner lacks %s:\n%s", want, text)
+		}
+	}
+}
+
+// TestBannerShowsCredentials: the lines of a server that asks who somebody is have a place for the
+// answer, and no client is told to show nothing.
+func TestBannerShowsCredentials(t *testing.T) {
+	t.Parallel()
+	const uri = "https://moorage:1"
+	for _, row := range []struct {
+		config cli.Config
+		want   []string
+	}{
+		{cli.Config{APIKeys: true}, []string{
+			"curl -s -H 'Authorization: Bearer KEY' 'https://moorage:1/v1/config?warehouse=wh'",
+			`warehouse="wh", credential="KEY")`,
+			"--conf spark.sql.catalog.moorage.credential=KEY",
+			"--conf spark.sql.catalog.moorage.oauth2-server-uri=https://moorage:1/v1/oauth/tokens",
+			"iceberg.rest-catalog.security=OAUTH2\n  iceberg.rest-catalog.oauth2.credential=KEY\n",
+			"'credential' = 'KEY', 'oauth2-server-uri' = 'https://moorage:1/v1/oauth/tokens'",
+			"CREATE SECRET moorage_secret (TYPE ICEBERG, TOKEN 'KEY');",
+			"SUPPORT_NESTED_NAMESPACES true, SECRET moorage_secret);",
+		}},
+		{cli.Config{Issuers: make([]identity.IssuerConfig, 1)}, []string{
+			"Bearer TOKEN", `token="TOKEN"`, "spark.sql.catalog.moorage.token=TOKEN", "oauth2.token=TOKEN", "'token' = 'TOKEN'",
+			"TOKEN 'TOKEN'",
+		}},
+		{cli.Config{}, []string{"AUTHORIZATION_TYPE 'none'"}},
+	} {
+		var out strings.Builder
+		writeBanner(&out, uri, catalog.Warehouse{Name: "wh", Location: "file:///wh"}, nil, shownTo(row.config))
+		for _, want := range row.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the banner lacks %s:\n%s", want, out.String())
+			}
+		}
+		shows := shownTo(row.config) != shownNothing
+		if strings.Contains(out.String(), "'none'") == shows || strings.Contains(out.String(), "OAUTH2") != shows {
+			t.Errorf("the banner of a server whose clients show %q:\n%s", shownTo(row.config), out.String())
 		}
 	}
 }
