@@ -53,7 +53,7 @@ func TestVerbsAskWhatTheTableSays(t *testing.T) {
 		}
 	}
 	for _, row := range verb.Table() {
-		if len(row.Iceberg) > 0 && !called[row.Verb] {
+		if len(row.Iceberg) > 0 && !row.Open && !called[row.Verb] { // open: TestTokenAsksNobody
 			t.Errorf("nothing calls %s", row.Verb)
 		}
 	}

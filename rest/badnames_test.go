@@ -189,7 +189,7 @@ func routeRows() (rows []bad) {
 	add := func(fault, method, path, body string, status int, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: status, kind: kind})
 	}
-	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/config/", "/v1/oauth/tokens", "/v1/namespaces/ns/functions", "/v1/views", "/v1/namespaces/ns/view", "/v1/a/b/namespaces"} {
+	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/config/", "/v1/oauth", "/v1/namespaces/ns/functions", "/v1/views", "/v1/namespaces/ns/view", "/v1/a/b/namespaces"} {
 		add("no route "+path, "GET", path, "", 404, noRoute)
 	}
 	add("no name of a table", "GET", "/v1/namespaces/ns/tables/", "", 404, noRoute)

@@ -36,7 +36,7 @@ type Config struct {
 	// CompressedBytesMax bounds the memory of compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
-	// Tokens answers requests for tokens. Default: there is no token endpoint.
+	// Tokens answers requests for tokens. Default: gives out none, and says so.
 	Tokens Tokens
 	// Router sends commits of tables and views to other nodes. Default: none is sent.
 	Router Router
@@ -65,6 +65,9 @@ func Mount(on *web.Server, config Config) { mount(on, config) }
 func mount(on *web.Server, config Config) *server {
 	if config.CompressedBytesMax <= 0 {
 		config.CompressedBytesMax = CompressedBytesMaxDefault
+	}
+	if config.Tokens == nil {
+		config.Tokens = noTokens{}
 	}
 	s := &server{
 		Server: on,

@@ -83,9 +83,7 @@ func (s *server) operations() []operation {
 func (s *server) routes() {
 	s.SumRefusals("loadTable", "tableExists", "updateTable", "commitTransaction",
 		"loadView", "viewExists", "replaceView")
-	if s.config.Tokens != nil {
-		s.HandleOpen("getToken", http.MethodPost, "/v1/oauth/tokens", s.getToken)
-	}
+	s.HandleOpen("getToken", http.MethodPost, "/v1/oauth/tokens", s.getToken)
 	for _, op := range s.operations() {
 		handle := op.handle
 		if op.mutate != nil {

@@ -28,6 +28,17 @@ type tokenError struct {
 	Description string `json:"error_description"`
 }
 
+// noTokens gives out none.
+type noTokens struct{}
+
+// Token implements Tokens.
+func (noTokens) Token(*http.Request, []byte) (identity.TokenAnswer, error) {
+	return identity.TokenAnswer{}, &identity.OAuthError{
+		Status: http.StatusBadRequest, Code: "unsupported_grant_type",
+		Description: "This server gives out no tokens: start it with --keys",
+	}
+}
+
 // getToken gives out a token. Its answers are those of OAuth, not of the other operations.
 func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, tokenBodyBytesMax)

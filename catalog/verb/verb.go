@@ -43,6 +43,7 @@ const (
 
 // The verbs that read.
 const (
+	GetToken       Verb = "get-token"
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
 	ListNamespaces Verb = "list-namespaces"
@@ -115,8 +116,10 @@ type Row struct {
 	// removes.
 	Patient bool
 	// Asks are the questions that the verb asks about what its caller may, nil for a job of the
-	// server. OfUpdate says what a commit asks besides.
+	// server and for what is Open. OfUpdate says what a commit asks besides.
 	Asks []Ask
+	// Open says that the verb is for everybody, also for who does not say who he is.
+	Open bool
 	// Keyed says that the verb takes an idempotency key.
 	Keyed bool
 	// Iceberg are the operations of the Iceberg REST specification that are this verb.
@@ -169,6 +172,7 @@ func table() []Row {
 		{Verb: RenameView, On: OnView, Keyed: true, Locks: named, Iceberg: []string{"renameView"}},
 		{Verb: Replace, On: OnView, Keyed: true, Contended: pointer, Iceberg: []string{"replaceView"}},
 
+		{Verb: GetToken, On: OnServer, Reads: true, Open: true, Iceberg: []string{"getToken"}},
 		{Verb: ListWarehouses, On: OnServer, Reads: true},
 		{Verb: LoadWarehouse, On: OnWarehouse, Reads: true, Iceberg: []string{"getConfig"}},
 		{Verb: ListNamespaces, On: OnNamespace, Reads: true, Iceberg: []string{"listNamespaces"}},
