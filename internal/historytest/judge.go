@@ -72,12 +72,17 @@ func (k *Checker) judgeGroup(events []Event) verdict {
 		j.required[event.Call.Table] = true
 	}
 	v := verdict{events: events, model: j.model()}
-	v.result, v.info = porcupine.CheckOperationsVerbose(v.model, j.operations(events), checkTimeout)
+	operations, possible := j.operations(events)
+	v.result, v.info = porcupine.CheckOperationsVerbose(v.model, operations, checkTimeout)
+	if !possible {
+		v.result = porcupine.Illegal
+	}
 	return v
 }
 
-// operations returns what the search is to put into an order.
-func (j *judge) operations(events []Event) []porcupine.Operation {
+// operations returns what the search is to put into an order. possible is false if a version was
+// seen before it can have been made: then there is no order, and the search need not find that.
+func (j *judge) operations(events []Event) (operations []porcupine.Operation, possible bool) {
 	seen := j.sightings(events)
 	for location := range seen {
 		if base := j.files[location].base; base != "" {
@@ -85,7 +90,6 @@ func (j *judge) operations(events []Event) []porcupine.Operation {
 		}
 	}
 	times := j.periods(events, seen)
-	var operations []porcupine.Operation
 	add := func(event Event, output any, to int64) {
 		operations = append(operations, porcupine.Operation{
 			ClientId: event.Call.Client, Input: event.Call, Call: event.From, Output: output, Return: to,
@@ -109,7 +113,7 @@ func (j *judge) operations(events []Event) []porcupine.Operation {
 			}
 		}
 	}
-	return operations
+	return operations, times.arePossible()
 }
 
 // madeBy returns the version that a call with an unknown outcome has made, and when it was first

@@ -52,9 +52,18 @@ func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	return all
 }
 
+// arePossible reports whether each version was seen no sooner than it can have been made.
+func (p periods) arePossible() bool {
+	for _, made := range p {
+		if made.from > made.to {
+			return false
+		}
+	}
+	return true
+}
+
 // narrow returns event with the part of its time in which it can have happened, as far as the
-// version that it was answered shows that. If that leaves no time, no order explains the answers,
-// and narrow leaves it to the search to find that.
+// version that it was answered shows that. If that leaves no time it returns event as it is.
 func (p periods) narrow(event Event) Event {
 	answered, ok := p[event.Answer.Location]
 	if !ok {
