@@ -122,7 +122,9 @@ func (w *randomWorld) randomGrants() access.Grants {
 	all := grantees()
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, grantee := range all[:r.IntN(3)] {
-		if privileges := one(r, access.MayStand(record.Kind).Each()) | one(r, access.MayStand(record.Kind).Each()); privileges != 0 {
+		may := access.MayStand(record.Kind).Each()
+		first, second := one(r, may), one(r, may) // often two different ones
+		if privileges := first | second; privileges != 0 {
 			record.Grants = append(record.Grants, access.Grant{Grantee: grantee, Privileges: privileges})
 		}
 	}

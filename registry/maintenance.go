@@ -304,7 +304,7 @@ type Pause struct {
 // ScopeServer is the scope of the whole server.
 const ScopeServer = "server"
 
-// WarehouseScope, NamespaceScope and TableScope are the scopes of what has an id.
+// WarehouseScope is the scope of a warehouse.
 func WarehouseScope(id ID) string { return "w/" + id.String() }
 
 // NamespaceScope is the scope of a namespace.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/internal/cli"
+	"moorage/registry"
 )
 
 // TestOutgrown has a newer version raise what the store needs while a server runs: it refuses
@@ -32,7 +33,7 @@ func TestOutgrown(t *testing.T) {
 		}
 	}
 	for name, raise := range map[string]string{
-		"format": `UPDATE moorage_format SET value = '{"version":2}'`,
+		"format": fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, registry.FormatVersion+1),
 		"step":   `INSERT INTO moorage_step (version, name, checksum, oldest) SELECT max(version) + 1, 'later.sql', '', max(version) + 1 FROM moorage_step`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -177,8 +177,11 @@ func TestJoinedTransaction(t *testing.T) {
 	if sent := store.pool.Stat().AcquireCount() - before; sent != 2 {
 		t.Errorf("%d transactions, want 2", sent)
 	}
-	if store.moves.underWay != 0 {
-		t.Errorf("%d transactions are under way after the last", store.moves.underWay)
+	store.moves.mu.Lock()
+	underWay := store.moves.underWay
+	store.moves.mu.Unlock()
+	if underWay != 0 {
+		t.Errorf("%d transactions are under way after the last", underWay)
 	}
 	changes, err := store.Changes(t.Context(), 0, 100)
 	if err != nil || len(changes) != members {

@@ -202,13 +202,14 @@ func (e engine) Delete(ctx context.Context, location string) error {
 	if err != nil {
 		return denied(err)
 	}
-	for _, failed := range answer.Errors {
-		if aws.ToString(failed.Code) == "AccessDenied" {
-			return storagetest.ErrDenied
-		}
-		return fmt.Errorf("%s: %s", aws.ToString(failed.Code), aws.ToString(failed.Message))
+	if len(answer.Errors) == 0 {
+		return nil
 	}
-	return nil
+	failed := answer.Errors[0]
+	if aws.ToString(failed.Code) == "AccessDenied" {
+		return storagetest.ErrDenied
+	}
+	return fmt.Errorf("%s: %s", aws.ToString(failed.Code), aws.ToString(failed.Message))
 }
 
 // denied returns ErrDenied for the errors of servers that do not let the caller.
