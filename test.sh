@@ -17,7 +17,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly logs=.cache/test
 readonly step_limit=70m
 readonly tail_lines=80
-readonly binary_bytes_max=36000000
+# 37.6 MB, of which go-jose has 0.24 and the STS client of credentials nothing that was not there.
+readonly binary_bytes_max=40000000
 readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
