@@ -97,10 +97,10 @@ minio() {
   echo "$minio_version" >"$cache/minio.key"
 }
 
-# keycloak: unpacks the server.
+# keycloak: unpacks the server, and does what it would do at each start: its build and its database.
 keycloak() {
-  local key archives=$cache/jars/keycloak-archives hashes=$here/oauth/archives.sha256
-  key=$(cat "$here/oauth/pom.xml" "$hashes" | sha256sum)
+  local key archives=$cache/jars/keycloak-archives hashes=$here/oauth/archives.sha256 kc=$cache/keycloak/bin/kc.sh
+  key=$(cat "$here/oauth/pom.xml" "$hashes" <(declare -f keycloak) | sha256sum)
   fresh keycloak "$key" && return
   rm -rf "$cache/keycloak" "$cache/keycloak.key"
   jars keycloak-archives oauth
@@ -108,10 +108,10 @@ keycloak() {
   (cd "$archives" && sha256sum --check --quiet "$hashes")
   mkdir -p "$cache/keycloak"
   tar -xzf "$archives"/keycloak-quarkus-dist-*.tar.gz -C "$cache/keycloak" --strip-components=1
-  # What it otherwise does at each start.
-  "$cache/keycloak/bin/kc.sh" build --db=dev-file >"$cache/keycloak/build.log" 2>&1 ||
-    { cat "$cache/keycloak/build.log" >&2; return 1; }
-  rm -rf "$archives"
+  # An export starts it as far as the tables of its database and the realm of its administrators.
+  { "$kc" build --db=dev-file && "$kc" export --optimized --realm master --dir "$cache/keycloak/exported"; } \
+    >"$cache/keycloak/build.log" 2>&1 || { cat "$cache/keycloak/build.log" >&2; return 1; }
+  rm -rf "$archives" "$cache/keycloak/exported"
   echo "$key" >"$cache/keycloak.key"
 }
 
