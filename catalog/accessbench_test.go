@@ -1,0 +1,87 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/guard"
+	"moorage/locks"
+)
+
+// BenchmarkPostgresAccess loads tables in turns through a catalog without a guard and through one
+// that reads the epoch with each of them and decides by it. Each has connections of its own. It
+// reports the medians of both, and by how much the second is longer.
+func BenchmarkPostgresAccess(b *testing.B) {
+	d := newBenchDatabase(b)
+	open := d.newCatalog(b, locks.GrantAll{})
+	const many = 1000
+	open.createTables(many)
+	guarded := d.newGuarded(b)
+	load := func(c *catalog.Catalog, n int) (time.Duration, error) {
+		start := time.Now()
+		_, err := c.LoadTable(b.Context(), ident(fmt.Sprintf("t%d", n%many)))
+		return time.Since(start), err
+	}
+	for _, clients := range clientCounts {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			took := make([][2][]time.Duration, clients)
+			failed := make(chan error, clients)
+			rounds := b.N/clients + 1
+			b.ResetTimer()
+			for client := range clients {
+				go func() {
+					for n := range rounds {
+						for i, c := range [2]*catalog.Catalog{open.Catalog, guarded} {
+							one, err := load(c, client*rounds+n)
+							if err != nil {
+								failed <- err
+								return
+							}
+							took[client][i] = append(took[client][i], one)
+						}
+					}
+					failed <- nil
+				}()
+			}
+			for range clients {
+				if err := <-failed; err != nil {
+					b.Fatal(err)
+				}
+			}
+			var off, on []time.Duration
+			for _, each := range took {
+				off, on = append(off, each[0]...), append(on, each[1]...)
+			}
+			slices.Sort(off)
+			slices.Sort(on)
+			offMedian, onMedian := off[len(off)/2].Seconds(), on[len(on)/2].Seconds()
+			b.ReportMetric(1e6*offMedian, "off-µs")
+			b.ReportMetric(1e6*onMedian, "on-µs")
+			b.ReportMetric(100*(onMedian/offMedian-1), "longer-%")
+		})
+	}
+}
+
+// newGuarded switches access on and returns the verbs of somebody who may read the warehouse, in a
+// process that is not alone with the database.
+func (d benchDatabase) newGuarded(b *testing.B) *catalog.Catalog {
+	b.Helper()
+	config := d.newCatalog(b, locks.GrantAll{}).instance.config
+	config.Guard = guard.New(guard.Config{Store: config.Store})
+	raiseFormat(b, config.Store)
+	n, err := newInstance(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &secured{n, b, config.Store}
+	if err := s.admin().Enable(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	s.grant(onWarehouse(), annName, access.Read)
+	return s.As(moorage.Caller{Name: annName})
+}

@@ -1,0 +1,109 @@
+package rest_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/guard"
+	"moorage/internal/web"
+	"moorage/locks"
+	memoryregistry "moorage/registry/memory"
+	"moorage/rest"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// newLoadWorld returns a guarded world with the table a.t, in which nobody listens to decisions.
+func newLoadWorld(b *testing.B, on bool) *guardedWorld {
+	b.Helper()
+	records, files := memoryregistry.New(rand.Reader), memorystorage.New()
+	w := &guardedWorld{t: b, guard: guard.New(guard.Config{Store: records, Alone: true})}
+	w.store = w.guard.Watch(records)
+	made, err := catalog.New(catalog.Config{
+		Store: w.store, Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.catalog = made
+	server := web.New(web.Config{})
+	rest.Mount(server, rest.Config{Catalog: made})
+	w.Handler = server
+	w.warehouse("w")
+	w.must(root, "POST", "/v1/w/namespaces", `{"namespace":["a"]}`)
+	w.must(root, "POST", "/v1/w/namespaces/a/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	if on { // granted to a role on the warehouse: everything between is looked at
+		path := w.objects()["w"]
+		w.setPolicy(access.Grants{ID: path[0].ID, Kind: access.Warehouse, Grants: []access.Grant{
+			{Grantee: "corp/engineers", Privileges: access.Read},
+		}})
+	}
+	return w
+}
+
+// BenchmarkLoadAccess loads a table in turns from a server where access is off and from one where
+// it is on. It reports the medians of both, and the share of the rate that is left.
+func BenchmarkLoadAccess(b *testing.B) {
+	caller := moorage.Caller{Name: ann, Roles: []string{"corp/engineers"}}
+	const path = "/v1/w/namespaces/a/tables/t"
+	var requesters [2]func() time.Duration // off, on
+	for i := range requesters {
+		w := newLoadWorld(b, i == 1)
+		server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+			w.ServeHTTP(answer, r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: caller})))
+		}))
+		defer server.Close()
+		requesters[i] = newRequester(b, server, path)
+	}
+	took := [2][]time.Duration{}
+	for b.Loop() {
+		for i, request := range requesters {
+			took[i] = append(took[i], request())
+		}
+	}
+	off, on := median(took[0]), median(took[1])
+	b.ReportMetric(off, "off-µs")
+	b.ReportMetric(on, "on-µs")
+	b.ReportMetric(100*off/on, "share-%")
+}
+
+// newRequester returns what loads over a connection of its own, and returns how long it took.
+func newRequester(b *testing.B, server *httptest.Server, path string) func() time.Duration {
+	b.Helper()
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = connection.Close() })
+	answer, err := http.Get(server.URL + path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK || answer.ContentLength <= 0 {
+		b.Fatal(answer.Status, answer.ContentLength)
+	}
+	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n", path)
+	buffer := make([]byte, 1<<20)
+	return func() time.Duration {
+		start := time.Now()
+		if _, err := connection.Write(request); err != nil {
+			b.Fatal(err)
+		}
+		if err := readAnswer(connection, buffer, int(answer.ContentLength)); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
+	}
+}
