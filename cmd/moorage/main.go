@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
 		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
 		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
-		Version: printVersion,
+		Version: printVersion, LeaseRun: leaseRun,
 	})
 }
 

@@ -44,6 +44,8 @@ type Actions struct {
 	WarehouseCreate, WarehouseList, WarehouseDrop          Action
 	Version                                                Action
 
+	LeaseRun Action
+
 	AccessEnable, AccessExport                          Action
 	KeyCreate, KeyList, KeyRotate, KeyWithdraw          Action
 	RoleList, RoleCreate, RoleDrop, RoleAdd, RoleRemove Action

@@ -31,6 +31,7 @@ func commands(actions Actions) []command {
 	all := append(append(storeCommands(actions), recoverCommands(actions)...), maintainCommands(actions)...)
 	all = append(all, warehouseCommands(actions)...)
 	all = append(all, accessCommands(actions)...)
+	all = append(all, leaseCommands(actions)...)
 	return append(all,
 		command{
 			name: "completion", operand: "bash|zsh|fish|powershell", run: complete,

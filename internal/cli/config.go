@@ -79,6 +79,7 @@ type Config struct {
 	Token          string // shows the server of URI who asks; empty: nobody does
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
+	Lease LeaseWords // lease run
 
 	Access      AccessWords   // commands about access: their words
 	Admin       bool          // key create: it may administer the server
@@ -86,6 +87,17 @@ type Config struct {
 	Grace       time.Duration // key rotate: how long the present secret is good
 	Roles       []string      // key create: that the key is narrowed to; nil: it is not
 	Description string        // key create, role create
+}
+
+// LeaseWords is what lease run is told.
+type LeaseWords struct {
+	Warehouse string
+	Namespace []string
+	Table     string
+	Scope     string
+	Holder    string
+	TTL, Wait time.Duration
+	Exec      string // the program, without arguments
 }
 
 const (
