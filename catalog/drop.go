@@ -187,7 +187,8 @@ func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 	return &commit.Plan{
 		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),
 		Writes: append(slices.Concat(l.deletes, l.policy.Writes),
-			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key)),
+			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key),
+			registry.Delete(registry.LeaseKey(l.pointer.Pointer.ID))),
 		Items:  []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
 		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},
 	}, nil

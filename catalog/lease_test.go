@@ -229,3 +229,30 @@ func TestLeaseEndedAfterTheCommit(t *testing.T) {
 	}
 	l.wantClean()
 }
+
+// The record of the leases stays as long as the table may come back, so that no token is given out
+// again. It goes with the pointer, whose id nobody gets again.
+func TestLeasesGoWithThePointer(t *testing.T) {
+	t.Parallel()
+	has := func(l *leased) bool {
+		records, err := l.store.Get(l.ctx, registry.LeaseKey(l.id))
+		must(l.t, err)
+		return records[0].Exists()
+	}
+	l := newLeased(t)
+	must(t, l.DropTable(l.ctx, ident("t"), catalog.DropOptions{}))
+	must(t, l.sweepAll(l.ctx))
+	if !has(l) {
+		t.Error("the leases of a dropped table are gone")
+	}
+	l.clock.Advance(30 * 24 * time.Hour)
+	must(t, l.sweepAll(l.ctx))
+	if has(l) {
+		t.Error("the leases are there behind the undrop window")
+	}
+	l = newLeased(t)
+	if _, err := l.UnregisterTable(l.ctx, ident("t")); err != nil || has(l) {
+		t.Errorf("after unregister: %v", err)
+	}
+	l.wantClean()
+}

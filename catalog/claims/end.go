@@ -8,7 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// End removes, in one Apply, a dropped pointer, the claims that it still holds, and its task.
+// End removes, in one Apply, a dropped pointer, the claims that it still holds, its task and the
+// record of its leases.
 // operation names that in the change record. Nothing happens, without an error, if the pointer is
 // gone, or over reports that it is not to go.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
@@ -42,7 +43,8 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),
-			Writes:     append(deletes, registry.Delete(records[0].Key)),
+			// Nobody can take a lease on it any more, and no other pointer gets its id.
+			Writes: append(deletes, registry.Delete(records[0].Key), registry.Delete(registry.LeaseKey(id))),
 		})
 		return ledger.RetryOnConflict(err)
 	})
