@@ -79,7 +79,7 @@ type Config struct {
 	Token          string // shows the server of URI who asks; empty: nobody does
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
-	Lease LeaseWords // lease run
+	Lease    LeaseWords    // lease run
 
 	Access      AccessWords   // commands about access: their words
 	Admin       bool          // key create: it may administer the server
