@@ -415,6 +415,9 @@ func span(field func(*Config) *time.Duration) func(*Config, []string) error {
 		}
 		*field(c) = d
 		return nil
+	}
+}
+
 // The longest and the shortest life of a lease, and the longest wait for one.
 const (
 	leaseTTLMin, leaseTTLMax = 10 * time.Second, time.Hour
