@@ -23,8 +23,8 @@ type Leases interface {
 	List(ctx context.Context, after string, limit int) ([]leases.Granted, string, error)
 }
 
-// FindTable returns the pointer of a table, and its table-uuid.
-type FindTable func(ctx context.Context, ident moorage.Identifier) (leases.Table, string, error)
+// FindTable returns the pointer of a table, and its table-uuid, if the caller may take a lease on it.
+type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (leases.Table, string, error)
 
 // takeLease gives out a lease on a table. Only the body says on which, so the gate is asked behind
 // it.
@@ -37,7 +37,7 @@ func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error)
 			return unread
 		}
 		var uuid string
-		if request.Pointer, uuid, err = s.config.FindTable(r.Context(), ident); err != nil {
+		if request.Pointer, uuid, err = s.config.FindTable(r.Context(), caller, ident); err != nil {
 			return err
 		}
 		granted, err := s.config.Leases.Take(r.Context(), caller, request)

@@ -23,7 +23,7 @@ type fakeLeases struct{ *fake }
 
 var granted = leases.Granted{ID: leases.ID{Pointer: leases.Table{1}, Token: 41}}
 
-func (f fakeLeases) find(context.Context, moorage.Identifier) (leases.Table, string, error) {
+func (f fakeLeases) find(context.Context, moorage.Caller, moorage.Identifier) (leases.Table, string, error) {
 	return leases.Table{1}, "u", f.call("Find")
 }
 
@@ -51,7 +51,7 @@ func (f fakeLeases) List(_ context.Context, after string, limit int) ([]leases.G
 func leasing(t *testing.T, gate verb.Gate) http.Handler {
 	t.Helper()
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
-	find := func(_ context.Context, ident moorage.Identifier) (leases.Table, string, error) {
+	find := func(_ context.Context, _ moorage.Caller, ident moorage.Identifier) (leases.Table, string, error) {
 		if ident.String() != "a.t" || ident.Warehouse != "main" {
 			return leases.Table{}, "", moorage.Errorf(moorage.KindNoSuchTable, "no")
 		}

@@ -60,6 +60,7 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	w.catalog = made
 	server := web.New(web.Config{})
 	rest.Mount(server, rest.Config{Catalog: made})
+	mountManagement(server, w)
 	w.Handler = server
 	return w
 }
@@ -79,7 +80,7 @@ func (w *guardedWorld) warehouse(name string) {
 // do sends a request in somebody's name.
 func (w *guardedWorld) do(caller, method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
-	r.URL = parseURL(w.t, path)
+	r.URL, r.RemoteAddr = parseURL(w.t, path), "127.0.0.1:4711"
 	r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: as(caller)}))
 	answer := httptest.NewRecorder()
 	w.ServeHTTP(answer, r)

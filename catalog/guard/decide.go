@@ -152,7 +152,7 @@ func noSuch(object Object) error {
 func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
 	row, _ := request.Verb.Row()
 	asked, ofServer := row.Needs(verb.OfServer)
-	if ofServer {
+	if ofServer = ofServer && !row.AskedLater; ofServer {
 		if err := g.look(ctx); err != nil {
 			return err
 		}

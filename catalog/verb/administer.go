@@ -1,5 +1,7 @@
 package verb
 
+import "moorage/access"
+
 // The verbs of those who manage who may do what.
 const (
 	ListPrincipals  Verb = "list-principals"
@@ -26,14 +28,18 @@ const (
 	LoadDecisions   Verb = "load-decisions"
 )
 
-// administering returns the rows of those verbs. Each is let in here: what a caller needs depends
-// on the object and on what is granted, which catalog.Access knows.
+// administering returns the rows of those verbs. The Gate lets most of them in: catalog.Access asks
+// what they ask, for it knows the object and what is granted.
 func administering() []Row {
 	reads := func(verb Verb, operation string) Row {
-		return Row{Verb: verb, On: OnServer, Reads: true, Management: []string{operation}}
+		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: []string{operation}}
 	}
 	changes := func(verb Verb, operation string) Row {
-		return Row{Verb: verb, On: OnServer, Keyed: true, Management: []string{operation}}
+		return Row{Verb: verb, On: OnServer, Keyed: true, AskedLater: true, Management: []string{operation}}
+	}
+	atGate := func(row Row) Row {
+		row.AskedLater = false
+		return row
 	}
 	return []Row{
 		reads(ListPrincipals, "listPrincipals"),
@@ -52,11 +58,45 @@ func administering() []Row {
 		changes(ChangeGrants, "changeGrants"),
 		changes(SetOwner, "setOwner"),
 		changes(SetManaged, "setManaged"),
-		reads(LoadAccess, "loadAccess"),
-		changes(EnableAccess, "enableAccess"),
+		atGate(reads(LoadAccess, "loadAccess")),
+		atGate(changes(EnableAccess, "enableAccess")),
 		reads(ExplainAccess, "explainAccess"),
 		reads(CheckAccess, "checkAccess"),
 		reads(ExportAccess, "exportAccess"),
-		reads(LoadDecisions, "loadDecisions"),
+		atGate(reads(LoadDecisions, "loadDecisions")),
+	}
+}
+
+// administeringAsks returns the questions of those verbs. Who has admin may also do what asks for
+// access.Manage. A change of owner asks for no privilege: only owners and admin may make it.
+func administeringAsks() map[Verb][]Ask {
+	admin := []Ask{{Of: OfServer, For: access.Admin}}
+	adminOrSelf := []Ask{{OfServer, access.Admin, IfOther}}
+	manage := []Ask{{Of: OfObject, For: access.Manage}}
+	question := []Ask{{OfServer, access.Audit, IfOther}, {Of: OfObject, For: access.See}}
+	server := []Ask{{Of: OfServer, For: access.See}}
+	return map[Verb][]Ask{
+		ListPrincipals:  admin,
+		LoadPrincipal:   adminOrSelf,
+		PutPrincipal:    admin,
+		DeletePrincipal: admin,
+		CreateKey:       adminOrSelf,
+		RotateKey:       adminOrSelf,
+		WithdrawKey:     adminOrSelf,
+		ListRoles:       admin,
+		LoadRole:        admin,
+		PutRole:         admin,
+		DeleteRole:      admin,
+		ChangeMembers:   admin,
+		ListGrants:      append(adminOrSelf, manage...), // to a grantee, or on an object
+		ChangeGrants:    append(manage, Ask{Of: OfObject, When: ForGrants}),
+		SetOwner:        {{Of: OfObject, For: access.See}},
+		SetManaged:      manage,
+		LoadAccess:      server,
+		EnableAccess:    server,
+		ExplainAccess:   question,
+		CheckAccess:     question,
+		ExportAccess:    admin,
+		LoadDecisions:   {{Of: OfServer, For: access.Audit}}, // they name what is hidden
 	}
 }

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"maps"
 	"slices"
 
 	"moorage/access"
@@ -53,6 +54,10 @@ const (
 	ForProperties
 	// ForUpdates: what each update asks for (OfUpdate), instead of For.
 	ForUpdates
+	// IfOther: it is about another than the caller, who needs nothing for what is his own.
+	IfOther
+	// ForGrants: each privilege that is granted or revoked, instead of For.
+	ForGrants
 )
 
 // pathProperties are the properties of tables and views that say where files are.
@@ -114,7 +119,7 @@ func asks() map[Verb][]Ask {
 	rename := []Ask{
 		{Of: OfObject, For: access.Drop}, {OfObject, access.Manage, IfMoving}, {Of: OfDestination, For: access.Create},
 	}
-	return map[Verb][]Ask{
+	all := map[Verb][]Ask{
 		CreateWarehouse:  one(OfServer, access.Admin),
 		DropWarehouse:    one(OfServer, access.Admin),
 		CreateNamespace:  one(OfContainer, access.Create),
@@ -168,4 +173,6 @@ func asks() map[Verb][]Ask {
 		ReleaseLease:     one(OfServer, access.See),
 		ListLeases:       operate,
 	}
+	maps.Copy(all, administeringAsks())
+	return all
 }

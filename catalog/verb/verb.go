@@ -120,6 +120,8 @@ type Row struct {
 	Asks []Ask
 	// Open says that the verb is for everybody, also for who does not say who he is.
 	Open bool
+	// AskedLater says that the Gate lets the verb in, whatever it asks about the server.
+	AskedLater bool
 	// Keyed says that the verb takes an idempotency key.
 	Keyed bool
 	// Iceberg are the operations of the Iceberg REST specification that are this verb.

@@ -206,7 +206,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
 		Note:   audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(),
-		Leases:        leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).Find,
+		Leases:        leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).FindForLease,
 	})
 	peers.attach(made, handler)
 	return &node{

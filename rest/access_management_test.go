@@ -1,0 +1,331 @@
+package rest_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/audit"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/check"
+	"moorage/internal/web"
+	"moorage/ledger"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/purge"
+	"moorage/management"
+	"moorage/management/client"
+	"moorage/recovery"
+)
+
+// etl is a principal with a record and an API key, whose id is "abc".
+const etl = "key:etl"
+
+// idle is an operator's work that is done at once. Only the gate before it is of interest.
+type idle struct{}
+
+func (idle) Unfinished(context.Context, string, int) ([]recovery.Unfinished, string, error) {
+	return nil, "", nil
+}
+
+func (idle) Blocked(context.Context, string, int) ([]purge.Blocked, string, error) {
+	return nil, "", nil
+}
+
+func (idle) Retry(context.Context, string) (recovery.Retried, error) { return recovery.Retried{}, nil }
+func (idle) Abort(context.Context, string) (recovery.Aborted, error) { return recovery.Aborted{}, nil }
+
+// mountManagement adds the management API of w to a server.
+func mountManagement(on *web.Server, w *guardedWorld) {
+	management.Mount(on, management.Config{
+		Operator: management.Operator{Recovery: idle{}, Purges: idle{}}, Gate: w.guard,
+		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
+		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
+		Leases: leases.New(ledger.Over(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
+		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(w.catalog.As(caller)) },
+		DrawKey: func(id string) (management.Drawn, error) {
+			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
+		},
+		Denials:       func(string) []audit.Line { return make([]audit.Line, 1) },
+		Authenticates: true,
+	})
+}
+
+// newManagedLake makes a lake with access on, in which there are etl and the role "staff".
+func newManagedLake(t testing.TB, without string) *lake {
+	t.Helper()
+	l := newLake(t, without)
+	l.setPolicy(grantsAt(nil, root, access.Admin))
+	admin := catalog.AccessOf(l.catalog.As(as(root)))
+	_, err := admin.PutPrincipal(t.Context(), etl, catalog.PrincipalSpec{})
+	if err == nil {
+		_, err = admin.CreateKey(t.Context(), etl, catalog.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: time.Now().Add(time.Hour)})
+	}
+	if err == nil {
+		_, err = admin.PutRole(t.Context(), catalog.Role{Name: "staff", Members: []string{etl}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.epoch += 100 // that counted it on
+	return l
+}
+
+// managementCell is one request of the management API, and what it is about.
+type managementCell struct {
+	operation          string
+	method, path, body string
+	object             string            // the name of the object that it asks about; empty: the server
+	about              string            // the principal that it is about
+	grants             access.Privileges // that it grants
+}
+
+func (c managementCell) verb() verb.Verb { return verb.OfManagement(c.operation)[0] }
+
+// name returns what the cell is called in messages.
+func (c managementCell) name() string {
+	return c.operation + " " + c.method + " " + c.path + " " + c.body
+}
+
+// asked returns what the cell asks of caller about the server and about its object, by the table of
+// verbs. asks says whether it asks at all.
+func (c managementCell) asked(caller string, of verb.Subject) (asked access.Privileges, asks bool) {
+	row, _ := c.verb().Row()
+	for _, ask := range row.Asks {
+		isOther := ask.When != verb.IfOther || c.about != "" && c.about != caller
+		if ask.Of != of || !isOther || of == verb.OfObject && c.object == "" {
+			continue
+		}
+		if asked, asks = asked|ask.For, true; ask.When == verb.ForGrants {
+			asked |= c.grants
+		}
+	}
+	return asked, asks
+}
+
+// decide returns what who is to be answered about the object at path.
+func (c managementCell) decide(who *access.Who, path []access.Object, asked access.Privileges) access.Decision {
+	switch c.verb() {
+	case verb.ListGrants, verb.ChangeGrants, verb.SetManaged:
+		return who.DecideGrant(path, asked&^access.Manage)
+	case verb.SetOwner:
+		return who.DecideTransfer(path)
+	}
+	return who.Decide(path, asked)
+}
+
+// managementCells returns a request for each operation of the management API, on each kind of
+// object where that matters.
+func managementCells() []managementCell {
+	const (
+		person = "/principals/" + etl
+		lease  = "/leases/000000000000000000000000000000a1-1"
+		id     = "000000000000000000000000000000a1"
+	)
+	cells := []managementCell{
+		{operation: "openapi", method: "GET", path: "/openapi.yaml"},
+		{operation: "check", method: "GET", path: "/check"},
+		{operation: "checkByPost", method: "POST", path: "/check"},
+		{operation: "backup", method: "POST", path: "/backup", body: `{"name":"b"}`},
+		{operation: "listTransactions", method: "GET", path: "/transactions"},
+		{operation: "retryTransaction", method: "POST", path: "/transactions/" + id + "/retry"},
+		{operation: "abortTransaction", method: "POST", path: "/transactions/" + id + "/abort"},
+		{operation: "retryUnfinished", method: "POST", path: "/unfinished/" + id + "/retry"},
+		{operation: "abortUnfinished", method: "POST", path: "/unfinished/" + id + "/abort"},
+		{operation: "listTasks", method: "GET", path: "/tasks"},
+		{operation: "listBlockedPurges", method: "GET", path: "/blocked-purges"},
+		{operation: "retryTask", method: "POST", path: "/tasks/" + id + "/retry"},
+		{operation: "abortTask", method: "POST", path: "/tasks/" + id + "/abort"},
+		{operation: "takeLease", method: "POST", path: "/leases", body: `{"warehouse":"w","namespace":["a"],"name":"t","holder":"h","ttl-seconds":60}`, object: "w/a/t"},
+		{operation: "renewLeases", method: "PUT", path: "/leases", body: `{"leases":[]}`},
+		{operation: "listLeases", method: "GET", path: "/leases"},
+		{operation: "releaseLeases", method: "DELETE", path: "/leases?holder=h"},
+		{operation: "releaseLease", method: "DELETE", path: lease},
+		{operation: "listPrincipals", method: "GET", path: "/principals"},
+		{operation: "loadPrincipal", method: "GET", path: person, about: etl},
+		{operation: "putPrincipal", method: "PUT", path: person, body: `{"description":"x"}`},
+		{operation: "deletePrincipal", method: "DELETE", path: person},
+		{operation: "createKey", method: "POST", path: person + "/keys", about: etl},
+		{operation: "rotateKey", method: "POST", path: person + "/keys/abc/rotate", about: etl},
+		{operation: "withdrawKey", method: "DELETE", path: person + "/keys/abc", about: etl},
+		{operation: "listRoles", method: "GET", path: "/roles"},
+		{operation: "loadRole", method: "GET", path: "/roles/staff"},
+		{operation: "putRole", method: "PUT", path: "/roles/staff", body: `{"members":[]}`},
+		{operation: "deleteRole", method: "DELETE", path: "/roles/staff"},
+		{operation: "changeMembers", method: "PATCH", path: "/roles/staff/members", body: `{"add":["corp:bob"]}`},
+		{operation: "listGrants", method: "GET", path: "/grants?grantee=" + etl, about: etl},
+		{operation: "loadAccess", method: "GET", path: "/access"},
+		{operation: "enableAccess", method: "POST", path: "/access/enable"},
+		{operation: "explainAccess", method: "POST", path: "/access/explain", body: `{"operation":"load-table","caller":{"name":"` + etl + `"},"object":"server"}`, about: etl},
+		{operation: "checkAccess", method: "POST", path: "/access/check", body: `{"questions":[{"privileges":["admin"],"caller":{"name":"` + etl + `"},"object":"server"}]}`, about: etl},
+		{operation: "exportAccess", method: "GET", path: "/access/export"},
+		{operation: "loadDecisions", method: "GET", path: "/access/decisions/ABCDEFGHIJ-17"},
+	}
+	for name, object := range map[string][2]string{
+		"w":     {`{"warehouse":"w"}`, "warehouse=w"},
+		"w/a":   {`{"warehouse":"w","namespace":["a"]}`, "warehouse=w&namespace=a"},
+		"w/a/t": {`{"warehouse":"w","namespace":["a"],"table":"t"}`, "warehouse=w&namespace=a&table=t"},
+		"w/a/v": {`{"warehouse":"w","namespace":["a"],"view":"v"}`, "warehouse=w&namespace=a&view=v"},
+	} {
+		on := func(operation, method, path, body string, grants access.Privileges) managementCell {
+			return managementCell{operation: operation, method: method, path: path, body: body, object: name, grants: grants}
+		}
+		change := func(change string) string {
+			return fmt.Sprintf(`{"changes":[{"change":%q,"object":%s,"grantee":"staff","privileges":["describe"]}]}`, change, object[0])
+		}
+		cells = append(cells,
+			on("listGrants", "GET", "/grants?"+object[1], "", 0),
+			on("changeGrants", "POST", "/grants", change("grant"), access.Describe),
+			on("changeGrants", "POST", "/grants", change("revoke"), access.Describe),
+			on("setOwner", "PUT", "/owner", `{"owner":"corp:bob","object":`+object[0]+`}`, 0),
+			on("explainAccess", "POST", "/access/explain", `{"privileges":["describe"],"object":`+object[0]+`}`, 0))
+		if name == "w" || name == "w/a" {
+			cells = append(cells, on("setManaged", "PUT", "/managed", `{"managed":true,"object":`+object[0]+`}`, 0))
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b managementCell) int { return len(a.object) - len(b.object) })
+	return cells
+}
+
+// send sends the request of a cell.
+func (l *lake) send(caller string, c managementCell) *httptest.ResponseRecorder {
+	return l.do(caller, c.method, "/management/v1"+c.path, c.body)
+}
+
+// Everybody is answered by the management API what the table of verbs says: as in the matrix of the
+// specification. Who is not authenticated is answered 401.
+func TestManagementMatrix(t *testing.T) {
+	t.Parallel()
+	absent := make(map[string]*lake)
+	everybody := slices.DeleteFunc(principals(), func(p principal) bool {
+		return strings.HasSuffix(p.name, " and describe") && !strings.HasPrefix(p.name, "manage")
+	})
+	everybody = append(everybody, principal{name: "the record of the principal", caller: etl})
+	for _, p := range everybody {
+		l := newManagedLake(t, "")
+		for _, c := range managementCells() {
+			objects := l.objects()
+			grants := []access.Grants(nil)
+			if p.grants != nil {
+				grants = p.grants(objects)
+			}
+			l.setPolicy(grants...)
+			if answer := l.send("anonymous", c); answer.Code != http.StatusUnauthorized {
+				t.Errorf("%s by nobody is answered %d %s", c.name(), answer.Code, answer.Body)
+			}
+			answer := l.send(p.caller, c)
+			l.checkManaged(t, absent, p, c, grants, objects, answer)
+			if answer.Code < 300 && c.method != "GET" {
+				l = newManagedLake(t, "")
+			}
+		}
+	}
+}
+
+// checkManaged compares an answer with what the table of verbs says.
+func (l *lake) checkManaged(t *testing.T, absent map[string]*lake, p principal, c managementCell, grants []access.Grants,
+	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
+	t.Helper()
+	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
+	for _, of := range []verb.Subject{verb.OfServer, verb.OfObject} {
+		asked, asks := c.asked(p.caller, of)
+		if !asks {
+			continue
+		}
+		var path []access.Object
+		if of == verb.OfObject {
+			path = objects[c.object]
+		}
+		switch d := c.decide(who, path, asked); d.Outcome {
+		case access.Forbid:
+			if !isRefusal(answer, c.method, d.Missing) {
+				t.Errorf("%s by one who has %s is answered\n%d %s, want 403 Not allowed: %s", c.name(), p.name, answer.Code, answer.Body, d.Missing)
+			}
+			return
+		case access.Hidden:
+			without := nameOf(objects, path[d.HiddenAt])
+			if absent[without] == nil {
+				absent[without] = newManagedLake(t, without)
+				absent[without].setPolicy(grantsAt(nil, root, access.Admin|access.Audit))
+			}
+			if want := absent[without].send(root, c); answer.Code != 404 || want.Code != 404 || withoutRequest(answer) != withoutRequest(want) {
+				t.Errorf("%s by one who has %s is answered\n%d %s, want that of nothing:\n%d %s", c.name(), p.name, answer.Code, answer.Body, want.Code, want.Body)
+			}
+			return
+		}
+	}
+	if answer.Code != http.StatusOK {
+		t.Errorf("%s by one who has %s is answered\n%d %s, want 200", c.name(), p.name, answer.Code, answer.Body)
+	}
+}
+
+// withoutRequest returns the body of a failure without the id of its request.
+func withoutRequest(answer *httptest.ResponseRecorder) string {
+	return requestID.ReplaceAllString(answer.Body.String(), "")
+}
+
+var requestID = regexp.MustCompile(`"request-id":"[^"]+"`)
+
+// Each verb of the management API is called. It asks for exactly what the table of verbs says.
+func TestManagementAsksWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	called := make(map[string]bool)
+	all := access.Privileges(0)
+	for _, each := range access.Every() {
+		all |= each
+	}
+	for _, c := range managementCells() {
+		called[c.operation] = true
+		l := newManagedLake(t, "")
+		objects := l.objects()
+		policy := []access.Grants{grantsAt(nil, ann, all&access.MayStand(access.Server))}
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			policy = append(policy, grantsAt(objects[name], ann, all&access.MayStand(objects[name][0].Kind)))
+		}
+		l.setPolicy(policy...)
+		l.decided = nil
+		l.send(ann, c)
+		got := make(map[string]access.Privileges)
+		for _, d := range l.decided {
+			name := ""
+			if len(d.Object.Path) > 0 {
+				name = nameOf(objects, d.Object.Path[0])
+			}
+			got[name] |= d.Asked
+		}
+		want := make(map[string]access.Privileges)
+		for of, name := range map[verb.Subject]string{verb.OfServer: "", verb.OfObject: c.object} {
+			if asked, asks := c.asked(ann, of); asks {
+				want[name] |= asked
+			}
+		}
+		for name := range want {
+			if _, asked := got[name]; !asked || got[name].Implied() != want[name].Implied() {
+				t.Errorf("%s asks for %q on %q, the table says %q", c.name(), got[name], name, want[name])
+			}
+		}
+		for name, privileges := range got {
+			if _, known := want[name]; !known && privileges != access.See {
+				t.Errorf("%s asks for %q on %q, which the table does not know", c.name(), privileges, name)
+			}
+		}
+	}
+	for _, row := range verb.Table() {
+		for _, operation := range row.Management {
+			if !called[operation] {
+				t.Errorf("nothing calls %s", operation)
+			}
+		}
+	}
+}
