@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner revokes soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -72,6 +72,11 @@ cluster-owner:
 cluster-views: ## the same while views are replaced and dropped, for DURATION=10m
 	scripts/packages.sh
 	go test -v -timeout 4h ./interop/cluster/... -run TestViews -views $(DURATION)
+
+worlds: ## the decisions about access against those of a naive model, in WORLDS=1000000 random worlds
+worlds: WORLDS ?= 1000000
+worlds:
+	go test -v -timeout 4h ./access -run TestModel -worlds=$(WORLDS)
 
 revokes: ## a privilege is revoked on one of three nodes and asked for on all, REVOKES=10000 times, amid commits
 revokes: REVOKES ?= 10000
