@@ -23,8 +23,10 @@ type Leases interface {
 	List(ctx context.Context, after string, limit int) ([]leases.Granted, string, error)
 }
 
-// FindTable returns the pointer of a table, and its table-uuid, if the caller may take a lease on it.
-type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (leases.Table, string, error)
+// FindTable returns the pointer of a table, and its table-uuid, if the caller may take a lease on
+// it.
+type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
+	table leases.Table, uuid string, err error)
 
 // takeLease gives out a lease on a table. Only the body says on which, so the gate is asked behind
 // it.
