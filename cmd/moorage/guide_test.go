@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// guideCommand matches a line of a guide that is a command of moorage.
+var guideCommand = regexp.MustCompile(`(?m)^moorage (.*)$`)
+
+// TestSecureGuide runs the commands of docs/guide/secure.md in their order, as they stand there
+// except for the folder, the address and the ids of keys. It asks the server whether they did what
+// they promise.
+func TestSecureGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide/secure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	keys := make(map[string]string) // by their names
+	var server *served
+	ask := func(name, path, body string) int {
+		t.Helper()
+		method := "GET"
+		if body != "" {
+			method = "POST"
+		}
+		status, _ := server.request(t, method, path, body, "Authorization", "Bearer "+keys[name])
+		return status
+	}
+	const orders = "/v1/namespaces/sales/tables/orders"
+	for _, found := range guideCommand.FindAllStringSubmatch(string(guide), -1) {
+		line, _, _ := strings.Cut(found[1], "#")
+		words := strings.Fields(strings.ReplaceAll(line, "/srv/moorage", data))
+		if words[0] == "serve" { // TestTLS starts one with certificates, interop/oauth one with an issuer
+			if server == nil {
+				server = startServe(t, "--keys", "--data", data, "--issuer", "corp=http://127.0.0.1:9/lake,audience=moorage")
+			}
+			continue
+		}
+		for i, word := range words {
+			switch word {
+			case "http://127.0.0.1:8181":
+				words[i] = server.uri
+			case "ID":
+				words[i] = strings.Split(keys[words[2]], "_")[1]
+			}
+		}
+		before, after := 0, 0 // what ann hears of the table
+		switch {
+		case strings.HasPrefix(line, "grant read on namespace default.sales to role analysts"):
+			if ask("etl", "/v1/namespaces", `{"namespace":["sales"]}`) != 200 ||
+				ask("etl", "/v1/namespaces/sales/tables", strings.Replace(createTable, `"ships"`, `"orders"`, 1)) != 200 {
+				t.Fatal("an engineer may not create")
+			}
+			before, after = 404, 200
+		case strings.HasPrefix(line, "revoke read"):
+			before, after = 200, 404
+		}
+		if before != 0 && ask("ann", orders, "") != before {
+			t.Errorf("before %q: ann does not hear %d", line, before)
+		}
+		if server != nil { // as MOORAGE_TOKEN has it
+			words = append(words, "--token", keys["root"])
+		}
+		done := runToEnd(t, words...)
+		if done.code != 0 {
+			t.Fatalf("moorage %s: exit code %d: %s", line, done.code, done.stderr)
+		}
+		if after != 0 && ask("ann", orders, "") != after {
+			t.Errorf("after %q: ann does not hear %d", line, after)
+		}
+		if words[0] == "key" && words[1] == "create" {
+			printed := strings.Split(strings.TrimSpace(done.stdout), "\n")
+			keys[words[2]] = printed[len(printed)-1]
+		}
+	}
+	if status := ask("etl", "/v1/config", ""); status != 401 {
+		t.Errorf("the key that was withdrawn hears %d", status)
+	}
+}
