@@ -178,7 +178,7 @@ func TestPlanners(t *testing.T) {
 			})
 		}, planned{
 			conditions: []string{is(entryT, tag(8)), is(pointer, tag(9)), is(uuid, tag(6))},
-			writes:     []string{remove(entryT), remove(pointer), remove(uuid)},
+			writes:     []string{remove(entryT), remove(registry.LeaseKey(id(3))), remove(pointer), remove(uuid)},
 		}},
 		{"rename a table", func() (*commit.Plan, error) {
 			return planRename(attempt, renaming{kind: tableKind, from: planT, to: planU, source: planNamed(), target: planParent()})
