@@ -107,7 +107,7 @@ func TestOtherOperationsAreNotRouted(t *testing.T) {
 		served[op.id] = true
 	}
 	for _, f := range facts(t) {
-		if served[f.operation] {
+		if served[f.operation] || f.operation == "getToken" { // always routed: TestNoTokens
 			continue
 		}
 		path := strings.NewReplacer("{", "", "}", "").Replace(f.path)
