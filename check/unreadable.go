@@ -139,6 +139,10 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 		return "the location of " + whose
 	case registry.TableTask:
 		return l.taskName(key, holder)
+	case registry.TablePrincipal, registry.TableRole, registry.TableGrants:
+		return "who may do what: it gives nobody anything"
+	case registry.TableAccess:
+		return "whether access is on, or what nodes share for it"
 	}
 	return "what a request with an Idempotency-Key was answered"
 }
