@@ -164,7 +164,27 @@ func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
 	case ofServer:
 		return g.decide(ctx, v, Question{Caller: request.Caller, Verb: request.Verb, Asked: asked})
 	}
-	_, err = g.who(v, request.Caller, g.config.Now())
+	return g.letIn(ctx, v, request.Caller)
+}
+
+// letIn returns nil if caller is let in at all. The policy of v may be older than a request: who is
+// refused by it is asked about once more, by the policy that the store has now.
+func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error {
+	_, err := g.who(v, caller, g.config.Now())
+	if _, shared := g.Key(); err == nil || !shared || access.GranteeOf(caller.Name) != access.IsPrincipal {
+		return err
+	}
+	if err := g.look(ctx); err != nil {
+		return err
+	}
+	newer, lookErr := g.current(ctx)
+	switch {
+	case lookErr != nil:
+		return lookErr
+	case newer == v:
+		return err
+	}
+	_, err = g.who(newer, caller, g.config.Now())
 	return err
 }
 
