@@ -1,0 +1,360 @@
+package catalog_test
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/directory"
+	"moorage/ledger"
+	"moorage/maintenance/purge"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/registry/registrytest"
+	"moorage/storage"
+	"moorage/storage/storagetest"
+)
+
+// The ids of the API keys of these tests, and who has them.
+const (
+	etlName = "key:etl"
+	oldKey  = "old"
+	newKey  = "new"
+)
+
+// policyCase is a populated catalog where bobName may read the table t, and keyed principals see
+// the warehouse.
+type policyCase struct {
+	*secured
+	clock   *clock
+	t, u    registry.ID // pointers
+	other   registry.ID // namespace
+	rawOpen func(storage.Place) (storage.Store, error)
+}
+
+// policyMutation is a change of policy whose every port call can be made to fail.
+type policyMutation struct {
+	name    string
+	prepare func(ctx context.Context, p *policyCase) error // nil: nothing
+	run     func(ctx context.Context, p *policyCase) error
+	// recorded reports whether the records say that it happened, and shown whether what a node
+	// decides does.
+	recorded func(r policyRecords) bool
+	shown    func(ctx context.Context, node *secured) bool
+	// worker says that run may succeed without an effect, and leave the rest to the next pass.
+	worker bool
+}
+
+// policyRecords reads the records of a case.
+type policyRecords struct {
+	*policyCase
+	store registry.Store
+}
+
+// grants returns what was granted on an object, zero if there is no such record.
+func (r policyRecords) grants(object registry.ID) (value registry.Grants) {
+	return valueAt[registry.Grants](r, registry.GrantsKey(object))
+}
+
+// may reports whether the records grant privileges on object to bobName.
+func (r policyRecords) may(object registry.ID, privileges access.Privileges) bool {
+	return slices.ContainsFunc(r.grants(object).Grants, func(grant registry.Grant) bool {
+		held, _ := access.Parse(grant.Privileges)
+		return grant.Grantee == bobName && held&privileges == privileges
+	})
+}
+
+// hasKey reports whether the record of etlName has an API key.
+func (r policyRecords) hasKey(id string) bool {
+	principal := valueAt[registry.Principal](r, registry.PrincipalKey(etlName))
+	return slices.ContainsFunc(principal.Keys, func(key registry.APIKey) bool { return key.ID == id })
+}
+
+func (r policyRecords) exists(key registry.Key) bool {
+	r.secured.t.Helper()
+	records, err := r.store.Get(r.secured.t.Context(), key)
+	must(r.secured.t, err)
+	return records[0].Exists()
+}
+
+// valueAt returns the value of the record at key, zero if there is none.
+func valueAt[T registry.Value](r policyRecords, key registry.Key) (value T) {
+	r.secured.t.Helper()
+	records, err := r.store.Get(r.secured.t.Context(), key)
+	must(r.secured.t, err)
+	if records[0].Exists() {
+		value, err = ledger.Decode[T](records[0])
+		must(r.secured.t, err)
+	}
+	return value
+}
+
+// keyedCaller is somebody who showed an API key.
+func keyedCaller(id string) moorage.Caller {
+	return moorage.Caller{Name: etlName, KeyID: id, KeyGeneration: 1}
+}
+
+func (p *policyCase) keySpec(id string) catalog.KeySpec {
+	return catalog.KeySpec{ID: id, SHA256: [32]byte{byte(len(id)), id[0]}, Ends: p.clock.Now().Add(1000 * time.Hour)}
+}
+
+func inOther() moorage.Identifier {
+	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"other"}, Name: "t"}
+}
+
+// grantTo grants privileges, or revokes them, as the administrator does.
+func grantTo(revoke bool, object catalog.ObjectRef, privileges access.Privileges) func(context.Context, *policyCase) error {
+	return func(ctx context.Context, p *policyCase) error {
+		_, err := p.admin().ChangeGrants(ctx, []catalog.GrantChange{
+			{Revoke: revoke, Object: object, Grantee: bobName, Privileges: privileges},
+		})
+		return err
+	}
+}
+
+// lives reports whether a node lets an API key in.
+func lives(id string) func(context.Context, *secured) bool {
+	return func(ctx context.Context, node *secured) bool {
+		return node.As(keyedCaller(id)).TableExists(ctx, ident("t")) == nil
+	}
+}
+
+// not returns the opposite of shown.
+func not(shown func(context.Context, *secured) bool) func(context.Context, *secured) bool {
+	return func(ctx context.Context, node *secured) bool { return !shown(ctx, node) }
+}
+
+// bobSees reports whether a node shows bobName a namespace.
+func bobSees(name string) func(context.Context, *secured) bool {
+	return func(ctx context.Context, node *secured) bool {
+		_, err := node.as(bobName).LoadNamespace(ctx, testWarehouse, moorage.Namespace{name})
+		return err == nil
+	}
+}
+
+// bobHas reports whether a node shows bobName a table.
+func bobHas(ident moorage.Identifier) func(context.Context, *secured) bool {
+	return func(ctx context.Context, node *secured) bool { return node.as(bobName).TableExists(ctx, ident) == nil }
+}
+
+func dropT(ctx context.Context, p *policyCase) error {
+	return p.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{})
+}
+
+// policyMutations are the changes of policy, and what ends objects that are granted.
+var policyMutations = []policyMutation{
+	{
+		name: "grant", run: grantTo(false, onTable("u"), access.Read),
+		recorded: func(r policyRecords) bool { return r.may(r.u, access.Read) },
+		shown:    bobHas(ident("u")),
+	},
+	{
+		name: "grant on a namespace", run: grantTo(false, onNamespace("other"), access.Describe),
+		recorded: func(r policyRecords) bool { return r.may(r.other, access.Describe) },
+		shown:    bobSees("other"),
+	},
+	{
+		name: "revoke", run: grantTo(true, onTable("t"), access.Read|access.Describe),
+		recorded: func(r policyRecords) bool { return !r.may(r.policyCase.t, access.Read) },
+		shown:    not(bobHas(ident("t"))),
+	},
+	{
+		name: "create key",
+		run: func(ctx context.Context, p *policyCase) error {
+			_, err := p.admin().CreateKey(ctx, etlName, p.keySpec(newKey))
+			return err
+		},
+		recorded: func(r policyRecords) bool { return r.hasKey(newKey) },
+		shown:    lives(newKey),
+	},
+	{
+		name:     "withdraw key",
+		run:      func(ctx context.Context, p *policyCase) error { return p.admin().WithdrawKey(ctx, etlName, oldKey) },
+		recorded: func(r policyRecords) bool { return !r.hasKey(oldKey) },
+		shown:    not(lives(oldKey)),
+	},
+	{
+		name: "transfer",
+		run: func(ctx context.Context, p *policyCase) error {
+			return p.access(annName).SetOwner(ctx, onTable("t"), bobName)
+		},
+		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Owner == bobName },
+		shown: func(ctx context.Context, node *secured) bool {
+			_, err := node.access(bobName).GrantsOn(ctx, onTable("t"))
+			return err == nil
+		},
+	},
+	{
+		name: "rename",
+		run: func(ctx context.Context, p *policyCase) error {
+			return p.as(annName).RenameTable(ctx, ident("t"), inOther())
+		},
+		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Ancestors[0] == r.other },
+		shown:    bobSees("other"),
+	},
+	{
+		name: "unregister",
+		run: func(ctx context.Context, p *policyCase) error {
+			_, err := p.as(annName).UnregisterTable(ctx, ident("t"))
+			return err
+		},
+		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
+		shown:    not(bobSees("ns")),
+	},
+	{
+		name: "drop namespace", prepare: grantTo(false, onNamespace("other"), access.Describe),
+		run: func(ctx context.Context, p *policyCase) error {
+			return p.as(annName).DropNamespace(ctx, testWarehouse, moorage.Namespace{"other"})
+		},
+		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.other)) },
+		shown:    not(bobSees("other")),
+	},
+	{
+		name: "end", worker: true,
+		prepare: func(ctx context.Context, p *policyCase) error {
+			defer p.clock.Advance(undropWindow + time.Hour)
+			return dropT(ctx, p)
+		},
+		run:      func(ctx context.Context, p *policyCase) error { return p.endWindows(ctx) },
+		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
+		shown:    not(bobSees("ns")),
+	},
+	{
+		name: "purge", worker: true,
+		prepare: func(ctx context.Context, p *policyCase) error {
+			return p.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
+		},
+		run:      func(ctx context.Context, p *policyCase) error { return p.purgeAll(ctx) },
+		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
+		shown:    not(bobSees("ns")),
+	},
+}
+
+// newPolicyCase returns a case over raw whose calls meet the faults of plan.
+func newPolicyCase(t *testing.T, raw *registrytest.FaultyStore, clock *clock, alone bool, plan *faults) *policyCase {
+	t.Helper()
+	p := &policyCase{clock: clock}
+	p.secured = newSecured(t, raw, alone, func(c *catalog.Config) {
+		p.rawOpen, c.Now = c.OpenStorage, clock.Now
+		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+			inner, err := p.rawOpen(place)
+			if err != nil {
+				return nil, err
+			}
+			return storagetest.Faulty(inner, plan.storagePlan), nil
+		}
+	})
+	p.populate()
+	p.grant(onTable("t"), bobName, access.Read)
+	p.grant(onWarehouse(), etlName, access.Describe)
+	_, err := p.admin().CreateKey(t.Context(), etlName, p.keySpec(oldKey))
+	must(t, err)
+	for name, id := range map[string]*registry.ID{"t": &p.t, "u": &p.u} {
+		table, err := p.as(annName).LoadTable(t.Context(), ident(name))
+		must(t, err)
+		*id = table.PointerID()
+	}
+	path, err := p.directory.Path(t.Context(), testWarehouse, moorage.Namespace{"other"})
+	must(t, err)
+	p.other = path.ID()
+	catalog.SetSettleTimeout(p.Catalog, 20*time.Millisecond)
+	return p
+}
+
+// For k = 0, 1, 2 …: a fault meets the k-th port call of each change of policy, as in
+// TestCrashEveryCall. What was answered must be what the records say. What a node decides must be
+// that too, whether it was the one that met the fault or has just begun. After a restart Check must
+// find nothing.
+func TestCrashEveryCallOfPolicy(t *testing.T) {
+	t.Parallel()
+	actions := map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
+		"die": registrytest.Die, "die after": registrytest.DieAfter,
+	}
+	for storeName, alone := range map[string]bool{"alone": true, "shared": false} {
+		for _, m := range policyMutations {
+			for actionName, action := range actions {
+				if m.worker && action == registrytest.DieAfter && !*longFlag {
+					continue // a worker looks for the outcome of its Apply for ten seconds
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", storeName, m.name, actionName), func(t *testing.T) {
+					t.Parallel()
+					for k := 0; !crashPolicyOnce(t, m, alone, k, action); k++ {
+						if k > 200 {
+							t.Fatal("the calls do not end")
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// crashPolicyOnce does action to call k of m, and reports whether there was no such call.
+func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action registrytest.Action) (survived bool) {
+	t.Helper()
+	ctx, clock, plan := t.Context(), newClock(), &faults{}
+	raw := clockedStore{memoryregistry.New(cryptorand.Reader), clock.Now}
+	store := registrytest.Faulty(raw, plan.plan)
+	p := newPolicyCase(t, store, clock, alone, plan)
+	if m.prepare != nil {
+		must(t, m.prepare(ctx, p))
+	}
+	records := policyRecords{p, raw}
+	if records.recorded(m) || m.shown(ctx, p.secured) {
+		t.Fatal("it has happened before it begins")
+	}
+	plan.arm(k, action)
+	err := m.run(ctx, p)
+	plan.disarm()
+	survived = plan.hit == ""
+	at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)
+	switch {
+	case survived && err != nil:
+		t.Fatalf("%s without a fault", at)
+	case survived && k < 2:
+		t.Fatal("hardly a call was seen")
+	}
+	fresh := func() *secured {
+		return secure(t, raw, false, func(c *catalog.Config) { c.OpenStorage, c.Now = p.rawOpen, clock.Now })
+	}
+	definite := !plan.dead && moorage.KindOf(err) != moorage.KindCommitUnknown || err == nil
+	for _, moment := range []string{"at once", "after late writes"} {
+		if moment == "after late writes" {
+			store.Release(ctx)
+		}
+		happened := records.recorded(m)
+		if definite && (!m.worker || survived) && happened != (err == nil) {
+			t.Fatalf("%s, but %s happened is %t", at, moment, happened)
+		}
+		if shown := m.shown(ctx, fresh()); shown != happened {
+			t.Fatalf("%s; %s a new node shows %t, the records say %t", at, moment, shown, happened)
+		}
+		if plan.dead {
+			continue
+		}
+		if shown := m.shown(ctx, p.secured); shown != happened {
+			t.Fatalf("%s; %s the node shows %t, the records say %t", at, moment, shown, happened)
+		}
+	}
+	clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second)
+	node := fresh()
+	must(t, node.purgeAll(ctx))
+	must(t, node.endWindows(ctx))
+	wantClean(t, node.instance)
+	if m.worker && !records.recorded(m) {
+		t.Errorf("%s: the next pass does not end it", at)
+	}
+	if t.Failed() {
+		t.Fatalf("%s: see above", at)
+	}
+	return survived
+}
+
+func (r policyRecords) recorded(m policyMutation) bool { return m.recorded(r) }
