@@ -67,6 +67,7 @@ func importTable() map[string][]string {
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
 		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure
+		"maintenance/schedule":  {"ledger", "maintenance/policy", "registry"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
 		"recovery":              {"ledger", "txlog", "registry", "locks"},

@@ -1,0 +1,221 @@
+package schedule
+
+import (
+	"context"
+	"time"
+
+	"moorage/ledger"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+// Modes say how a due time came about.
+const (
+	ModeEvent    = "event"
+	ModeWalk     = "walk"
+	ModeShadow   = "shadow"
+	ModeOperator = "operator"
+)
+
+// HeldBlocked is why nothing happens to a kind that is blocked.
+const HeldBlocked = "blocked"
+
+// Care is the care record of a table, as it was read.
+type Care struct {
+	Pointer registry.ID
+	Record  registry.Record // zero: there is none
+	Value   registry.Care
+}
+
+// Read returns the care of tables, in their order.
+func Read(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Care, error) {
+	keys := make([]registry.Key, len(pointers))
+	for i, pointer := range pointers {
+		keys[i] = registry.CareKey(pointer)
+	}
+	records, err := l.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	cares := make([]Care, len(pointers))
+	for i, record := range records {
+		if cares[i], err = Decode(pointers[i], record); err != nil {
+			return nil, err
+		}
+	}
+	return cares, nil
+}
+
+// Decode returns the care that record, which may be missing, has of a table.
+func Decode(pointer registry.ID, record registry.Record) (Care, error) {
+	care := Care{Pointer: pointer, Record: record}
+	if !record.Exists() {
+		return care, nil
+	}
+	var err error
+	care.Value, err = ledger.Decode[registry.Care](record)
+	return care, err
+}
+
+// Change is what one Apply requires and writes.
+type Change struct {
+	Conditions []registry.Condition
+	Writes     []registry.Write
+}
+
+// Add adds other to c.
+func (c *Change) Add(other Change) {
+	c.Conditions = append(c.Conditions, other.Conditions...)
+	c.Writes = append(c.Writes, other.Writes...)
+}
+
+// Move returns the change that gives a table the care after, with the due records of its times. It
+// requires that the care is as it was read. The write of the care is the first.
+func (c Care) Move(after registry.Care) (Change, error) {
+	key := registry.CareKey(c.Pointer)
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
+	if err != nil {
+		return Change{}, err
+	}
+	condition := registry.Absent(key)
+	if c.Record.Exists() {
+		condition = ledger.Unchanged(c.Record)
+	}
+	change := Change{Conditions: []registry.Condition{condition}, Writes: writes}
+	before := dueKeys(c.Pointer, c.Value)
+	present := dueKeys(c.Pointer, after)
+	for _, job := range c.Value.Jobs {
+		if was, ok := before[job.Kind]; ok && present[job.Kind] != was {
+			change.Writes = append(change.Writes, registry.Delete(was))
+		}
+	}
+	for _, job := range after.Jobs {
+		is, ok := present[job.Kind]
+		if !ok || before[job.Kind] == is {
+			continue
+		}
+		put, err := ledger.Encode(ledger.Put(is, registry.StateNone, registry.Due{}))
+		if err != nil {
+			return Change{}, err
+		}
+		change.Writes = append(change.Writes, put...)
+	}
+	return change, nil
+}
+
+// dueKeys returns the keys of the due records of a table, by kind.
+func dueKeys(pointer registry.ID, care registry.Care) map[string]registry.Key {
+	keys := make(map[string]registry.Key, len(care.Jobs))
+	for _, job := range care.Jobs {
+		if !job.Due.IsZero() {
+			keys[job.Kind] = registry.DueKey(pointer, job.Kind, job.Due)
+		}
+	}
+	return keys
+}
+
+// End returns the change that removes the care of a table that is gone, with its due records.
+func (c Care) End() Change {
+	var change Change
+	if !c.Record.Exists() {
+		return change
+	}
+	change.Conditions = []registry.Condition{ledger.Unchanged(c.Record)}
+	change.Writes = []registry.Write{registry.Delete(c.Record.Key)}
+	for _, job := range c.Value.Jobs {
+		if !job.Due.IsZero() {
+			change.Writes = append(change.Writes, registry.Delete(registry.DueKey(c.Pointer, job.Kind, job.Due)))
+		}
+		change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, job.Kind)))
+	}
+	return change
+}
+
+// Block returns the change that makes job, a kind of the table, blocked: it is not due any more,
+// and a record says why. by is empty if it failed.
+func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
+	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
+	change, err := c.Move(c.Value.With(job))
+	if err != nil {
+		return change, err
+	}
+	put, err := ledger.Encode(ledger.Put(registry.DueBlockedKey(c.Pointer, job.Kind), registry.StateNone,
+		registry.Due{Reason: reason, Since: now, By: by}))
+	change.Writes = append(change.Writes, put...)
+	return change, err
+}
+
+// Unblock returns the change that makes a kind of the table due at a time, and not blocked.
+func (c Care) Unblock(kind string, due time.Time) (Change, error) {
+	job := c.Value.Job(kind)
+	job.Due, job.Mode, job.Held = due.UTC().Truncate(time.Second), ModeOperator, ""
+	job.Tries, job.Laters, job.LaterSince, job.Error = 0, 0, time.Time{}, ""
+	change, err := c.Move(c.Value.With(job))
+	change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, kind)))
+	return change, err
+}
+
+// FactsOf returns what a change says of a version of a table; nil: nothing.
+func FactsOf(facts *registry.Facts) policy.Facts {
+	if facts == nil {
+		return policy.Facts{Files: -1}
+	}
+	known := policy.Facts{Known: true, Snapshots: facts.Snapshots, Files: facts.Files, Rules: facts.Rules}
+	if facts.FirstMS > 0 {
+		known.First = time.UnixMilli(facts.FirstMS).UTC()
+	}
+	return known
+}
+
+// Sight is how a table was met.
+type Sight struct {
+	Warehouse registry.ID // zero if it is not known
+	Facts     policy.Facts
+	Seq       int64
+	Rules     policy.Rules
+	Mode      string
+	// Exact says that the rules are those of the present version: a table whose rule has changed is
+	// due when that says, and need not be looked at for it.
+	Exact bool
+}
+
+// Evaluate returns the care of a table as it is to be after it was met at about now, by the store's
+// clock. changed is false if nothing need be written.
+func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Care, changed bool) {
+	after = care
+	for _, t := range policy.Types() {
+		rule := sight.Rules[t]
+		job := care.Job(string(t.Kind()))
+		if job.Held == HeldBlocked {
+			continue
+		}
+		base := baseOf(care, job)
+		if sight.Exact {
+			base.Rule, base.Rules = rule.Hash(), sight.Facts.Rules
+		}
+		due := policy.Due(sight.Facts, base, rule, now).UTC().Truncate(time.Second)
+		if due.Year() <= 1 || !job.Due.IsZero() && !due.Before(job.Due) {
+			continue
+		}
+		job.Due, job.Rule, job.Mode, job.Held = due, rule.Hash(), sight.Mode, ""
+		after, changed = after.With(job), true
+	}
+	if changed {
+		after.Rules = sight.Facts.Rules
+		if !sight.Warehouse.IsZero() {
+			after.Warehouse = sight.Warehouse
+		}
+		if sight.Seq > after.Seq {
+			after.Seq, after.SeqAt = sight.Seq, now
+		}
+	}
+	return after, changed
+}
+
+// baseOf returns how the last job of a kind left a table.
+func baseOf(care registry.Care, job registry.JobCare) policy.Base {
+	return policy.Base{
+		Rule: job.Rule, Rules: care.Rules, Ran: job.Last,
+		Snapshots: job.Base.Snapshots, Files: job.Base.Files, Interval: job.Base.Interval,
+	}
+}

@@ -1,0 +1,136 @@
+package schedule_test
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"moorage/ledger"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/registry"
+	"moorage/registry/memory"
+)
+
+var (
+	table = registry.ID{0xab, 1}
+	start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rules ask for snapshots and orphans.
+func rules(settings policy.Settings) policy.Rules {
+	return policy.Effective([]policy.Policy{{Jobs: map[policy.Type]policy.Job{
+		policy.SnapshotManagement:      {Status: policy.Enabled, Settings: settings},
+		policy.UnreferencedFileRemoval: {Status: policy.Enabled},
+	}}}, nil)
+}
+
+func facts(snapshots int64, first time.Time) policy.Facts {
+	return policy.Facts{Known: true, Snapshots: snapshots, First: first, Files: -1}
+}
+
+// apply applies a change, and returns the care after it.
+func apply(t *testing.T, l *ledger.Ledger, change schedule.Change) schedule.Care {
+	t.Helper()
+	_, err := l.Step(t.Context(), registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	must(t, err)
+	cares, err := schedule.Read(t.Context(), l, table)
+	must(t, err)
+	return cares[0]
+}
+
+// wantAgreed fails the test unless the due index has the times of care, and no others.
+func wantAgreed(t *testing.T, l *ledger.Ledger, care schedule.Care, want int) {
+	t.Helper()
+	wanted := map[registry.Key]bool{}
+	for _, job := range care.Value.Jobs {
+		if !job.Due.IsZero() {
+			wanted[registry.DueKey(table, job.Kind, job.Due)] = true
+		}
+	}
+	records, err := l.List(t.Context(), registry.TableDue, registry.DuePrefix(registry.DueShard(table)), "", 100)
+	must(t, err)
+	for _, record := range records {
+		if !wanted[record.Key] {
+			t.Errorf("%s is in the index, and no care says so", record.Key)
+		}
+	}
+	if len(records) != len(wanted) || len(wanted) != want {
+		t.Errorf("there are %d times, the care has %d, want %d", len(records), len(wanted), want)
+	}
+}
+
+// Care and index agree through all moves: made due, due earlier, run, blocked, unblocked, gone.
+func TestCareAndIndexAgree(t *testing.T) {
+	t.Parallel()
+	l := ledger.Over(memory.New(rand.Reader))
+	cares, err := schedule.Read(t.Context(), l, table)
+	must(t, err)
+	care := cares[0]
+	sight := schedule.Sight{Facts: facts(40, start), Rules: rules(nil), Mode: schedule.ModeEvent}
+	after, changed := schedule.Evaluate(care.Value, sight, start)
+	if !changed {
+		t.Fatal("a table with many snapshots is not due")
+	}
+	change, err := care.Move(after)
+	must(t, err)
+	care = apply(t, l, change)
+	wantAgreed(t, l, care, 2)
+
+	if _, changed = schedule.Evaluate(care.Value, sight, start.Add(time.Minute)); changed {
+		t.Error("the next commit writes, though its time stands")
+	}
+	sight.Rules = rules(policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	after, changed = schedule.Evaluate(care.Value, sight, start)
+	if !changed || !after.Job("snapshots").Due.Equal(start.Add(time.Minute)) {
+		t.Errorf("another rule: due %s, want a look in a minute", after.Job("snapshots").Due)
+	}
+	sight.Exact = true
+	after, _ = schedule.Evaluate(care.Value, sight, start)
+	if !after.Job("snapshots").Due.Equal(start.Add(time.Hour)) {
+		t.Errorf("another rule, exactly: due %s, want when the first is old", after.Job("snapshots").Due)
+	}
+	change, err = care.Move(after)
+	must(t, err)
+	care = apply(t, l, change)
+	wantAgreed(t, l, care, 2)
+
+	change, err = care.Block(care.Value.Job("snapshots"), "broken", "", start)
+	must(t, err)
+	care = apply(t, l, change)
+	wantAgreed(t, l, care, 1)
+	if after, changed = schedule.Evaluate(care.Value, sight, start); changed {
+		t.Errorf("a blocked kind is due again: %+v", after)
+	}
+	change, err = care.Unblock("snapshots", start)
+	must(t, err)
+	care = apply(t, l, change)
+	wantAgreed(t, l, care, 2)
+	if records, err := l.Get(t.Context(), registry.DueBlockedKey(table, "snapshots")); err != nil || records[0].Exists() {
+		t.Errorf("the blocker is left: %v, %v", records, err)
+	}
+	apply(t, l, care.End())
+	wantAgreed(t, l, schedule.Care{}, 0)
+}
+
+// Two writers of one care cannot both win.
+func TestMoveRequiresTheCareAsItWasRead(t *testing.T) {
+	t.Parallel()
+	l := ledger.Over(memory.New(rand.Reader))
+	first := schedule.Care{Pointer: table}
+	for _, want := range []bool{true, false} {
+		change, err := first.Move(registry.Care{Jobs: []registry.JobCare{{Kind: "snapshots", Due: start}}})
+		must(t, err)
+		_, err = l.Step(t.Context(), registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+		if (err == nil) != want {
+			t.Errorf("an Apply returned %v, want success: %t", err, want)
+		}
+	}
+}
