@@ -37,9 +37,9 @@ const waitingOrder = "seq NULLS FIRST, at"
 // believes what the table was when it looked last, and mostly none waits then. With a pile of
 // 50,000 it read all of them for the first one, and took 15 s for a step. Without sorts it goes by
 // the index of waitingOrder, and without these joins by the keys of the changes. It passes over
-// settings that a server does not have.
-const planSQL = "SELECT set_config(name, 'off', true) FROM pg_settings WHERE name IN ('enable_sort', " +
-	"'enable_hashjoin', 'enable_mergejoin')"
+// settings that a server does not have. It plans for the parameters that are sent, unlike planOnce.
+const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'auto' ELSE 'off' END, true) " +
+	"FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode')"
 
 // numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
 // server from the index of waiting changes. There it would look for each of them among all.

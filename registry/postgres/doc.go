@@ -85,7 +85,7 @@
 //
 // A new connection sets the server to report warnings and to use indexes: a plan that was made when
 // a table was small would read all of it when it has grown. A connection that only reads sets the
-// server to end what takes too long. One that writes sets it to plan a statement only once: with
+// server to end what takes too long. Those of the store plan a statement only once: with
 // arrays of unknown length a plan takes longer than what it is for. Nothing else outlives a
 // transaction, except prepared statements.
 //

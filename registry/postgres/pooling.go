@@ -50,6 +50,15 @@ func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
+// prepareReading is prepareCancelled for the connections of reads, with plans as in prepareWriting.
+// Its statements go by keys too, or bring a plan of their own (planSQL).
+func prepareReading(ctx context.Context, conn *pgx.Conn) error {
+	if err := prepareCancelled(ctx, conn); err != nil || behindProxy(conn) {
+		return err
+	}
+	return setPlanner(ctx, conn, planOnce)
+}
+
 // prepareWith is prepareSession with more columns that set something if there is no proxy.
 func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
@@ -77,8 +86,12 @@ func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
 	if err := prepareSession(ctx, conn); err != nil || behindProxy(conn) {
 		return err
 	}
-	return setPlanner(ctx, conn, "plan_cache_mode = force_generic_plan")
+	return setPlanner(ctx, conn, planOnce)
 }
+
+// planOnce is the setting by which a prepared statement is planned when it is used first, and never
+// again while its tables' statistics stay.
+const planOnce = "plan_cache_mode = force_generic_plan"
 
 // setPlanner makes a setting of the planner, unless the server has a planner of its own.
 func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {

@@ -183,7 +183,7 @@ func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 		*least.ofReads = min(*least.of/readConnsShare, reads.MaxConns)
 		*least.of = min(*least.of-*least.ofReads, config.MaxConns)
 	}
-	reads.AfterConnect = prepareCancelled
+	reads.AfterConnect = prepareReading
 	return reads
 }
 
