@@ -166,12 +166,12 @@ command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the ver
 scripts/packages.sh
 mkdir -p "$logs"
 
-# Go tests and most client suites start this one.
-if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|duckdb|cluster|cluster_s3)" " ]]; then
+# Go tests and most client suites start these two.
+if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|spark|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
-if [[ " ${selected[*]} " == *" go "* ]]; then
+if [[ " ${selected[*]} " =~ " "(go|pyiceberg|spark|trino|duckdb)" " ]]; then
   interop/setup.sh minio >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot build MinIO" >&2; exit 2; }
 fi
@@ -180,7 +180,7 @@ for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
     pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
-    spark) parts+=(python spark) ;;
+    spark) parts+=(python spark spark-s3) ;;
     trino) parts+=(python trino) ;;
     flink) parts+=(python flink) ;;
   esac

@@ -21,13 +21,8 @@ import (
 	"moorage/storage"
 )
 
-const (
-	// suffixBytes is the length of the random part of a location that must be unique.
-	suffixBytes = 4
-	// defaultFolderBytesMax is the longest folder of a namespace in which its tables live by
-	// default. Files lie deeper; file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
-	defaultFolderBytesMax = 1024
-)
+// suffixBytes is the length of the random part of a location that must be unique.
+const suffixBytes = 4
 
 // CreateTable makes a table. With request.Stage it only builds one, which a later Commit with
 // assert-create makes: nothing is stored, and the answer has no MetadataLocation.
@@ -49,8 +44,8 @@ func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, req
 		},
 	}))
 	table := tableOf(outcome.Version)
-	if err == nil && outcome.IsStaged() && request.Location == "" {
-		err = reachStaged(ctx, c.planner, table, outcome.Version)
+	if err == nil && outcome.IsStaged() {
+		err = reachStaged(ctx, c.planner, table, outcome.Version, request.Location != "")
 	}
 	return table, moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }

@@ -24,6 +24,10 @@ type venderFiles struct {
 	*venders
 }
 
+func (v venderFiles) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	return v.Store.(storage.Lister).List(ctx, folder, after, limit)
+}
+
 // venders notes what a storage was asked for.
 type venders struct {
 	clock *clock
@@ -277,33 +281,51 @@ func TestLoadCredentials(t *testing.T) {
 	}
 }
 
-// TestStagedCredential gives credentials for a table that is not stored yet, for a short while and
-// at the server's own choice of a location alone.
+// TestStagedCredential gives credentials for a table that is not stored yet, for a short while: at
+// the server's own choice of a location, and at one that its client drew as Trino does.
 func TestStagedCredential(t *testing.T) {
 	t.Parallel()
 	f, v, _ := newVendingFixture(t, bothWays...)
 	staged := lakeIdent()
 	staged.Name = "staged"
-	for _, location := range []string{"", "s3://bucket/lake/mine"} {
+	const drawn, left = "0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff"
+	f.write("s3://bucket/lake/ns/staged-" + left + "/data/x.parquet") // of a table that was dropped
+	for _, tt := range []struct {
+		location string
+		want     catalog.Delegation
+	}{
+		{"", catalog.VendedCredentials},
+		{"s3://bucket/lake/ns/staged-" + drawn, catalog.VendedCredentials},
+		{"s3a://bucket/lake/ns/staged-" + drawn + "/", catalog.VendedCredentials},
+		{"s3://bucket/lake/ns/staged-" + left, ""},
+		{"s3://bucket/lake/ns/staged", ""},
+		{"s3://bucket/lake/ns/" + drawn, ""},
+		{"s3://bucket/lake/ns/staged-" + drawn[1:], ""},
+		{"s3://bucket/lake/ns/below/staged-" + drawn, ""},
+		{"s3://bucket/lake/other/staged-" + drawn, ""},
+		{"s3://bucket/lake/mine", ""},
+	} {
 		table, err := f.CreateTable(f.ctx, staged,
-			catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true, Location: location})
+			catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true, Location: tt.location})
 		if err != nil {
 			t.Fatal(err)
 		}
+		before := len(v.asked())
 		given, err := catalog.FilesOf(f.Catalog).Delegate(f.ctx, table, bothWays)
+		if err != nil || given.Delegation != tt.want || given.Refresh {
+			t.Errorf("%q: %+v, %v, want %q", tt.location, given, err, tt.want)
+		}
+		location, err := storage.Normalise(table.Document.Location())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if location != "" {
-			if given.Delegation != "" {
-				t.Errorf("a location of the client's own: %+v", given)
+		for _, scope := range v.asked()[before:] {
+			if scope.Duration != 15*time.Minute || !slices.Equal(scope.Locations, []string{location}) {
+				t.Errorf("%q: asked for %+v", tt.location, scope)
 			}
-			continue
 		}
-		scope := v.asked()[0]
-		if given.Delegation != catalog.VendedCredentials || given.Refresh || scope.Duration != 15*time.Minute ||
-			!slices.Equal(scope.Locations, []string{table.Document.Location()}) {
-			t.Errorf("given %+v, asked for %+v", given, scope)
+		if tt.want == "" && len(v.asked()) != before {
+			t.Errorf("%q: the storage was asked", tt.location)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
-	"moorage/storage"
 )
 
 // CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply. It
@@ -162,20 +161,6 @@ func answeredProperties(warehouse registry.Warehouse, ns moorage.Namespace,
 	answered := map[string]string{"location": folderOf(warehouse, ns)}
 	maps.Copy(answered, stored)
 	return answered
-}
-
-// folderOf returns the folder for the tables and views of a namespace, which has its levels as
-// folders. It returns the location of the warehouse if that path would be longer than
-// defaultFolderBytesMax.
-func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
-	folder := warehouse.Location
-	for _, level := range ns {
-		folder = storage.Join(folder, storage.Escape(level))
-	}
-	if len(folder) > defaultFolderBytesMax {
-		return warehouse.Location
-	}
-	return folder
 }
 
 // ListNamespaces returns the namespaces directly below parent as full paths, ordered by name. An

@@ -11,8 +11,12 @@ import pytest
 # Before it is imported: a check of its own that fails says what it compared, as those in the suites do.
 pytest.register_assert_rewrite("harness")
 
-from harness import clients, cluster, paths, proxy, s3, secured, server, trino  # noqa: E402
+from harness import clients, cluster, delegated, paths, proxy, s3, secured, server, trino  # noqa: E402
 from harness.compare import ordered  # noqa: E402
+
+
+# Fixtures whose tables are in S3 whatever the run says.
+IN_S3 = {"lake_server", "vended_server", "signing_server"}
 
 
 def pytest_addoption(parser):
@@ -114,6 +118,34 @@ def lake_server(request, pytestconfig, lake_files):
 
 
 @pytest.fixture(scope="session")
+def vended_server():
+    """Moorage that gives credentials for its tables, which are on MinIO."""
+    with s3.MinIO() as files, delegated.Delegated(files, delegated.VENDED) as running:
+        yield running
+
+
+@pytest.fixture
+def vended(vended_server):
+    """A proxy before that server, which has seen nothing yet."""
+    with proxy.Proxy(vended_server) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def signing_server(lake_files):
+    """Moorage that signs requests for its tables, which are on a server whose credentials would not do."""
+    with delegated.Delegated(lake_files, delegated.SIGNED) as running:
+        yield running
+
+
+@pytest.fixture
+def signing(signing_server):
+    """A proxy before that server, which has seen nothing yet."""
+    with proxy.Proxy(signing_server) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def secured_server():
     """Moorage with authentication and access on, whose tokens are good for a few seconds."""
     with secured.Secured(["--token-lifetime", f"{secured.LIFETIME_SECONDS}s"]) as running:
@@ -129,7 +161,7 @@ def iceberg(catalog_server):
 @pytest.fixture(scope="session")
 def jars(request, catalog_server):
     """Finds the jars of a client, with those for S3 if any test of the run has tables there."""
-    in_s3 = catalog_server.files.in_s3 or any("lake_server" in item.fixturenames for item in request.session.items)
+    in_s3 = catalog_server.files.in_s3 or any(IN_S3 & set(item.fixturenames) for item in request.session.items)
 
     def find(client: str) -> list[Path]:
         return paths.jars(client) + (paths.jars(f"{client}-s3") if in_s3 else [])

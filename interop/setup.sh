@@ -7,7 +7,7 @@
 # rck, spark
 #         the jars of rck/pom.xml and spark/pom.xml
 # rck-s3, spark-s3
-#         what they need beside them for tables in S3: 65 MB each, for the full forms only
+#         what they need beside them for tables in S3: 65 MB each; the kit's for the full form only
 # trino   Trino's server and its plugin for Iceberg: the archives of trino/pom.xml, 540 MB, by the
 #         hashes of trino/archives.sha256
 # flink   the jars of flink/pom.xml, 217 MB, by the checksums that Maven Central has for them

@@ -20,7 +20,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request, the node that it went to, and the status that the node answered."""
+    """A request, the node that it went to, and what the node answered."""
 
     method: str
     path: str
@@ -28,6 +28,7 @@ class Exchange:
     body: bytes
     node: str
     status: int
+    answer: bytes
 
     def names(self) -> list[str]:
         """The tables that a commit of several changes, in the order in which it names them."""
@@ -138,7 +139,7 @@ class Proxy:
                     for other in others:
                         other.join()
                 lower = {name.lower(): value for name, value in headers.items()}
-                instead = proxy._judge(Exchange(self.command, self.path, lower, body, node, answer.status))
+                instead = proxy._judge(Exchange(self.command, self.path, lower, body, node, answer.status, content))
                 if instead:
                     instead(self)
                     return

@@ -1,4 +1,4 @@
-"""An S3 server of a test's own: scripts/s3server.py."""
+"""S3 servers of a test's own: SeaweedFS by scripts/s3server.py, and MinIO by scripts/minioserver.py."""
 
 import re
 import subprocess
@@ -33,12 +33,15 @@ class Server:
     # The same for clients that are told by their environment.
     variables = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
+    # What starts it.
+    script = "s3server.py"
+
     def __init__(self):
         self.url = ""
 
     def __enter__(self) -> "Server":
         self._child = subprocess.Popen(
-            [sys.executable, str(paths.REPOSITORY / "scripts" / "s3server.py")],
+            [sys.executable, str(paths.REPOSITORY / "scripts" / self.script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -74,6 +77,16 @@ class Server:
             request_timeout=SECONDS_MAX,
         )
 
+    def client(self, access_key: str = ACCESS_KEY_ID, secret_key: str = SECRET_ACCESS_KEY, session_token: str | None = None):
+        """A client that makes one call at a time and tells its status."""
+        import botocore.config
+        import botocore.session
+
+        return botocore.session.get_session().create_client(
+            "s3", region_name=REGION, endpoint_url=self.url, aws_access_key_id=access_key, aws_secret_access_key=secret_key,
+            aws_session_token=session_token, config=botocore.config.Config(retries={"max_attempts": 0}, s3={"addressing_style": "path"}),
+        )  # fmt: skip
+
     def make_bucket(self, name: str) -> None:
         self.files().create_dir(name)
 
@@ -98,3 +111,23 @@ class Server:
             "MOORAGE_S3_ACCESS_KEY_ID": ACCESS_KEY_ID,
             "MOORAGE_S3_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
         }
+
+
+class MinIO(Server):
+    """MinIO, which makes credentials (AssumeRole) and holds them to their policies."""
+
+    script = "minioserver.py"
+
+
+class WithoutKeys:
+    """The files of a server for clients that have no keys of their own."""
+
+    in_s3 = True
+    variables: dict[str, str] = {}
+    client_properties = {name: value for name, value in Server.client_properties.items() if name.endswith("timeout")}
+
+    def __init__(self, files: Server):
+        self._files = files
+        self.url = files.url
+        self.list = files.list
+        self.path = files.path
