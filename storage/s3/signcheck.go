@@ -21,6 +21,10 @@ const (
 	unsignedPayloadTrailers = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
+// appendMD5 is what some of Java's clients ask for in X-Amz-Te: a checksum behind the content of an
+// answer. Nothing else is asked for in that header.
+const appendMD5 = "append-md5"
+
 // xIDParameter names the operation of the SDK that sends a request. It says nothing to the server.
 const xIDParameter = "x-id"
 
@@ -359,6 +363,8 @@ func (r *signing) readHeaders() (signed http.Header, date string, err error) {
 				return nil, "", notSigned("X-Amz-Content-Sha256 %q", value)
 			}
 			r.payload = value
+		case name == "x-amz-te" && value != appendMD5:
+			return nil, "", notSigned("the header X-Amz-Te %q", value)
 		case isSignedHeader(name):
 			signed.Set(name, value)
 		case !isOpenHeader(name):
@@ -372,7 +378,7 @@ func (r *signing) readHeaders() (signed http.Header, date string, err error) {
 func isSignedHeader(name string) bool {
 	switch name {
 	case "content-md5", "content-type", "content-encoding", "x-amz-sdk-checksum-algorithm", "x-amz-trailer",
-		"x-amz-decoded-content-length", "x-amz-storage-class", "if-match", "if-none-match":
+		"x-amz-decoded-content-length", "x-amz-storage-class", "x-amz-te", "if-match", "if-none-match":
 		return true
 	}
 	for _, prefix := range []string{"x-amz-checksum-", "x-amz-server-side-encryption", "x-amz-meta-"} {

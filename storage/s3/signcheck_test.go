@@ -54,6 +54,7 @@ func signable() map[string]storage.SignRequest {
 	requests := map[string]storage.SignRequest{
 		"get":           asking("GET", key, "Range", "bytes=0-1", "User-Agent", "x", "amz-sdk-invocation-id", "1"),
 		"get with x-id": asking("GET", key+"?x-id=GetObject", "x-amz-checksum-mode", "ENABLED"),
+		"get by Java":   asking("GET", key, "x-amz-te", "append-md5"),
 		"get a part":    asking("GET", key+"?partNumber=1"), "head": asking("HEAD", key),
 		"get of an old place":       asking("GET", at+"/lake/old/tab/data/a"),
 		"get metadata":              asking("GET", at+"/lake/wh/tab/metadata/1.metadata.json"),
@@ -188,6 +189,7 @@ func otherHeaders() map[string]storage.SignRequest {
 	requests["a new line in a value"] = asking("PUT", key, "x-amz-meta-a", "1\nx-amz-copy-source: /a/b")
 	requests["a return in a value"] = asking("PUT", key, "x-amz-meta-a", "1\rb")
 	requests["a new line in a name"] = asking("PUT", key, "x-amz-meta-a\nx-amz-acl", "1")
+	requests["another coding"] = asking("GET", key, "x-amz-te", "append-md5, chunked")
 	requests["an old date"] = asking("PUT", key, "x-amz-date", "20200101T000000Z")
 	requests["a date to come"] = asking("PUT", key, "x-amz-date", time.Now().Add(time.Hour).UTC().Format("20060102T150405Z"))
 	requests["no date"] = asking("PUT", key, "x-amz-date", "now")

@@ -122,3 +122,9 @@ def check_reach(storage: s3.Server, keys: dict[str, str], own: str, sibling: str
     assert [each["Code"] for each in deleted["Errors"]] == ["AccessDenied", "AccessDenied"], deleted
     assert storage.list(sibling) == before
     assert session.get_object(Bucket=s3.BUCKET, Key=metadata)["Body"].read(1) == b"{"
+
+
+def signatures(watched) -> list[tuple[str, str, bytes, int]]:
+    """What was asked to be signed through a proxy: method, URI and body of each request, and the status of the answer."""
+    asked = [(json.loads(exchange.body), exchange.status) for exchange in watched.posts("/sign")]
+    return [(each["method"], each["uri"], (each.get("body") or "").encode(), status) for each, status in asked]
