@@ -78,10 +78,11 @@ worlds: WORLDS ?= 1000000
 worlds:
 	go test -v -timeout 4h ./access -run TestModel -worlds=$(WORLDS)
 
-revokes: ## a privilege is revoked on one of three nodes and asked for on all, REVOKES=10000 times, amid commits
+revokes: ## a privilege is revoked on one of three nodes and asked for on all, REVOKES=10000 times, amid commits and kill -9
 revokes: REVOKES ?= 10000
 revokes:
 	go test -v -timeout 4h ./catalog -run TestRevokeHoldsAtOnce -revokes $(REVOKES)
+	go test -v -timeout 4h ./interop/cluster -run TestRevokes -revokes $(REVOKES)
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less

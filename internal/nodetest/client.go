@@ -67,16 +67,25 @@ func (d Document) Head() int64 {
 
 // Client talks to one server. It is safe for concurrent use.
 type Client struct {
-	uri  string
-	http *http.Client
+	uri   string
+	http  *http.Client
+	token string // empty: the client shows nobody
 }
 
 // NewClient returns a client of the server at uri. A request has timeout for its whole answer.
 func NewClient(uri string, timeout time.Duration) *Client {
-	return &Client{uri, &http.Client{
+	return &Client{uri: uri, http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: idleConnectionsMax},
 		Timeout:   timeout,
 	}}
+}
+
+// As returns a client of the same server, over the same connections, that shows token with each
+// request.
+func (c *Client) As(token string) *Client {
+	as := *c
+	as.token = token
+	return &as
 }
 
 // CloseIdle ends the connections that no request uses now.
@@ -154,6 +163,11 @@ func (c *Client) SendOnce(ctx context.Context, key, method, path string, body an
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }
 
+// Manage is Send for what is behind /management/v1/.
+func (c *Client) Manage(ctx context.Context, method, path string, body any) Answer {
+	return c.send(ctx, "", method, "/management/v1/"+path, body)
+}
+
 func (c *Client) send(ctx context.Context, key, method, path string, body any) Answer {
 	var encoded []byte
 	if body != nil {
@@ -169,6 +183,9 @@ func (c *Client) send(ctx context.Context, key, method, path string, body any) A
 	request.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

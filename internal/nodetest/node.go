@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -164,6 +165,19 @@ func (n *Node) Stop() error {
 		return fmt.Errorf("the server ended with %s\n%s", n.State(), n.stderr)
 	}
 	return nil
+}
+
+// Key makes an API key and returns it. args are those behind `moorage key create`.
+func Key(ctx context.Context, binary string, args ...string) (key string, err error) {
+	command := exec.CommandContext(ctx, binary, append([]string{"key", "create"}, args...)...)
+	var complaint bytes.Buffer
+	command.Stderr = &complaint
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("key create: %w\n%s", err, &complaint)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1], nil
 }
 
 // Check runs `moorage check` with args, on a store that no process locks.

@@ -28,10 +28,15 @@
 // TestFailover does what TestHistory does while the database is killed and its synchronous standby
 // takes over.
 //
+// TestRevokes revokes a privilege through one server and asks for it through all as soon as that is
+// acknowledged, while the table changes and servers are killed. No request may be let in that began
+// after the acknowledgement.
+//
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is
 // away. They look at what it answers, and that it ends when it gets the signal to stop.
 //
 // The tests are `go test ./interop/cluster`. -duration is the length of the history (60 s),
-// -transfers that of the transfers (20 s), -views that of the views (15 s). -seed repeats the
-// choices. MOORAGE_BINARY names a binary to use instead of building one.
+// -transfers that of the transfers (20 s), -views that of the views (15 s). -revokes is how often a
+// privilege is revoked (100). -seed repeats the choices. MOORAGE_BINARY names a binary to use
+// instead of building one.
 package cluster
