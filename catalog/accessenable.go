@@ -62,25 +62,9 @@ func (a Access) Enable(ctx context.Context) error {
 
 // raiseFormat makes the store one that older versions refuse, and waits until they have.
 func (a Access) raiseFormat(ctx context.Context) error {
-	records := a.catalog.planner.ledger
-	found, err := records.Get(ctx, registry.FormatKey())
-	if err != nil {
+	raised, err := a.catalog.planner.ledger.RaiseFormat(ctx, registry.FormatAccess)
+	if err != nil || !raised {
 		return err
-	}
-	format, err := ledger.Decode[registry.Format](found[0])
-	if err != nil || format.Version >= registry.FormatAccess {
-		return err
-	}
-	format.Version = registry.FormatAccess
-	writes, err := ledger.Encode(ledger.Put(found[0].Key, registry.StateNone, format))
-	if err != nil {
-		return err
-	}
-	_, err = records.Step(ctx, registry.Batch{
-		Conditions: []registry.Condition{ledger.Unchanged(found[0])}, Writes: writes,
-	})
-	if err != nil {
-		return ledger.RetryOnConflict(ledger.StepError("catalog.raiseFormat", err))
 	}
 	if _, shared := a.catalog.planner.guard.Key(); !shared {
 		return nil

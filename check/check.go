@@ -38,6 +38,9 @@ type Files interface {
 	// reads the file in place, and makes no folder. A file that is missing is KindNotFound, one
 	// outside place storage.ErrOutside.
 	UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error)
+	// StatIn returns nil if there is a file at location, which is in place; storage.ErrNotFound if
+	// there is none.
+	StatIn(ctx context.Context, place storage.Place, location string) error
 }
 
 // Config is what a Checker is made of. Store and Files are required.
@@ -94,6 +97,9 @@ func New(config Config) *Checker {
 //   - live tables whose locations nest; tasks without a table, and tasks that were given up;
 //   - a dropped table whose purge was asked for, and has no task;
 //   - a transaction that nobody ended although its deadline was over long ago;
+//   - a record of the due index without the care that says so, and back;
+//   - a job of maintenance whose table is long gone, or whose files are missing; a lease on a table
+//     that is gone;
 //   - grants on what is gone, or is elsewhere; records of access in a store whose access is off.
 //
 // A namespace in the middle of a drop is no problem, even if the node that dropped it has died: the

@@ -88,6 +88,7 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 		callers:    map[registry.Key]registry.Key{},
 		granted:    map[registry.Key]policyAt{},
 	}
+	m := &maintained{look: l, dues: map[kindOn][]registry.Key{}, says: map[kindOn]registry.Key{}}
 	// In an order in which what a record names is read before the record itself.
 	if err := l.readTransactions(ctx); err != nil {
 		return Report{}, err
@@ -107,6 +108,12 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 		{registry.TableUUID, l.uuid},
 		{registry.TableTask, l.task},
 		{registry.TableIdempotency, l.outcome},
+		{registry.TableLease, m.lease},
+		{registry.TableCare, m.care},
+		{registry.TableDue, m.due},
+		{registry.TableRun, m.run},
+		{registry.TableMaintenancePolicy, m.rule},
+		{registry.TableJob, m.job},
 	} {
 		if err := l.scan(ctx, step.table, step.visit); err != nil {
 			return Report{}, err
@@ -116,7 +123,7 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 	l.names()
 	l.purges()
 	l.policies()
-	for _, step := range []func(context.Context) error{l.removeBlockers, l.locations, l.files} {
+	for _, step := range []func(context.Context) error{l.removeBlockers, l.locations, l.files, m.report} {
 		if err := step(ctx); err != nil {
 			return Report{}, err
 		}

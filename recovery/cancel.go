@@ -16,10 +16,23 @@ type Cancelled struct {
 	Jobs         int // of maintenance, which were removed
 }
 
+// forgetName removes the id of the store: the copy is another store, and draws one of its own. Two
+// stores of one id would each take the files of the other for orphans.
+func forgetName(ctx context.Context, l *ledger.Ledger) error {
+	records, err := l.Get(ctx, registry.StoreIDKey())
+	if err != nil || !records[0].Exists() {
+		return err
+	}
+	return stepAlone(ctx, l, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(records[0])},
+		Writes:     []registry.Write{registry.Delete(records[0].Key)},
+	})
+}
+
 // CancelDeletions removes from a store everything that would make a server delete files:
 // transactions, pending purges and jobs of maintenance, also those whose records cannot be read. It
 // deletes no file. It is for a copy of a store, and the last resort for records that cannot be
-// read.
+// read. It pauses maintenance, and lets the store draw an id of its own.
 //
 // A server on a copy would act on what was so when the copy was made. So it would delete files that
 // the original, or a newer copy, has made current since:
@@ -41,8 +54,13 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	remove := func(record registry.Record) (registry.Write, bool, error) {
 		return registry.Delete(record.Key), true, nil
 	}
-	if err := pauseMaintenance(ctx, l, now); err != nil {
-		return cancelled, moorage.Annotate(op, "", err)
+	for _, do := range []func() error{
+		func() error { return pauseMaintenance(ctx, l, now) },
+		func() error { return forgetName(ctx, l) },
+	} {
+		if err := do(); err != nil {
+			return cancelled, moorage.Annotate(op, "", err)
+		}
 	}
 	for _, step := range []struct {
 		table   registry.Table

@@ -12,7 +12,8 @@ import (
 )
 
 // A copy of a store has no job that could delete files, no holder of a lease, and no token that the
-// original may have given out. It begins no job until somebody resumes maintenance.
+// original may have given out; and it is another store. It begins no job until somebody resumes
+// maintenance.
 func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	t.Parallel()
 	store, table, now := memory.New(rand.Reader), registry.ID{15: 1}, time.Unix(1_800_000_000, 0).UTC()
@@ -20,6 +21,7 @@ func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	writes, err := ledger.Encode(
 		ledger.Put(registry.JobKey(table, "snapshots"), registry.StateDeleting, registry.Job{Pointer: table}),
 		ledger.Put(registry.LeaseKey(table), registry.StateNone, registry.Lease{Last: 41, Holds: []registry.Hold{{Token: 41}}}),
+		ledger.Put(registry.StoreIDKey(), registry.StateNone, registry.StoreID{ID: table}),
 		ledger.Put(registry.PauseKey(), registry.StateNone, registry.Pauses{Pauses: []registry.Pause{{Scope: "t/x", Reason: "ours"}}}),
 	)
 	if err != nil {
@@ -40,6 +42,9 @@ func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	}
 	if lease, err := registry.Decode[registry.Lease](records[0]); err != nil || len(lease.Holds) > 0 || lease.Last <= 1<<32 {
 		t.Errorf("left the lease %+v, %v", lease, err)
+	}
+	if found, err := store.Get(t.Context(), registry.StoreIDKey()); err != nil || found[0].Exists() {
+		t.Errorf("the copy has the id of the original, %s, %v", found[0].Value, err)
 	}
 	pauses, err := registry.Decode[registry.Pauses](records[1])
 	if err != nil || len(pauses.Pauses) != 2 || pauses.Pauses[0].Scope != registry.ScopeServer || pauses.Pauses[0].Reason != "restored" {

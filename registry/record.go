@@ -19,10 +19,13 @@ const (
 	// FormatAccess is that of a store in which access is on. A binary that does not know it would
 	// let everybody do everything.
 	FormatAccess = 2
+	// FormatMaintenance is that of a store that has had a job of maintenance. A binary that does
+	// not know jobs would copy them into a backup, whose server would delete files of the original.
+	FormatMaintenance = 3
 	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
 	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
 	// never goes down.
-	FormatVersion = FormatAccess
+	FormatVersion = FormatMaintenance
 )
 
 // ErrNewer says that a store needs a newer version than this one.

@@ -191,3 +191,9 @@ func DeleteJobFiles(ctx context.Context, store storage.Store, folder string, fil
 	}
 	return deleteFiles(ctx, store, files)
 }
+
+// DeleteOwner deletes the file that says which store removes orphans in a warehouse, for an
+// operator who says that this store does from now on. No record names it.
+func DeleteOwner(ctx context.Context, store storage.Store, file string) error {
+	return deleteFiles(ctx, store, []string{file})
+}

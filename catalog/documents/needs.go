@@ -29,6 +29,17 @@ func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer reg
 	return document.UUID(), nil
 }
 
+// StatIn looks whether there is a file at location, which is in place. It is one of check.Files.
+func (d *Documents) StatIn(ctx context.Context, place storage.Place, location string) error {
+	store, giveBack, err := d.directory.Borrow(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	_, err = store.Stat(ctx, location)
+	return err
+}
+
 // StorageOf borrows the storage that reaches the files of table, whose record has this state. The
 // caller gives it back by a call of the function. It is one of purge.Tables.
 func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State) (

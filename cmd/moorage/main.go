@@ -37,7 +37,8 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
 		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
 		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
-		Version: printVersion, LeaseRun: leaseRun,
+		MaintainOrphans: maintainOrphans,
+		Version:         printVersion, LeaseRun: leaseRun,
 	})
 }
 

@@ -230,3 +230,17 @@ func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 		return err
 	})
 }
+
+func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withStopped(ctx, c, env, func(n *node) error {
+		other, err := n.care.Adopt(ctx, c.Maintain.Warehouse)
+		if other != "" {
+			fmt.Fprintf(env.Stdout, "the store %s removed orphans in the warehouse %s until now\n", other,
+				c.Maintain.Warehouse)
+		}
+		if err == nil {
+			fmt.Fprintf(env.Stdout, "this store removes orphans in the warehouse %s\n", c.Maintain.Warehouse)
+		}
+		return err
+	})
+}

@@ -72,4 +72,15 @@ func TestMaintain(t *testing.T) {
 	command(0, "snapshots done: 3 snapshots; ", "maintain", "status", table)
 	command(0, "no maintenance is under way", "maintain", "jobs")
 	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
+	owner := filepath.Join(data, "warehouse", "~moorage", "owner")
+	if err := os.Remove(owner); err != nil {
+		t.Fatal(err)
+	}
+	const other = "0123456789abcdef0123456789abcdef"
+	if err := os.WriteFile(owner, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(1, other, "maintain", "run", "orphans", table, "--older-than", "24h")
+	command(0, other, "maintain", "orphans", "adopt", "default")
+	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
 }

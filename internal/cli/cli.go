@@ -53,6 +53,7 @@ type Actions struct {
 
 	MaintainPlan, MaintainRun, MaintainStatus Action
 	MaintainJobs, MaintainFiles, MaintainJob  Action
+	MaintainOrphans                           Action
 }
 
 // Run executes one command line and returns the exit code of the process. It returns when the

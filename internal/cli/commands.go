@@ -332,6 +332,18 @@ encrypted one. Metadata files, and files outside the locations of the table, sta
 ` + maintainText,
 		},
 		{
+			name: "maintain orphans", operand: "adopt WAREHOUSE", words: wordsOfMaintainOrphans,
+			summary:  "say that this store alone has tables in a folder",
+			settings: with(), validate: validateStopped, run: actions.MaintainOrphans,
+			text: `Makes this store the one that removes orphans in the folder of a warehouse, and prints the id of the
+one that did. Each store would take the files of the other for orphans. So the first one that looks
+for orphans writes its id to ~moorage/owner, and others are refused. A restored backup is another
+store. Say this once no other store uses tables there.
+
+The command opens the store itself. If that is a folder, its server must be stopped.
+`,
+		},
+		{
 			name: "maintain status", operand: "TABLE", words: wordsOfMaintainTable,
 			summary:  "show the jobs of a table, and those that ended",
 			settings: with(), validate: validateStopped, run: actions.MaintainStatus,

@@ -16,6 +16,8 @@ type MaintainWords struct {
 	Change string        // of a job: cancel, retry or quarantine
 	Job    string        // id
 
+	Warehouse string // whose orphans
+
 	MaxSnapshotAge, MaxRefAge, Delay time.Duration
 	MinSnapshots                     int
 	KeepFiles                        bool
@@ -73,4 +75,13 @@ func wordsOfMaintainJob(c *Config, words []string) error {
 		return wordsOfMaintainID(c, words[1:])
 	}
 	return fmt.Errorf("takes cancel, retry or quarantine, and the ID of a job")
+}
+
+// wordsOfMaintainOrphans reads adopt and WAREHOUSE.
+func wordsOfMaintainOrphans(c *Config, words []string) error {
+	if len(words) != 2 || words[0] != "adopt" || words[1] == "" {
+		return fmt.Errorf("takes adopt, and the name of a warehouse")
+	}
+	c.Maintain.Warehouse = words[1]
+	return nil
 }

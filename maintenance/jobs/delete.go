@@ -14,6 +14,15 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	if err != nil {
 		return err
 	}
+	if in.Orphans != nil {
+		warehouse, store, err := j.storeOf(ctx, at)
+		if err != nil {
+			return err
+		}
+		if err := ownFolder(ctx, j, store, warehouse); err != nil {
+			return err
+		}
+	}
 	g, err := guardOf(ctx, j, at, in)
 	if err != nil {
 		return err

@@ -110,6 +110,9 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err != nil {
 		return Began{}, err
 	}
+	if err := raiseFormat(ctx, j.ledger); err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
 	began := Began{Table: version.Ident}
 	e := &expiring{
 		jobs: j, settings: s, extra: extra, store: store, uuid: table.TableUUID,

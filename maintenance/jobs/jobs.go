@@ -168,6 +168,14 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{records[0], value}, nil
 }
 
+// raiseFormat keeps the store from versions that do not know jobs. It comes before the first one.
+func raiseFormat(ctx context.Context, l *ledger.Ledger) error {
+	return l.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		_, err := l.RaiseFormat(ctx, registry.FormatMaintenance)
+		return err
+	})
+}
+
 // errMoved says that somebody else has changed the record of a job.
 var errMoved = errors.New("jobs: the job is in other hands")
 

@@ -176,3 +176,58 @@ func TestOrphansOfTwoStores(t *testing.T) {
 		t.Error("files of an hour may be orphans")
 	}
 }
+
+// A store that adopts a folder goes on with orphans there; the one that had it does not, not even
+// with a job that it has begun.
+func TestAdoptOrphans(t *testing.T) {
+	t.Parallel()
+	const other = "0123456789abcdef0123456789abcdef"
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	if was, err := w.jobs.Adopt(w.ctx, "w"); err != nil || was != "" {
+		t.Errorf("to adopt one's own folder: %q, %v", was, err)
+	}
+	const owner = "file:///wh/~moorage/owner"
+	must(t, w.files.Delete(w.ctx, owner))
+	must(t, w.files.Create(w.ctx, owner, []byte(other)))
+	w.clock.Advance(10 * 24 * time.Hour)
+	for range 6 {
+		must(t, w.jobs.RunOnce(w.ctx))
+	}
+	w.judgeStrays(false, "while another store has the folder")
+	job := w.job()
+	if job == nil || job.State != registry.StateBlocked || !strings.Contains(job.LastError, other) {
+		t.Fatalf("the job is %+v", job)
+	}
+	if was, err := w.jobs.Adopt(w.ctx, "w"); err != nil || was != other {
+		t.Errorf("Adopt = %q, %v", was, err)
+	}
+	must(t, w.jobs.Retry(w.ctx, job.ID))
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.judgeStrays(true, "once it is adopted")
+}
+
+// The first job makes the store one that versions which do not know jobs refuse.
+func TestJobsRaiseTheFormat(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kindsOfJobs() {
+		w := newWorld(t, inMemory, 5, 6)
+		format := func() int {
+			records, err := w.store.Get(w.ctx, registry.FormatKey())
+			must(t, err)
+			value, err := registry.Decode[registry.Format](records[0])
+			must(t, err)
+			return value.Version
+		}
+		if got := format(); got != registry.FormatFirst {
+			t.Fatalf("a store without jobs has format %d", got)
+		}
+		must(t, kind.begin(w, w.node))
+		if got := format(); got != registry.FormatMaintenance {
+			t.Errorf("%s: the format is %d", kind.name, got)
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"moorage"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -24,20 +27,58 @@ func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse stri
 	if err != nil {
 		return err
 	}
+	other, err := ownerOf(ctx, store, warehouse, id)
+	if err != nil || other == "" {
+		return err
+	}
+	return &BlockedError{fmt.Sprintf("another store, %s, removes orphans in %s. If that store is gone, say: "+
+		"moorage maintain orphans adopt WAREHOUSE", moorage.Cut(other, 100), warehouse)}
+}
+
+// ownerOf makes the owner file, if there is none, and returns whose it is; empty: it has id.
+func ownerOf(ctx context.Context, store storage.Store, warehouse string, id registry.ID) (other string, err error) {
 	file := ownerFile(warehouse)
 	err = store.Create(ctx, file, []byte(id.String()+"\n"))
 	if err == nil || !errors.Is(err, storage.ErrExists) {
-		return err
+		return "", err
 	}
 	there, err := storage.ReadAll(ctx, store, file, ownerBytesMax)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if other := strings.TrimSpace(string(there)); other != id.String() {
-		return &BlockedError{fmt.Sprintf("another store, %s, removes orphans in %s. If that store is gone, delete the "+
-			"file %s", other, warehouse, file)}
+	if other = strings.TrimSpace(string(there)); other == id.String() {
+		return "", nil
 	}
-	return nil
+	return cmp.Or(other, "without a name"), nil
+}
+
+// Adopt makes this store the one that removes orphans in a warehouse, and returns the id of the one
+// that did; empty if none did. The other one finds its jobs there blocked. It is for the operator
+// who knows that no other store has tables in the folder.
+//
+// Errors: those of the catalog and of the storage; KindUnavailable if a third store was faster. An
+// error may leave the warehouse without an owner.
+func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err error) {
+	const op = "jobs.Adopt"
+	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
+	if err != nil {
+		return "", moorage.Annotate(op, warehouse, err)
+	}
+	id, err := storeID(ctx, j.ledger)
+	if err != nil {
+		return "", moorage.Annotate(op, warehouse, err)
+	}
+	if other, err = ownerOf(ctx, store, location, id); err != nil || other == "" {
+		return "", moorage.Annotate(op, warehouse, err)
+	}
+	if err := documents.DeleteOwner(ctx, store, ownerFile(location)); err != nil {
+		return other, moorage.E(op, warehouse, moorage.KindUnavailable, err)
+	}
+	third, err := ownerOf(ctx, store, location, id)
+	if err == nil && third != "" {
+		err = moorage.Errorf(moorage.KindUnavailable, "The store %s was faster", moorage.Cut(third, 100))
+	}
+	return other, moorage.Annotate(op, warehouse, err)
 }
 
 func ownerFile(warehouse string) string { return storage.Join(warehouse, Folder, "owner") }

@@ -46,7 +46,7 @@ func (j *Jobs) RunOnce(ctx context.Context) error {
 		switch record.State {
 		case registry.StateCollecting, registry.StateDeleting:
 		case registry.StateWaiting:
-			due, err := j.isDue(ctx, record)
+			due, err := isDue(ctx, j.ledger, record)
 			if err != nil || !due {
 				return true, err
 			}
@@ -66,11 +66,11 @@ func (j *Jobs) RunOnce(ctx context.Context) error {
 }
 
 // isDue reports whether the time of a job that waits has come.
-func (j *Jobs) isDue(ctx context.Context, record registry.Record) (bool, error) {
+func isDue(ctx context.Context, l *ledger.Ledger, record registry.Record) (bool, error) {
 	value, err := ledger.Decode[registry.Job](record)
 	if err != nil {
 		return false, err
 	}
-	now, err := j.ledger.Time(ctx)
+	now, err := l.Time(ctx)
 	return err == nil && !now.Before(value.NotBefore), err
 }

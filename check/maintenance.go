@@ -1,0 +1,153 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// jobGrace is how long after its time a job may stay on a table that is gone: a worker ends it.
+const jobGrace = time.Hour
+
+// kindOn is one kind of maintenance of one table.
+type kindOn struct {
+	pointer registry.ID
+	kind    string
+}
+
+// maintained is what a look has met of maintenance.
+type maintained struct {
+	look *look
+	dues map[kindOn][]registry.Key // records of the due index
+	says map[kindOn]registry.Key   // what is due, as care says
+	jobs []registry.Job
+}
+
+func (m *maintained) job(record registry.Record) {
+	value, ok := readRecord[registry.Job](m.look, record, registry.StateCollecting, registry.StateWaiting,
+		registry.StateDeleting, registry.StateClaimed, registry.StateBlocked)
+	if !ok {
+		return
+	}
+	if registry.JobKey(value.Pointer, value.Kind) != record.Key {
+		m.look.problem("%s holds the job %s of another table or kind", record.Key, value.ID)
+		return
+	}
+	m.jobs = append(m.jobs, value)
+}
+
+func (m *maintained) care(record registry.Record) {
+	value, ok := readRecord[registry.Care](m.look, record, registry.StateNone)
+	var pointer registry.ID
+	if !ok || !m.pointerOf(record, &pointer) {
+		return
+	}
+	for _, job := range value.Jobs {
+		if !job.Due.IsZero() {
+			m.says[kindOn{pointer, job.Kind}] = registry.DueKey(pointer, job.Kind, job.Due)
+		}
+	}
+}
+
+// pointerOf reads the id of a pointer that is the key of a record.
+func (m *maintained) pointerOf(record registry.Record, pointer *registry.ID) bool {
+	err := pointer.UnmarshalText([]byte(record.Key.ID))
+	if err != nil {
+		m.look.unreadable[record.Key] = err
+	}
+	return err == nil
+}
+
+func (m *maintained) due(record registry.Record) {
+	if _, ok := readRecord[registry.Due](m.look, record, registry.StateNone); !ok ||
+		strings.HasPrefix(record.Key.ID, registry.DueBlockedPrefix()) {
+		return
+	}
+	pointer, kind, _, err := registry.ParseDue(record.Key)
+	if err != nil {
+		m.look.unreadable[record.Key] = err
+		return
+	}
+	on := kindOn{pointer, kind}
+	m.dues[on] = append(m.dues[on], record.Key)
+}
+
+func (m *maintained) lease(record registry.Record) {
+	_, ok := readRecord[registry.Lease](m.look, record, registry.StateNone)
+	var pointer registry.ID
+	if !ok || !m.pointerOf(record, &pointer) || m.look.hidden(registry.PointerKey(pointer)) {
+		return
+	}
+	if _, ok := m.look.pointers[pointer]; !ok {
+		m.look.problem("%s is a lease on a table that is gone", record.Key)
+	}
+}
+
+// run and rule read records which must only be readable.
+func (m *maintained) run(record registry.Record) {
+	readRecord[registry.Run](m.look, record, registry.StateNone)
+}
+
+func (m *maintained) rule(record registry.Record) {
+	readRecord[registry.MaintenancePolicy](m.look, record, registry.StateNone)
+}
+
+// report reports records of the due index that no care record stands behind, and what is due
+// without a record there. It also reports jobs on tables that are long gone, and jobs whose files
+// are missing.
+func (m *maintained) report(ctx context.Context) error {
+	for on, keys := range m.dues {
+		for _, key := range keys {
+			if m.says[on] != key && !m.look.hidden(registry.CareKey(on.pointer)) {
+				m.look.problem("%s is due, and the care of the table does not say so", key)
+			}
+		}
+	}
+	for on, key := range m.says {
+		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // another time is a problem already
+			m.look.problem("%s is due as the care of the table says, and is not in the index: nothing looks at it", key)
+		}
+	}
+	for _, job := range m.jobs {
+		if err := m.jobFiles(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobFiles reports a job on a table that is gone, or without its files.
+func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
+	pointer, ok := m.look.pointers[job.Pointer]
+	switch {
+	case m.look.hidden(registry.PointerKey(job.Pointer)):
+		return nil
+	case !ok && m.look.config.Now().Sub(job.NotBefore) > jobGrace:
+		m.look.problem("the job %s (%s) is on a table that is gone: moorage maintain job cancel %s",
+			job.ID, job.Kind, job.ID)
+	}
+	warehouse, known := m.look.warehouses[pointer.value.Warehouse]
+	if !ok || !known {
+		return nil
+	}
+	files := job.Lists
+	if job.Input != nil {
+		files = append([]registry.JobFile{*job.Input}, files...)
+	}
+	for _, file := range files {
+		err := m.look.config.Files.StatIn(ctx, m.look.config.Files.PlaceOf(warehouse), file.Location)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, storage.ErrNotFound):
+			m.look.problem("the job %s (%s) of %s: its file %s is missing", job.ID, job.Kind, pointer, file.Location)
+		case err != nil:
+			m.look.problem("the job %s (%s) of %s: %s", job.ID, job.Kind, pointer, err)
+		}
+	}
+	return nil
+}

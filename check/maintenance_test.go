@@ -1,0 +1,90 @@
+package check_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/registry"
+)
+
+// maintain writes records of maintenance of the table "t" that hold together: a job with its file,
+// what is due, and a lease.
+func (f *fixture) maintain() (registry.Job, registry.Care) {
+	f.t.Helper()
+	_, pointer := f.pointer()
+	now := f.clock.Now()
+	job := registry.Job{
+		ID: registry.ID{15: 7}, Kind: "snapshots", Pointer: pointer.ID, UUID: pointer.TableUUID, Created: now, Since: now,
+		NotBefore: now, Input: &registry.JobFile{Location: "file:///wh/~moorage/jobs/7/input.json"},
+	}
+	f.must(nil, f.files.Create(f.ctx, job.Input.Location, []byte("{}")))
+	f.put(registry.JobKey(pointer.ID, job.Kind), registry.StateWaiting, job)
+	care := registry.Care{Jobs: []registry.JobCare{{Kind: "orphans"}, {Kind: "snapshots", Due: now}}}
+	f.put(registry.CareKey(pointer.ID), registry.StateNone, care)
+	f.put(registry.DueKey(pointer.ID, "snapshots", now), registry.StateNone, registry.Due{})
+	f.put(registry.DueBlockedKey(pointer.ID, "orphans"), registry.StateNone, registry.Due{Reason: "why"})
+	f.put(registry.LeaseKey(pointer.ID), registry.StateNone, registry.Lease{Last: 1})
+	f.wantClean()
+	return job, care
+}
+
+func TestCheckMaintenance(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		damage func(f *fixture, job registry.Job, care registry.Care)
+		want   string
+	}{
+		"due without care": {func(f *fixture, job registry.Job, care registry.Care) {
+			care.Jobs[1].Due = time.Time{}
+			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
+		}, "the care of the table does not say so"},
+		"due twice": {func(f *fixture, job registry.Job, _ registry.Care) {
+			f.put(registry.DueKey(job.Pointer, "snapshots", job.Created.Add(time.Hour)), registry.StateNone, registry.Due{})
+		}, "the care of the table does not say so"},
+		"care without due": {func(f *fixture, job registry.Job, care registry.Care) {
+			care.Jobs[0].Due = job.Created
+			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
+		}, "nothing looks at it"},
+		"care of another time": {func(f *fixture, job registry.Job, care registry.Care) {
+			care.Jobs[1].Due = job.Created.Add(time.Hour)
+			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
+		}, "the care of the table does not say so"},
+		"file of a job": {func(f *fixture, job registry.Job, _ registry.Care) {
+			f.must(nil, f.files.Delete(f.ctx, job.Input.Location))
+		}, "input.json is missing"},
+		"job of a table that is gone": {func(f *fixture, job registry.Job, _ registry.Care) {
+			job.Pointer = registry.ID{15: 9}
+			f.put(registry.JobKey(job.Pointer, job.Kind), registry.StateWaiting, job)
+			f.clock.Advance(2 * time.Hour)
+		}, "is on a table that is gone"},
+		"job of another table": {func(f *fixture, job registry.Job, _ registry.Care) {
+			f.put(registry.JobKey(registry.ID{15: 9}, job.Kind), registry.StateWaiting, job)
+		}, "of another table or kind"},
+		"lease on a table that is gone": {func(f *fixture, _ registry.Job, _ registry.Care) {
+			f.put(registry.LeaseKey(registry.ID{15: 9}), registry.StateNone, registry.Lease{Last: 1})
+		}, "a lease on a table that is gone"},
+		"job that cannot be read": {func(f *fixture, job registry.Job, _ registry.Care) {
+			f.write(registry.Put(registry.JobKey(job.Pointer, job.Kind), registry.StateWaiting, []byte("{")))
+		}, "job"},
+		"policy that cannot be read": {func(f *fixture, _ registry.Job, _ registry.Care) {
+			f.write(registry.Put(registry.Key{Table: registry.TableMaintenancePolicy, ID: "server"}, registry.StateNone, []byte("{")))
+		}, "server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create("t")
+			job, care := f.maintain()
+			tt.damage(f, job, care)
+			report, err := f.Check(f.ctx)
+			if err != nil || !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, tt.want) }) {
+				t.Errorf("check: %v %q; want %q", err, report.Problems, tt.want)
+			}
+			if len(report.Problems) > 1 {
+				t.Errorf("one fault is %d problems: %q", len(report.Problems), report.Problems)
+			}
+		})
+	}
+}
