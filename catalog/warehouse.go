@@ -230,9 +230,19 @@ func planContainerDrop(attempt *commit.Attempt, policy ledger.Policy) (*commit.P
 	}
 	return &commit.Plan{
 		Conditions: append(policy.Conditions, ledger.Unchanged(container.Record)),
-		Writes:     append(policy.Writes, registry.Delete(container.Record.Key)),
-		Items:      []registry.Item{registry.ContainerItem(container.Ident, container.ID)},
+		Writes: append(policy.Writes, registry.Delete(container.Record.Key),
+			registry.Delete(registry.MaintenancePolicyKey(scopeOfContainer(container)))),
+		Items: []registry.Item{registry.ContainerItem(container.Ident, container.ID)},
 	}, nil
+}
+
+// scopeOfContainer returns the scope that the rules about maintenance of a container stand on. They
+// end with it.
+func scopeOfContainer(container *commit.Container) string {
+	if len(container.Ident.Namespace) == 0 {
+		return registry.WarehouseScope(container.ID)
+	}
+	return registry.NamespaceScope(container.ID)
 }
 
 func notEmpty(ident moorage.Identifier) error {

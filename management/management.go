@@ -6,7 +6,7 @@
 // Idempotency-Key. A failure looks as in the Iceberg operations, and says the request's id and what
 // the client can do too.
 //
-// It must not know stores, storage, or what tables mean.
+// It must not know storage, or what tables mean.
 package management
 
 import (
@@ -42,6 +42,8 @@ type Config struct {
 	Gate verb.Gate
 	// Access returns what a caller manages access with. Required.
 	Access func(caller moorage.Caller) Access
+	// Maintenance returns maintenance as a caller has it. Required.
+	Maintenance func(caller moorage.Caller) Caretaker
 	// DrawKey draws an API key, as Administrator.Draw does. Default: KindUnsupported.
 	DrawKey func(id string) (Drawn, error)
 	// Authenticates says that the server asks who its callers are.
@@ -132,7 +134,7 @@ func (s *server) operations() []operation {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	operator := s.config.Operator
 	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
-	return slices.Concat(s.accessOperations(), []operation{
+	return slices.Concat(s.accessOperations(), s.maintenanceOperations(), []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"check", get, "/check", s.check},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},

@@ -93,6 +93,10 @@ func newServer(t *testing.T, config Config) http.Handler {
 	if config.Access == nil {
 		config.Access = func(moorage.Caller) Access { return &fakeAccess{fake: &fake{}} }
 	}
+	if config.Maintenance == nil {
+		f, _ := config.Operator.Recovery.(*fake)
+		config.Maintenance = func(moorage.Caller) Caretaker { return fakeCare{f}.caretaker() }
+	}
 	config.Check = config.Operator.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
@@ -286,6 +290,9 @@ func TestExamples(t *testing.T) {
 		if op.id == "listGrants" {
 			target += "?grantee=analysts"
 		}
+		if strings.Contains(op.path, "/maintenance/policies/") || op.id == "loadMaintenance" {
+			target += "?object=server"
+		}
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
 		}
@@ -312,7 +319,7 @@ var update = flag.Bool("update", false, "rewrite generated pages")
 func TestReference(t *testing.T) {
 	t.Parallel()
 	page := "# Management API\n\n<!-- Generated: go test ./management -run TestReference -update -->\n\n" +
-		"What operators ask a server for. The commands `check`, `backup`, `recover`, and those about access use it with `--uri`.\n" +
+		"What operators ask a server for. The commands `check`, `backup`, `recover`, and those about access and maintenance use it with `--uri`.\n" +
 		"`GET /management/v1/openapi.yaml` describes requests and answers.\n\n" +
 		"* Lists are paged: 100 on a page, or `pageSize`, at most 1,000. `next-page-token` is the `pageToken` of the next page.\n" +
 		"* A change takes an `Idempotency-Key`. The node that made it answers a repeated request as before, for 30 minutes.\n" +

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -299,6 +300,18 @@ type Pause struct {
 	Reason string             `json:"reason"`
 	By     string             `json:"by,omitempty"`
 	Since  time.Time          `json:"since"`
+}
+
+// Covers reports whether p is about a table.
+func (p Pause) Covers(table Pointer) bool {
+	if p.Scope == ScopeServer || p.Scope == TableScope(table.ID) {
+		return true
+	}
+	if p.Ident.Warehouse != table.Warehouse || p.Ident.Name != "" {
+		return false
+	}
+	levels := len(p.Ident.Namespace)
+	return levels <= len(table.Namespace) && slices.Equal(p.Ident.Namespace, table.Namespace[:levels])
 }
 
 // ScopeServer is the scope of the whole server.

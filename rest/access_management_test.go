@@ -22,11 +22,15 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
+	"moorage/maintenance/policies"
 	"moorage/maintenance/purge"
+	"moorage/maintenance/steer"
 	"moorage/management"
 	"moorage/management/client"
 	"moorage/recovery"
+	"moorage/registry"
 )
 
 // etl is a principal with a record and an API key, whose id is "abc".
@@ -53,6 +57,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
 		Leases: leases.New(ledger.Over(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
+		Maintenance: func(caller moorage.Caller) management.Caretaker {
+			return idleCare(w, caller)
+		},
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(w.catalog.As(caller)) },
 		DrawKey: func(id string) (management.Drawn, error) {
 			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
@@ -61,6 +68,28 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Authenticates: true,
 	})
 }
+
+// idleCare is maintenance without jobs.
+func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
+	records := ledger.Over(w.store)
+	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
+	kept := policies.New(records, nil)
+	carried, err := jobs.New(jobs.Config{Store: w.store, Tables: tables})
+	if err != nil {
+		panic(err)
+	}
+	return management.Caretaker{
+		Scopes: catalog.ScopesOf(w.catalog.As(caller)), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
+		Steering: &steer.Steering{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
+	}
+}
+
+// idleJobs has each job that it is asked for.
+type idleJobs struct{ *jobs.Jobs }
+
+func (idleJobs) Cancel(context.Context, registry.ID, string) error             { return nil }
+func (idleJobs) Retry(context.Context, registry.ID) error                      { return nil }
+func (idleJobs) Quarantine(context.Context, registry.ID, string, string) error { return nil }
 
 // newManagedLake makes a lake with access on, in which there are etl and the role "staff".
 func newManagedLake(t testing.TB, without string) *lake {
@@ -77,6 +106,15 @@ func newManagedLake(t testing.TB, without string) *lake {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	care := idleCare(l.guardedWorld, moorage.System("test"))
+	for _, object := range []client.Object{
+		{Warehouse: "w"}, {Warehouse: "w", Namespace: []string{"a"}}, {Warehouse: "w", Namespace: []string{"a"}, Table: "t"},
+	} {
+		err := care.PutMaintenancePolicy(t.Context(), object, "icebergSnapshotManagement", client.MaintenancePolicy{Status: "enabled"})
+		if err != nil && without == "" {
+			t.Fatal(err)
+		}
 	}
 	l.epoch += 100 // that counted it on
 	return l
@@ -152,6 +190,11 @@ func managementCells() []managementCell {
 		{operation: "listLeases", method: "GET", path: "/leases"},
 		{operation: "releaseLeases", method: "DELETE", path: "/leases?holder=h"},
 		{operation: "releaseLease", method: "DELETE", path: lease},
+		{operation: "listMaintenanceJobs", method: "GET", path: "/maintenance/jobs"},
+		{operation: "listMaintenanceBlockers", method: "GET", path: "/maintenance/blockers"},
+		{operation: "cancelMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/cancel"},
+		{operation: "retryMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/retry"},
+		{operation: "quarantineMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/quarantine", body: `{"reason":"x"}`},
 		{operation: "listPrincipals", method: "GET", path: "/principals"},
 		{operation: "loadPrincipal", method: "GET", path: person, about: etl},
 		{operation: "putPrincipal", method: "PUT", path: person, body: `{"description":"x"}`},
@@ -190,11 +233,37 @@ func managementCells() []managementCell {
 			on("changeGrants", "POST", "/grants", change("revoke"), access.Describe),
 			on("setOwner", "PUT", "/owner", `{"owner":"corp:bob","object":`+object[0]+`}`, 0),
 			on("explainAccess", "POST", "/access/explain", `{"privileges":["describe"],"object":`+object[0]+`}`, 0))
+		if name != "w/a/v" {
+			cells = append(cells, maintenanceCells(name, object)...)
+		}
 		if name == "w" || name == "w/a" {
 			cells = append(cells, on("setManaged", "PUT", "/managed", `{"managed":true,"object":`+object[0]+`}`, 0))
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b managementCell) int { return len(a.object) - len(b.object) })
+	return cells
+}
+
+// maintenanceCells returns the requests about the maintenance of an object.
+func maintenanceCells(name string, object [2]string) []managementCell {
+	const ofType = "/maintenance/policies/icebergSnapshotManagement?"
+	on := func(operation, method, path, body string) managementCell {
+		return managementCell{operation: operation, method: method, path: path, body: body, object: name}
+	}
+	told := `{"reason":"x","object":` + object[0] + `}`
+	cells := []managementCell{
+		on("loadMaintenancePolicy", "GET", ofType+object[1], ""),
+		on("putMaintenancePolicy", "PUT", ofType+object[1], `{"status":"disabled"}`),
+		on("deleteMaintenancePolicy", "DELETE", ofType+object[1], ""),
+		on("loadMaintenance", "GET", "/maintenance/status?"+object[1], ""),
+		on("pauseMaintenance", "POST", "/maintenance/pause", told),
+		on("resumeMaintenance", "POST", "/maintenance/resume", told),
+		on("rescanMaintenance", "POST", "/maintenance/rescan", told),
+	}
+	if name == "w/a/t" {
+		run := `{"kind":"snapshots","object":` + object[0] + `}`
+		cells = append(cells, on("runMaintenance", "POST", "/maintenance/run", run))
+	}
 	return cells
 }
 

@@ -174,5 +174,6 @@ func asks() map[Verb][]Ask {
 		ListLeases:       operate,
 	}
 	maps.Copy(all, administeringAsks())
+	maps.Copy(all, maintainingAsks())
 	return all
 }

@@ -144,7 +144,7 @@ func table() []Row {
 	shard := []locks.Level{locks.LevelShard}
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
-	return append(administering(), []Row{
+	return append(slices.Concat(administering(), maintaining()), []Row{
 		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
 		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
 		// The highest namespace that must be created, as the first look found it.

@@ -38,7 +38,8 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
 		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
 		MaintainOrphans: maintainOrphans,
-		Version:         printVersion, LeaseRun: leaseRun,
+		MaintainPolicy:  maintainPolicy, MaintainBlockers: maintainBlockers,
+		Version: printVersion, LeaseRun: leaseRun,
 	})
 }
 

@@ -52,7 +52,7 @@ type node struct {
 	retention *retention.Retention
 	recovery  *recovery.Recovery
 	care      *jobs.Jobs
-	jobs      *jobs.Worker
+	upkeep    *upkeep
 	operator  management.Operator // for the API, and for commands on a stopped store
 	outgrown  *outgrown
 	audit     *audit.Log
@@ -153,10 +153,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	maintained, err := jobs.New(jobs.Config{
-		Store: store, Tables: catalog.TablesOf(made.As(moorage.System("expire"))), Alone: !c.InDatabase(),
-		Logger: logger,
-	})
+	upkeep, err := newUpkeep(c, store, made, metrics, logger)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
@@ -200,11 +197,14 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if !c.APIKeys {
 		drawn = nil // nobody could use one
 	}
-	rest.Mount(handler, faces)
+	if c.Maintenance != cli.MaintenanceOnly {
+		rest.Mount(handler, faces)
+	}
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
-		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
-		Note:   audits.Note, Denials: audits.Denials, DrawKey: drawn,
+		Access:      func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
+		Maintenance: upkeep.caretaker,
+		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(),
 		Leases:        leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).FindForLease,
 	})
@@ -213,7 +213,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.System("node")),
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
-		care: maintained, jobs: maintained.NewWorker(),
+		care: upkeep.jobs, upkeep: upkeep,
 		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
 	}, nil
 }
@@ -227,7 +227,7 @@ func (n *node) start() {
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
-	n.jobs.Start()
+	n.upkeep.start()
 }
 
 // stop ends the workers and waits for them. It may be called again.
@@ -235,6 +235,7 @@ func (n *node) stop() {
 	if n.who != nil {
 		n.who.Stop()
 	}
+	n.upkeep.stop()
 	n.retention.Stop()
 	n.purges.Stop()
 	n.recovery.Stop()

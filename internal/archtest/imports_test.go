@@ -67,6 +67,10 @@ func importTable() map[string][]string {
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
 		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure
+		"maintenance/policies":  {"catalog", "catalog/verb", "ledger", "maintenance/policy", "registry"},
+		"maintenance/steer":     {"catalog", "catalog/verb", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
+		"maintenance/monitor":   {"catalog", "catalog/verb", "ledger", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
+		"maintenance/planner":   {"catalog", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/schedule":  {"ledger", "maintenance/policy", "registry"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},
@@ -75,7 +79,7 @@ func importTable() map[string][]string {
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"access", "catalog", "identity", "management/client", "registry", "storage", "storage/s3"},
-		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/leases", "maintenance/purge", "recovery", "internal/jsontext", "internal/web", "management/client"},
+		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

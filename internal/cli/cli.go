@@ -54,6 +54,8 @@ type Actions struct {
 	MaintainPlan, MaintainRun, MaintainStatus Action
 	MaintainJobs, MaintainFiles, MaintainJob  Action
 	MaintainOrphans                           Action
+	// MaintainPolicy is all commands about the maintenance of an object. Config says which.
+	MaintainPolicy, MaintainBlockers Action
 }
 
 // Run executes one command line and returns the exit code of the process. It returns when the

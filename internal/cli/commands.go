@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +29,8 @@ type command struct {
 
 // commands returns every command, in the order of the help text.
 func commands(actions Actions) []command {
-	all := append(append(storeCommands(actions), recoverCommands(actions)...), maintainCommands(actions)...)
+	all := slices.Concat(storeCommands(actions), recoverCommands(actions), maintainCommands(actions),
+		caringCommands(actions))
 	all = append(all, warehouseCommands(actions)...)
 	all = append(all, accessCommands(actions)...)
 	all = append(all, leaseCommands(actions)...)

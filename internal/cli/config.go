@@ -12,6 +12,13 @@ import (
 	"moorage/storage/s3"
 )
 
+// What the setting maintenance may be.
+const (
+	MaintenanceOn   = "on"
+	MaintenanceOff  = "off"
+	MaintenanceOnly = "only"
+)
+
 // Config is what the settings of a command come to. A command looks only at the
 // fields of its own settings; the others have their defaults.
 type Config struct {
@@ -53,6 +60,7 @@ type Config struct {
 	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0: not at all
 	ShutdownTimeout time.Duration // how long requests under way may take to end
 	CommitGroup     int           // how many commits of one table share a version at most
+	Maintenance     string        // on, off or only
 	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
 	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
 

@@ -13,7 +13,7 @@ import (
 type MaintainWords struct {
 	Kind   string        // of the job: snapshots or orphans
 	Table  client.Object // whose
-	Change string        // of a job: cancel, retry or quarantine
+	Change string        // of a job: cancel, retry or quarantine; of an object: the last word of the command
 	Job    string        // id
 
 	Warehouse string // whose orphans
@@ -24,6 +24,8 @@ type MaintainWords struct {
 	OlderThan, Quarantine            time.Duration
 	EqualAuthorities, Confirm        bool
 	Reason                           string
+	Settings                         map[string]string // of a policy, by name
+	Unsafe                           bool
 }
 
 // Kinds of jobs, as commands name them.
@@ -84,4 +86,26 @@ func wordsOfMaintainOrphans(c *Config, words []string) error {
 	}
 	c.Maintain.Warehouse = words[1]
 	return nil
+}
+
+// wordsOfMaintained reads OBJECT of the command called change.
+func wordsOfMaintained(change string) func(*Config, []string) error {
+	return func(c *Config, words []string) (err error) {
+		c.Maintain.Change = change
+		switch {
+		case len(words) == 1 && words[0] == "server":
+			c.Maintain.Table = client.Object{}
+		case len(words) == 2:
+			c.Maintain.Table, err = client.ParseObject(words[0], words[1])
+		default:
+			err = fmt.Errorf("takes server, warehouse W, namespace W.A.B or table W.A.B.T")
+		}
+		if err != nil {
+			return err
+		}
+		if c.Maintain.Table.View+c.Maintain.Table.Function != "" {
+			return fmt.Errorf("only tables are maintained")
+		}
+		return nil
+	}
 }

@@ -179,7 +179,7 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 		return err
 	}
 	for _, pause := range pauses.Pauses {
-		if covers(pause, table) {
+		if pause.Covers(table) {
 			return errPaused
 		}
 	}
@@ -188,18 +188,6 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 
 // errPaused says that an operator has paused the scope of a job.
 var errPaused = errors.New("jobs: paused")
-
-// covers reports whether a pause is about a table.
-func covers(pause registry.Pause, table registry.Pointer) bool {
-	if pause.Scope == registry.ScopeServer || pause.Scope == registry.TableScope(table.ID) {
-		return true
-	}
-	if pause.Ident.Warehouse != table.Warehouse || pause.Ident.Name != "" {
-		return false
-	}
-	levels := len(pause.Ident.Namespace)
-	return levels <= len(table.Namespace) && slices.Equal(pause.Ident.Namespace, table.Namespace[:levels])
-}
 
 // mayGo reports whether a listed file may be deleted, and counts why not.
 func (g *guard) mayGo(file Listed) bool {

@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
+	"moorage/registry"
+)
+
+// Scopes are the objects that rules about maintenance stand on, as their caller has them. It is
+// safe for concurrent use.
+type Scopes struct{ catalog *Catalog }
+
+// ScopesOf returns the scopes of c, as its caller has them.
+func ScopesOf(c *Catalog) Scopes { return Scopes{c} }
+
+// Scope is the server, a warehouse, a namespace or a table.
+type Scope struct {
+	Name      string             // as in registry.MaintenancePolicyKey
+	Ident     moorage.Identifier // all empty: the server
+	Warehouse registry.ID        // zero of the server
+	Pointer   registry.ID        // of a table
+	item      registry.Item
+}
+
+// Find returns the scope called ident, if the caller has on it what v asks for of an object.
+//
+// Errors: those of a load of it.
+func (s Scopes) Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
+	scope, err := s.find(ctx, v, ident)
+	return scope, moorage.Annotate("catalog.Find", ident.String(), err)
+}
+
+func (s Scopes) find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
+	row, _ := v.Row()
+	asked, _ := row.Needs(verb.OfObject)
+	by, names := askerOf(s.catalog, v), s.catalog.planner.directory
+	scope := Scope{Name: registry.ScopeServer, Ident: ident}
+	if ident.Warehouse == "" {
+		if len(ident.Namespace) > 0 || ident.Name != "" {
+			return scope, moorage.Errorf(moorage.KindIllegalArgument, "The name has no warehouse")
+		}
+		if asked.Has(access.Maintain) {
+			asked = access.Operate // nobody is granted access.Maintain on the server
+		}
+		return scope, s.onServer(ctx, by, asked)
+	}
+	if err := checkScope(ident); err != nil {
+		return scope, err
+	}
+	if ident.Name != "" {
+		found, err := names.FindFor(ctx, by, asked, directory.Table(), ident)
+		if err != nil {
+			return scope, err
+		}
+		path, err := names.Path(ctx, ident.Warehouse, nil)
+		if err != nil {
+			return scope, err
+		}
+		scope.Name, scope.Pointer = registry.TableScope(found.Pointer.ID), found.Pointer.ID
+		scope.Warehouse = path.Warehouse.ID
+		scope.item = registry.Item{
+			Kind: registry.ItemTable, ID: scope.Pointer, Ident: ident, UUID: found.Pointer.TableUUID,
+		}
+		return scope, nil
+	}
+	path, err := names.PathFor(ctx, by, asked, ident)
+	if err != nil {
+		return scope, err
+	}
+	scope.Warehouse, scope.item = path.Warehouse.ID, registry.ContainerItem(ident, path.ID())
+	scope.Name = registry.WarehouseScope(path.Warehouse.ID)
+	if len(ident.Namespace) > 0 {
+		scope.Name = registry.NamespaceScope(path.ID())
+	}
+	return scope, nil
+}
+
+func checkScope(ident moorage.Identifier) error {
+	if ident.Name != "" {
+		return ident.Validate()
+	}
+	if err := checkWarehouseName(ident.Warehouse); err != nil || len(ident.Namespace) == 0 {
+		return err
+	}
+	return ident.Namespace.Validate()
+}
+
+// onServer returns nil if somebody has privileges on the server.
+func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.Privileges) error {
+	if !s.catalog.planner.guarded {
+		return nil
+	}
+	return s.catalog.planner.guard.Decide(ctx, guard.Question{Caller: by.Caller, Verb: by.Verb, Asked: asked})
+}
+
+// Change changes records that belong to the scope called ident, in one Apply with a change record.
+// plan says what is written and what that requires. It is called again if that has changed.
+//
+// Errors: those of Find and of plan; KindUnavailable; KindCommitUnknown.
+func (s Scopes) Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+	plan func(ctx context.Context, scope Scope) (Beside, error)) error {
+	_, err := s.catalog.submit(ctx, commit.Intent{
+		Verb: v, On: []moorage.Identifier{ident}, Silent: true,
+		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+			scope, err := s.find(ctx, v, ident)
+			if err != nil {
+				return nil, err
+			}
+			beside, err := plan(ctx, scope)
+			if err != nil {
+				return nil, err
+			}
+			made := &commit.Plan{Conditions: beside.Conditions, Writes: beside.Writes}
+			if scope.Name != registry.ScopeServer {
+				made.Items = []registry.Item{scope.item}
+			}
+			return made, nil
+		},
+	})
+	return moorage.Annotate("catalog.Change", ident.String(), err)
+}

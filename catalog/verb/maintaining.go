@@ -1,0 +1,65 @@
+package verb
+
+import "moorage/access"
+
+// The verbs of those who say which maintenance tables get.
+const (
+	LoadMaintenancePolicy   Verb = "load-maintenance-policy"
+	PutMaintenancePolicy    Verb = "put-maintenance-policy"
+	DeleteMaintenancePolicy Verb = "delete-maintenance-policy"
+	LoadMaintenance         Verb = "load-maintenance"
+	ListMaintenance         Verb = "list-maintenance"
+	PauseMaintenance        Verb = "pause-maintenance"
+	ResumeMaintenance       Verb = "resume-maintenance"
+	RescanMaintenance       Verb = "rescan-maintenance"
+	RunMaintenance          Verb = "run-maintenance"
+	ChangeMaintenanceJob    Verb = "change-maintenance-job"
+)
+
+// maintaining returns the rows of those verbs. The Gate lets those in that are about a scope:
+// catalog.Scopes asks what they ask, for it finds the scope.
+func maintaining() []Row {
+	reads := func(verb Verb, operations ...string) Row {
+		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: operations}
+	}
+	changes := func(verb Verb, operations ...string) Row {
+		return Row{Verb: verb, On: OnServer, Keyed: true, AskedLater: true, Management: operations}
+	}
+	atGate := func(row Row) Row {
+		row.AskedLater = false
+		return row
+	}
+	return []Row{
+		reads(LoadMaintenancePolicy, "loadMaintenancePolicy"),
+		changes(PutMaintenancePolicy, "putMaintenancePolicy"),
+		changes(DeleteMaintenancePolicy, "deleteMaintenancePolicy"),
+		reads(LoadMaintenance, "loadMaintenance"),
+		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceBlockers")),
+		changes(PauseMaintenance, "pauseMaintenance"),
+		changes(ResumeMaintenance, "resumeMaintenance"),
+		changes(RescanMaintenance, "rescanMaintenance"),
+		changes(RunMaintenance, "runMaintenance"),
+		atGate(changes(ChangeMaintenanceJob,
+			"cancelMaintenanceJob", "retryMaintenanceJob", "quarantineMaintenanceJob")),
+	}
+}
+
+// maintainingAsks returns the questions of those verbs. On the server as a whole catalog.Scopes
+// asks for access.Operate in the place of access.Maintain, which nobody is granted there.
+func maintainingAsks() map[Verb][]Ask {
+	maintain := []Ask{{Of: OfObject, For: access.Maintain}}
+	describe := []Ask{{Of: OfObject, For: access.Describe}}
+	operate := []Ask{{Of: OfServer, For: access.Operate}}
+	return map[Verb][]Ask{
+		LoadMaintenancePolicy:   describe,
+		PutMaintenancePolicy:    maintain,
+		DeleteMaintenancePolicy: maintain,
+		LoadMaintenance:         describe,
+		ListMaintenance:         operate,
+		PauseMaintenance:        maintain,
+		ResumeMaintenance:       maintain,
+		RescanMaintenance:       maintain,
+		RunMaintenance:          maintain,
+		ChangeMaintenanceJob:    operate,
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"moorage"
+	"moorage/internal/cli"
+	"moorage/maintenance/policy"
+	"moorage/management/client"
+)
+
+// caretakers is what keeps tables in order: maintenance of this process, or of a server that runs.
+type caretakers interface {
+	MaintenancePolicy(ctx context.Context, object client.Object, of string) (client.MaintenancePolicy, error)
+	PutMaintenancePolicy(ctx context.Context, object client.Object, of string, said client.MaintenancePolicy) error
+	DeleteMaintenancePolicy(ctx context.Context, object client.Object, of string) error
+	MaintenanceStatus(ctx context.Context, object client.Object) (client.MaintenanceStatus, error)
+	PauseMaintenance(ctx context.Context, change client.MaintenanceChange) error
+	ResumeMaintenance(ctx context.Context, change client.MaintenanceChange) error
+	RescanMaintenance(ctx context.Context, change client.MaintenanceChange) error
+	RunMaintenance(ctx context.Context, change client.MaintenanceChange) error
+	MaintenanceBlockers(ctx context.Context, page client.Page) ([]client.MaintenanceBlocker, string, error)
+}
+
+// care runs do on the server at c.URI, or on the store.
+func care(ctx context.Context, c cli.Config, env cli.Environment, do func(caretakers) error) error {
+	if c.URI != "" {
+		return do(client.MaintenanceOf(client.New(c.URI, c.Token)))
+	}
+	return orAsk(withStopped(ctx, c, env, func(n *node) error {
+		return do(n.upkeep.caretaker(moorage.System(whoOpened)))
+	}))
+}
+
+// maintainPolicy is all commands about the maintenance of an object.
+func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) error {
+	object, kind := c.Maintain.Table, policy.Kind(c.Maintain.Kind)
+	of, _ := policy.TypeOf(kind)
+	change := client.MaintenanceChange{Object: object, Reason: c.Maintain.Reason}
+	return care(ctx, c, env, func(a caretakers) (err error) {
+		switch c.Maintain.Change {
+		case "enable":
+			err = enableMaintenance(ctx, a, c, of)
+		case "disable":
+			no := client.MaintenancePolicy{Status: string(policy.Disabled)}
+			err = a.PutMaintenancePolicy(ctx, object, string(of), no)
+		case "inherit":
+			err = a.DeleteMaintenancePolicy(ctx, object, string(of))
+		case "pause":
+			err = a.PauseMaintenance(ctx, change)
+		case "resume":
+			err = a.ResumeMaintenance(ctx, change)
+		case "rescan":
+			err = a.RescanMaintenance(ctx, change)
+		case "now":
+			change.Kind = string(kind)
+			err = a.RunMaintenance(ctx, change)
+		default:
+			status, err := a.MaintenanceStatus(ctx, object)
+			if err == nil {
+				writeMaintenance(env.Stdout, status)
+			}
+			return err
+		}
+		if err == nil {
+			fmt.Fprintln(env.Stdout, "done")
+		}
+		return err
+	})
+}
+
+// enableMaintenance asks for maintenance.
+func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, of policy.Type) error {
+	said := client.MaintenancePolicy{Status: string(policy.Enabled), Unsafe: c.Maintain.Unsafe}
+	settings := make(client.MaintenanceSettings, len(c.Maintain.Settings))
+	for name, value := range c.Maintain.Settings {
+		if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+			settings[name] = json.RawMessage(value)
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		settings[name] = text
+	}
+	if len(settings) > 0 {
+		said.Settings = map[string]client.MaintenanceSettings{string(of): settings}
+	}
+	return a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said)
+}
+
+// writeMaintenance prints what is known of the maintenance of an object.
+func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
+	for _, pause := range status.Pauses {
+		fmt.Fprintf(out, "paused since %s by %s on %s: %s\n", pause.Since.UTC().Format(time.RFC3339), pause.By,
+			pause.Object, pause.Reason)
+	}
+	for _, of := range slices.Sorted(maps.Keys(status.Policies)) {
+		said := status.Policies[of]
+		fmt.Fprintf(out, "%s says: %s %s", status.Object, of, said.Status)
+		for _, name := range slices.Sorted(maps.Keys(said.Settings[of])) {
+			fmt.Fprintf(out, " %s=%s", name, said.Settings[of][name])
+		}
+		fmt.Fprintln(out)
+	}
+	for _, kind := range status.Kinds {
+		fmt.Fprintf(out, "%s: %s (%s)", kind.Kind, kind.State, kind.From)
+		if kind.Why != "" {
+			fmt.Fprintf(out, ": %s", kind.Why)
+		}
+		if !kind.Due.IsZero() {
+			fmt.Fprintf(out, ", due %s", kind.Due.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintln(out)
+		if kind.State == "Disabled" {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(kind.Settings)) {
+			fmt.Fprintf(out, "  %s = %s (%s)\n", name, kind.Settings[name].Value, kind.Settings[name].From)
+		}
+	}
+	for _, run := range status.Runs {
+		fmt.Fprintf(out, "%s %s %s: %s; %s deleted\n", run.Ended.UTC().Format(time.RFC3339), run.Kind, run.Outcome,
+			counted(int(run.Snapshots), "snapshot"), counted(int(run.Files), "file"))
+	}
+	if len(status.Pauses)+len(status.Policies)+len(status.Kinds) == 0 {
+		fmt.Fprintf(out, "%s says nothing\n", status.Object)
+	}
+}
+
+// maintainBlockers prints what is blocked.
+func maintainBlockers(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return care(ctx, c, env, func(a caretakers) error {
+		blocked := 0
+		for page := (client.Page{Limit: 1000}); ; {
+			found, next, err := a.MaintenanceBlockers(ctx, page)
+			if err != nil {
+				return err
+			}
+			for _, b := range found {
+				table := "a table that is gone"
+				if b.Object != nil {
+					table = b.Object.String()
+				}
+				fmt.Fprintf(env.Stdout, "%s of %s since %s: %s\n", b.Kind, table,
+					b.Since.UTC().Format(time.RFC3339), b.Reason)
+			}
+			blocked += len(found)
+			if page.After = next; next == "" {
+				break
+			}
+		}
+		if blocked == 0 {
+			fmt.Fprintln(env.Stdout, "nothing is blocked")
+			return nil
+		}
+		return errors.New(counted(blocked, "blocker"))
+	})
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/cli"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/monitor"
+	"moorage/maintenance/planner"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/steer"
+	"moorage/management"
+	"moorage/registry"
+)
+
+// policiesPause is how often a node of a database reads which policies other nodes have written.
+// The monitor does at once. An embedded store has one process, which reads them when it starts.
+const policiesPause = 30 * time.Second
+
+// upkeep is what keeps tables in order by itself.
+type upkeep struct {
+	catalog  *catalog.Catalog
+	policies *policies.Policies
+	monitor  *monitor.Monitor
+	planner  *planner.Planner
+	jobs     *jobs.Jobs
+	worker   *jobs.Worker
+	steering *steer.Steering
+	reader   *worker.Worker // of policies
+	isOff    bool
+}
+
+// newUpkeep makes the upkeep over store, which is not started.
+func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metrics *prometheus.Registry,
+	logger *slog.Logger) (*upkeep, error) {
+	alone := !c.InDatabase()
+	tables := catalog.TablesOf(made.As(moorage.System("expire")))
+	e := &upkeep{catalog: made, isOff: c.Maintenance == cli.MaintenanceOff}
+	e.policies = policies.New(ledger.Over(store), e.kick)
+	var err error
+	if e.jobs, err = jobs.New(jobs.Config{Store: store, Tables: tables, Alone: alone, Logger: logger}); err != nil {
+		return nil, err
+	}
+	e.worker = e.jobs.NewWorker()
+	e.monitor, err = monitor.New(monitor.Config{
+		Store: store, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.planner, err = planner.New(planner.Config{
+		Store: store, Jobs: e.jobs, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
+		Began: e.worker.Kick,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.steering = &steer.Steering{
+		Ledger: ledger.Over(store), Policies: e.policies, Jobs: e.jobs, Tables: tables, Kick: e.kick,
+	}
+	e.reader = worker.New(worker.Config{
+		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: logger,
+		Run: func(ctx context.Context) error { return e.readPolicies(ctx, alone) },
+	})
+	meterMaintenance(metrics, e)
+	return e, nil
+}
+
+// readPolicies reads the policies, and has the others look if they ask for something.
+func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
+	if alone && e.policies.Current() != nil {
+		return nil
+	}
+	before := e.policies.Current()
+	found, err := e.policies.Reload(ctx)
+	if err == nil && found.Asks() && !before.Asks() {
+		e.kick()
+	}
+	return err
+}
+
+// kick has the monitor and the planner look now, if they are started.
+func (e *upkeep) kick() {
+	e.monitor.Kick()
+	e.planner.Kick()
+}
+
+// start starts the upkeep, unless maintenance is off.
+func (e *upkeep) start() {
+	if e.isOff {
+		return
+	}
+	e.reader.Kick()
+	e.reader.Start()
+	e.monitor.Start()
+	e.planner.Start()
+	e.worker.Start()
+}
+
+// stop stops it, and waits. It may be called again.
+func (e *upkeep) stop() {
+	e.reader.Stop()
+	e.planner.Stop()
+	e.monitor.Stop()
+	e.worker.Stop()
+}
+
+// caretaker returns maintenance as a caller has it.
+func (e *upkeep) caretaker(caller moorage.Caller) management.Caretaker {
+	return management.Caretaker{
+		Scopes: catalog.ScopesOf(e.catalog.As(caller)), Policies: e.policies, Steering: e.steering, Jobs: e.jobs,
+		Caller: caller.Name,
+	}
+}
+
+// meterMaintenance shows what an upkeep does.
+func meterMaintenance(metrics *prometheus.Registry, e *upkeep) {
+	gauge := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "moorage_maintenance_" + name, Help: help,
+		}, value))
+	}
+	counter := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "moorage_maintenance_" + name, Help: help,
+		}, value))
+	}
+	gauge("lag_seconds", "Age of the last change that was read for maintenance, while there are more.",
+		func() float64 { return e.monitor.Stats().Lag.Seconds() })
+	gauge("walks", "Walks over tables that are under way on this node.",
+		func() float64 { return float64(e.monitor.Stats().Walking) })
+	gauge("overdue_seconds", "How long the table is due that is due for longest, in the shards of this node.",
+		func() float64 { return e.planner.Stats().Overdue.Seconds() })
+	gauge("due", "Tables that were due in the last looks of this node.",
+		func() float64 { return float64(e.planner.Stats().DueFound) })
+	gauge("shards", "Shards of the due index that this node works on, of 16.",
+		func() float64 { return float64(e.planner.Stats().Shards) })
+	counter("changes_total", "Changes that were read for maintenance.",
+		func() float64 { return float64(e.monitor.Stats().Changes) })
+	counter("made_due_total", "Tables that were made due by changes and walks.",
+		func() float64 { return float64(e.monitor.Stats().MadeDue) })
+	counter("missed_total", "Tables that should have been due and were not, found by looks at random. It stays 0.",
+		func() float64 { return float64(e.monitor.Stats().Missed) })
+	metrics.MustRegister(looks{e})
+}
+
+// looks shows the looks at tables that were due, by outcome, and the jobs that were begun, by kind.
+type looks struct{ upkeep *upkeep }
+
+var (
+	looksTotal = prometheus.NewDesc("moorage_maintenance_looks_total",
+		"Looks at tables that were due.", []string{"outcome"}, nil)
+	jobsBegun = prometheus.NewDesc("moorage_maintenance_jobs_begun_total",
+		"Maintenance jobs that were begun because they were due.", []string{"kind"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l looks) Describe(to chan<- *prometheus.Desc) {
+	to <- looksTotal
+	to <- jobsBegun
+}
+
+// Collect implements prometheus.Collector.
+func (l looks) Collect(to chan<- prometheus.Metric) {
+	stats := l.upkeep.planner.Stats()
+	for outcome, n := range stats.Looks {
+		to <- prometheus.MustNewConstMetric(looksTotal, prometheus.CounterValue, float64(n), outcome)
+	}
+	for kind, n := range stats.Began {
+		to <- prometheus.MustNewConstMetric(jobsBegun, prometheus.CounterValue, float64(n), kind)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/tabletest"
+	"moorage/storage/file"
+)
+
+// TestMaintenanceByPolicy enables maintenance on a running server by command, sees who says what,
+// and pauses and resumes it. It disables it on the store when the server has ended.
+func TestMaintenanceByPolicy(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	made := server.makeTable(t)
+	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
+	files, err := file.New([]string{location})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().Add(-3*time.Hour).UnixMilli())
+	for range 4 {
+		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
+		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
+			t.Fatalf("commit: %d %s", code, answer)
+		}
+	}
+	at := []string{"--uri", server.uri}
+	command := func(code int, want string, args ...string) {
+		t.Helper()
+		got := runToEnd(t, append(args, at...)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Fatalf("%s: %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
+		}
+	}
+	table := []string{"table", "default.harbour.ships"}
+	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "policy"}, table...)...)
+	command(1, "No policy asks for", append([]string{"maintain", "now"}, table...)...)
+	command(1, "At least 1 is safe", "maintain", "enable", "server", "--set", "maxSnapshotAgeHours=0")
+	command(1, "has no setting", "maintain", "enable", "server", "--set", "unreferencedDays=3")
+	command(0, "done", "maintain", "enable", "warehouse", "default", "--set", "maxSnapshotAgeHours=1")
+	command(0, "snapshots: Not_Yet_Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "maxSnapshotAgeHours = 1h0m0s (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "done", "maintain", "pause", "namespace", "default.harbour", "--reason", "we move")
+	command(0, "snapshots: Paused", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "we move", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "done", "maintain", "resume", "namespace", "default.harbour")
+	command(0, "done", append([]string{"maintain", "now"}, table...)...)
+	command(0, "done", "maintain", "rescan", "server")
+	command(0, "nothing is blocked", "maintain", "blockers")
+	command(1, "does not exist", "maintain", "policy", "table", "default.harbour.none")
+	awaitText(t, func() string {
+		return runToEnd(t, append([]string{"maintain", "policy", table[0], table[1]}, at...)...).stdout
+	}, "due ")
+	server.stop()
+	at = []string{"--data", data}
+	command(0, "done", append([]string{"maintain", "disable"}, table...)...)
+	command(0, "snapshots: Disabled (table harbour.ships)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "done", append([]string{"maintain", "inherit"}, table...)...)
+	command(0, "(warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "no problems", "check")
+}
+
+// awaitText waits until text returns something with want in it.
+func awaitText(t *testing.T, text func() string, want string) {
+	t.Helper()
+	last := ""
+	for range 100 {
+		if last = text(); strings.Contains(last, want) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("%q never has %q", last, want)
+}

@@ -1,0 +1,360 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"moorage"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// following is what the node that follows knows. It belongs to one goroutine.
+type following struct {
+	*Monitor
+
+	matcher *policies.Matcher
+	record  registry.Record  // of the position; zero before the first Apply
+	value   registry.Monitor // as it is to be written next
+	unsaved int              // changes behind the position in record
+	saved   time.Time        // when the position was written, by the clock of this node
+	walks   []*walk
+	walksAt time.Time // when it looked for walks
+	walkAt  time.Time // before which no walk reads documents, unless it hurries
+	hurries bool
+	shadow  time.Time // when tables are looked at at random next
+	// cares and properties are what it knows of tables; see caresMax.
+	cares      map[registry.ID]schedule.Care
+	properties map[registry.ID]said
+}
+
+// said is what a table says about its maintenance in the version that has the hash.
+type said struct {
+	rules      string
+	properties map[string]string
+}
+
+// newFollowing reads how far changes were read.
+func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
+	f := &following{Monitor: m}
+	f.forget()
+	now := m.config.Now()
+	f.saved, f.shadow = now, now.Add(time.Duration(m.jitter.Int64N(int64(shadowPause))))
+	var err error
+	if f.matcher, err = m.config.Policies.Reload(ctx); err != nil {
+		return nil, err
+	}
+	records, err := m.ledger.Get(ctx, registry.MonitorKey())
+	if err != nil {
+		return nil, err
+	}
+	if f.record = records[0]; f.record.Exists() {
+		f.value, err = ledger.Decode[registry.Monitor](f.record)
+		return f, err
+	}
+	f.value.Position, err = m.head(ctx)
+	return f, err
+}
+
+// head returns a position that has all changes behind it that were there when it was called.
+func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
+	horizon, err := registry.ReadHorizon(ctx, m.config.Store)
+	if err != nil {
+		return 0, ledger.StoreError("monitor.head", err)
+	}
+	head, err := registry.Head(ctx, m.config.Store, horizon.Position)
+	return head, ledger.StoreError("monitor.head", err)
+}
+
+// forget empties what is known of tables.
+func (f *following) forget() {
+	f.cares, f.properties = make(map[registry.ID]schedule.Care), make(map[registry.ID]said)
+}
+
+// step reads one page of changes, or walks over one page of tables. It reports whether there is
+// more to do now.
+func (f *following) step(ctx context.Context) (more bool, err error) {
+	matcher := f.matcher
+	page, err := registry.Follow(ctx, f.config.Store, f.value.Position, pageMax)
+	if errors.Is(err, registry.ErrForgotten) {
+		return true, f.lost(ctx)
+	}
+	if err != nil {
+		return false, ledger.StoreError("monitor.step", err)
+	}
+	if len(page) > 0 {
+		if err := f.fold(ctx, page); err != nil {
+			return false, err
+		}
+	}
+	f.count(func(s *Stats) {
+		s.Changes += int64(len(page))
+		if s.Lag = 0; len(page) == pageMax {
+			s.Lag = max(f.config.Now().Sub(page[pageMax-1].Change.Time), 0)
+		}
+	})
+	if len(page) == pageMax {
+		return true, nil
+	}
+	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
+		// All changes of policies were read that f.matcher has, and none of them was news.
+		err := f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
+		return true, err
+	}
+	if f.unsaved > 0 && f.config.Now().Sub(f.saved) >= savePause {
+		if err := f.save(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := f.findWalks(ctx); err != nil {
+		return false, err
+	}
+	if more, err = f.walkOn(ctx); more || err != nil {
+		return more, err
+	}
+	return false, f.look(ctx)
+}
+
+// table is what a page of changes says of a table.
+type table struct {
+	ident moorage.Identifier
+	facts *registry.Facts // nil: it must be looked at
+}
+
+// fold makes the tables due that a page of changes is about, and moves the position behind it.
+func (f *following) fold(ctx context.Context, page []registry.PositionedChange) error {
+	tables, order := make(map[registry.ID]table), []registry.ID(nil)
+	var begun []moorage.Identifier
+	for _, each := range page {
+		change := each.Change
+		switch {
+		case each.Unreadable != nil:
+			f.log.WarnContext(ctx, "maintenance: a change cannot be read, so all tables are looked at",
+				"position", each.Position, "error", each.Unreadable)
+			begun = append(begun, moorage.Identifier{})
+		case isOfPolicies(change.Operation):
+			begun = append(begun, change.Ident)
+		}
+		for _, item := range change.Items {
+			if item.Kind != registry.ItemTable {
+				continue
+			}
+			if _, met := tables[item.ID]; !met {
+				order = append(order, item.ID)
+			}
+			if item.MetadataLocation == "" {
+				tables[item.ID] = table{} // it is gone
+				continue
+			}
+			tables[item.ID] = table{item.Ident, item.Facts}
+		}
+	}
+	if len(begun) > 0 {
+		matcher, err := f.config.Policies.Reload(ctx)
+		if err != nil {
+			return err
+		}
+		f.matcher = matcher
+		f.forget()
+	}
+	position := page[len(page)-1].Position
+	if err := f.foldTables(ctx, tables, order, position); err != nil {
+		return err
+	}
+	for _, ident := range begun {
+		if err := f.beginAt(ctx, ident); err != nil {
+			return err
+		}
+	}
+	f.value.Position = position
+	if f.unsaved += len(page); f.unsaved >= saveEvents {
+		return f.save(ctx)
+	}
+	return nil
+}
+
+// isOfPolicies reports whether an operation changes what is asked for.
+func isOfPolicies(operation string) bool {
+	return operation == string(verb.PutMaintenancePolicy) || operation == string(verb.DeleteMaintenancePolicy)
+}
+
+// foldTables makes tables due. The last Apply moves the position.
+func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table, order []registry.ID,
+	position registry.Position) error {
+	asked := order[:0]
+	for _, id := range order {
+		if t := tables[id]; t.ident.Name != "" && policies.IsAsked(f.matcher.Chain(id, t.ident)) {
+			asked = append(asked, id)
+		}
+	}
+	for len(asked) > 0 {
+		part := asked[:min(len(asked), applyMax)]
+		err := f.makeDue(ctx, part, func(id registry.ID) (schedule.Sight, error) {
+			return f.sight(ctx, id, tables[id]), nil
+		}, func() {
+			if len(part) == len(asked) {
+				f.value.Position = position
+			}
+		})
+		if errors.Is(err, ledger.ErrRetry) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		asked = asked[len(part):]
+	}
+	return nil
+}
+
+// makeDue writes what changes of the care of tables, with the position. before is called before it
+// does so, and not if nothing is written. ErrRetry: a care has changed meanwhile.
+func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (schedule.Sight, error),
+	before func(), beside ...schedule.Change) error {
+	if err := f.readCares(ctx, ids); err != nil {
+		return err
+	}
+	now, err := f.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	var all schedule.Change
+	var moved []registry.ID
+	after := make(map[registry.ID]registry.Care)
+	at := make(map[registry.ID]int) // where the write of a care is
+	for _, id := range ids {
+		sight, err := see(id)
+		if err != nil {
+			return err
+		}
+		value, changed := schedule.Evaluate(f.cares[id].Value, sight, now)
+		if !changed {
+			continue
+		}
+		change, err := f.cares[id].Move(value)
+		if err != nil {
+			return err
+		}
+		at[id] = len(all.Writes)
+		all.Add(change)
+		moved, after[id] = append(moved, id), value
+	}
+	for _, each := range beside {
+		all.Add(each)
+	}
+	if len(all.Writes) == 0 {
+		return nil
+	}
+	before()
+	etags, err := f.apply(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, id := range moved {
+		i := at[id]
+		write := all.Writes[i]
+		f.cares[id] = schedule.Care{Pointer: id, Value: after[id], Record: registry.Record{
+			Key: write.Key, ETag: etags[i], Value: write.Value,
+		}}
+	}
+	f.count(func(s *Stats) { s.MadeDue += int64(len(moved)) })
+	return nil
+}
+
+// readCares reads the cares that are not known.
+func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
+	if len(f.cares) > caresMax || len(f.properties) > caresMax {
+		f.forget()
+	}
+	var missing []registry.ID
+	for _, id := range ids {
+		if _, known := f.cares[id]; !known {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	cares, err := schedule.Read(ctx, f.ledger, missing...)
+	for _, care := range cares {
+		f.cares[care.Pointer] = care
+	}
+	return err
+}
+
+// apply applies change and moves the position with it. ErrRetry: a care has changed meanwhile, and
+// is read again. errOvertaken: the position has.
+func (f *following) apply(ctx context.Context, change schedule.Change) ([]registry.ETag, error) {
+	writes, err := ledger.Encode(ledger.Put(registry.MonitorKey(), registry.StateNone, f.value))
+	if err != nil {
+		return nil, err
+	}
+	condition := registry.Absent(registry.MonitorKey())
+	if f.record.Exists() {
+		condition = ledger.Unchanged(f.record)
+	}
+	etags, err := f.ledger.Step(ctx, registry.Batch{
+		Conditions: append([]registry.Condition{condition}, change.Conditions...),
+		Writes:     append(change.Writes[:len(change.Writes):len(change.Writes)], writes...),
+	})
+	if failed, ok := registry.FailedCondition(err); ok {
+		if failed.Key == registry.MonitorKey() {
+			return nil, errOvertaken
+		}
+		var id registry.ID
+		if id.UnmarshalText([]byte(failed.Key.ID)) == nil {
+			delete(f.cares, id)
+		}
+		return nil, ledger.ErrRetry
+	}
+	if err != nil {
+		return nil, ledger.StepError("monitor.apply", err)
+	}
+	last := len(etags) - 1
+	f.record = registry.Record{Key: registry.MonitorKey(), ETag: etags[last], Value: writes[0].Value}
+	f.unsaved, f.saved = 0, f.config.Now()
+	f.count(func(s *Stats) { s.Applies++ })
+	return etags, nil
+}
+
+// save writes the position if it has moved.
+func (f *following) save(ctx context.Context) error {
+	if f.unsaved == 0 && f.record.Exists() {
+		return nil
+	}
+	_, err := f.apply(ctx, schedule.Change{})
+	return err
+}
+
+// sight returns how a table is met by its change.
+func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule.Sight {
+	sight := schedule.Sight{
+		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: schedule.FactsOf(t.facts), Mode: schedule.ModeEvent,
+	}
+	if t.facts != nil {
+		sight.Seq = t.facts.Seq
+	}
+	var properties map[string]string
+	if sight.Facts.Known && sight.Facts.Rules != "" {
+		known, ok := f.properties[id]
+		if !ok || known.rules != sight.Facts.Rules {
+			version, _, err := f.config.Tables.TableByID(ctx, id)
+			if err != nil {
+				sight.Facts = policy.Facts{Files: -1} // it must be looked at
+			} else {
+				document := version.Document.(*metadata.Document)
+				known = said{document.Facts().Rules, document.Properties()}
+				f.properties[id] = known
+			}
+		}
+		properties = known.properties
+	}
+	sight.Rules = policy.Effective(f.matcher.Chain(id, t.ident), properties)
+	return sight
+}

@@ -1,0 +1,309 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+const (
+	// walkPage is how many pointers a walk reads at a time, and walkDocuments how many documents at
+	// most. Changes are read between two pages.
+	walkPage      = 500
+	walkDocuments = 100
+	// shadowPause and shadowTables are how often tables are looked at at random, and how many.
+	shadowPause  = 24 * time.Hour
+	shadowTables = 1000
+)
+
+// walk is a walk over the tables of a scope.
+type walk struct {
+	record registry.Record
+	value  registry.Walk
+}
+
+// walking reports whether a walk is left.
+func (f *following) walking() bool { return len(f.walks) > 0 }
+
+// lost goes on behind changes that were deleted before they were read, and has all tables walked
+// over.
+func (f *following) lost(ctx context.Context) error {
+	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are looked at",
+		"position", f.value.Position)
+	head, err := f.head(ctx)
+	if err != nil {
+		return err
+	}
+	f.forget()
+	f.value.Position, f.value.Lost = head, true
+	return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "lost-log")
+}
+
+// beginAt begins the walk over what a policy is about whose scope is called ident.
+func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error {
+	if ident.Warehouse == "" {
+		return f.begin(ctx, registry.ScopeServer, ident, "policy")
+	}
+	scope := "name/" + ident.String() // who reads it goes by the identifier
+	if len(ident.Namespace) == 0 {
+		scope = "name/" + ident.Warehouse
+	} else if ident.Name == "" {
+		scope = "name/" + ident.Warehouse + "." + ident.Namespace.String()
+	}
+	if len(registry.WalkPrefix+scope) > registry.KeyBytesMax {
+		return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
+	}
+	return f.begin(ctx, scope, ident, "policy")
+}
+
+// begin begins a walk, or begins it again. The policies that it goes by are noted with it.
+func (f *following) begin(ctx context.Context, scope string, ident moorage.Identifier, reason string) error {
+	now, err := f.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	value := registry.Walk{Ident: ident, Reason: reason, Since: now}
+	writes, err := ledger.Encode(ledger.Put(registry.WalkKey(scope), registry.StateNone, value))
+	if err != nil {
+		return err
+	}
+	f.value.Policies = f.matcher.Hash()
+	if _, err := f.apply(ctx, schedule.Change{Writes: writes}); err != nil {
+		return err
+	}
+	f.log.InfoContext(ctx, "maintenance: a walk over tables begins", "scope", scope, "reason", reason)
+	f.walksAt = time.Time{}
+	return nil
+}
+
+// findWalks reads which walks are left, once in a while.
+func (f *following) findWalks(ctx context.Context) error {
+	now := f.config.Now()
+	if !f.walksAt.IsZero() && now.Sub(f.walksAt) < walksPause {
+		return nil
+	}
+	records, err := f.ledger.List(ctx, registry.TableCursor, registry.WalkPrefix, "", pageMax)
+	if err != nil {
+		return err
+	}
+	f.walks, f.walksAt = nil, now
+	for _, record := range records {
+		value, err := ledger.Decode[registry.Walk](record)
+		if err != nil {
+			return err
+		}
+		f.walks = append(f.walks, &walk{record, value})
+	}
+	f.count(func(s *Stats) { s.Walking = len(f.walks) })
+	return nil
+}
+
+// walkOn walks over one page of tables. It reports whether it did.
+func (f *following) walkOn(ctx context.Context) (bool, error) {
+	now := f.config.Now()
+	if len(f.walks) == 0 || now.Before(f.walkAt) && !f.hurries {
+		return false, nil
+	}
+	w := f.walks[0]
+	met, after, err := f.tables(ctx, w.value.Ident, w.value.After, walkPage, walkDocuments)
+	if err != nil {
+		return false, err
+	}
+	if f.config.WalkRate > 0 {
+		f.walkAt = now.Add(time.Duration(len(met)) * time.Second / time.Duration(f.config.WalkRate))
+	}
+	for {
+		err := f.walkPage(ctx, w, met, after)
+		if !errors.Is(err, ledger.ErrRetry) {
+			return true, err
+		}
+		if records, err := f.ledger.Get(ctx, w.record.Key); err != nil || records[0].ETag != w.record.ETag {
+			f.walksAt = time.Time{} // it was begun again
+			return true, err
+		}
+	}
+}
+
+// walkPage makes the tables of a page due, and notes how far the walk came.
+func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after string) error {
+	value := w.value
+	value.After = after
+	value.Looked += int64(len(met))
+	beside := schedule.Change{Conditions: []registry.Condition{ledger.Unchanged(w.record)}}
+	if after == "" {
+		beside.Writes = []registry.Write{registry.Delete(w.record.Key)}
+		f.value.Lost = f.value.Lost && len(f.walks) > 1
+	} else {
+		writes, err := ledger.Encode(ledger.Put(w.record.Key, registry.StateNone, value))
+		if err != nil {
+			return err
+		}
+		beside.Writes = writes
+	}
+	ids, sights := make([]registry.ID, len(met)), make(map[registry.ID]schedule.Sight, len(met))
+	for i, each := range met {
+		ids[i], sights[each.id] = each.id, each.sight
+	}
+	see := func(id registry.ID) (schedule.Sight, error) { return sights[id], nil }
+	if err := f.makeDue(ctx, ids, see, func() {}, beside); err != nil {
+		return err
+	}
+	f.count(func(s *Stats) { s.Walked += int64(len(met)) })
+	f.walksAt = time.Time{} // what is left of it is read again
+	if after == "" {
+		f.log.InfoContext(ctx, "maintenance: a walk over tables has ended", "scope", w.record.Key.ID,
+			"tables", value.Looked)
+	}
+	return nil
+}
+
+// sighted is a table that was looked at.
+type sighted struct {
+	id    registry.ID
+	sight schedule.Sight
+}
+
+// tables looks at the tables of a scope that policies ask something for, behind the ID after of a
+// pointer: of at most limit pointers, and at most documents of them. next is where to go on; empty
+// at the end.
+func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
+	met []sighted, next string, err error) {
+	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, record := range records {
+		if len(met) == documents {
+			return met, next, nil
+		}
+		next = record.Key.ID
+		if record.State != registry.StateLive {
+			continue
+		}
+		pointer, err := ledger.Decode[registry.Pointer](record)
+		if err != nil {
+			f.log.WarnContext(ctx, "maintenance: a pointer cannot be read", "pointer", record.Key.ID, "error", err)
+			continue
+		}
+		if pointer.View || !isIn(pointer.Identifier(), scope) {
+			continue
+		}
+		if chain := f.matcher.Chain(pointer.ID, pointer.Identifier()); policies.IsAsked(chain) {
+			met = append(met, sighted{pointer.ID, f.sightOf(ctx, pointer, chain)})
+		}
+	}
+	if registry.IsLastPage(records, limit) {
+		next = ""
+	}
+	return met, next, nil
+}
+
+// isIn reports whether a table is in a scope.
+func isIn(ident, scope moorage.Identifier) bool {
+	if scope.Warehouse == "" {
+		return true
+	}
+	depth := len(scope.Namespace)
+	return ident.Warehouse == scope.Warehouse && depth <= len(ident.Namespace) &&
+		slices.Equal(ident.Namespace[:depth], scope.Namespace) && (scope.Name == "" || ident.Name == scope.Name)
+}
+
+// sightOf looks at the present version of a table.
+func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain []policy.Policy) schedule.Sight {
+	sight := schedule.Sight{
+		Warehouse: f.matcher.WarehouseID(pointer.Warehouse), Facts: policy.Facts{Files: -1}, Mode: schedule.ModeWalk,
+	}
+	version, _, err := f.config.Tables.TableByID(ctx, pointer.ID)
+	if err != nil {
+		sight.Rules = policy.Effective(chain, nil)
+		return sight // it must be looked at
+	}
+	document := version.Document.(*metadata.Document)
+	facts := document.Facts()
+	sight.Facts = schedule.FactsOf(&registry.Facts{
+		Snapshots: int64(facts.Snapshots), FirstMS: facts.FirstMS, Files: facts.Files, Rules: facts.Rules,
+	})
+	sight.Seq, sight.Exact = facts.Sequence, true
+	sight.Rules = policy.Effective(chain, document.Properties())
+	return sight
+}
+
+// look looks once a day at tables at random, and makes those due that the log should have made due.
+func (f *following) look(ctx context.Context) error {
+	now := f.config.Now()
+	if f.walking() || now.Before(f.shadow) {
+		return nil
+	}
+	f.shadow = now.Add(shadowPause)
+	return f.lookAt(ctx, shadowTables)
+}
+
+// lookAt looks at so many tables behind a random place in the order of ids, which are random.
+func (f *following) lookAt(ctx context.Context, tables int) error {
+	from, err := f.ledger.NewID()
+	if err != nil {
+		return err
+	}
+	for after := from.String(); tables > 0; {
+		met, next, err := f.tables(ctx, moorage.Identifier{}, after, min(tables, walkPage), walkDocuments)
+		if err != nil {
+			return err
+		}
+		if err := f.repair(ctx, met); err != nil || next == "" {
+			return err
+		}
+		tables, after = tables-max(len(met), 1), next
+	}
+	return nil
+}
+
+// repair makes tables due that were missed. A table that was committed to meanwhile, or that a job
+// has looked at, is none of them.
+func (f *following) repair(ctx context.Context, met []sighted) error {
+	var missed []sighted
+	now, err := f.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]registry.ID, len(met))
+	for i, each := range met {
+		ids[i] = each.id
+		delete(f.cares, each.id)
+	}
+	if err := f.readCares(ctx, ids); err != nil {
+		return err
+	}
+	for _, each := range met {
+		each.sight.Mode = schedule.ModeShadow
+		if !f.cares[each.id].Value.Job(string(policy.Orphans)).Last.IsZero() {
+			delete(each.sight.Rules, policy.UnreferencedFileRemoval) // the next pass is due by a commit
+		}
+		if _, changed := schedule.Evaluate(f.cares[each.id].Value, each.sight, now); changed {
+			missed = append(missed, each)
+		}
+	}
+	page, err := registry.Follow(ctx, f.config.Store, f.value.Position, 1)
+	if err != nil || len(page) > 0 || len(missed) == 0 {
+		return ledger.IgnoreRetry(ledger.StoreError("monitor.repair", err)) // the log has something to say first
+	}
+	sights := make(map[registry.ID]schedule.Sight, len(missed))
+	for i, each := range missed {
+		ids[i], sights[each.id] = each.id, each.sight
+	}
+	see := func(id registry.ID) (schedule.Sight, error) { return sights[id], nil }
+	if err := f.makeDue(ctx, ids[:len(missed)], see, func() {}); err != nil {
+		return ledger.IgnoreRetry(err)
+	}
+	f.log.WarnContext(ctx, "maintenance: tables were not due that should have been", "tables", len(missed))
+	f.count(func(s *Stats) { s.Missed += int64(len(missed)) })
+	return nil
+}

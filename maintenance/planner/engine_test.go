@@ -1,0 +1,278 @@
+package planner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+var warehouse = moorage.Identifier{Warehouse: "w"}
+
+// TestTableKeepsItselfInOrder: with one policy, a table expires its snapshots and deletes the files
+// by itself, when they are due and not before.
+func TestTableKeepsItselfInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	w.tend(w.node)
+	if due := w.care(id).Job("snapshots").Due; due.IsZero() || due.Before(w.clock.Now()) {
+		t.Fatalf("the walk made it due at %s", due)
+	}
+	w.clock.Advance(time.Hour)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 30 {
+		t.Fatalf("%d snapshots are left before their time", n)
+	}
+	w.clock.Advance(time.Hour + time.Minute)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Fatalf("%d snapshots are left after their time: %+v", n, w.care(id))
+	}
+	files := len(w.list())
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	if left := len(w.list()); left >= files {
+		t.Errorf("there were %d files, and %d are left", files, left)
+	}
+	runs, err := w.jobs.Runs(w.ctx, id, 10)
+	if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Caller != "policy of warehouse w" || runs[0].Totals.Snapshots != 29 {
+		t.Errorf("the runs are %+v, %v", runs, err)
+	}
+	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() || care.Outcome != "done" || care.Base.Snapshots != 1 {
+		t.Errorf("in the end its care is %+v", care)
+	}
+	// The next commits make it due again.
+	for range 3 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	if due := w.care(id).Job("snapshots").Due; due.IsZero() {
+		t.Error("new snapshots do not make it due")
+	}
+}
+
+// list returns the files of the warehouse.
+func (w *world) list() (names []string) {
+	w.t.Helper()
+	page, err := w.files.List(w.ctx, "file:///wh", "", 10_000)
+	must(w.t, err)
+	for _, file := range page.Files {
+		names = append(names, file.Location)
+	}
+	return names
+}
+
+// TestNothingHappensUnlessAsked: without a policy maintenance calls no store. A policy that is
+// disabled, a table that says no and another scope's policy make nothing happen.
+func TestNothingHappensUnlessAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	for range 5 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.store.take()
+	must(t, w.monitor.RunOnce(w.ctx))
+	must(t, w.planner.RunOnce(w.ctx))
+	if calls := w.store.take(); len(calls) > 0 {
+		t.Errorf("without a policy: %q", calls)
+	}
+	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"other"}}
+	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
+	must(t, err)
+	w.put(ns, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "0"})
+	w.clock.Advance(1000 * time.Hour)
+	w.tend(w.node)
+	w.tend(w.node)
+	if care := w.care(id); len(care.Jobs) > 0 || w.snapshots("t") != 5 {
+		t.Errorf("another namespace's policy: %+v, %d snapshots", care, w.snapshots("t"))
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.commit("t", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(100 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 5 {
+		t.Errorf("a table that says no has %d snapshots", n)
+	}
+	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() {
+		t.Errorf("a table that says no is due: %+v", care)
+	}
+	w.commit("t", `{"action":"remove-properties","removals":["gc.enabled"]}`)
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(100 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("a table that says no no more has %d snapshots: %+v", n, w.care(id))
+	}
+}
+
+// TestDroppedNamespaceTakesItsPolicyAlong: another one of the name inherits nothing.
+func TestDroppedNamespaceTakesItsPolicyAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"brief"}}
+	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
+	must(t, err)
+	w.put(ns, policy.SnapshotManagement, nil)
+	must(t, w.ann().DropNamespace(w.ctx, "w", ns.Namespace))
+	m, err := w.policies.Reload(w.ctx)
+	must(t, err)
+	if m.Asks() {
+		t.Error("the policy outlives its namespace")
+	}
+}
+
+// TestHotTableWritesNothing: once a time stands, commits cost a read of the log and no write but
+// that of the position.
+func TestHotTableWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	for range 3 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	for range 5 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.store.take()
+	must(t, w.monitor.RunOnce(w.ctx))
+	calls := w.store.take()
+	for _, call := range calls {
+		if strings.HasPrefix(call, "Apply") && call != "Apply cursor" && !strings.Contains(call, "claim") {
+			t.Errorf("a hot table: %q of %q", call, calls)
+		}
+	}
+}
+
+// TestIdleTablesCostNothing: what maintenance asks of the store in rounds without changes is the
+// same with many tables as with none.
+func TestIdleTablesCostNothing(t *testing.T) {
+	t.Parallel()
+	count := 60
+	if !testing.Short() {
+		count = 600
+	}
+	var want []string
+	for _, tables := range []int{0, count} {
+		w := newWorld(t)
+		w.put(warehouse, policy.SnapshotManagement, nil)
+		for i := range tables {
+			_, history := w.table("t"+string(rune('a'+i/26/26))+string(rune('a'+i/26%26))+string(rune('a'+i%26)), 1)
+			_ = history
+		}
+		w.tend(w.node)
+		w.tend(w.node)
+		w.store.take()
+		for range 3 {
+			w.clock.Advance(time.Minute)
+			must(t, w.monitor.RunOnce(w.ctx))
+			must(t, w.planner.RunOnce(w.ctx))
+		}
+		calls := w.store.take()
+		if tables == 0 {
+			want = calls
+		} else if !slices.Equal(calls, want) {
+			t.Errorf("with %d tables: %d calls, %q\nwith none: %d calls, %q", tables, len(calls), calls, len(want), want)
+		}
+	}
+}
+
+// TestTwoMonitors: of two nodes one follows, and both together make each table due once.
+func TestTwoMonitors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	other := w.newNode(w.store, false)
+	w.tend(w.node)
+	for range 20 {
+		w.commit("t", history.Append("main", 1)...)
+		must(t, other.monitor.RunOnce(w.ctx))
+		must(t, w.monitor.RunOnce(w.ctx))
+	}
+	if made := w.monitor.Stats().MadeDue + other.monitor.Stats().MadeDue; made != 1 {
+		t.Errorf("the table was made due %d times", made)
+	}
+}
+
+// TestPolicyWinsOverJob: a policy that changes between the look and its Apply stops the job.
+func TestPolicyWinsOverJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	// Another node disables it. This one has not heard of that.
+	other := w.newNode(w.store, false)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Fatalf("the policy of this node expires nothing: %d, %+v", n, w.care(id))
+	}
+	for range 30 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	w.clock.Advance(200 * time.Hour)
+	mine := w.policies
+	w.policies = other.policies
+	w.put(moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}, policy.SnapshotManagement,
+		policy.Settings{policy.MaxSnapshotAgeHours: "9000"})
+	w.policies = mine
+	must(t, w.planner.RunOnce(w.ctx))
+	if n := w.snapshots("t"); n != 31 {
+		t.Errorf("an outdated policy has expired: %d snapshots", n)
+	}
+}
+
+// TestPausedScopeIsLeftAlone: until it is resumed.
+func TestPausedScopeIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	value, err := registry.Encode(registry.Pauses{Pauses: []registry.Pause{{Scope: registry.ScopeServer, Reason: "test"}}})
+	must(t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+	must(t, err)
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(time.Hour)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Fatalf("a paused table has %d snapshots", n)
+	}
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(registry.PauseKey())}})
+	must(t, err)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("a resumed table has %d snapshots", n)
+	}
+}

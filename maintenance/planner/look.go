@@ -1,0 +1,454 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+const (
+	// triesMax is after how many failures that another look would meet again a kind is blocked.
+	triesMax = 5
+	// latersMax and laterMax are after how many failures that may pass, and after how long, it is.
+	latersMax = 30
+	laterMax  = 4 * time.Hour
+	// pausePause is after how long a paused table is looked at again, and jobPause how long after
+	// a job was to go on one that it works on.
+	pausePause = 10 * time.Minute
+	jobPause   = time.Hour
+	// laterPause is the pause after the first failure. It doubles up to laterPauseMax.
+	laterPause    = time.Minute
+	laterPauseMax = 15 * time.Minute
+	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
+	// timestamp says: that is of a client's clock.
+	seenMin = time.Hour
+	// fewPause is how long a few snapshots that are old wait for others.
+	fewPause = 24 * time.Hour
+)
+
+// The outcomes of looks, as care and metrics spell them.
+const (
+	outcomeDone    = "done"
+	outcomeNothing = "nothing"
+	outcomeLater   = "later"
+	outcomeBlocked = "blocked"
+	outcomeHeld    = "held"
+	outcomeOff     = "off"
+)
+
+// look is one look at a table that is due.
+type look struct {
+	*Planner
+	pointer registry.ID
+	kind    policy.Kind
+	at      time.Time
+	key     registry.Key
+
+	table   registry.Pointer
+	care    schedule.Care
+	job     registry.JobCare // of the kind
+	rule    policy.Rule
+	facts   registry.Facts // of the version that was met
+	met     bool           // the facts are known
+	now     time.Time      // by the store's clock
+	outcome string
+}
+
+func (l *look) run(ctx context.Context) error {
+	now, err := l.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	l.now = now
+	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer), registry.CareKey(l.pointer),
+		registry.DueBlockedKey(l.pointer, string(l.kind)), registry.PauseKey(),
+		registry.JobKey(l.pointer, string(l.kind)))
+	if err != nil {
+		return err
+	}
+	if l.care, err = schedule.Decode(l.pointer, records[1]); err != nil {
+		return err
+	}
+	l.job = l.care.Value.Job(string(l.kind))
+	if !l.job.Due.Equal(l.at) {
+		// Care does not say so: what was due is done.
+		return l.apply(ctx, schedule.Change{Writes: []registry.Write{registry.Delete(l.key)}})
+	}
+	if !records[0].Exists() {
+		l.outcome = outcomeOff
+		return l.apply(ctx, l.care.End())
+	}
+	if l.table, err = ledger.Decode[registry.Pointer](records[0]); err != nil {
+		return err
+	}
+	switch {
+	case records[0].State != registry.StateLive || l.table.View:
+		return l.settle(ctx, outcomeOff, time.Time{}, "")
+	case records[2].Exists():
+		l.job.Held = schedule.HeldBlocked
+		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
+	case records[4].Exists():
+		job, err := ledger.Decode[registry.Job](records[4])
+		if err != nil {
+			return err
+		}
+		next := l.now
+		if job.NotBefore.After(next) {
+			next = job.NotBefore
+		}
+		return l.settle(ctx, outcomeLater, next.Add(jobPause), "")
+	}
+	if isPaused(records[3], l.table) {
+		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
+	}
+	if !l.enter(l.table.Warehouse) {
+		return nil // it stays due
+	}
+	defer l.leave(l.table.Warehouse)
+	return l.decide(ctx)
+}
+
+// isPaused reports whether an operator has paused a table. A record that cannot be read pauses all.
+func isPaused(record registry.Record, table registry.Pointer) bool {
+	if !record.Exists() {
+		return false
+	}
+	pauses, err := ledger.Decode[registry.Pauses](record)
+	if err != nil {
+		return true
+	}
+	for _, pause := range pauses.Pauses {
+		if pause.Covers(table) {
+			return true
+		}
+	}
+	return false
+}
+
+// decide goes by the present version of the table and the policies that are about it.
+func (l *look) decide(ctx context.Context) error {
+	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	document := version.Document.(*metadata.Document)
+	facts := document.Facts()
+	l.met = true
+	l.facts = registry.Facts{
+		Snapshots: int64(facts.Snapshots), FirstMS: facts.FirstMS, Seq: facts.Sequence,
+		Files: facts.Files, Deletes: facts.Deletes, Bytes: facts.Bytes, Rules: facts.Rules,
+	}
+	matcher := l.config.Policies.Current()
+	t, _ := policy.TypeOf(l.kind)
+	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
+	if l.job.Rule = l.rule.Hash(); !l.rule.IsActive() {
+		l.job.Held = l.rule.Held
+		outcome := outcomeOff
+		if l.rule.Enabled {
+			outcome = outcomeHeld
+		}
+		return l.settle(ctx, outcome, time.Time{}, l.rule.Held)
+	}
+	required, err := l.requires(ctx, matcher)
+	if err != nil || required == nil {
+		return l.failed(ctx, err)
+	}
+	if l.kind == policy.Orphans {
+		return l.findOrphans(ctx, required)
+	}
+	return l.expire(ctx, required)
+}
+
+// requires returns the conditions that the policies are those of matcher; nil if they are not any
+// more. Then the table stays due.
+func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]registry.Condition, error) {
+	records, err := l.ledger.Get(ctx, registry.WarehouseKey(l.table.Warehouse))
+	if err != nil || !records[0].Exists() {
+		return nil, err
+	}
+	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
+	if err != nil {
+		return nil, err
+	}
+	l.care.Value.Warehouse = warehouse.ID
+	if conditions, ok := matcher.Requires(warehouse.ID); ok {
+		return conditions, nil
+	}
+	anchored, err := l.config.Policies.Anchor(ctx, warehouse.ID, l.table.Warehouse)
+	if err != nil || anchored.Hash() != matcher.Hash() {
+		return nil, err
+	}
+	conditions, _ := anchored.Requires(warehouse.ID)
+	return conditions, nil
+}
+
+// expire expires snapshots.
+func (l *look) expire(ctx context.Context, required []registry.Condition) error {
+	care := l.care.Value
+	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(seenMin)) {
+		// It is not known yet which snapshots are at least so old as they say.
+		return l.settle(ctx, outcomeLater, care.SeqAt.Add(seenMin), "")
+	}
+	if care.Seq == 0 && l.facts.Seq > 0 {
+		l.seen()
+		return l.settle(ctx, outcomeLater, l.now.Add(seenMin), "")
+	}
+	settings := snapshotSettings(l.rule, care.Seq)
+	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.beside(required))
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	outcome := outcomeDone
+	if began.Outcome == jobs.OutcomeNothing {
+		outcome = outcomeNothing
+	} else {
+		l.began()
+		if err := l.readAgain(ctx); err != nil {
+			return err // the next look finds the job
+		}
+	}
+	return l.ran(ctx, outcome, settings)
+}
+
+// findOrphans makes the job that looks for orphans.
+func (l *look) findOrphans(ctx context.Context, required []registry.Condition) error {
+	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, orphanSettings(l.rule), l.beside(required))
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	l.outcome = outcomeDone
+	l.began()
+	return nil
+}
+
+func (l *look) began() {
+	l.mu.Lock()
+	l.stats.Began[string(l.kind)]++
+	l.mu.Unlock()
+	l.config.Began()
+}
+
+// snapshotSettings returns the settings of a rule.
+func snapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
+	return jobs.SnapshotSettings{
+		Retention: metadata.Retention{
+			MaxSnapshotAge: rule.Duration(policy.MaxSnapshotAgeHours),
+			MinSnapshots:   int(rule.Count(policy.MinSnapshotsToKeep)),
+			MaxRefAge:      rule.Duration(policy.MaxRefAgeHours), SeenSequence: seen,
+		},
+		KeepFiles: rule.Text(policy.Files) == policy.FilesKeep, Delay: rule.Duration(policy.DeleteDelayHours),
+		Rule: rule.Hash(), Caller: askerOf(rule),
+	}
+}
+
+// askerOf says who asks for what a rule does: the policy that enabled it.
+func askerOf(rule policy.Rule) string {
+	if rule.From.Level == policy.LevelServer {
+		return "policy of the server"
+	}
+	return "policy of " + string(rule.From.Level) + " " + rule.From.Name
+}
+
+// orphanSettings returns the settings of a rule. Files that were there before somebody asked stay,
+// unless that asks for them too.
+func orphanSettings(rule policy.Rule) jobs.OrphanSettings {
+	settings := jobs.OrphanSettings{
+		OlderThan: rule.Duration(policy.UnreferencedDays), Quarantine: rule.Duration(policy.NonCurrentDays),
+		EqualAuthorities: rule.Text(policy.EqualAuthorities) == "true",
+		Rule:             rule.Hash(), Caller: askerOf(rule),
+	}
+	settings.Unsafe = settings.OlderThan < fewPause // the policy was let through as unsafe
+	if rule.Text(policy.IncludeOlder) != "true" {
+		settings.Since = rule.Since
+	}
+	return settings
+}
+
+// beside returns what goes with the first Apply of a job: the policies and the care of the table
+// are as they were read, and it is not due any more.
+func (l *look) beside(required []registry.Condition) jobs.Extra {
+	return func() ([]registry.Condition, []registry.Write, error) {
+		job := l.job
+		job.Due, job.Last, job.Outcome, job.Error, job.Held = time.Time{}, l.now, outcomeDone, "", ""
+		job.Tries, job.Laters, job.LaterSince = 0, 0, time.Time{}
+		after := l.care.Value.With(job)
+		after.Rules = l.facts.Rules
+		change, err := l.care.Move(after)
+		return append(required[:len(required):len(required)], change.Conditions...), change.Writes, err
+	}
+}
+
+// readAgain reads the care that the first Apply of the job wrote, and the table after it.
+func (l *look) readAgain(ctx context.Context) error {
+	cares, err := schedule.Read(ctx, l.ledger, l.pointer)
+	if err != nil {
+		return err
+	}
+	l.care, l.job = cares[0], cares[0].Value.Job(string(l.kind))
+	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	if err != nil {
+		return err
+	}
+	facts := version.Document.(*metadata.Document).Facts()
+	l.facts.Snapshots, l.facts.Seq, l.facts.Rules = int64(facts.Snapshots), facts.Sequence, facts.Rules
+	return nil
+}
+
+// ran notes how an expiry left the table, and when the next snapshots are old enough.
+func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings) error {
+	next, err := l.nextExpiry(ctx, settings)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	l.job.Last = l.now
+	l.job.Base = registry.CareBase{
+		Snapshots: l.facts.Snapshots, Files: max(l.facts.Files, 0), Deletes: max(l.facts.Deletes, 0),
+		Bytes: max(l.facts.Bytes, 0), Seq: l.facts.Seq,
+	}
+	l.seen()
+	return l.settle(ctx, outcome, next, "")
+}
+
+// seen notes which snapshots the server knows now.
+func (l *look) seen() { l.care.Value.Seq, l.care.Value.SeqAt = l.facts.Seq, l.now }
+
+// nextExpiry returns when the oldest of the snapshots is old enough that stay because they are
+// young; zero if there are none.
+func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
+	plan, err := l.config.Jobs.PlanSnapshots(ctx, l.pointer, settings)
+	if err != nil {
+		return time.Time{}, err
+	}
+	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	if err != nil {
+		return time.Time{}, err
+	}
+	young := make(map[int64]bool)
+	for _, kept := range plan.Expiry.Kept {
+		if kept.Why == metadata.WhyYoung || kept.Why == metadata.WhyUnseen {
+			young[kept.ID] = true
+		}
+	}
+	if len(young) == 0 {
+		return time.Time{}, nil
+	}
+	first := int64(1<<63 - 1)
+	for snapshot := range version.Document.(*metadata.Document).Snapshots() {
+		if young[snapshot.ID] {
+			first = min(first, snapshot.TimestampMS)
+		}
+	}
+	next := time.UnixMilli(first).Add(l.rule.Duration(policy.MaxSnapshotAgeHours))
+	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
+		next = next.Add(fewPause)
+	}
+	if soonest := l.now.Add(seenMin); next.Before(soonest) {
+		next = soonest
+	}
+	return next, nil
+}
+
+// failed says what becomes of a look that failed.
+func (l *look) failed(ctx context.Context, cause error) error {
+	if cause == nil || ctx.Err() != nil {
+		return cause // it stays due
+	}
+	if why, ok := errors.AsType[*jobs.HeldError](cause); ok {
+		l.job.Held = why.Why
+		return l.settle(ctx, outcomeHeld, time.Time{}, why.Why)
+	}
+	if errors.Is(cause, jobs.ErrBusy) {
+		l.outcome = outcomeLater
+		_, err := l.config.Policies.Reload(ctx) // they may have changed; the table stays due
+		return err
+	}
+	text := moorage.Cut(moorage.OneLine(cause.Error()), 1000)
+	if isLasting(cause) {
+		l.job.Tries++
+	} else {
+		if l.job.Laters++; l.job.Laters == 1 {
+			l.job.LaterSince = l.now
+		}
+		l.rest(l.table.Warehouse)
+	}
+	isLate := l.job.Laters > 0 && l.now.Sub(l.job.LaterSince) > laterMax
+	if l.job.Tries < triesMax && l.job.Laters < latersMax && !isLate {
+		pause := min(laterPause<<min(l.job.Tries+l.job.Laters-1, 10), laterPauseMax)
+		return errors.Join(cause, l.settle(ctx, outcomeLater, l.now.Add(pause), text))
+	}
+	l.outcome, l.job.Outcome = outcomeBlocked, outcomeBlocked
+	change, err := l.care.Block(l.job, text, "", l.now)
+	if err == nil {
+		err = l.apply(ctx, change)
+	}
+	if err == nil {
+		l.log.ErrorContext(ctx, "maintenance of a table is blocked until an operator looks",
+			"table", l.table.Identifier().String(), "kind", l.kind, "error", text)
+	}
+	return err
+}
+
+// isLasting reports whether another look would meet the same failure.
+func isLasting(err error) bool {
+	if _, blocked := errors.AsType[*jobs.BlockedError](err); blocked {
+		return true
+	}
+	switch moorage.KindOf(err) {
+	case moorage.KindUnavailable, moorage.KindCommitUnknown, moorage.KindCommitFailed, moorage.KindNoSuchTable:
+		return false
+	}
+	return true
+}
+
+// settle ends the look: the kind is due next, or not any more for a zero time.
+func (l *look) settle(ctx context.Context, outcome string, next time.Time, why string) error {
+	l.outcome = outcome
+	job := l.job
+	job.Due, job.Outcome, job.Error = time.Time{}, outcome, why
+	if !next.IsZero() {
+		job.Due = next.UTC().Truncate(time.Second)
+	}
+	if outcome == outcomeDone || outcome == outcomeNothing {
+		job.Held, job.Tries, job.Laters, job.LaterSince = "", 0, 0, time.Time{}
+	}
+	after := l.care.Value.With(job)
+	if l.met {
+		after.Rules = l.facts.Rules
+	}
+	change, err := schedule.Care{
+		Pointer: l.pointer, Record: l.care.Record, Value: l.read(),
+	}.Move(after)
+	if err != nil {
+		return err
+	}
+	return l.apply(ctx, change)
+}
+
+// read returns the care as its record has it.
+func (l *look) read() registry.Care {
+	value, err := registry.Decode[registry.Care](l.care.Record)
+	if err != nil {
+		return l.care.Value
+	}
+	return value
+}
+
+// apply applies a change. That somebody else has changed the care is no failure: the table stays
+// due, and is looked at again.
+func (l *look) apply(ctx context.Context, change schedule.Change) error {
+	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	if _, failed := registry.FailedCondition(err); failed {
+		l.outcome = outcomeLater
+		return nil
+	}
+	return ledger.StepError("planner.apply", err)
+}

@@ -1,0 +1,378 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+const (
+	// shards are the parts of the due index.
+	shards = "0123456789abcdef"
+	// claimPrefix begins the names of the claims on shards, and claimLife is how long they hold
+	// without a renewal. Each renewal is a write.
+	claimPrefix = "maintenance/shard/"
+	claimLife   = 5 * time.Minute
+	// claimPause is how often a node tries to get a shard that it does not have, and holdMax how
+	// long it keeps one, so that a node which starts later gets its share.
+	claimPause = 30 * time.Second
+	holdMax    = 10 * time.Minute
+	// roundPause is the mean pause between two looks at the due index of a shard.
+	roundPause = 15 * time.Second
+	// duePage is how many due records are listed at a time.
+	duePage = 200
+	// lookBack is how far behind the last round a round begins: times are set in the past too. Once
+	// in fullPause it begins at the start.
+	lookBack  = time.Hour
+	fullPause = 10 * time.Minute
+	// warehouseMax is how many tables of one warehouse are looked at at a time by a node, and
+	// restAfter how long it leaves a warehouse alone whose storage failed.
+	warehouseMax = 2
+	restAfter    = time.Minute
+)
+
+// lanes are how many tables a node looks at at a time, by kind. It is never written to.
+var lanes = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
+
+// Jobs is what the planner needs of jobs. *jobs.Jobs is one.
+type Jobs interface {
+	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
+	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
+	PlanSnapshots(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings) (jobs.Plan, error)
+}
+
+// Tables is what the planner needs of the catalog. *catalog.Tables is one.
+type Tables interface {
+	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+}
+
+// Config is what a Planner is made of. Fields without a default are required.
+type Config struct {
+	Store    registry.Store
+	Jobs     Jobs
+	Tables   Tables
+	Policies *policies.Policies
+	// Began is called after a job was begun. Default: nothing.
+	Began func()
+	// Alone says that no other process uses the store.
+	Alone bool
+	// Interval is the mean pause between two looks at a shard. Default 15 s.
+	Interval time.Duration
+	Now      func() time.Time // default time.Now
+	Random   io.Reader        // default crypto/rand.Reader
+	Logger   *slog.Logger     // default: discards
+}
+
+// Stats is what a Planner has done since the process began.
+type Stats struct {
+	Shards   int              // that this node has
+	Looks    map[string]int64 // by outcome
+	Began    map[string]int64 // jobs, by kind
+	Overdue  time.Duration    // of the table that is due for longest, in the last round of each shard
+	DueFound int              // due records that the last rounds found
+}
+
+// Planner begins the jobs of one store. It is safe for concurrent use.
+type Planner struct {
+	config Config
+	ledger *ledger.Ledger
+	claims *ledger.Claimer
+	log    *slog.Logger
+	loops  []*worker.Worker
+	shards []*shard
+	lanes  map[policy.Kind]chan struct{}
+
+	mu    sync.Mutex // guards the fields below; leaf
+	stats Stats
+	busy  map[string]int       // tables that are looked at, by warehouse
+	rests map[string]time.Time // until when a warehouse is left alone, by the clock of this node
+}
+
+// shard is a part of the due index. Its fields belong to the goroutine that has its claim.
+type shard struct {
+	name    string
+	jitter  *rand.Rand
+	cleared time.Time // up to which the last round came, by the store's clock
+	full    time.Time // when a round began at the start, by the store's clock
+
+	mu      sync.Mutex // guards the fields below; leaf
+	overdue time.Duration
+	found   int
+	held    bool
+}
+
+// New returns a planner that is not started. It fails if the source of random bits does.
+func New(config Config) (*Planner, error) {
+	if config.Store == nil || config.Jobs == nil || config.Tables == nil || config.Policies == nil {
+		panic("planner: Store, Jobs, Tables and Policies are required")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Random == nil {
+		config.Random = cryptorand.Reader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Began == nil {
+		config.Began = func() {}
+	}
+	config.Interval = cmp.Or(config.Interval, roundPause)
+	records, err := ledger.New(ledger.Config{
+		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ledger.NewOwner(config.Alone, config.Random)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{
+		config: config, ledger: records, claims: ledger.NewClaimer(config.Store, owner), log: config.Logger,
+		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[string]int), rests: make(map[string]time.Time),
+		stats: Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
+	}
+	for kind, width := range lanes {
+		p.lanes[kind] = make(chan struct{}, width)
+	}
+	for _, name := range shards {
+		if err := p.addShard(string(name)); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Planner) addShard(name string) error {
+	own, err := ledger.NewJitter(p.config.Random)
+	if err != nil {
+		return err
+	}
+	pauses, err := ledger.NewJitter(p.config.Random)
+	if err != nil {
+		return err
+	}
+	s := &shard{name: name, jitter: own}
+	p.shards = append(p.shards, s)
+	p.loops = append(p.loops, worker.New(worker.Config{
+		Name: "maintenance shard " + name, Run: func(ctx context.Context) error { return p.hold(ctx, s) },
+		Interval: min(claimPause, 2*p.config.Interval), Jitter: pauses, Logger: p.log,
+	}))
+	return nil
+}
+
+// Start starts the loops. It may be called again after Stop.
+func (p *Planner) Start() {
+	for _, loop := range p.loops {
+		loop.Start()
+		loop.Kick()
+	}
+}
+
+// Stop ends the loops and waits for them. It may be called again.
+func (p *Planner) Stop() {
+	var stopping sync.WaitGroup
+	for _, loop := range p.loops {
+		stopping.Go(loop.Stop)
+	}
+	stopping.Wait()
+}
+
+// Kick has the node try to get shards now. It never blocks.
+func (p *Planner) Kick() {
+	for _, loop := range p.loops {
+		loop.Kick()
+	}
+}
+
+// Stats returns what the planner has done.
+func (p *Planner) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	copied := Stats{Looks: make(map[string]int64), Began: make(map[string]int64)}
+	for outcome, n := range p.stats.Looks {
+		copied.Looks[outcome] = n
+	}
+	for kind, n := range p.stats.Began {
+		copied.Began[kind] = n
+	}
+	for _, s := range p.shards {
+		s.mu.Lock()
+		if s.held {
+			copied.Shards++
+			copied.DueFound += s.found
+			copied.Overdue = max(copied.Overdue, s.overdue)
+		}
+		s.mu.Unlock()
+	}
+	return copied
+}
+
+// hold takes the claim on a shard and works on it for a while.
+func (p *Planner) hold(ctx context.Context, s *shard) error {
+	return p.claimed(ctx, s, func(ctx context.Context) error {
+		began := p.config.Now()
+		for p.config.Policies.Current().Asks() && p.config.Now().Sub(began) < holdMax {
+			if err := p.round(ctx, s); err != nil {
+				return err
+			}
+			pause := time.NewTimer(p.config.Interval/2 + time.Duration(s.jitter.Int64N(int64(p.config.Interval))))
+			select {
+			case <-ctx.Done():
+				pause.Stop()
+				return nil
+			case <-pause.C:
+			}
+		}
+		return nil
+	})
+}
+
+// RunOnce looks at all tables that are due in the shards that no other node has.
+func (p *Planner) RunOnce(ctx context.Context) error {
+	var failures []error
+	for _, s := range p.shards {
+		failures = append(failures, p.claimed(ctx, s, func(ctx context.Context) error { return p.round(ctx, s) }))
+	}
+	return errors.Join(failures...)
+}
+
+func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Context) error) error {
+	if !p.config.Policies.Current().Asks() {
+		return nil
+	}
+	err := p.claims.Claim(ctx, claimPrefix+s.name, claimLife, func(ctx context.Context) error {
+		s.set(true, 0, 0)
+		defer s.set(false, 0, 0)
+		err := do(ctx)
+		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+			return nil
+		}
+		return err
+	})
+	if errors.Is(err, ledger.ErrClaimed) {
+		return nil
+	}
+	return moorage.Annotate("planner.claimed", s.name, err)
+}
+
+func (s *shard) set(held bool, found int, overdue time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.found, s.overdue = held, found, overdue
+}
+
+// round looks at all tables of a shard that are due.
+func (p *Planner) round(ctx context.Context, s *shard) error {
+	now, err := p.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	after := registry.DuePrefix(s.name)
+	if now.Sub(s.full) >= fullPause || now.Before(s.cleared) {
+		s.full = now
+	} else {
+		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
+	}
+	end := registry.DueID(s.name, now.Add(time.Second))
+	found, overdue := 0, time.Duration(0)
+	for {
+		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
+		if err != nil {
+			return err
+		}
+		for _, record := range page {
+			if record.Key.ID >= end || ctx.Err() != nil {
+				page = nil // the others are later
+				break
+			}
+			found++
+			if _, _, at, err := registry.ParseDue(record.Key); err == nil {
+				overdue = max(overdue, now.Sub(at))
+			}
+			p.lookAt(ctx, record.Key)
+			after = record.Key.ID
+		}
+		if len(page) < duePage {
+			break
+		}
+	}
+	s.cleared = now
+	s.set(true, found, overdue)
+	return ctx.Err()
+}
+
+// lookAt looks at the table of a due record, in the lane of its kind.
+func (p *Planner) lookAt(ctx context.Context, key registry.Key) {
+	pointer, kind, at, err := registry.ParseDue(key)
+	if err != nil {
+		p.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
+		return
+	}
+	lane, ours := p.lanes[policy.Kind(kind)]
+	if !ours {
+		return // others claim it
+	}
+	select {
+	case lane <- struct{}{}:
+		defer func() { <-lane }()
+	case <-ctx.Done():
+		return
+	}
+	l := &look{Planner: p, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
+	outcome, err := "", worker.Safely(ctx, func(ctx context.Context) (err error) {
+		return l.run(ctx)
+	})
+	if outcome = l.outcome; outcome != "" {
+		p.mu.Lock()
+		p.stats.Looks[outcome]++
+		p.mu.Unlock()
+	}
+	if err != nil && ctx.Err() == nil {
+		p.log.WarnContext(ctx, "maintenance: a table could not be looked at", "pointer", pointer, "kind", kind,
+			"error", err)
+	}
+}
+
+// enter reports whether a table of a warehouse may be looked at now. Who got true calls leave.
+func (p *Planner) enter(warehouse string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy[warehouse] >= warehouseMax || p.config.Now().Before(p.rests[warehouse]) {
+		return false
+	}
+	p.busy[warehouse]++
+	return true
+}
+
+func (p *Planner) leave(warehouse string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy[warehouse]--; p.busy[warehouse] <= 0 {
+		delete(p.busy, warehouse)
+	}
+}
+
+// rest leaves a warehouse alone for a while.
+func (p *Planner) rest(warehouse string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rests[warehouse] = p.config.Now().Add(restAfter)
+}

@@ -1,0 +1,162 @@
+package policies
+
+import (
+	"encoding/json"
+	"strings"
+
+	"moorage"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+// Matcher finds the policies that are about a table. It does not change, and is safe for concurrent
+// use.
+type Matcher struct {
+	server     []policy.Policy // one at most
+	warehouses map[string]policy.Policy
+	namespaces map[string]policy.Policy // by pathOf
+	tables     map[registry.ID]policy.Policy
+	ids        map[string]registry.ID     // of warehouses, by name
+	anchors    map[string]registry.Record // by scope
+	hash       string
+	asks       bool
+}
+
+// newMatcher returns the matcher of all policies, in the order of their scopes.
+func newMatcher(all []stored) *Matcher {
+	m := &Matcher{
+		warehouses: make(map[string]policy.Policy), namespaces: make(map[string]policy.Policy),
+		tables: make(map[registry.ID]policy.Policy), ids: make(map[string]registry.ID),
+	}
+	hashed := make([]policy.Policy, 0, len(all))
+	for _, each := range all {
+		made := policyOf(each.scope, each.value)
+		kind, text, _ := strings.Cut(each.scope, "/")
+		var id registry.ID
+		if each.scope != registry.ScopeServer && id.UnmarshalText([]byte(text)) != nil {
+			continue
+		}
+		switch kind {
+		case registry.ScopeServer:
+			m.server = []policy.Policy{made}
+		case "w":
+			m.warehouses[each.value.Ident.Warehouse], m.ids[each.value.Ident.Warehouse] = made, id
+		case "n":
+			m.namespaces[pathOf(each.value.Ident.Warehouse, each.value.Ident.Namespace)] = made
+		case "t":
+			m.tables[id] = made
+		}
+		for _, job := range made.Jobs {
+			m.asks = m.asks || job.Status == policy.Enabled
+		}
+		if len(made.Jobs) > 0 {
+			made.Source.Name = each.scope
+			hashed = append(hashed, made)
+		}
+	}
+	m.hash = policy.HashOf(hashed)
+	return m
+}
+
+// Asks reports whether some policy asks for maintenance.
+func (m *Matcher) Asks() bool { return m != nil && m.asks }
+
+// Hash returns a hash of all policies.
+func (m *Matcher) Hash() string { return m.hash }
+
+// WarehouseID returns the id of a warehouse that has, or had, a policy; zero of others.
+func (m *Matcher) WarehouseID(name string) registry.ID { return m.ids[name] }
+
+// Requires returns conditions that fail if a policy which is about a warehouse has changed since m
+// was made. ok is false if a record is missing for that: see Policies.Anchor.
+func (m *Matcher) Requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
+	for _, scope := range []string{registry.ScopeServer, registry.WarehouseScope(warehouse)} {
+		record, found := m.anchors[scope]
+		if !found {
+			return nil, false
+		}
+		conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
+	}
+	return conditions, true
+}
+
+// Chain returns the policies that are about a table, the nearest first, without those that say
+// nothing.
+func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []policy.Policy {
+	var chain []policy.Policy
+	add := func(p policy.Policy) {
+		if len(p.Jobs) > 0 {
+			chain = append(chain, p)
+		}
+	}
+	add(m.tables[pointer])
+	if len(m.namespaces) > 0 {
+		for depth := len(ident.Namespace); depth > 0; depth-- {
+			add(m.namespaces[pathOf(ident.Warehouse, ident.Namespace[:depth])])
+		}
+	}
+	add(m.warehouses[ident.Warehouse])
+	for _, server := range m.server {
+		add(server)
+	}
+	return chain
+}
+
+// IsAsked reports whether a chain asks for anything.
+func IsAsked(chain []policy.Policy) bool {
+	for _, p := range chain {
+		for _, job := range p.Jobs {
+			if job.Status == policy.Enabled {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pathOf names a namespace. A level has no zero byte.
+func pathOf(warehouse string, ns moorage.Namespace) string {
+	return warehouse + "\x00" + strings.Join(ns, "\x00")
+}
+
+// policyOf returns what a record says.
+func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
+	made := policy.Policy{Source: sourceOf(scope, value.Ident), Jobs: make(map[policy.Type]policy.Job, len(value.Jobs))}
+	for _, job := range value.Jobs {
+		made.Jobs[policy.Type(job.Type)] = policy.Job{
+			Status: policy.Status(job.Status), Settings: settingsOf(job.Settings), Since: job.Since,
+		}
+	}
+	return made
+}
+
+// sourceOf says where the values of a scope come from.
+func sourceOf(scope string, ident moorage.Identifier) policy.Source {
+	switch {
+	case scope == registry.ScopeServer:
+		return policy.Source{Level: policy.LevelServer, Name: registry.ScopeServer}
+	case strings.HasPrefix(scope, "t/"):
+		return policy.Source{Level: policy.LevelTable, Name: ident.String()}
+	case len(ident.Namespace) > 0:
+		return policy.Source{
+			Level: policy.LevelNamespace, Name: ident.Warehouse + "." + strings.Join(ident.Namespace, "."),
+		}
+	}
+	return policy.Source{Level: policy.LevelWarehouse, Name: ident.Warehouse}
+}
+
+// settingsOf reads the settings of a record. Members that are no texts are ones that a later
+// version knows.
+func settingsOf(raw json.RawMessage) policy.Settings {
+	var members map[string]any
+	if json.Unmarshal(raw, &members) != nil {
+		return nil
+	}
+	settings := make(policy.Settings, len(members))
+	for name, member := range members {
+		if text, ok := member.(string); ok {
+			settings[name] = text
+		}
+	}
+	return settings
+}

@@ -1,0 +1,272 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+// Scopes are the objects that policies stand on, as one caller has them. catalog.Scopes is one.
+type Scopes interface {
+	Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (catalog.Scope, error)
+	Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+		plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error
+}
+
+// Policies are the policies of a store. It is safe for concurrent use.
+type Policies struct {
+	ledger  *ledger.Ledger
+	current atomic.Pointer[Matcher]
+	changed func()
+}
+
+// New returns the policies of a store. changed is called after each change that this process made;
+// nil for nothing to do.
+func New(l *ledger.Ledger, changed func()) *Policies {
+	if changed == nil {
+		changed = func() {}
+	}
+	return &Policies{ledger: l, changed: changed}
+}
+
+// stored is a policy as its record has it.
+type stored struct {
+	scope string
+	value registry.MaintenancePolicy
+}
+
+// Reload reads all policies, and returns what finds them. A record that cannot be read fails it:
+// nothing may be done by a part of the policies.
+func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
+	// What Requires returns is older than the policies: a change that this misses in part fails it.
+	anchors := make(map[string]registry.Record)
+	for _, prefix := range []string{registry.ScopeServer, "w/"} {
+		err := p.scan(ctx, prefix, func(record registry.Record) (bool, error) {
+			anchors[record.Key.ID] = record
+			return true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var all []stored
+	err := p.scan(ctx, "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.MaintenancePolicy](record)
+		all = append(all, stored{record.Key.ID, value})
+		return true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := newMatcher(all)
+	m.anchors = anchors
+	p.current.Store(m)
+	return m, nil
+}
+
+func (p *Policies) scan(ctx context.Context, prefix string, visit ledger.Visit) error {
+	err := p.ledger.Scan(ctx, registry.TableMaintenancePolicy, prefix, "", visit)
+	return moorage.Annotate("policies.scan", "", err)
+}
+
+// Current returns what the last Reload did, which this process did after each change of its own.
+// Before the first Reload it is nil, which asks for nothing.
+func (p *Policies) Current() *Matcher { return p.current.Load() }
+
+// Said is what a scope itself says of a type.
+type Said struct {
+	policy.Job
+	By string
+}
+
+// Of returns what a scope itself says, by type.
+func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]Said, error) {
+	records, err := p.ledger.Get(ctx, registry.MaintenancePolicyKey(scope.Name))
+	if err != nil || !records[0].Exists() {
+		return nil, err
+	}
+	value, err := ledger.Decode[registry.MaintenancePolicy](records[0])
+	if err != nil {
+		return nil, err
+	}
+	said, made := make(map[policy.Type]Said), policyOf(scope.Name, value)
+	for _, job := range value.Jobs {
+		said[policy.Type(job.Type)] = Said{made.Jobs[policy.Type(job.Type)], job.By}
+	}
+	return said, nil
+}
+
+// Asked is what somebody asks to be said of a type.
+type Asked struct {
+	Type     policy.Type
+	Status   policy.Status
+	Settings policy.Settings
+	// Unsafe allows settings that are below what is safe for readers and writers under way.
+	Unsafe bool
+	By     string
+}
+
+// Put makes a scope say what is asked of a type, in the place of what it said.
+//
+// Errors: KindIllegalArgument for settings that are refused; those of the scope.
+func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
+	const op = "policies.Put"
+	if err := asked.check(); err != nil {
+		return moorage.E(op, "", moorage.KindIllegalArgument, err)
+	}
+	return p.change(ctx, scopes, verb.PutMaintenancePolicy, ident, func(scope catalog.Scope,
+		value *registry.MaintenancePolicy) error {
+		job, err := p.jobOf(ctx, asked, value.Jobs)
+		if err != nil {
+			return err
+		}
+		value.Jobs = without(value.Jobs, asked.Type)
+		at, _ := slices.BinarySearchFunc(value.Jobs, job, func(a, b registry.JobPolicy) int {
+			return cmp.Compare(a.Type, b.Type)
+		})
+		value.Jobs = slices.Insert(value.Jobs, at, job)
+		return nil
+	})
+}
+
+func (a Asked) check() error {
+	if err := a.Type.Check(a.Settings, a.Unsafe); err != nil {
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
+	}
+	if a.Status != policy.Enabled && a.Status != policy.Disabled {
+		return moorage.Errorf(moorage.KindIllegalArgument, "The status is %q, and may be enabled or disabled",
+			moorage.Cut(string(a.Status), 50))
+	}
+	return nil
+}
+
+// jobOf returns the record of what is asked. The status is as old as it was if it stays.
+func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.JobPolicy) (registry.JobPolicy, error) {
+	job := registry.JobPolicy{Type: string(asked.Type), Status: string(asked.Status), By: asked.By}
+	for _, each := range before {
+		if each.Type == job.Type && each.Status == job.Status {
+			job.Since = each.Since
+		}
+	}
+	var err error
+	if job.Since.IsZero() {
+		if job.Since, err = p.ledger.Time(ctx); err != nil {
+			return job, err
+		}
+	}
+	if len(asked.Settings) > 0 {
+		job.Settings, err = json.Marshal(asked.Settings)
+	}
+	return job, err
+}
+
+// Delete makes a scope say nothing of a type.
+//
+// Errors: those of the scope.
+func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t policy.Type) error {
+	if err := t.Check(nil, false); err != nil {
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
+	}
+	return p.change(ctx, scopes, verb.DeleteMaintenancePolicy, ident, func(_ catalog.Scope,
+		value *registry.MaintenancePolicy) error {
+		value.Jobs = without(value.Jobs, t)
+		return nil
+	})
+}
+
+func without(jobs []registry.JobPolicy, t policy.Type) []registry.JobPolicy {
+	return slices.DeleteFunc(slices.Clone(jobs), func(job registry.JobPolicy) bool { return job.Type == string(t) })
+}
+
+// change changes the policy of a scope, and rewrites that of its warehouse.
+func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident moorage.Identifier,
+	edit func(scope catalog.Scope, value *registry.MaintenancePolicy) error) error {
+	err := scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
+		keys := []registry.Key{registry.MaintenancePolicyKey(scope.Name)}
+		anchor := registry.MaintenancePolicyKey(registry.WarehouseScope(scope.Warehouse))
+		if !scope.Warehouse.IsZero() && anchor != keys[0] {
+			keys = append(keys, anchor)
+		}
+		records, err := p.ledger.Get(ctx, keys...)
+		if err != nil {
+			return catalog.Beside{}, err
+		}
+		var beside catalog.Beside
+		for i, record := range records {
+			value := registry.MaintenancePolicy{Ident: ident}
+			if i > 0 {
+				value.Ident = moorage.Identifier{Warehouse: ident.Warehouse}
+			}
+			if record.Exists() {
+				if value, err = ledger.Decode[registry.MaintenancePolicy](record); err != nil {
+					return catalog.Beside{}, err
+				}
+			}
+			if i == 0 {
+				if value.Ident = ident; scope.Name == registry.ScopeServer {
+					value.Ident = moorage.Identifier{}
+				}
+				if err := edit(scope, &value); err != nil {
+					return catalog.Beside{}, err
+				}
+			}
+			writes, err := ledger.Encode(ledger.Put(keys[i], registry.StateNone, value))
+			if err != nil {
+				return catalog.Beside{}, err
+			}
+			beside.Conditions = append(beside.Conditions, as(record, keys[i]))
+			beside.Writes = append(beside.Writes, writes...)
+		}
+		return beside, nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := p.Reload(ctx); err != nil {
+		return err
+	}
+	p.changed()
+	return nil
+}
+
+// as returns the condition that the record at key is as it was found.
+func as(record registry.Record, key registry.Key) registry.Condition {
+	if !record.Exists() {
+		return registry.Absent(key)
+	}
+	return ledger.Unchanged(record)
+}
+
+// Anchor makes the records that Matcher.Requires needs for a warehouse, and reads all policies
+// again.
+func (p *Policies) Anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
+	for i, key := range []registry.Key{
+		registry.MaintenancePolicyKey(registry.ScopeServer),
+		registry.MaintenancePolicyKey(registry.WarehouseScope(warehouse)),
+	} {
+		value := registry.MaintenancePolicy{}
+		if i > 0 {
+			value.Ident.Warehouse = name
+		}
+		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
+		if err != nil {
+			return nil, err
+		}
+		_, err = p.ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
+		})
+		if _, failed := registry.FailedCondition(err); err != nil && !failed {
+			return nil, ledger.StepError("policies.Anchor", err)
+		}
+	}
+	return p.Reload(ctx)
+}

@@ -1,0 +1,339 @@
+// Package steer is what operators see of maintenance and tell it: its state, pauses, and that
+// something is to be looked at now.
+//
+// # What it promises
+//
+//   - A caller needs on a scope what the table of verbs says.
+//   - What it tells of a table is what the planner goes by: the same rules, from the same records.
+//   - It begins no job. To run one now it makes the table due, so policies and pauses hold.
+//
+// # What it must not know
+//
+// HTTP, and how jobs do their work.
+package steer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// Tables is what steering needs of the catalog. *catalog.Tables is one.
+type Tables interface {
+	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+}
+
+// Steering steers the maintenance of one store. It is safe for concurrent use.
+type Steering struct {
+	Ledger   *ledger.Ledger
+	Policies *policies.Policies
+	Jobs     *jobs.Jobs
+	Tables   Tables
+	// Kick has the monitor and the planner look now; nil: they look when they do.
+	Kick func()
+}
+
+func (s *Steering) kick() {
+	if s.Kick != nil {
+		s.Kick()
+	}
+}
+
+// runsShown is how many runs Status has.
+const runsShown = 20
+
+// Kind is what is known of one kind of job of a table.
+type Kind struct {
+	Rule    policy.Rule
+	Care    registry.JobCare
+	Job     *jobs.Under // under way; nil: none
+	Blocker *registry.Due
+}
+
+// Status is what is known of the maintenance of a scope.
+type Status struct {
+	Said   map[policy.Type]policies.Said // by the scope itself
+	Pauses []registry.Pause              // that are about it
+	// The others are of a table.
+	Kinds []Kind // in the order of their types
+	Runs  []registry.Run
+}
+
+// Status returns what is known of a scope. Errors: those of catalog.Scopes.Find.
+func (s *Steering) Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (Status, error) {
+	scope, err := scopes.Find(ctx, verb.LoadMaintenance, ident)
+	if err != nil {
+		return Status{}, err
+	}
+	var status Status
+	if status.Said, err = s.Policies.Of(ctx, scope); err != nil {
+		return Status{}, err
+	}
+	pauses, _, err := s.pauses(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	asTable := registry.Pointer{
+		ID: scope.Pointer, Warehouse: ident.Warehouse, Namespace: ident.Namespace, Name: ident.Name,
+	}
+	for _, pause := range pauses.Pauses {
+		if pause.Covers(asTable) {
+			status.Pauses = append(status.Pauses, pause)
+		}
+	}
+	if scope.Pointer.IsZero() {
+		return status, nil
+	}
+	return status, s.addTable(ctx, scope, &status)
+}
+
+// addTable adds what is known of a table.
+func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *Status) error {
+	matcher, err := s.Policies.Reload(ctx)
+	if err != nil {
+		return err
+	}
+	version, table, err := s.Tables.TableByID(ctx, scope.Pointer)
+	if err != nil {
+		return err
+	}
+	document := version.Document.(*metadata.Document)
+	rules := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())
+	cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
+	if err != nil {
+		return err
+	}
+	under, _, err := s.Jobs.List(ctx, scope.Pointer, "", 0)
+	if err != nil {
+		return err
+	}
+	for _, t := range policy.Types() {
+		kind := Kind{Rule: rules[t], Care: cares[0].Value.Job(string(t.Kind()))}
+		for i := range under {
+			if under[i].Kind == string(t.Kind()) {
+				kind.Job = &under[i]
+			}
+		}
+		blockers, err := s.Ledger.Get(ctx, registry.DueBlockedKey(scope.Pointer, string(t.Kind())))
+		if err != nil {
+			return err
+		}
+		if blockers[0].Exists() {
+			blocker, err := ledger.Decode[registry.Due](blockers[0])
+			if err != nil {
+				return err
+			}
+			kind.Blocker = &blocker
+		}
+		status.Kinds = append(status.Kinds, kind)
+	}
+	status.Runs, err = s.Jobs.Runs(ctx, scope.Pointer, runsShown)
+	return err
+}
+
+// Run has the table called ident looked at now for a kind, also if that was blocked.
+//
+// Errors: KindIllegalArgument if no policy asks for the kind; those of catalog.Scopes.Find.
+func (s *Steering) Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
+	kind policy.Kind) error {
+	t, ok := policy.TypeOf(kind)
+	if !ok || ident.Name == "" {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Name a table, and the kind snapshots, orphans or compaction")
+	}
+	scope, err := scopes.Find(ctx, verb.RunMaintenance, ident)
+	if err != nil {
+		return err
+	}
+	matcher, err := s.Policies.Reload(ctx)
+	if err != nil {
+		return err
+	}
+	version, table, err := s.Tables.TableByID(ctx, scope.Pointer)
+	if err != nil {
+		return err
+	}
+	document := version.Document.(*metadata.Document)
+	rule := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())[t]
+	switch {
+	case !rule.Enabled:
+		return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", t, ident)
+	case rule.Held != "":
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", t, ident, rule.Held)
+	}
+	err = s.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		now, err := s.Ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
+		if err != nil {
+			return err
+		}
+		care := cares[0]
+		change, err := care.Unblock(string(kind), now)
+		if err != nil {
+			return err
+		}
+		return s.apply(ctx, change)
+	})
+	if err == nil {
+		s.kick()
+	}
+	return moorage.Annotate("steer.Run", ident.String(), err)
+}
+
+func (s *Steering) apply(ctx context.Context, change schedule.Change) error {
+	_, err := s.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	if retry := ledger.RetryOnConflict(err); errors.Is(retry, ledger.ErrRetry) {
+		return retry
+	}
+	return ledger.StepError("steer.apply", err)
+}
+
+func (s *Steering) pauses(ctx context.Context) (registry.Pauses, registry.Record, error) {
+	records, err := s.Ledger.Get(ctx, registry.PauseKey())
+	if err != nil || !records[0].Exists() {
+		return registry.Pauses{}, registry.Record{}, err
+	}
+	value, err := ledger.Decode[registry.Pauses](records[0])
+	return value, records[0], err
+}
+
+// Pause stops the maintenance of a scope until somebody resumes it. Jobs look for that before each
+// batch of files.
+//
+// Errors: those of catalog.Scopes.Change.
+func (s *Steering) Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
+	reason, by string) error {
+	return s.changePauses(ctx, scopes, verb.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
+		all []registry.Pause) []registry.Pause {
+		all = withoutScope(all, scope.Name)
+		pause := registry.Pause{Scope: scope.Name, Ident: scope.Ident, Reason: reason, By: by, Since: now}
+		all = append(all, pause)
+		slices.SortFunc(all, func(a, b registry.Pause) int { return strings.Compare(orderOf(a), orderOf(b)) })
+		return all
+	})
+}
+
+// orderOf has the server first.
+func orderOf(pause registry.Pause) string {
+	if pause.Scope == registry.ScopeServer {
+		return ""
+	}
+	return pause.Scope
+}
+
+func withoutScope(all []registry.Pause, scope string) []registry.Pause {
+	return slices.DeleteFunc(slices.Clone(all), func(pause registry.Pause) bool { return pause.Scope == scope })
+}
+
+// Resume ends the pause of a scope. Those of others stay. That there is none is no error.
+//
+// Errors: those of catalog.Scopes.Change.
+func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
+	err := s.changePauses(ctx, scopes, verb.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
+		all []registry.Pause) []registry.Pause {
+		return withoutScope(all, scope.Name)
+	})
+	if err == nil {
+		s.kick()
+	}
+	return err
+}
+
+func (s *Steering) changePauses(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier,
+	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause) error {
+	return scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
+		value, record, err := s.pauses(ctx)
+		if err != nil {
+			return catalog.Beside{}, err
+		}
+		now, err := s.Ledger.Time(ctx)
+		if err != nil {
+			return catalog.Beside{}, err
+		}
+		value.Pauses = edit(scope, now, value.Pauses)
+		return put(registry.PauseKey(), record, value)
+	})
+}
+
+// put returns the write of a record that is as it was read.
+func put(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
+	condition := registry.Absent(key)
+	if record.Exists() {
+		condition = ledger.Unchanged(record)
+	}
+	return catalog.Beside{Conditions: []registry.Condition{condition}, Writes: writes}, err
+}
+
+// Rescan has all tables of a scope looked at for what is due.
+//
+// Errors: those of catalog.Scopes.Change.
+func (s *Steering) Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
+	err := scopes.Change(ctx, verb.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
+		catalog.Beside, error) {
+		key := registry.WalkKey(scope.Name)
+		records, err := s.Ledger.Get(ctx, key)
+		if err != nil {
+			return catalog.Beside{}, err
+		}
+		now, err := s.Ledger.Time(ctx)
+		if err != nil {
+			return catalog.Beside{}, err
+		}
+		return put(key, records[0], registry.Walk{Ident: scope.Ident, Reason: "rescan", Since: now})
+	})
+	if err == nil {
+		s.kick()
+	}
+	return err
+}
+
+// Blocker says that a kind of job of a table is blocked.
+type Blocker struct {
+	registry.Due
+	Pointer registry.ID
+	Table   moorage.Identifier // empty if the table is gone
+	Kind    string
+}
+
+// Blockers returns a page of what is blocked, behind the ID after. next is the after of the next
+// page; empty for the last.
+func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
+	prefix, last := registry.DueBlockedPrefix(), ""
+	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {
+		if limit > 0 && len(all) == limit {
+			next = last
+			return false, nil
+		}
+		value, err := ledger.Decode[registry.Due](record)
+		if err != nil {
+			return false, err
+		}
+		blocker := Blocker{Due: value}
+		pointer, kind, _ := strings.Cut(strings.TrimPrefix(record.Key.ID, prefix), "/")
+		if blocker.Kind = kind; blocker.Pointer.UnmarshalText([]byte(pointer)) == nil {
+			if _, table, err := s.Tables.TableByID(ctx, blocker.Pointer); err == nil {
+				blocker.Table = table.Identifier()
+			}
+		}
+		all, last = append(all, blocker), record.Key.ID
+		return true, nil
+	})
+	return all, next, moorage.Annotate("steer.Blockers", "", err)
+}

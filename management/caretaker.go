@@ -1,0 +1,387 @@
+package management
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/steer"
+	"moorage/management/client"
+	"moorage/registry"
+)
+
+// Steering is what *steer.Steering does.
+type Steering interface {
+	Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (steer.Status, error)
+	Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind) error
+	Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, reason, by string) error
+	Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
+	Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
+	Blockers(ctx context.Context, after string, limit int) ([]steer.Blocker, string, error)
+}
+
+// Policies is what *policies.Policies does.
+type Policies interface {
+	Put(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked policies.Asked) error
+	Delete(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, t policy.Type) error
+	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policies.Said, error)
+}
+
+// Jobs is what *jobs.Jobs does.
+type Jobs interface {
+	List(ctx context.Context, pointer registry.ID, after string, limit int) ([]jobs.Under, string, error)
+	Cancel(ctx context.Context, id registry.ID, caller string) error
+	Retry(ctx context.Context, id registry.ID) error
+	Quarantine(ctx context.Context, id registry.ID, reason, caller string) error
+}
+
+// Caretaker is maintenance in the words of the API, for one caller. It is safe for concurrent use.
+type Caretaker struct {
+	Scopes   policies.Scopes
+	Policies Policies
+	Steering Steering
+	Jobs     Jobs
+	Caller   string
+}
+
+// identOf returns what an object is called.
+func identOf(object client.Object) (moorage.Identifier, error) {
+	if object.View+object.Function != "" {
+		return moorage.Identifier{}, moorage.Errorf(moorage.KindIllegalArgument, "There is no maintenance of a %s",
+			strings.Fields(object.String())[0])
+	}
+	return moorage.Identifier{Warehouse: object.Warehouse, Namespace: object.Namespace, Name: object.Table}, nil
+}
+
+// objectCalled returns the object that is called ident.
+func objectCalled(ident moorage.Identifier) client.Object {
+	return client.Object{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Table: ident.Name}
+}
+
+// typeOf reads the name of a type.
+func typeOf(text string) (policy.Type, error) {
+	t := policy.Type(text)
+	if err := t.Check(nil, false); err != nil {
+		return "", moorage.Errorf(moorage.KindNotFound, "%s", err)
+	}
+	return t, nil
+}
+
+// MaintenancePolicy returns what an object says of a type of job: KindNotFound if nothing.
+func (c Caretaker) MaintenancePolicy(ctx context.Context, object client.Object, of string) (
+	client.MaintenancePolicy, error) {
+	var none client.MaintenancePolicy
+	t, err := typeOf(of)
+	if err != nil {
+		return none, err
+	}
+	ident, err := identOf(object)
+	if err != nil {
+		return none, err
+	}
+	scope, err := c.Scopes.Find(ctx, verb.LoadMaintenancePolicy, ident)
+	if err != nil {
+		return none, err
+	}
+	all, err := c.Policies.Of(ctx, scope)
+	if err != nil {
+		return none, err
+	}
+	said, ok := all[t]
+	if !ok {
+		return none, moorage.Errorf(moorage.KindNotFound, "The %s says nothing of %s", object, t)
+	}
+	return policyOf(t, said), nil
+}
+
+func policyOf(t policy.Type, said policies.Said) client.MaintenancePolicy {
+	answer := client.MaintenancePolicy{Status: string(said.Status), Since: said.Since, By: said.By}
+	settings := make(client.MaintenanceSettings, len(said.Settings))
+	for name, text := range said.Settings {
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+			settings[name] = json.RawMessage(text)
+			continue
+		}
+		settings[name], _ = json.Marshal(text) // a text can be
+	}
+	if len(settings) > 0 {
+		answer.Settings = map[string]client.MaintenanceSettings{string(t): settings}
+	}
+	return answer
+}
+
+// settingsOf reads the settings of a policy of a type. Numbers and booleans are as good as texts.
+func settingsOf(t policy.Type, said map[string]client.MaintenanceSettings) (policy.Settings, error) {
+	settings := make(policy.Settings)
+	for of, members := range said {
+		if of != string(t) {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "The settings are of %q, and the policy is of %s",
+				moorage.Cut(of, 100), t)
+		}
+		for name, raw := range members {
+			decoder := json.NewDecoder(bytes.NewReader(raw))
+			decoder.UseNumber()
+			var value any
+			if err := decoder.Decode(&value); err != nil {
+				return nil, moorage.Errorf(moorage.KindBadRequest, "The setting %q cannot be read",
+					moorage.Cut(name, 100))
+			}
+			switch value := value.(type) {
+			case json.Number:
+				settings[name] = value.String()
+			case string:
+				settings[name] = value
+			case bool:
+				settings[name] = strconv.FormatBool(value)
+			default:
+				return nil, moorage.Errorf(moorage.KindBadRequest, "The setting %q is no number and no text",
+					moorage.Cut(name, 100))
+			}
+		}
+	}
+	return settings, nil
+}
+
+// PutMaintenancePolicy makes an object say something of a type of job.
+func (c Caretaker) PutMaintenancePolicy(ctx context.Context, object client.Object, of string,
+	said client.MaintenancePolicy) error {
+	t, err := typeOf(of)
+	if err != nil {
+		return err
+	}
+	ident, err := identOf(object)
+	if err != nil {
+		return err
+	}
+	settings, err := settingsOf(t, said.Settings)
+	if err != nil {
+		return err
+	}
+	return c.Policies.Put(ctx, c.Scopes, ident, policies.Asked{
+		Type: t, Status: policy.Status(said.Status), Settings: settings, Unsafe: said.Unsafe, By: c.Caller,
+	})
+}
+
+// DeleteMaintenancePolicy makes an object say nothing of a type of job.
+func (c Caretaker) DeleteMaintenancePolicy(ctx context.Context, object client.Object, of string) error {
+	t, err := typeOf(of)
+	if err != nil {
+		return err
+	}
+	ident, err := identOf(object)
+	if err != nil {
+		return err
+	}
+	return c.Policies.Delete(ctx, c.Scopes, ident, t)
+}
+
+// MaintenanceStatus returns what is known of the maintenance of an object.
+func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) (client.MaintenanceStatus, error) {
+	ident, err := identOf(object)
+	if err != nil {
+		return client.MaintenanceStatus{}, err
+	}
+	found, err := c.Steering.Status(ctx, c.Scopes, ident)
+	if err != nil {
+		return client.MaintenanceStatus{}, err
+	}
+	status := client.MaintenanceStatus{
+		Object: object, Policies: make(map[string]client.MaintenancePolicy), Pauses: []client.MaintenancePause{},
+		Kinds: []client.MaintenanceKind{}, Runs: []client.MaintenanceRun{},
+	}
+	for t, said := range found.Said {
+		status.Policies[string(t)] = policyOf(t, said)
+	}
+	for _, pause := range found.Pauses {
+		status.Pauses = append(status.Pauses, client.MaintenancePause{
+			Object: objectCalled(pause.Ident), Reason: pause.Reason, By: pause.By, Since: pause.Since,
+		})
+	}
+	for _, kind := range found.Kinds {
+		status.Kinds = append(status.Kinds, kindOf(kind, len(found.Pauses) > 0))
+	}
+	for _, run := range found.Runs {
+		status.Runs = append(status.Runs, client.MaintenanceRun{
+			Job: run.Job.String(), Kind: run.Kind, Outcome: run.Outcome, Began: run.Began, Ended: run.Ended,
+			Snapshots: run.Totals.Snapshots, Files: run.Totals.Files, Bytes: run.Totals.Bytes, Error: run.Error,
+		})
+	}
+	return status, nil
+}
+
+// kindOf returns what is known of a kind.
+func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
+	answer := client.MaintenanceKind{
+		Kind: string(kind.Rule.Type.Kind()), Type: string(kind.Rule.Type), From: fromOf(kind.Rule.From),
+		Due: kind.Care.Due, Last: kind.Care.Last, Outcome: kind.Care.Outcome,
+		Settings: make(map[string]client.MaintenanceValue, len(kind.Rule.Values)),
+	}
+	answer.State, answer.Why = stateOf(kind, paused)
+	if kind.Job != nil {
+		answer.Job = kind.Job.ID.String()
+	}
+	for _, setting := range kind.Rule.Type.Settings() {
+		value, set := kind.Rule.Values[setting.Name]
+		if !set {
+			continue
+		}
+		text := value.Text
+		switch {
+		case text != "":
+		case strings.HasSuffix(setting.Name, "MB"):
+			text = strconv.FormatInt(value.Number, 10) + " bytes"
+		case setting.Unit > 1:
+			text = kind.Rule.Duration(setting.Name).String()
+		default:
+			text = strconv.FormatInt(value.Number, 10)
+		}
+		answer.Settings[setting.Name] = client.MaintenanceValue{Value: text, From: fromOf(value.From)}
+	}
+	return answer
+}
+
+// fromOf says who says something.
+func fromOf(source policy.Source) string {
+	if source.Name == "" || source.Level == policy.LevelServer {
+		return string(source.Level)
+	}
+	return string(source.Level) + " " + source.Name
+}
+
+// stateOf says how a kind is, and why.
+func stateOf(kind steer.Kind, paused bool) (state, why string) {
+	job := kind.Job
+	switch {
+	case job != nil && job.State == registry.StateBlocked:
+		return "Blocked", job.LastError
+	case kind.Blocker != nil:
+		return "Blocked", kind.Blocker.Reason
+	case job != nil && paused, paused && kind.Rule.Enabled:
+		return "Paused", ""
+	case job != nil && job.State == registry.StateWaiting:
+		return "Waiting", job.LastError
+	case job != nil:
+		return "Running", job.LastError
+	case !kind.Rule.Enabled:
+		return "Disabled", ""
+	case kind.Rule.Held != "":
+		return "Held", kind.Rule.Held
+	case kind.Care.Error != "":
+		return "Failed", kind.Care.Error
+	case kind.Care.Last.IsZero():
+		return "Not_Yet_Run", ""
+	}
+	return "Successful", ""
+}
+
+// PauseMaintenance stops the maintenance of an object.
+func (c Caretaker) PauseMaintenance(ctx context.Context, change client.MaintenanceChange) error {
+	ident, err := identOf(change.Object)
+	if err == nil {
+		err = c.Steering.Pause(ctx, c.Scopes, ident, change.Reason, c.Caller)
+	}
+	return err
+}
+
+// ResumeMaintenance ends the pause of an object.
+func (c Caretaker) ResumeMaintenance(ctx context.Context, change client.MaintenanceChange) error {
+	ident, err := identOf(change.Object)
+	if err == nil {
+		err = c.Steering.Resume(ctx, c.Scopes, ident)
+	}
+	return err
+}
+
+// RescanMaintenance has all tables of an object looked at for what is due.
+func (c Caretaker) RescanMaintenance(ctx context.Context, change client.MaintenanceChange) error {
+	ident, err := identOf(change.Object)
+	if err == nil {
+		err = c.Steering.Rescan(ctx, c.Scopes, ident)
+	}
+	return err
+}
+
+// RunMaintenance has a table looked at now.
+func (c Caretaker) RunMaintenance(ctx context.Context, change client.MaintenanceChange) error {
+	ident, err := identOf(change.Object)
+	if err == nil {
+		err = c.Steering.Run(ctx, c.Scopes, ident, policy.Kind(change.Kind))
+	}
+	return err
+}
+
+// MaintenanceJobs returns a page of the jobs under way.
+func (c Caretaker) MaintenanceJobs(ctx context.Context, page client.Page) ([]client.MaintenanceJob, string, error) {
+	found, next, err := c.Jobs.List(ctx, registry.ID{}, page.After, page.Limit)
+	all := make([]client.MaintenanceJob, len(found))
+	for i, job := range found {
+		all[i] = client.MaintenanceJob{
+			ID: job.ID.String(), Kind: job.Kind, Object: objectIfAny(job.Table),
+			State: strings.ToLower(job.State.String()), Principal: job.Caller,
+			Created: job.Created, NotBefore: job.NotBefore, Deleted: job.Totals.Files,
+			LastError: job.LastError,
+		}
+		for _, list := range job.Lists {
+			all[i].Files += list.Count
+		}
+	}
+	return all, next, err
+}
+
+func objectIfAny(ident moorage.Identifier) *client.Object {
+	if ident.Name == "" {
+		return nil
+	}
+	object := objectCalled(ident)
+	return &object
+}
+
+// MaintenanceBlockers returns a page of what is blocked.
+func (c Caretaker) MaintenanceBlockers(ctx context.Context, page client.Page) ([]client.MaintenanceBlocker, string,
+	error) {
+	found, next, err := c.Steering.Blockers(ctx, page.After, page.Limit)
+	all := make([]client.MaintenanceBlocker, len(found))
+	for i, blocker := range found {
+		all[i] = client.MaintenanceBlocker{
+			Kind: blocker.Kind, Object: objectIfAny(blocker.Table), Reason: blocker.Reason, Since: blocker.Since.UTC(),
+			By: blocker.By,
+		}
+	}
+	return all, next, err
+}
+
+// The changes of a job.
+const (
+	jobCancel     = "cancel"
+	jobRetry      = "retry"
+	jobQuarantine = "quarantine"
+)
+
+// ChangeMaintenanceJob cancels, retries or quarantines a job, for a reason.
+func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error {
+	var job registry.ID
+	if err := job.UnmarshalText([]byte(id)); err != nil {
+		return moorage.Errorf(moorage.KindNotFound, "%q is not the id of a job", moorage.Cut(id, 100))
+	}
+	switch change {
+	case jobCancel:
+		return c.Jobs.Cancel(ctx, job, c.Caller)
+	case jobRetry:
+		return c.Jobs.Retry(ctx, job)
+	case jobQuarantine:
+		if reason == "" {
+			return moorage.Errorf(moorage.KindBadRequest, "Say for which reason the job is put into quarantine")
+		}
+		return c.Jobs.Quarantine(ctx, job, reason, c.Caller)
+	}
+	return moorage.Errorf(moorage.KindBadRequest, "A job is cancelled, retried or quarantined, not %q",
+		moorage.Cut(change, 100))
+}

@@ -1,0 +1,149 @@
+package management
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/steer"
+	"moorage/management/client"
+	"moorage/registry"
+)
+
+// fakeCare answers as fake does. It notes what was asked for.
+type fakeCare struct{ *fake }
+
+func (f fakeCare) caretaker() Caretaker {
+	return Caretaker{Scopes: f, Policies: f, Steering: f, Jobs: fakeJobs{f.fake}, Caller: "ann"}
+}
+
+func (f fakeCare) Find(context.Context, verb.Verb, moorage.Identifier) (catalog.Scope, error) {
+	return catalog.Scope{Name: registry.ScopeServer}, f.call("Find")
+}
+
+func (f fakeCare) Change(context.Context, verb.Verb, moorage.Identifier,
+	func(context.Context, catalog.Scope) (catalog.Beside, error)) error {
+	return f.call("Change")
+}
+
+func (f fakeCare) Put(_ context.Context, _ policies.Scopes, ident moorage.Identifier, asked policies.Asked) error {
+	f.asked(string(asked.Type), string(asked.Status), ident.String())
+	return f.call("Put")
+}
+
+func (f fakeCare) asked(texts ...string) { _ = f.call(strings.Join(texts, " ")) }
+
+func (f fakeCare) Delete(context.Context, policies.Scopes, moorage.Identifier, policy.Type) error {
+	return f.call("Delete")
+}
+
+var said = map[policy.Type]policies.Said{policy.SnapshotManagement: {
+	Job: policy.Job{Status: policy.Enabled, Settings: policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.Files: "keep"}}, By: "ann",
+}}
+
+func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policies.Said, error) {
+	return said, f.call("Of")
+}
+
+func (f fakeCare) Status(context.Context, policies.Scopes, moorage.Identifier) (steer.Status, error) {
+	rules := policy.Effective([]policy.Policy{{
+		Source: policy.Source{Level: policy.LevelWarehouse, Name: "main"},
+		Jobs:   map[policy.Type]policy.Job{policy.SnapshotManagement: said[policy.SnapshotManagement].Job},
+	}}, nil)
+	status := steer.Status{
+		Said: said, Pauses: []registry.Pause{{Scope: registry.ScopeServer, Reason: "why"}}, Runs: []registry.Run{{Kind: "snapshots"}},
+	}
+	for _, t := range policy.Types() {
+		status.Kinds = append(status.Kinds, steer.Kind{Rule: rules[t]})
+	}
+	return status, f.call("Status")
+}
+
+func (f fakeCare) Run(context.Context, policies.Scopes, moorage.Identifier, policy.Kind) error {
+	return f.call("Run")
+}
+
+func (f fakeCare) Pause(context.Context, policies.Scopes, moorage.Identifier, string, string) error {
+	return f.call("Pause")
+}
+
+func (f fakeCare) Resume(context.Context, policies.Scopes, moorage.Identifier) error {
+	return f.call("Resume")
+}
+
+func (f fakeCare) Rescan(context.Context, policies.Scopes, moorage.Identifier) error {
+	return f.call("Rescan")
+}
+
+func (f fakeCare) Blockers(context.Context, string, int) ([]steer.Blocker, string, error) {
+	return []steer.Blocker{{Kind: "snapshots", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}}, f.next, f.call("Blockers")
+}
+
+type fakeJobs struct{ *fake }
+
+func (f fakeJobs) List(context.Context, registry.ID, string, int) ([]jobs.Under, string, error) {
+	return []jobs.Under{{State: registry.StateWaiting}}, f.next, f.call("List")
+}
+
+func (f fakeJobs) Cancel(context.Context, registry.ID, string) error { return f.call("Cancel") }
+func (f fakeJobs) Retry(context.Context, registry.ID) error          { return f.call("Retry") }
+func (f fakeJobs) Quarantine(context.Context, registry.ID, string, string) error {
+	return f.call("Quarantine")
+}
+
+// What cannot be a policy is refused, and changes nothing.
+func TestBadPolicies(t *testing.T) {
+	t.Parallel()
+	const path = "/management/v1/maintenance/policies/"
+	for name, tt := range map[string]struct {
+		path, body string
+		status     int
+		kind       string
+	}{
+		"no such type":         {"icebergSorting?object=server", `{"status":"enabled"}`, 404, "NotFoundException"},
+		"no object":            {"icebergCompaction", `{"status":"enabled"}`, 400, "BadRequestException"},
+		"a view":               {"icebergCompaction?warehouse=w&namespace=a&view=v", `{"status":"enabled"}`, 400, "IllegalArgumentException"},
+		"no status":            {"icebergCompaction?object=server", `{}`, 400, "BadRequestException"},
+		"settings of another":  {"icebergCompaction?object=server", `{"status":"enabled","settings":{"icebergSnapshotManagement":{}}}`, 400, "BadRequestException"},
+		"settings as a list":   {"icebergCompaction?object=server", `{"status":"enabled","settings":[]}`, 400, "BadRequestException"},
+		"a setting as a list":  {"icebergCompaction?object=server", `{"status":"enabled","settings":{"icebergCompaction":{"minInputFiles":[]}}}`, 400, "BadRequestException"},
+		"settings of no type":  {"icebergCompaction?object=server", `{"status":"enabled","settings":{"icebergCompaction":7}}`, 400, "BadRequestException"},
+		"unsafe is not a bool": {"icebergCompaction?object=server", `{"status":"enabled","unsafe":1}`, 400, "BadRequestException"},
+	} {
+		f := &fake{}
+		w := send(newServer(t, configOf(f)), "PUT", path+tt.path, tt.body)
+		if wantFailure(t, w, tt.status, tt.kind); len(f.calls) > 0 {
+			t.Errorf("%s: %q", name, f.calls)
+		}
+	}
+}
+
+// The status says each effective value with the level that it comes from.
+func TestStatusSaysWhoSaysSo(t *testing.T) {
+	t.Parallel()
+	status, err := fakeCare{&fake{}}.caretaker().MaintenanceStatus(t.Context(), client.Object{Warehouse: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshots := status.Kinds[1]
+	want := map[string]client.MaintenanceValue{
+		policy.MaxSnapshotAgeHours: {Value: (7 * time.Hour).String(), From: "warehouse main"},
+		policy.MinSnapshotsToKeep:  {Value: "1", From: "default"},
+		policy.Files:               {Value: "keep", From: "warehouse main"},
+	}
+	for name, value := range want {
+		if snapshots.Settings[name] != value {
+			t.Errorf("%s is %+v, want %+v", name, snapshots.Settings[name], value)
+		}
+	}
+	if snapshots.State != "Paused" || status.Kinds[0].State != "Disabled" || snapshots.From != "warehouse main" {
+		t.Errorf("the kinds are %+v", status.Kinds)
+	}
+}
